@@ -1,0 +1,187 @@
+//! The decision: what a journal record does, given the state; the same for everybody who decides it.
+
+use std::sync::Arc;
+
+use crate::draft::Draft;
+use crate::input::{Input, Order};
+use crate::machine::start::Place;
+use crate::machine::{attempt, cancel, close, completion, signal, start, task, turn, wake};
+use crate::outcome::{ActivityGrant, Outcome, Rejection, Reply};
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::stamp::Stamp;
+
+/// The state that a record can depend on.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// The addressed run; the current one where none is named.
+    pub run: Option<Arc<Run>>,
+    /// The current run of the Workflow Id.
+    pub current: Option<Arc<Run>>,
+    /// The run has taken the signal's request id before.
+    pub seen: bool,
+}
+
+/// Decides one record. Never panics, whatever the record says; refuses with a value.
+pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) -> Outcome {
+    let place = Place { namespace_id: &input.namespace_id, workflow_id: &input.workflow_id, stamp, settings };
+    let outcome = match &input.order {
+        None => Outcome::refuse(Rejection::InvalidArgument("Unknown order.".into())),
+        Some(Order::Start(order)) => start::begin(view.current.as_ref(), view.seen, order, place),
+        Some(order) => match &view.run {
+            None => missing(order),
+            Some(run) if run.is_open() => decide_open(run, view.seen, order, stamp, settings),
+            Some(run) => decide_closed(run, order, stamp),
+        },
+    };
+    within_limits(view, outcome, stamp, settings)
+}
+
+fn missing(order: &Order) -> Outcome {
+    match order {
+        Order::CompleteTask(_) | Order::FailTask(_) => {
+            Outcome::refuse(Rejection::NotFound("Workflow task not found.".into()))
+        }
+        Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
+        Order::Start(_)
+        | Order::Signal(_)
+        | Order::Cancel(_)
+        | Order::Terminate(_)
+        | Order::ReleaseTask(_)
+        | Order::CompleteActivity(_)
+        | Order::FailActivity(_)
+        | Order::CancelActivity(_)
+        | Order::HeartbeatActivity(_)
+        | Order::ReleaseActivity(_)
+        | Order::Wake(_)
+        | Order::ResetSticky(_) => Outcome::refuse(Rejection::unknown()),
+    }
+}
+
+fn decide_closed(run: &Run, order: &Order, stamp: &Stamp) -> Outcome {
+    match order {
+        Order::Cancel(request) if belongs(run, &request.first_run_id) => Outcome::answer(Reply::Done),
+        Order::Wake(_) if run.expires_ms() <= stamp.now_ms => {
+            Outcome { expired: true, ..Outcome::answer(Reply::Done) }
+        }
+        Order::Wake(_) | Order::ResetSticky(_) => Outcome::answer(Reply::Done),
+        Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
+        Order::CompleteTask(_) | Order::FailTask(_) => {
+            Outcome::refuse(Rejection::NotFound("Workflow task not found.".into()))
+        }
+        Order::CompleteActivity(_)
+        | Order::FailActivity(_)
+        | Order::CancelActivity(_)
+        | Order::HeartbeatActivity(_) => Outcome::refuse(Rejection::NotFound(
+            "invalid activityID or activity already timed out or invoking workflow is completed".into(),
+        )),
+        Order::Cancel(_) => Outcome::refuse(Rejection::unknown()),
+        Order::Start(_)
+        | Order::Signal(_)
+        | Order::Terminate(_)
+        | Order::ReleaseTask(_)
+        | Order::ReleaseActivity(_) => Outcome::refuse(Rejection::closed()),
+    }
+}
+
+fn decide_open(run: &Run, seen: bool, order: &Order, stamp: &Stamp, settings: &Settings) -> Outcome {
+    let mut draft = Draft::new(run.clone(), stamp, settings);
+    let answer = match order {
+        Order::Start(_) => Ok(Reply::Done),
+        Order::Signal(_) if seen => Ok(Reply::Done),
+        Order::Signal(order) => signal::signal(&mut draft, order).map(|()| Reply::Done),
+        Order::Cancel(order) if belongs(run, &order.first_run_id) => {
+            cancel::request(&mut draft, order);
+            Ok(Reply::Done)
+        }
+        Order::Terminate(order) if belongs(run, &order.first_run_id) => {
+            close::terminate(&mut draft, &order.reason, order.details.clone(), &order.identity);
+            Ok(Reply::Done)
+        }
+        Order::Cancel(_) | Order::Terminate(_) => Err(Rejection::unknown()),
+        Order::ClaimTask(order) => return claim_task(draft, order),
+        Order::CompleteTask(order) => return completion::complete(draft, order),
+        Order::FailTask(order) => turn::fail(&mut draft, order),
+        Order::ReleaseTask(order) => turn::release(&mut draft, order),
+        Order::ClaimActivity(order) => return claim_activity(draft, order),
+        Order::CompleteActivity(order) => attempt::complete(&mut draft, order),
+        Order::FailActivity(order) => attempt::fail(&mut draft, order),
+        Order::CancelActivity(order) => attempt::cancel(&mut draft, order),
+        Order::HeartbeatActivity(order) => attempt::heartbeat(&mut draft, order),
+        Order::ReleaseActivity(order) => attempt::release(&mut draft, order),
+        Order::Wake(_) => {
+            wake::wake(&mut draft);
+            Ok(Reply::Done)
+        }
+        Order::ResetSticky(_) => {
+            task::reset_sticky(&mut draft);
+            Ok(Reply::Done)
+        }
+    };
+    match answer {
+        Err(rejection) => Outcome::refuse(rejection),
+        Ok(reply) if draft.changes().is_empty() => Outcome::answer(reply),
+        Ok(reply) => Outcome { seen: taken(order), steps: vec![draft.finish()], ..Outcome::answer(reply) },
+    }
+}
+
+/// The request id of a signal that was taken.
+fn taken(order: &Order) -> Option<String> {
+    match order {
+        Order::Signal(signal) if !signal.request_id.is_empty() => Some(signal.request_id.clone()),
+        _other => None,
+    }
+}
+
+fn belongs(run: &Run, first_run_id: &str) -> bool {
+    first_run_id.is_empty() || run.start.first_run_id == first_run_id
+}
+
+fn claim_task(mut draft: Draft<'_>, order: &task::Claim) -> Outcome {
+    let Some(grant) = turn::claim(&mut draft, order) else { return Outcome::answer(Reply::Gone) };
+    let step = draft.finish();
+    let reply = Reply::Task(Box::new(grant.of(&step)));
+    Outcome { steps: vec![step], ..Outcome::answer(reply) }
+}
+
+fn claim_activity(mut draft: Draft<'_>, order: &attempt::Claim) -> Outcome {
+    let claimed = attempt::claim(&mut draft, order);
+    let step = draft.finish();
+    let grant = claimed.and_then(|id| step.run.activities.get(&id)).map(|activity| {
+        Reply::Activity(Box::new(ActivityGrant { run: step.run.clone(), activity: activity.clone() }))
+    });
+    match grant {
+        Some(reply) => Outcome { steps: vec![step], ..Outcome::answer(reply) },
+        None => Outcome::answer(Reply::Gone),
+    }
+}
+
+/// A run that would grow beyond its limits is terminated instead of doing what it was asked to; the caller is told so.
+fn within_limits(view: &View, outcome: Outcome, stamp: &Stamp, settings: &Settings) -> Outcome {
+    let Some(step) = outcome.steps.first() else { return outcome };
+    let Some(reason) = outgrown(&step.run, settings) else { return outcome };
+    let before = [&view.run, &view.current].into_iter().flatten();
+    let Some(before) = before.into_iter().find(|run| run.start.run_id == step.run.start.run_id) else {
+        return outcome;
+    };
+    let mut draft = Draft::new(before.as_ref().clone(), stamp, settings);
+    close::terminate(&mut draft, reason, None, "history-service");
+    let reply = Reply::Rejected(Rejection::InvalidArgument(reason.into()));
+    Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) }
+}
+
+/// Which limit an open run has passed.
+fn outgrown(run: &Run, settings: &Settings) -> Option<&'static str> {
+    let head = &run.head;
+    if !run.is_open() {
+        None
+    } else if head.next_event_id.saturating_sub(1) > settings.history_events_max {
+        Some("Workflow history count exceeds limit.")
+    } else if head.history_bytes > settings.history_bytes_max {
+        Some("Workflow history size exceeds limit.")
+    } else if settings.state_bytes_max > 0 && head.state_bytes > settings.state_bytes_max {
+        Some("Workflow mutable state size exceeds limit.")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,300 @@
+//! The working copy of a run while one journal record is decided.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::event::{Attributes, HistoryEvent};
+use crate::machine::activity::{self, Activity};
+use crate::machine::task::{Sticky, Task};
+use crate::machine::{cancel, close, properties, start, timer};
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::stamp::Stamp;
+use crate::time::Timestamp;
+use crate::vocabulary::Status;
+
+/// A run that is being changed. Only [`Draft::change`] changes it, and it keeps what it did.
+pub struct Draft<'a> {
+    /// The run as it stands after the changes so far.
+    pub run: Run,
+    /// Time, position and seed.
+    pub stamp: &'a Stamp,
+    /// Limits and defaults.
+    pub settings: &'a Settings,
+    changes: Vec<Change>,
+    batch_event_id: i64,
+}
+
+/// One change of a run: what [`apply`] takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A fact with its id: it stands in the history.
+    Event(Box<HistoryEvent>),
+    /// A fact that waits for its id until the started workflow task is over.
+    Buffered(Box<HistoryEvent>),
+    /// The buffered event at this place will never be written.
+    Unbuffered(usize),
+    /// The buffered events get their ids now; events follow.
+    Flushed,
+    /// The workflow task as it is now.
+    Task(Option<Box<Task>>),
+    /// The worker that has the run in its cache.
+    Sticky(Option<Sticky>),
+    /// A workflow task was completed; its Started event's id.
+    TaskDone(i64),
+    /// An activity as it is now.
+    Activity(Box<Activity>),
+    /// The first workflow task need not wait any longer.
+    BackoffOver,
+    /// A task tried to close the run over unseen events, or a later one was completed.
+    CloseAttempted(bool),
+    /// Signals received so far.
+    Signals(i64),
+    /// The run that continues this one.
+    Successor(String),
+    /// The step is complete.
+    Transition,
+}
+
+/// What a history event carries besides its attributes.
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// Summary and details, opaque.
+    pub user_metadata: Option<Bytes>,
+    /// Links, opaque.
+    pub links: Vec<Bytes>,
+    /// Group markers, opaque.
+    pub event_group_markers: Vec<Bytes>,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft of `run` as it stands before the record.
+    pub fn new(run: Run, stamp: &'a Stamp, settings: &'a Settings) -> Self {
+        let batch_event_id = run.head.next_event_id;
+        Self { run, stamp, settings, changes: Vec::new(), batch_event_id }
+    }
+
+    /// The record's time.
+    pub fn now_ms(&self) -> i64 {
+        self.stamp.now_ms
+    }
+
+    /// The id of the first event of the present batch: the key of the row that holds its events.
+    pub fn batch_event_id(&self) -> i64 {
+        self.batch_event_id
+    }
+
+    /// A new batch begins here: see [`Step::batches`].
+    pub fn begin_batch(&mut self) {
+        self.batch_event_id = self.run.head.next_event_id;
+    }
+
+    /// Applies a change and keeps it.
+    pub fn change(&mut self, change: Change) {
+        apply(&mut self.run, &change);
+        self.changes.push(change);
+    }
+
+    /// Writes an event into the history and returns its id.
+    pub fn emit(&mut self, attributes: impl Into<Attributes>) -> i64 {
+        self.emit_at(self.now_ms(), attributes.into(), Extras::default())
+    }
+
+    /// Writes an event that happened at `time_ms`, with metadata, and returns its id.
+    pub fn emit_at(&mut self, time_ms: i64, attributes: Attributes, extras: Extras) -> i64 {
+        let event_id = self.run.head.next_event_id;
+        let event = event(time_ms, attributes, extras);
+        self.change(Change::Event(Box::new(HistoryEvent { event_id, task_id: event_id, ..event })));
+        event_id
+    }
+
+    /// Writes an event, or buffers it while a worker has a workflow task of the run in hand.
+    pub fn record(&mut self, attributes: impl Into<Attributes>) {
+        self.record_with(attributes.into(), Extras::default());
+    }
+
+    /// [`Draft::record`] with metadata.
+    pub fn record_with(&mut self, attributes: Attributes, extras: Extras) {
+        self.record_at(self.now_ms(), attributes, extras);
+    }
+
+    /// [`Draft::record`] of what happened at `time_ms`.
+    pub fn record_at(&mut self, time_ms: i64, attributes: Attributes, extras: Extras) {
+        if self.run.started_task().is_some() {
+            self.change(Change::Buffered(Box::new(event(time_ms, attributes, extras))));
+        } else {
+            self.emit_at(time_ms, attributes, extras);
+        }
+    }
+
+    /// What was changed so far.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Goes back to the beginning: `run` as it stood before the record.
+    pub fn roll_back(&mut self, run: Run) {
+        self.run = run;
+        self.changes.clear();
+        self.begin_batch();
+    }
+
+    /// The finished step.
+    pub fn finish(mut self) -> Step {
+        if !self.changes.is_empty() {
+            self.change(Change::Transition);
+        }
+        Step { run: Arc::new(self.run), changes: self.changes }
+    }
+}
+
+/// What one record did to one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The run as it stands now.
+    pub run: Arc<Run>,
+    /// Every change, in order.
+    pub changes: Vec<Change>,
+}
+
+impl Step {
+    /// The events that were written, in order.
+    pub fn events(&self) -> impl Iterator<Item = &HistoryEvent> {
+        self.changes.iter().filter_map(Change::event)
+    }
+
+    /// The events that were written, batch by batch. A history is stored in batches, each read from its first event
+    /// on; a worker that has a run in its cache reads from WorkflowTaskCompleted on, so a batch begins there.
+    pub fn batches(&self) -> Vec<Vec<&HistoryEvent>> {
+        let mut batches: Vec<Vec<&HistoryEvent>> = Vec::new();
+        for event in self.events() {
+            let completed = matches!(event.attributes, Some(Attributes::TaskCompleted(_)));
+            match batches.last_mut() {
+                Some(batch) if !completed => batch.push(event),
+                Some(_) | None => batches.push(vec![event]),
+            }
+        }
+        batches
+    }
+}
+
+impl Change {
+    fn event(&self) -> Option<&HistoryEvent> {
+        match self {
+            Self::Event(event) => Some(event),
+            Self::Buffered(_)
+            | Self::Unbuffered(_)
+            | Self::Flushed
+            | Self::Task(_)
+            | Self::Sticky(_)
+            | Self::TaskDone(_)
+            | Self::Activity(_)
+            | Self::BackoffOver
+            | Self::CloseAttempted(_)
+            | Self::Signals(_)
+            | Self::Successor(_)
+            | Self::Transition => None,
+        }
+    }
+}
+
+fn event(time_ms: i64, attributes: Attributes, extras: Extras) -> HistoryEvent {
+    HistoryEvent {
+        event_id: 0,
+        event_time: Some(Timestamp::from_ms(time_ms)),
+        event_type: attributes.event_type(),
+        task_id: 0,
+        worker_may_ignore: false,
+        user_metadata: extras.user_metadata,
+        links: extras.links,
+        event_group_markers: extras.event_group_markers,
+        attributes: Some(attributes),
+    }
+}
+
+/// Applies one change. Total: what has happened cannot fail.
+pub fn apply(run: &mut Run, change: &Change) {
+    match change {
+        Change::Event(event) => {
+            run.head.next_event_id = event.event_id.saturating_add(1);
+            run.head.history_bytes = run.head.history_bytes.saturating_add(encoded_bytes(event));
+            apply_fact(run, event);
+        }
+        Change::Buffered(event) => {
+            Arc::make_mut(&mut run.buffered).push(event.as_ref().clone());
+            run.head.state_bytes += bytes(event.as_ref());
+            apply_fact(run, event);
+        }
+        Change::Unbuffered(index) => {
+            let event = Arc::make_mut(&mut run.buffered).remove(*index);
+            run.head.state_bytes -= bytes(&event);
+        }
+        Change::Flushed => {
+            run.head.state_bytes -= run.buffered.iter().map(bytes).sum::<i64>();
+            run.buffered = Arc::default();
+        }
+        Change::Task(task) => run.head.task = task.as_deref().cloned(),
+        Change::Sticky(sticky) => run.head.sticky.clone_from(sticky),
+        Change::TaskDone(started_event_id) => run.head.previous_started_event_id = *started_event_id,
+        Change::Activity(activity) => {
+            let activity = Arc::new(activity.as_ref().clone());
+            run.head.state_bytes += bytes(activity.as_ref());
+            let before = Arc::make_mut(&mut run.activities).insert(activity.scheduled_event_id, activity);
+            run.head.state_bytes -= before.map_or(0, |before| bytes(before.as_ref()));
+        }
+        Change::BackoffOver => run.head.backoff_until_ms = 0,
+        Change::CloseAttempted(attempted) => run.head.close_attempted = *attempted,
+        Change::Signals(count) => run.head.signals = *count,
+        Change::Successor(run_id) => run.head.successor_run_id.clone_from(run_id),
+        Change::Transition => run.head.transitions = run.head.transitions.saturating_add(1),
+    }
+}
+
+/// Bytes that a part of the state takes in its row.
+pub(crate) fn bytes(part: &impl Message) -> i64 {
+    i64::try_from(part.encoded_len()).unwrap_or(i64::MAX)
+}
+
+/// Bytes that the event takes in a stored history.
+fn encoded_bytes(event: &HistoryEvent) -> i64 {
+    let body = event.encoded_len();
+    i64::try_from(body + prost::length_delimiter_len(body) + 1).unwrap_or(i64::MAX)
+}
+
+/// What a fact means for the state, whether it has its id already or is buffered.
+fn apply_fact(run: &mut Run, event: &HistoryEvent) {
+    let Some(attributes) = &event.attributes else { return };
+    match attributes {
+        Attributes::WorkflowStarted(started) => start::apply_started(run, started),
+        Attributes::TaskScheduled(_)
+        | Attributes::TaskStarted(_)
+        | Attributes::TaskCompleted(_)
+        | Attributes::TaskTimedOut(_)
+        | Attributes::TaskFailed(_)
+        | Attributes::ActivityStarted(_)
+        | Attributes::ActivityScheduled(_)
+        | Attributes::ActivityCancelRequested(_)
+        | Attributes::WorkflowSignaled(_)
+        | Attributes::MarkerRecorded(_) => {}
+        Attributes::ActivityCompleted(done) => activity::apply_closed(run, done.scheduled_event_id),
+        Attributes::ActivityFailed(failed) => activity::apply_closed(run, failed.scheduled_event_id),
+        Attributes::ActivityTimedOut(timed_out) => activity::apply_closed(run, timed_out.scheduled_event_id),
+        Attributes::ActivityCanceled(canceled) => activity::apply_closed(run, canceled.scheduled_event_id),
+        Attributes::TimerStarted(started) => timer::apply_started(run, event, started),
+        Attributes::TimerFired(fired) => timer::apply_closed(run, &fired.timer_id, fired.started_event_id),
+        Attributes::TimerCanceled(canceled) => {
+            timer::apply_closed(run, &canceled.timer_id, canceled.started_event_id);
+        }
+        Attributes::WorkflowCancelRequested(_) => cancel::apply_requested(run),
+        Attributes::SearchAttributesUpserted(upserted) => properties::apply_search_attributes(run, upserted),
+        Attributes::PropertiesModified(modified) => properties::apply_memo(run, modified),
+        Attributes::WorkflowCompleted(_) => close::apply_closed(run, event, Status::Completed),
+        Attributes::WorkflowFailed(_) => close::apply_closed(run, event, Status::Failed),
+        Attributes::WorkflowTimedOut(_) => close::apply_closed(run, event, Status::TimedOut),
+        Attributes::WorkflowTerminated(_) => close::apply_closed(run, event, Status::Terminated),
+        Attributes::WorkflowCanceled(_) => close::apply_closed(run, event, Status::Canceled),
+        Attributes::WorkflowContinuedAsNew(_) => close::apply_closed(run, event, Status::ContinuedAsNew),
+    }
+}

@@ -1,0 +1,105 @@
+//! A history event: a fact about a run, for ever.
+
+use bytes::Bytes;
+
+use crate::machine::{activity, cancel, close, marker, properties, signal, start, task, timer};
+use crate::time::Timestamp;
+
+/// One entry of a history. Field numbers are those of Temporal's `HistoryEvent`: the stored bytes are what an SDK reads.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct HistoryEvent {
+    /// 1, 2, 3 ... without a gap; 0 while the event is buffered.
+    #[prost(int64, tag = "1")]
+    pub event_id: i64,
+    /// When it happened; of a buffered event that is earlier than its neighbours'.
+    #[prost(message, optional, tag = "2")]
+    pub event_time: Option<Timestamp>,
+    /// Derived from the attributes: [`Attributes::event_type`].
+    #[prost(int32, tag = "3")]
+    pub event_type: i32,
+    /// Monotone within a history and never 0.
+    #[prost(int64, tag = "5")]
+    pub task_id: i64,
+    /// An SDK that does not know the type may go on.
+    #[prost(bool, tag = "300")]
+    pub worker_may_ignore: bool,
+    /// Summary and details, opaque.
+    #[prost(bytes = "bytes", optional, tag = "301")]
+    pub user_metadata: Option<Bytes>,
+    /// Links, opaque.
+    #[prost(bytes = "bytes", repeated, tag = "302")]
+    pub links: Vec<Bytes>,
+    /// Group markers of the command, opaque.
+    #[prost(bytes = "bytes", repeated, tag = "304")]
+    pub event_group_markers: Vec<Bytes>,
+    /// What happened.
+    #[prost(
+        oneof = "Attributes",
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 33, 45, 51"
+    )]
+    pub attributes: Option<Attributes>,
+}
+
+macro_rules! attributes {
+    ($($variant:ident($message:ty) = $tag:literal, $event_type:literal;)*) => {
+        /// What happened, by kind.
+        #[derive(Clone, PartialEq, prost::Oneof)]
+        #[allow(missing_docs)]
+        #[expect(clippy::large_enum_variant, reason = "drafts keep events in boxes")]
+        pub enum Attributes { $(#[prost(message, tag = $tag)] $variant($message),)* }
+
+        impl Attributes {
+            /// Temporal's number of the event type.
+            pub fn event_type(&self) -> i32 {
+                match self { $(Self::$variant(_) => $event_type,)* }
+            }
+
+            /// The event type's name, for transcripts and logs.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => stringify!($variant),)* }
+            }
+        }
+
+        $(impl From<$message> for Attributes {
+            fn from(message: $message) -> Self { Self::$variant(message) }
+        })*
+    };
+}
+
+attributes! {
+    WorkflowStarted(start::Started) = "6", 1;
+    WorkflowCompleted(close::Completed) = "7", 2;
+    WorkflowFailed(close::Failed) = "8", 3;
+    WorkflowTimedOut(close::TimedOut) = "9", 4;
+    TaskScheduled(task::Scheduled) = "10", 5;
+    TaskStarted(task::Started) = "11", 6;
+    TaskCompleted(task::Completed) = "12", 7;
+    TaskTimedOut(task::TimedOut) = "13", 8;
+    TaskFailed(task::Failed) = "14", 9;
+    ActivityScheduled(activity::Scheduled) = "15", 10;
+    ActivityStarted(activity::Started) = "16", 11;
+    ActivityCompleted(activity::Completed) = "17", 12;
+    ActivityFailed(activity::Failed) = "18", 13;
+    ActivityTimedOut(activity::TimedOut) = "19", 14;
+    TimerStarted(timer::Started) = "20", 17;
+    TimerFired(timer::Fired) = "21", 18;
+    ActivityCancelRequested(activity::CancelRequested) = "22", 15;
+    ActivityCanceled(activity::Canceled) = "23", 16;
+    TimerCanceled(timer::Canceled) = "24", 19;
+    MarkerRecorded(marker::Recorded) = "25", 25;
+    WorkflowSignaled(signal::Signaled) = "26", 26;
+    WorkflowTerminated(close::Terminated) = "27", 27;
+    WorkflowCancelRequested(cancel::Requested) = "28", 20;
+    WorkflowCanceled(close::Canceled) = "29", 21;
+    WorkflowContinuedAsNew(close::ContinuedAsNew) = "33", 28;
+    SearchAttributesUpserted(properties::SearchAttributesUpserted) = "45", 40;
+    PropertiesModified(properties::Modified) = "51", 46;
+}
+
+/// Several events as one encoded `History` message: what a row of the history space holds.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct History {
+    /// In the order of their ids.
+    #[prost(message, repeated, tag = "1")]
+    pub events: Vec<HistoryEvent>,
+}

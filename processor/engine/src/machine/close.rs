@@ -1,0 +1,405 @@
+//! The end of a run: completed, failed, canceled, continued as new, terminated or timed out, once and for ever.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::command::Command;
+use crate::draft::{Change, Draft, Extras, Step, bytes};
+use crate::event::HistoryEvent;
+use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::start::{self, Place};
+use crate::machine::{properties, task, turn};
+use crate::run::{Run, Start};
+use crate::time::{Duration, Timestamp, span_ms};
+use crate::vocabulary::{Initiator, RetryPolicy, RetryState, Status, TaskFailedCause as Cause, TaskQueue, WorkflowType};
+
+/// Command: the workflow returned.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Complete {
+    /// Its result, opaque.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub result: Option<Bytes>,
+}
+
+/// Command: the workflow failed.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Fail {
+    /// Its failure, opaque.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub failure: Option<Bytes>,
+}
+
+/// Command: the workflow ended as canceled.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Cancel {
+    /// What it has to say, opaque.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub details: Option<Bytes>,
+}
+
+/// Command: the workflow goes on in a new run with a fresh history.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ContinueAsNew {
+    /// The new run's type; this run's where absent.
+    #[prost(message, optional, tag = "1")]
+    pub workflow_type: Option<WorkflowType>,
+    /// The new run's queue; this run's where absent.
+    #[prost(message, optional, tag = "2")]
+    pub task_queue: Option<TaskQueue>,
+    /// Arguments, opaque.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub input: Option<Bytes>,
+    /// Limit of the new run; this run's where absent.
+    #[prost(message, optional, tag = "4")]
+    pub workflow_run_timeout: Option<Duration>,
+    /// Timeout of its tasks; this run's where absent.
+    #[prost(message, optional, tag = "5")]
+    pub workflow_task_timeout: Option<Duration>,
+    /// How long its first task waits.
+    #[prost(message, optional, tag = "6")]
+    pub backoff_start_interval: Option<Duration>,
+    /// Refused: workflow retry policies come later.
+    #[prost(message, optional, tag = "7")]
+    pub retry_policy: Option<RetryPolicy>,
+    /// Who continues.
+    #[prost(enumeration = "Initiator", tag = "8")]
+    pub initiator: i32,
+    /// A failure for the new run, opaque.
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub failure: Option<Bytes>,
+    /// A result for the new run, opaque.
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub last_completion_result: Option<Bytes>,
+    /// Refused: cron schedules come later.
+    #[prost(string, tag = "11")]
+    pub cron_schedule: String,
+    /// Headers, opaque.
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub header: Option<Bytes>,
+    /// An encoded map.
+    #[prost(bytes = "bytes", optional, tag = "13")]
+    pub memo: Option<Bytes>,
+    /// An encoded map.
+    #[prost(bytes = "bytes", optional, tag = "14")]
+    pub search_attributes: Option<Bytes>,
+}
+
+/// Order: end a run from outside, at once.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Terminate {
+    /// Why.
+    #[prost(string, tag = "1")]
+    pub reason: String,
+    /// More about it, opaque.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub details: Option<Bytes>,
+    /// Who does it.
+    #[prost(string, tag = "3")]
+    pub identity: String,
+    /// If set, the run must belong to the chain that began with this run.
+    #[prost(string, tag = "4")]
+    pub first_run_id: String,
+}
+
+/// Event: the workflow returned.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Completed {
+    /// Its result, opaque.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub result: Option<Bytes>,
+    /// The task that said so.
+    #[prost(int64, tag = "2")]
+    pub workflow_task_completed_event_id: i64,
+    /// The run that follows, if one does.
+    #[prost(string, tag = "3")]
+    pub new_execution_run_id: String,
+}
+
+/// Event: the workflow failed.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Failed {
+    /// Its failure, opaque.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub failure: Option<Bytes>,
+    /// Why there is no other attempt.
+    #[prost(enumeration = "RetryState", tag = "2")]
+    pub retry_state: i32,
+    /// The task that said so.
+    #[prost(int64, tag = "3")]
+    pub workflow_task_completed_event_id: i64,
+    /// The run that follows, if one does.
+    #[prost(string, tag = "4")]
+    pub new_execution_run_id: String,
+}
+
+/// Event: the run took too long.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct TimedOut {
+    /// Why there is no other attempt.
+    #[prost(enumeration = "RetryState", tag = "1")]
+    pub retry_state: i32,
+    /// The run that follows, if one does.
+    #[prost(string, tag = "2")]
+    pub new_execution_run_id: String,
+}
+
+/// Event: the workflow goes on in a new run.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ContinuedAsNew {
+    /// The new run.
+    #[prost(string, tag = "1")]
+    pub new_execution_run_id: String,
+    /// Its type.
+    #[prost(message, optional, tag = "2")]
+    pub workflow_type: Option<WorkflowType>,
+    /// Its queue.
+    #[prost(message, optional, tag = "3")]
+    pub task_queue: Option<TaskQueue>,
+    /// Its arguments, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub input: Option<Bytes>,
+    /// Its limit.
+    #[prost(message, optional, tag = "5")]
+    pub workflow_run_timeout: Option<Duration>,
+    /// The timeout of its tasks.
+    #[prost(message, optional, tag = "6")]
+    pub workflow_task_timeout: Option<Duration>,
+    /// The task that said so.
+    #[prost(int64, tag = "7")]
+    pub workflow_task_completed_event_id: i64,
+    /// How long its first task waits.
+    #[prost(message, optional, tag = "8")]
+    pub backoff_start_interval: Option<Duration>,
+    /// Who continues.
+    #[prost(enumeration = "Initiator", tag = "9")]
+    pub initiator: i32,
+    /// A failure for it, opaque.
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub failure: Option<Bytes>,
+    /// A result for it, opaque.
+    #[prost(bytes = "bytes", optional, tag = "11")]
+    pub last_completion_result: Option<Bytes>,
+    /// Headers, opaque.
+    #[prost(bytes = "bytes", optional, tag = "12")]
+    pub header: Option<Bytes>,
+    /// An encoded map.
+    #[prost(bytes = "bytes", optional, tag = "13")]
+    pub memo: Option<Bytes>,
+    /// An encoded map.
+    #[prost(bytes = "bytes", optional, tag = "14")]
+    pub search_attributes: Option<Bytes>,
+}
+
+/// Event: the run was ended from outside.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Terminated {
+    /// Why.
+    #[prost(string, tag = "1")]
+    pub reason: String,
+    /// More about it, opaque.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub details: Option<Bytes>,
+    /// Who did it.
+    #[prost(string, tag = "3")]
+    pub identity: String,
+}
+
+/// Event: the workflow ended as canceled.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Canceled {
+    /// The task that said so.
+    #[prost(int64, tag = "1")]
+    pub workflow_task_completed_event_id: i64,
+    /// What it had to say, opaque.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub details: Option<Bytes>,
+}
+
+pub(crate) fn complete(draft: &mut Draft<'_>, command: &Command, order: &Complete, completed: i64) -> Result<(), TaskFailure> {
+    let cause = Cause::BadCompleteWorkflowExecutionAttributes;
+    within_size(draft, cause, order.result.as_ref(), "CompleteWorkflowExecutionCommandAttributes.Result")?;
+    let event = Completed {
+        result: order.result.clone(),
+        workflow_task_completed_event_id: completed,
+        new_execution_run_id: String::new(),
+    };
+    draft.emit_at(draft.now_ms(), event.into(), extras(command));
+    Ok(())
+}
+
+pub(crate) fn fail(draft: &mut Draft<'_>, command: &Command, order: &Fail, completed: i64) -> Result<(), TaskFailure> {
+    let cause = Cause::BadFailWorkflowExecutionAttributes;
+    let Some(failure) = &order.failure else {
+        return Err(TaskFailure::new(cause, "Failure is not set on FailWorkflowExecutionCommand."));
+    };
+    within_size(draft, cause, Some(failure), "FailWorkflowExecutionCommandAttributes.Failure")?;
+    let event = Failed {
+        failure: Some(failure.clone()),
+        retry_state: RetryState::RetryPolicyNotSet.into(),
+        workflow_task_completed_event_id: completed,
+        new_execution_run_id: String::new(),
+    };
+    draft.emit_at(draft.now_ms(), event.into(), extras(command));
+    Ok(())
+}
+
+pub(crate) fn cancel(draft: &mut Draft<'_>, command: &Command, order: &Cancel, completed: i64) -> Result<(), TaskFailure> {
+    let cause = Cause::BadCancelWorkflowExecutionAttributes;
+    within_size(draft, cause, order.details.as_ref(), "CancelWorkflowExecutionCommandAttributes.Details")?;
+    let event = Canceled { workflow_task_completed_event_id: completed, details: order.details.clone() };
+    draft.emit_at(draft.now_ms(), event.into(), extras(command));
+    Ok(())
+}
+
+/// Closes the run and makes the one that continues it.
+pub(crate) fn continue_as_new(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &ContinueAsNew,
+    completed: i64,
+) -> Result<Step, TaskFailure> {
+    check_continue(draft, order)?;
+    let start = next_start(draft, order);
+    let event = ContinuedAsNew {
+        new_execution_run_id: start.run_id.clone(),
+        workflow_type: start.workflow_type.clone(),
+        task_queue: Some(TaskQueue::normal(&start.task_queue)),
+        input: order.input.clone(),
+        workflow_run_timeout: Some(Duration::from_ms(start.run_timeout_ms)),
+        workflow_task_timeout: Some(Duration::from_ms(start.task_timeout_ms)),
+        workflow_task_completed_event_id: completed,
+        backoff_start_interval: order.backoff_start_interval,
+        initiator: order.initiator,
+        failure: order.failure.clone(),
+        last_completion_result: order.last_completion_result.clone(),
+        header: order.header.clone(),
+        memo: order.memo.clone(),
+        search_attributes: order.search_attributes.clone(),
+    };
+    draft.change(Change::Successor(start.run_id.clone()));
+    draft.emit_at(draft.now_ms(), event.into(), extras(command));
+    Ok(successor(draft, order, start))
+}
+
+fn successor(draft: &Draft<'_>, order: &ContinueAsNew, next: Start) -> Step {
+    let started = start::Started {
+        input: order.input.clone(),
+        continued_execution_run_id: draft.run.start.run_id.clone(),
+        initiator: Initiator::Workflow.into(),
+        continued_failure: order.failure.clone(),
+        last_completion_result: order.last_completion_result.clone(),
+        header: order.header.clone(),
+        memo: order.memo.clone(),
+        search_attributes: order.search_attributes.clone(),
+        ..start::started(&next)
+    };
+    let (namespace_id, workflow_id) = (next.namespace_id.clone(), next.workflow_id.clone());
+    let place = Place {
+        namespace_id: &namespace_id,
+        workflow_id: &workflow_id,
+        stamp: draft.stamp,
+        settings: draft.settings,
+    };
+    let mut fresh = start::open(next, started, Extras::default(), place);
+    if fresh.run.head.backoff_until_ms == 0 {
+        task::schedule(&mut fresh, 1);
+    }
+    fresh.finish()
+}
+
+fn next_start(draft: &Draft<'_>, order: &ContinueAsNew) -> Start {
+    let old = &draft.run.start;
+    let now_ms = draft.now_ms();
+    let begun_ms = old.start_ms.saturating_add(old.first_task_backoff_ms).min(now_ms);
+    let lived_ms = now_ms.saturating_sub(begun_ms);
+    let spacing_ms = draft.settings.continue_interval_min_ms.saturating_sub(lived_ms).max(0);
+    let or_old = |span: Option<Duration>, old_ms: i64| match span_ms(span) {
+        0 => old_ms,
+        ms => ms,
+    };
+    let queue = order.task_queue.as_ref().map(|queue| queue.name.clone()).filter(|name| !name.is_empty());
+    let workflow_type = order.workflow_type.clone().filter(|workflow_type| !workflow_type.name.is_empty());
+    let start = Start {
+        run_id: draft.stamp.id(1),
+        workflow_type: workflow_type.or_else(|| old.workflow_type.clone()),
+        task_queue: queue.unwrap_or_else(|| old.task_queue.clone()),
+        run_timeout_ms: or_old(order.workflow_run_timeout, old.run_timeout_ms),
+        task_timeout_ms: or_old(order.workflow_task_timeout, old.task_timeout_ms),
+        start_ms: now_ms,
+        first_task_backoff_ms: span_ms(order.backoff_start_interval).max(spacing_ms),
+        request_id: draft.stamp.id(2),
+        run_expires_ms: 0,
+        user_metadata: None,
+        ..old.as_ref().clone()
+    };
+    start::bounded(start, draft.settings)
+}
+
+fn check_continue(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<(), TaskFailure> {
+    let cause = Cause::BadContinueAsNewAttributes;
+    let bad = |reason: &str| Err(TaskFailure::new(cause, reason));
+    let id_bytes_max = draft.settings.id_bytes_max;
+    if order.workflow_type.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
+        return bad("WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
+    }
+    if order.task_queue.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
+        return bad("TaskQueue on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
+    }
+    let spans = [order.workflow_run_timeout, order.workflow_task_timeout, order.backoff_start_interval];
+    if spans.into_iter().flatten().any(Duration::is_negative) {
+        return bad("Invalid duration on ContinueAsNewWorkflowExecutionCommand: negative duration.");
+    }
+    if order.retry_policy.is_some() {
+        return bad("RetryPolicy on ContinueAsNewWorkflowExecutionCommand is not supported yet.");
+    }
+    if !order.cron_schedule.is_empty() {
+        return bad("CronSchedule on ContinueAsNewWorkflowExecutionCommand is not supported yet.");
+    }
+    if let Some(given) = &order.search_attributes {
+        properties::check_number(given, draft.settings)
+            .map_err(|reason| TaskFailure::new(Cause::BadSearchAttributes, &reason))?;
+        properties::check_sizes(&properties::read(Some(given)), draft.settings)
+            .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
+    }
+    if order.memo.as_ref().is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max) {
+        let reason = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
+        return Err(TaskFailure::fatal(cause, reason));
+    }
+    within_size(draft, cause, order.input.as_ref(), "ContinueAsNewWorkflowExecutionCommandAttributes. Input")
+}
+
+/// An input over the limit ends the run: repeating the task would not make it smaller.
+pub(crate) fn within_size(draft: &Draft<'_>, cause: Cause, blob: Option<&Bytes>, what: &str) -> Result<(), TaskFailure> {
+    if blob.is_some_and(|blob| blob.len() as i64 > draft.settings.blob_bytes_max) {
+        return Err(TaskFailure::fatal(cause, &format!("{what} exceeds size limit.")));
+    }
+    Ok(())
+}
+
+/// Ends the run from outside.
+pub(crate) fn terminate(draft: &mut Draft<'_>, reason: &str, details: Option<Bytes>, identity: &str) {
+    turn::abandon(draft);
+    draft.emit(Terminated { reason: reason.into(), details, identity: identity.into() });
+}
+
+/// The run's time is over, or that of the whole chain, after which nothing could be tried again.
+pub(crate) fn time_out(draft: &mut Draft<'_>) {
+    let chain_expires_ms = draft.run.start.execution_expires_ms;
+    let chain_is_over = chain_expires_ms > 0 && chain_expires_ms <= draft.now_ms();
+    let retry_state = if chain_is_over { RetryState::Timeout } else { RetryState::RetryPolicyNotSet };
+    turn::abandon(draft);
+    draft.emit(TimedOut { retry_state: retry_state.into(), new_execution_run_id: String::new() });
+}
+
+/// Nothing is open in a closed run.
+pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) {
+    run.head.status = status.into();
+    run.head.close_ms = event.event_time.map_or(0, Timestamp::to_ms);
+    run.head.task = None;
+    run.head.backoff_until_ms = 0;
+    run.activities = Arc::default();
+    run.timers = Arc::default();
+    run.buffered = Arc::default();
+    run.head.state_bytes = bytes(run.properties.as_ref());
+}

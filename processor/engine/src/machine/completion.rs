@@ -1,0 +1,268 @@
+//! The completion of a workflow task: the worker's commands, taken all together or not at all.
+
+use bytes::Bytes;
+
+use crate::command::{Command, Order};
+use crate::draft::{Change, Draft, Extras, Step};
+use crate::failure;
+use crate::machine::task::{self, Completed, Sticky, Task, Token};
+use crate::machine::{activity, attempt, close, marker, properties, timer, turn};
+use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
+use crate::run::Current;
+use crate::vocabulary::TaskFailedCause as Cause;
+
+/// Order: a worker completes a workflow task.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Complete {
+    /// The task.
+    #[prost(message, optional, tag = "1")]
+    pub token: Option<Token>,
+    /// What the workflow asks for, in order.
+    #[prost(message, repeated, tag = "2")]
+    pub commands: Vec<Command>,
+    /// The worker.
+    #[prost(string, tag = "3")]
+    pub identity: String,
+    /// The worker keeps the run in its cache and polls this queue for it.
+    #[prost(message, optional, tag = "4")]
+    pub sticky: Option<Sticky>,
+    /// The worker takes the next task, if there is one, with the answer.
+    #[prost(bool, tag = "5")]
+    pub return_new_task: bool,
+    /// A new task whether or not anything happened: the worker needs more time.
+    #[prost(bool, tag = "6")]
+    pub force_new_task: bool,
+    /// Flags of the SDK that replay needs, opaque.
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub sdk_metadata: Option<Bytes>,
+    /// What the SDK counted, opaque.
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub metering_metadata: Option<Bytes>,
+    /// The worker's binary.
+    #[prost(string, tag = "9")]
+    pub binary_checksum: String,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub worker_version: Option<Bytes>,
+    /// Protocol messages came along: more than a sign of life.
+    #[prost(bool, tag = "11")]
+    pub has_messages: bool,
+}
+
+/// Why a completion is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TaskFailure {
+    cause: Cause,
+    reason: String,
+    /// Trying again cannot help: the run is terminated.
+    fatal: bool,
+}
+
+impl TaskFailure {
+    pub(crate) fn new(cause: Cause, reason: &str) -> Self {
+        Self { cause, reason: reason.into(), fatal: false }
+    }
+
+    /// A failure that ends the run.
+    pub(crate) fn fatal(cause: Cause, reason: &str) -> Self {
+        Self { cause, reason: reason.into(), fatal: true }
+    }
+
+    fn message(&self) -> String {
+        match self.cause {
+            Cause::UnhandledCommand => "UnhandledCommand".into(),
+            cause => format!("{cause:?}: {}", self.reason),
+        }
+    }
+}
+
+/// What the commands did besides events.
+#[derive(Default)]
+struct Effects {
+    successor: Option<Step>,
+    eager: Vec<i64>,
+    needs_task: bool,
+}
+
+/// Metadata of a command goes onto its event.
+pub(crate) fn extras(command: &Command) -> Extras {
+    Extras {
+        user_metadata: command.user_metadata.clone(),
+        links: Vec::new(),
+        event_group_markers: command.event_group_markers.clone(),
+    }
+}
+
+/// Completes the task with all its commands, or fails it.
+pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete) -> Outcome {
+    let task = match check(&draft, order) {
+        Ok(task) => task,
+        Err(rejection) => return Outcome::refuse(rejection),
+    };
+    let alive_ms = draft.now_ms().saturating_sub(task.first_scheduled_ms);
+    if is_heartbeat(order) && alive_ms > draft.settings.task_heartbeat_max_ms {
+        turn::time_out_started(&mut draft);
+        let reply = Reply::Rejected(Rejection::NotFound("workflow task heartbeat timeout".into()));
+        return Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) };
+    }
+    let run = draft.run.clone();
+    match execute_all(&mut draft, order) {
+        Ok(effects) => finish(draft, order, &task, effects),
+        Err(failure) => {
+            draft.roll_back(run);
+            refuse(draft, &task, &failure, &order.identity)
+        }
+    }
+}
+
+/// What is refused here changes nothing: the worker keeps the task until it times out.
+fn check(draft: &Draft<'_>, order: &Complete) -> Result<Task, Rejection> {
+    let task = turn::started(draft, order.token.as_ref())?.clone();
+    for (index, command) in order.commands.iter().enumerate() {
+        let Some(kind) = command.kind() else {
+            return Err(Rejection::InvalidArgument(format!("unknown command type: {}", command.command_type)));
+        };
+        if kind.closes && index + 1 < order.commands.len() {
+            let message = format!("invalid command sequence: command {} must be the last command.", kind.name);
+            return Err(Rejection::InvalidArgument(message));
+        }
+    }
+    Ok(task)
+}
+
+fn is_heartbeat(order: &Complete) -> bool {
+    order.force_new_task && order.commands.is_empty() && !order.has_messages
+}
+
+fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskFailure> {
+    turn::write_transient(draft);
+    let task = draft.run.head.task.clone().unwrap_or_default();
+    let completed = draft.emit(Completed {
+        scheduled_event_id: task.scheduled_event_id,
+        started_event_id: task.started_event_id,
+        identity: order.identity.clone(),
+        binary_checksum: order.binary_checksum.clone(),
+        worker_version: order.worker_version.clone(),
+        sdk_metadata: order.sdk_metadata.clone(),
+        metering_metadata: order.metering_metadata.clone(),
+    });
+    turn::end(draft);
+    draft.change(Change::TaskDone(task.started_event_id));
+    let sticky = order.sticky.as_ref().filter(|sticky| !sticky.queue.is_empty());
+    if draft.run.head.sticky.as_ref() != sticky {
+        draft.change(Change::Sticky(sticky.cloned()));
+    }
+    let mut effects = Effects::default();
+    for command in &order.commands {
+        let Some(kind) = command.kind() else { continue };
+        if kind.closes && !draft.run.buffered.is_empty() {
+            return Err(TaskFailure::new(Cause::UnhandledCommand, ""));
+        }
+        let Some(said) = command.said() else {
+            let reason = format!("{0}CommandAttributes is not set on {0}Command.", kind.name);
+            return Err(TaskFailure::new(kind.bad, &reason));
+        };
+        execute(draft, command, said, completed, &order.identity, &mut effects)?;
+    }
+    Ok(effects)
+}
+
+fn execute(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &Order,
+    completed: i64,
+    identity: &str,
+    effects: &mut Effects,
+) -> Result<(), TaskFailure> {
+    let later = |cause, what: &str| Err(TaskFailure::new(cause, &format!("{what} are not supported yet.")));
+    match order {
+        Order::ScheduleActivity(order) => {
+            let scheduled_event_id = activity::schedule(draft, command, order, completed)?;
+            if order.request_eager_execution && order.runs_on(&draft.run.start.task_queue) {
+                effects.eager.push(scheduled_event_id);
+            }
+            Ok(())
+        }
+        Order::RequestCancelActivity(order) => {
+            effects.needs_task |= activity::request_cancel(draft, command, order, completed, identity)?;
+            Ok(())
+        }
+        Order::StartTimer(order) => timer::start(draft, command, order, completed),
+        Order::CancelTimer(order) => timer::cancel(draft, command, order, completed, identity),
+        Order::RecordMarker(order) => marker::record(draft, command, order, completed),
+        Order::UpsertSearchAttributes(order) => {
+            properties::upsert_search_attributes(draft, command, order, completed)
+        }
+        Order::ModifyProperties(order) => properties::modify(draft, command, order, completed),
+        Order::CompleteWorkflow(order) => close::complete(draft, command, order, completed),
+        Order::FailWorkflow(order) => close::fail(draft, command, order, completed),
+        Order::CancelWorkflow(order) => close::cancel(draft, command, order, completed),
+        Order::ContinueAsNew(order) => {
+            effects.successor = Some(close::continue_as_new(draft, command, order, completed)?);
+            Ok(())
+        }
+        Order::StartChild(_) => later(Cause::BadStartChildExecutionAttributes, "Child workflows"),
+        Order::RequestCancelExternal(_) => {
+            later(Cause::BadRequestCancelExternalWorkflowExecutionAttributes, "Cancellations of other workflows")
+        }
+        Order::SignalExternal(_) => {
+            later(Cause::BadSignalWorkflowExecutionAttributes, "Signals to other workflows")
+        }
+        Order::ProtocolMessage(_) => later(Cause::BadUpdateWorkflowExecutionMessage, "Updates"),
+        Order::ScheduleNexusOperation(_) => later(Cause::BadScheduleNexusOperationAttributes, "Nexus operations"),
+        Order::RequestCancelNexusOperation(_) => {
+            later(Cause::BadRequestCancelNexusOperationAttributes, "Nexus operations")
+        }
+    }
+}
+
+fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects) -> Outcome {
+    let Effects { successor, eager, needs_task } = effects;
+    let mut grant = None;
+    let mut claims = Vec::new();
+    if draft.run.is_open() {
+        for (index, scheduled_event_id) in (0..).zip(eager) {
+            claims.extend(attempt::start_at_once(&mut draft, index, scheduled_event_id, &order.identity));
+        }
+        if needs_task || order.force_new_task || !draft.run.buffered.is_empty() {
+            let first_ms = if is_heartbeat(order) { task.first_scheduled_ms } else { draft.now_ms() };
+            task::schedule_since(&mut draft, 1, first_ms);
+            if order.return_new_task {
+                grant = Some(turn::start_at_once(&mut draft, &order.identity, true));
+            }
+        }
+    }
+    let step = draft.finish();
+    let activities = claims
+        .into_iter()
+        .filter_map(|id| step.run.activities.get(&id))
+        .map(|activity| ActivityGrant { run: step.run.clone(), activity: activity.clone() })
+        .collect();
+    let reply = CompletedReply { task: grant.map(|grant| grant.of(&step)), activities };
+    let current = successor.as_ref().map(|next| Current { run_id: next.run.start.run_id.clone() });
+    let steps = std::iter::once(step).chain(successor).collect();
+    Outcome { steps, current, ..Outcome::answer(Reply::Completed(Box::new(reply))) }
+}
+
+/// The completion is not accepted: the task fails and says why. A repeated failure is not written again, whatever it
+/// is; the task then simply times out.
+fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, identity: &str) -> Outcome {
+    let message = failure.message();
+    let reply = Reply::Rejected(Rejection::InvalidArgument(message.clone()));
+    let unhandled = failure.cause == Cause::UnhandledCommand;
+    if task.attempt > 1 && !unhandled {
+        return Outcome::answer(reply);
+    }
+    let told = Some(failure::of_task(&message));
+    if failure.fatal {
+        turn::fail_for_good(&mut draft, failure.cause.into(), told, identity);
+        close::terminate(&mut draft, &message, None, "history-service");
+    } else {
+        turn::fail_started(&mut draft, failure.cause.into(), told, identity);
+    }
+    if unhandled {
+        draft.change(Change::CloseAttempted(true));
+    }
+    Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) }
+}

@@ -1,0 +1,16 @@
+//! The state machines, one noun a file: its orders, commands, events, state and transitions.
+
+pub mod activity;
+pub mod attempt;
+pub(crate) mod buffer;
+pub mod cancel;
+pub mod close;
+pub mod completion;
+pub mod marker;
+pub mod properties;
+pub mod signal;
+pub mod start;
+pub mod task;
+pub mod timer;
+pub(crate) mod turn;
+pub mod wake;

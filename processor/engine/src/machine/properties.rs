@@ -1,0 +1,192 @@
+//! Memo and search attributes: maps of opaque values that a workflow may change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::command::Command;
+use crate::draft::{Draft, bytes};
+use crate::machine::close::within_size;
+use crate::machine::completion::{TaskFailure, extras};
+use crate::payload;
+use crate::run::{Properties, Run};
+use crate::settings::Settings;
+use crate::vocabulary::{Entry, Fields, TaskFailedCause as Cause};
+
+/// Command: change search attributes.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct UpsertSearchAttributes {
+    /// An encoded map; a null value removes its key.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub search_attributes: Option<Bytes>,
+}
+
+/// Command: change the memo.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Modify {
+    /// An encoded map; a null value removes its key.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub upserted_memo: Option<Bytes>,
+}
+
+/// Event: search attributes were changed.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct SearchAttributesUpserted {
+    /// The task that asked for it.
+    #[prost(int64, tag = "1")]
+    pub workflow_task_completed_event_id: i64,
+    /// What was changed, as it was sent.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub search_attributes: Option<Bytes>,
+}
+
+/// Event: the memo was changed.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Modified {
+    /// The task that asked for it.
+    #[prost(int64, tag = "1")]
+    pub workflow_task_completed_event_id: i64,
+    /// What was changed, as it was sent.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub upserted_memo: Option<Bytes>,
+}
+
+impl Properties {
+    /// The state given at a start: every entry, even one that says nothing.
+    pub fn given(memo: Option<&Bytes>, search_attributes: Option<&Bytes>) -> Self {
+        let sorted = |given: Option<&Bytes>| {
+            let entries = read(given).into_iter().map(|entry| (entry.key.clone(), entry));
+            entries.collect::<BTreeMap<_, _>>().into_values().collect()
+        };
+        Self { memo: sorted(memo), search_attributes: sorted(search_attributes) }
+    }
+}
+
+pub(crate) fn upsert_search_attributes(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &UpsertSearchAttributes,
+    completed: i64,
+) -> Result<(), TaskFailure> {
+    let Some(given) = &order.search_attributes else {
+        let reason = "SearchAttributes is not set on UpsertWorkflowSearchAttributesCommand.";
+        return Err(TaskFailure::new(Cause::BadSearchAttributes, reason));
+    };
+    check_number(given, draft.settings)
+        .map_err(|reason| TaskFailure::new(Cause::BadSearchAttributes, &reason))?;
+    let changes = read(Some(given));
+    if changes.is_empty() {
+        let reason = "IndexedFields is not set on UpsertWorkflowSearchAttributesCommand.";
+        return Err(TaskFailure::new(Cause::BadSearchAttributes, reason));
+    }
+    let mut merged = draft.run.properties.search_attributes.clone();
+    merge(&mut merged, changes);
+    check_sizes(&merged, draft.settings).map_err(|reason| TaskFailure::fatal(Cause::BadSearchAttributes, &reason))?;
+    let upserted = SearchAttributesUpserted {
+        workflow_task_completed_event_id: completed,
+        search_attributes: Some(given.clone()),
+    };
+    draft.emit_at(draft.now_ms(), upserted.into(), extras(command));
+    Ok(())
+}
+
+pub(crate) fn modify(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &Modify,
+    completed: i64,
+) -> Result<(), TaskFailure> {
+    let cause = Cause::BadModifyWorkflowPropertiesAttributes;
+    let bad = |reason: &str| Err(TaskFailure::new(cause, reason));
+    let Some(given) = &order.upserted_memo else {
+        return bad("UpsertedMemo is not set on ModifyWorkflowPropertiesCommand.");
+    };
+    let Ok(Fields { entries: changes }) = Fields::decode(given.clone()) else {
+        return bad("UpsertedMemo on ModifyWorkflowPropertiesCommand cannot be read.");
+    };
+    if changes.is_empty() {
+        return bad("UpsertedMemo.Fields is not set on ModifyWorkflowPropertiesCommand.");
+    }
+    within_size(draft, cause, Some(given), "ModifyWorkflowPropertiesCommandAttributes")?;
+    let mut entries = draft.run.properties.memo.clone();
+    merge(&mut entries, changes);
+    if bytes(&Fields { entries }) > draft.settings.memo_bytes_max {
+        let reason = "ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.";
+        return Err(TaskFailure::fatal(cause, reason));
+    }
+    let modified = Modified { workflow_task_completed_event_id: completed, upserted_memo: Some(given.clone()) };
+    draft.emit_at(draft.now_ms(), modified.into(), extras(command));
+    Ok(())
+}
+
+/// Checks number and sizes of a set of search attributes.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_search_attributes(given: &Bytes, settings: &Settings) -> Result<(), String> {
+    check_number(given, settings)?;
+    check_sizes(&read(Some(given)), settings)
+}
+
+pub(crate) fn check_number(given: &Bytes, settings: &Settings) -> Result<(), String> {
+    let fields = Fields::decode(given.clone()).map_err(|_error| "search attributes cannot be read".to_owned())?;
+    let (count, limit) = (fields.entries.len(), settings.search_attributes_max);
+    if count as i64 > limit {
+        return Err(format!("number of search attributes {count} exceeds limit {limit}"));
+    }
+    Ok(())
+}
+
+/// Values count without their metadata.
+pub(crate) fn check_sizes(entries: &[Entry], settings: &Settings) -> Result<(), String> {
+    let mut sum = 0_i64;
+    for entry in entries {
+        let (bytes, limit) = (payload::data_bytes(&entry.value), settings.search_attribute_bytes_max);
+        if bytes > limit {
+            return Err(format!("search attribute {} value size {bytes} exceeds size limit {limit}", entry.key));
+        }
+        sum = sum.saturating_add(bytes).saturating_add(entry.key.len() as i64);
+    }
+    if sum > settings.search_attributes_bytes_max {
+        let limit = settings.search_attributes_bytes_max;
+        return Err(format!("total size of search attributes {sum} exceeds size limit {limit}"));
+    }
+    Ok(())
+}
+
+pub(crate) fn apply_search_attributes(run: &mut Run, upserted: &SearchAttributesUpserted) {
+    change(run, |properties| {
+        merge(&mut properties.search_attributes, read(upserted.search_attributes.as_ref()));
+    });
+}
+
+pub(crate) fn apply_memo(run: &mut Run, modified: &Modified) {
+    change(run, |properties| merge(&mut properties.memo, read(modified.upserted_memo.as_ref())));
+}
+
+fn change(run: &mut Run, how: impl FnOnce(&mut Properties)) {
+    let properties = Arc::make_mut(&mut run.properties);
+    run.head.state_bytes -= bytes(properties);
+    how(properties);
+    run.head.state_bytes += bytes(properties);
+}
+
+/// The entries of an encoded map; none of one that cannot be read.
+pub(crate) fn read(given: Option<&Bytes>) -> Vec<Entry> {
+    given.and_then(|given| Fields::decode(given.clone()).ok()).unwrap_or_default().entries
+}
+
+/// Puts changes into a sorted map; values that say nothing remove their keys.
+fn merge(entries: &mut Vec<Entry>, changes: Vec<Entry>) {
+    for entry in changes {
+        let place = entries.binary_search_by(|known| known.key.cmp(&entry.key));
+        match (place, payload::is_null(&entry.value)) {
+            (Ok(index), true) => drop(entries.remove(index)),
+            (Ok(index), false) => entries[index] = entry,
+            (Err(_), true) => {}
+            (Err(index), false) => entries.insert(index, entry),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A signal: a message to a run, kept in order of arrival and never lost once acknowledged.
+
+use bytes::Bytes;
+
+use crate::draft::{Change, Draft, Extras};
+use crate::machine::task;
+use crate::outcome::Rejection;
+use crate::vocabulary::Execution;
+
+/// Order: a signal for an open run.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Signal {
+    /// The signal's name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Its arguments, opaque.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub input: Option<Bytes>,
+    /// Who sends it.
+    #[prost(string, tag = "3")]
+    pub identity: String,
+    /// Headers, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub header: Option<Bytes>,
+    /// The same id is taken once per run; empty = no deduplication.
+    #[prost(string, tag = "5")]
+    pub request_id: String,
+    /// Links, opaque.
+    #[prost(bytes = "bytes", repeated, tag = "6")]
+    pub links: Vec<Bytes>,
+}
+
+/// Event: a signal came.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Signaled {
+    /// The signal's name.
+    #[prost(string, tag = "1")]
+    pub signal_name: String,
+    /// Its arguments, opaque.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub input: Option<Bytes>,
+    /// Who sent it.
+    #[prost(string, tag = "3")]
+    pub identity: String,
+    /// Headers, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub header: Option<Bytes>,
+    /// The workflow that sent it, if one did.
+    #[prost(message, optional, tag = "6")]
+    pub external_workflow_execution: Option<Execution>,
+    /// The id of the request.
+    #[prost(string, tag = "7")]
+    pub request_id: String,
+}
+
+/// Records the signal. It does not wake a run whose first task is still held back.
+pub(crate) fn signal(draft: &mut Draft<'_>, order: &Signal) -> Result<(), Rejection> {
+    if draft.run.head.signals >= draft.settings.signals_max {
+        return Err(Rejection::InvalidArgument("exceeded workflow execution limit for signal events".into()));
+    }
+    if draft.run.head.close_attempted && draft.run.started_task().is_some() {
+        let message = "workflow operation can not be applied because workflow is closing";
+        return Err(Rejection::Busy(message.into()));
+    }
+    draft.change(Change::Signals(draft.run.head.signals.saturating_add(1)));
+    let extras = Extras { links: order.links.clone(), ..Extras::default() };
+    draft.record_with(signaled(order).into(), extras);
+    task::settle(draft);
+    Ok(())
+}
+
+pub(crate) fn signaled(order: &Signal) -> Signaled {
+    Signaled {
+        signal_name: order.name.clone(),
+        input: order.input.clone(),
+        identity: order.identity.clone(),
+        header: order.header.clone(),
+        external_workflow_execution: None,
+        request_id: order.request_id.clone(),
+    }
+}

@@ -1,0 +1,383 @@
+//! A workflow task: the worker's turn to look at the history and say what comes next.
+//!
+//! (none)     --schedule-->  scheduled  --claim-->     started
+//! scheduled  --time out (sticky queue only), forget the sticky worker-->  scheduled on the normal queue
+//! started    --complete, fail, time out, release-->   see `turn.rs`
+//!
+//! A *transient* task is a second or later attempt: its Scheduled and Started events get ids, are shown to the
+//! worker, and are written only when it is completed. Anything new in the history turns it back into a first attempt.
+
+use bytes::Bytes;
+
+use crate::draft::{Change, Draft};
+use crate::event::HistoryEvent;
+use crate::machine::{buffer, turn};
+use crate::run::Grace;
+use crate::time::{Duration, Timestamp};
+use crate::vocabulary::{QueueKind, SuggestReason, TaskQueue, TimeoutType};
+
+/// The pending workflow task of a run.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Task {
+    /// Its Scheduled event; of a transient task the id that the event would get.
+    #[prost(int64, tag = "1")]
+    pub scheduled_event_id: i64,
+    /// Its Started event; 0 while nobody has it.
+    #[prost(int64, tag = "2")]
+    pub started_event_id: i64,
+    /// From 1.
+    #[prost(int32, tag = "3")]
+    pub attempt: i32,
+    /// The Scheduled event stands in the history.
+    #[prost(bool, tag = "4")]
+    pub written: bool,
+    /// The queue that it was put on.
+    #[prost(message, optional, tag = "5")]
+    pub queue: Option<TaskQueue>,
+    /// When it was scheduled.
+    #[prost(int64, tag = "6")]
+    pub scheduled_ms: i64,
+    /// When the first task of an unbroken row of heartbeats was scheduled.
+    #[prost(int64, tag = "7")]
+    pub first_scheduled_ms: i64,
+    /// When a worker got it; 0 while nobody has it.
+    #[prost(int64, tag = "8")]
+    pub started_ms: i64,
+    /// Which claim it was handed out under: the claim's journal offset + 1; 0 while nobody has it.
+    #[prost(uint64, tag = "9")]
+    pub claim: u64,
+    /// How long a worker may have it, in ms, the back-off of a failing task included.
+    #[prost(int64, tag = "10")]
+    pub timeout_ms: i64,
+    /// Who has it.
+    #[prost(string, tag = "11")]
+    pub identity: String,
+    /// The poll that got it.
+    #[prost(string, tag = "12")]
+    pub request_id: String,
+    /// Why the worker is advised to continue as new.
+    #[prost(enumeration = "SuggestReason", repeated, tag = "13")]
+    pub suggest_reasons: Vec<i32>,
+    /// Bytes of history when it was started.
+    #[prost(int64, tag = "14")]
+    pub history_bytes: i64,
+}
+
+/// The worker that has a run in its cache.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Sticky {
+    /// Its private queue.
+    #[prost(string, tag = "1")]
+    pub queue: String,
+    /// How long a task waits there before it goes to the normal queue, in ms.
+    #[prost(int64, tag = "2")]
+    pub schedule_to_start_ms: i64,
+}
+
+/// Which task of a run a worker speaks of.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Token {
+    /// Its Scheduled event.
+    #[prost(int64, tag = "1")]
+    pub scheduled_event_id: i64,
+    /// The attempt.
+    #[prost(int32, tag = "2")]
+    pub attempt: i32,
+    /// The claim it was handed out under.
+    #[prost(uint64, tag = "3")]
+    pub claim: u64,
+}
+
+/// Order: hand the scheduled task to a poll.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Claim {
+    /// The task.
+    #[prost(int64, tag = "1")]
+    pub scheduled_event_id: i64,
+    /// The attempt.
+    #[prost(int32, tag = "2")]
+    pub attempt: i32,
+    /// The poll is one of the sticky queue that has the run.
+    #[prost(bool, tag = "3")]
+    pub sticky: bool,
+    /// Who polls.
+    #[prost(string, tag = "4")]
+    pub identity: String,
+    /// The poll.
+    #[prost(string, tag = "5")]
+    pub poll_id: String,
+}
+
+/// Order: the worker could not do the task.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Fail {
+    /// The task.
+    #[prost(message, optional, tag = "1")]
+    pub token: Option<Token>,
+    /// Why.
+    #[prost(int32, tag = "2")]
+    pub cause: i32,
+    /// The failure, opaque.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub failure: Option<Bytes>,
+    /// Who says so.
+    #[prost(string, tag = "4")]
+    pub identity: String,
+}
+
+/// Order: a task that was handed out reached nobody.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Release {
+    /// The task.
+    #[prost(message, optional, tag = "1")]
+    pub token: Option<Token>,
+}
+
+/// Event: a task was put on a queue.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Scheduled {
+    /// The queue.
+    #[prost(message, optional, tag = "1")]
+    pub task_queue: Option<TaskQueue>,
+    /// How long a worker may have it.
+    #[prost(message, optional, tag = "2")]
+    pub start_to_close_timeout: Option<Duration>,
+    /// From 1.
+    #[prost(int32, tag = "3")]
+    pub attempt: i32,
+}
+
+/// Event: a worker got the task.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Started {
+    /// Its Scheduled event.
+    #[prost(int64, tag = "1")]
+    pub scheduled_event_id: i64,
+    /// The worker.
+    #[prost(string, tag = "2")]
+    pub identity: String,
+    /// The poll.
+    #[prost(string, tag = "3")]
+    pub request_id: String,
+    /// The worker is advised to continue as new.
+    #[prost(bool, tag = "4")]
+    pub suggest_continue_as_new: bool,
+    /// Bytes of history up to here.
+    #[prost(int64, tag = "5")]
+    pub history_size_bytes: i64,
+    /// Why the worker is so advised.
+    #[prost(enumeration = "SuggestReason", repeated, tag = "8")]
+    pub suggest_continue_as_new_reasons: Vec<i32>,
+}
+
+/// Event: the worker answered.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Completed {
+    /// The task's Scheduled event.
+    #[prost(int64, tag = "1")]
+    pub scheduled_event_id: i64,
+    /// The task's Started event.
+    #[prost(int64, tag = "2")]
+    pub started_event_id: i64,
+    /// The worker.
+    #[prost(string, tag = "3")]
+    pub identity: String,
+    /// The worker's binary.
+    #[prost(string, tag = "4")]
+    pub binary_checksum: String,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub worker_version: Option<Bytes>,
+    /// Flags of the SDK that replay needs, opaque.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub sdk_metadata: Option<Bytes>,
+    /// What the SDK counted, opaque.
+    #[prost(bytes = "bytes", optional, tag = "13")]
+    pub metering_metadata: Option<Bytes>,
+}
+
+/// Event: the worker did not answer, or did not come, in time.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct TimedOut {
+    /// The task's Scheduled event.
+    #[prost(int64, tag = "1")]
+    pub scheduled_event_id: i64,
+    /// The task's Started event; 0 where nobody came.
+    #[prost(int64, tag = "2")]
+    pub started_event_id: i64,
+    /// Which deadline passed.
+    #[prost(enumeration = "TimeoutType", tag = "3")]
+    pub timeout_type: i32,
+}
+
+/// Event: the task failed.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Failed {
+    /// The task's Scheduled event.
+    #[prost(int64, tag = "1")]
+    pub scheduled_event_id: i64,
+    /// The task's Started event.
+    #[prost(int64, tag = "2")]
+    pub started_event_id: i64,
+    /// Why.
+    #[prost(int32, tag = "3")]
+    pub cause: i32,
+    /// The failure, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub failure: Option<Bytes>,
+    /// Who says so.
+    #[prost(string, tag = "5")]
+    pub identity: String,
+}
+
+impl Task {
+    /// A worker has it.
+    pub fn is_started(&self) -> bool {
+        self.started_event_id > 0
+    }
+
+    /// What a worker shows to speak of this task.
+    pub fn token(&self) -> Token {
+        Token { scheduled_event_id: self.scheduled_event_id, attempt: self.attempt, claim: self.claim }
+    }
+
+    /// When it times out, in ms; none for one that waits on a normal queue.
+    pub(crate) fn deadline_ms(&self, sticky: Option<&Sticky>, grace: Grace) -> Option<i64> {
+        if self.is_started() {
+            return Some(grace.deadline_ms(self.started_ms, self.timeout_ms));
+        }
+        let sticky = sticky.filter(|_| self.is_on_sticky_queue());
+        sticky.map(|sticky| grace.deadline_ms(self.scheduled_ms, sticky.schedule_to_start_ms))
+    }
+
+    fn is_on_sticky_queue(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.kind == i32::from(QueueKind::Sticky))
+    }
+
+    /// The Scheduled event of this task.
+    pub(crate) fn scheduled(&self) -> Scheduled {
+        Scheduled {
+            task_queue: self.queue.clone(),
+            start_to_close_timeout: Some(Duration::from_ms(self.timeout_ms)),
+            attempt: self.attempt,
+        }
+    }
+
+    /// The Started event of this task.
+    pub(crate) fn started(&self) -> Started {
+        Started {
+            scheduled_event_id: self.scheduled_event_id,
+            identity: self.identity.clone(),
+            request_id: self.request_id.clone(),
+            suggest_continue_as_new: !self.suggest_reasons.is_empty(),
+            history_size_bytes: self.history_bytes,
+            suggest_continue_as_new_reasons: self.suggest_reasons.clone(),
+        }
+    }
+
+    /// The TimedOut event of this task.
+    pub(crate) fn timed_out(&self, timeout_type: TimeoutType) -> TimedOut {
+        TimedOut {
+            scheduled_event_id: self.scheduled_event_id,
+            started_event_id: self.started_event_id,
+            timeout_type: timeout_type.into(),
+        }
+    }
+
+    /// Scheduled and Started of a started transient task, as the worker is shown them.
+    pub fn tail(&self) -> Vec<HistoryEvent> {
+        if self.written || !self.is_started() {
+            return Vec::new();
+        }
+        let event = |event_id, time_ms, attributes: crate::event::Attributes| HistoryEvent {
+            event_id,
+            event_time: Some(Timestamp::from_ms(time_ms)),
+            event_type: attributes.event_type(),
+            task_id: event_id,
+            attributes: Some(attributes),
+            ..HistoryEvent::default()
+        };
+        vec![
+            event(self.scheduled_event_id, self.scheduled_ms, self.scheduled().into()),
+            event(self.started_event_id, self.started_ms, self.started().into()),
+        ]
+    }
+}
+
+/// Puts a task on its queue. Buffered events are written before it, and make it a first attempt.
+pub(crate) fn schedule(draft: &mut Draft<'_>, attempt: i32) {
+    schedule_since(draft, attempt, draft.now_ms());
+}
+
+/// [`schedule`], as part of a row of heartbeats that began at `first_scheduled_ms`.
+pub(crate) fn schedule_since(draft: &mut Draft<'_>, attempt: i32, first_scheduled_ms: i64) {
+    let attempt = if buffer::flush(draft) { 1 } else { attempt };
+    let normal = draft.run.start.task_queue.clone();
+    let queue = match &draft.run.head.sticky {
+        Some(sticky) => {
+            TaskQueue { name: sticky.queue.clone(), kind: QueueKind::Sticky.into(), normal_name: normal }
+        }
+        None => TaskQueue::normal(&normal),
+    };
+    let mut task = Task {
+        scheduled_event_id: draft.run.head.next_event_id,
+        attempt,
+        written: attempt == 1,
+        queue: Some(queue),
+        scheduled_ms: draft.now_ms(),
+        first_scheduled_ms,
+        timeout_ms: timeout_ms(draft, attempt),
+        ..Task::default()
+    };
+    if task.written {
+        task.scheduled_event_id = draft.emit(task.scheduled());
+    }
+    draft.change(Change::Task(Some(Box::new(task))));
+}
+
+/// How long a worker may have an attempt: a task that keeps failing gets more and more.
+pub(crate) fn timeout_ms(draft: &Draft<'_>, attempt: i32) -> i64 {
+    let settings = draft.settings;
+    let base_ms = draft.run.start.task_timeout_ms;
+    if attempt < settings.task_backoff_attempt {
+        return base_ms;
+    }
+    let doublings = u32::try_from(attempt.saturating_sub(settings.task_backoff_attempt)).unwrap_or(0).min(30);
+    let backoff_ms = settings.task_backoff_initial_ms.saturating_mul(1 << doublings);
+    base_ms.saturating_add(backoff_ms.min(settings.task_backoff_max_ms))
+}
+
+/// Sees to it that something new is looked at: bounds the buffer, schedules a task where none is pending.
+pub(crate) fn settle(draft: &mut Draft<'_>) {
+    if draft.run.started_task().is_some() {
+        if buffer::is_full(draft) {
+            turn::interrupt(draft);
+        }
+    } else if draft.run.is_open() && draft.run.head.task.is_none() && draft.run.head.backoff_until_ms == 0 {
+        schedule(draft, 1);
+    }
+}
+
+/// The worker that had the run in its cache did not come for the task.
+pub(crate) fn time_out_scheduled(draft: &mut Draft<'_>) {
+    let Some(task) = draft.run.head.task.clone().filter(|task| !task.is_started()) else { return };
+    if task.written {
+        draft.emit(task.timed_out(TimeoutType::ScheduleToStart));
+    }
+    draft.change(Change::Task(None));
+    draft.change(Change::Sticky(None));
+    schedule(draft, task.attempt);
+}
+
+/// Forgets the worker that had the run in its cache. A task that waits for it goes to the normal queue.
+pub(crate) fn reset_sticky(draft: &mut Draft<'_>) {
+    if draft.run.head.sticky.is_none() {
+        return;
+    }
+    draft.change(Change::Sticky(None));
+    let waiting = draft.run.head.task.clone().filter(|task| !task.is_started() && task.is_on_sticky_queue());
+    if let Some(task) = waiting {
+        let queue = Some(TaskQueue::normal(&draft.run.start.task_queue));
+        draft.change(Change::Task(Some(Box::new(Task { queue, ..task }))));
+    }
+}

@@ -1,0 +1,187 @@
+//! A turn: a workflow task in a worker's hand, from the claim to its end.
+//!
+//! scheduled  --claim-->          started
+//! started    --complete-->       (none): see `completion.rs`
+//! started    --fail, time out--> scheduled, as the next attempt (the first failure is written, later ones are not)
+//! started    --release-->        scheduled: nobody got it
+//! started    --interrupt-->      scheduled: too much happened meanwhile
+//! started    --abandon-->        (none): the run is closed from outside
+
+use bytes::Bytes;
+
+use crate::draft::{Change, Draft, Extras, Step};
+use crate::machine::task::{self, Claim, Fail, Failed, Release, Task, Token};
+use crate::machine::{buffer, close};
+use crate::outcome::{Rejection, Reply, TaskGrant};
+use crate::vocabulary::{SuggestReason, TaskFailedCause, TimeoutType};
+
+/// A grant that waits for the end of its step.
+pub(crate) struct Grant {
+    sticky: bool,
+}
+
+impl Grant {
+    /// The grant of the run as the step leaves it.
+    pub(crate) fn of(self, step: &Step) -> TaskGrant {
+        let tail = step.run.head.task.as_ref().map(Task::tail).unwrap_or_default();
+        TaskGrant { run: step.run.clone(), sticky: self.sticky, tail }
+    }
+}
+
+/// Hands the task to a poll, if it is still there. A poll of a sticky queue gets nothing of a run that has left it.
+pub(crate) fn claim(draft: &mut Draft<'_>, order: &Claim) -> Option<Grant> {
+    let task = draft.run.head.task.as_ref()?;
+    let same = task.scheduled_event_id == order.scheduled_event_id && task.attempt == order.attempt;
+    let left = order.sticky && draft.run.head.sticky.is_none();
+    if !same || left || task.is_started() {
+        return None;
+    }
+    Some(start(draft, order.sticky, &order.identity, &order.poll_id))
+}
+
+/// Hands the pending task to whoever made this very record. A worker that completed a task has the run in its cache.
+pub(crate) fn start_at_once(draft: &mut Draft<'_>, identity: &str, sticky: bool) -> Grant {
+    let poll_id = draft.stamp.id(3);
+    start(draft, sticky, identity, &poll_id)
+}
+
+fn start(draft: &mut Draft<'_>, sticky: bool, identity: &str, poll_id: &str) -> Grant {
+    if !sticky && draft.run.head.sticky.is_some() {
+        draft.change(Change::Sticky(None));
+    }
+    let mut task = draft.run.head.task.clone().unwrap_or_default();
+    if !task.written && task.scheduled_event_id != draft.run.head.next_event_id {
+        task.attempt = 1;
+        task.written = true;
+        task.timeout_ms = task::timeout_ms(draft, 1);
+        task.scheduled_event_id = draft.emit(task.scheduled());
+    }
+    task.started_ms = draft.now_ms();
+    task.claim = draft.stamp.claim();
+    identity.clone_into(&mut task.identity);
+    poll_id.clone_into(&mut task.request_id);
+    task.history_bytes = draft.run.head.history_bytes;
+    task.suggest_reasons = suggest_reasons(draft);
+    task.started_event_id =
+        if task.written { draft.emit(task.started()) } else { task.scheduled_event_id.saturating_add(1) };
+    draft.change(Change::Task(Some(Box::new(task))));
+    Grant { sticky }
+}
+
+/// Why the worker is advised to continue as new; the Started event itself counts.
+fn suggest_reasons(draft: &Draft<'_>) -> Vec<i32> {
+    let head = &draft.run.head;
+    let too_large = head.history_bytes >= draft.settings.suggest_bytes;
+    let too_many = head.next_event_id >= draft.settings.suggest_events;
+    let reasons =
+        [(too_large, SuggestReason::HistorySizeTooLarge), (too_many, SuggestReason::TooManyHistoryEvents)];
+    reasons.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason.into()).collect()
+}
+
+/// The started task that a token names.
+pub(crate) fn started<'a>(draft: &'a Draft<'_>, token: Option<&Token>) -> Result<&'a Task, Rejection> {
+    let gone = || Rejection::NotFound("Workflow task not found.".into());
+    let token = token.ok_or_else(gone)?;
+    draft.run.started_task().filter(|task| task.token() == *token).ok_or_else(gone)
+}
+
+/// The worker says that it could not do the task. A repeated failure is not taken: the task then times out, which
+/// keeps a worker that always fails from spinning.
+pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejection> {
+    let attempt = started(draft, order.token.as_ref())?.attempt;
+    if order.cause == i32::from(TaskFailedCause::GrpcMessageTooLarge) {
+        close::terminate(draft, "GrpcMessageTooLarge", None, "history-service");
+    } else if attempt == 1 {
+        fail_started(draft, order.cause, order.failure.clone(), &order.identity);
+    }
+    Ok(Reply::Done)
+}
+
+/// Ends the started task as failed and schedules the next attempt.
+pub(crate) fn fail_started(draft: &mut Draft<'_>, cause: i32, failure: Option<Bytes>, identity: &str) {
+    let Some(task) = draft.run.started_task().cloned() else { return };
+    fail_for_good(draft, cause, failure, identity);
+    try_again(draft, &task);
+}
+
+/// Ends the started task as failed; there will be no other.
+pub(crate) fn fail_for_good(draft: &mut Draft<'_>, cause: i32, failure: Option<Bytes>, identity: &str) {
+    let Some(task) = draft.run.started_task() else { return };
+    if task.written {
+        let failed = Failed {
+            scheduled_event_id: task.scheduled_event_id,
+            started_event_id: task.started_event_id,
+            cause,
+            failure,
+            identity: identity.into(),
+        };
+        draft.emit(failed);
+    }
+    end(draft);
+}
+
+/// The started task took too long.
+pub(crate) fn time_out_started(draft: &mut Draft<'_>) {
+    let Some(task) = draft.run.started_task().cloned() else { return };
+    if task.written {
+        draft.emit(task.timed_out(TimeoutType::StartToClose));
+    }
+    end(draft);
+    try_again(draft, &task);
+}
+
+/// Nobody got the task that was handed out.
+pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, Rejection> {
+    let task = started(draft, order.token.as_ref())?.clone();
+    if task.written {
+        draft.emit(task.timed_out(TimeoutType::StartToClose));
+    }
+    end(draft);
+    task::reset_sticky(draft);
+    task::schedule(draft, task.attempt);
+    Ok(Reply::Done)
+}
+
+/// Takes the task from its worker: more has happened meanwhile than may wait for its end.
+pub(crate) fn interrupt(draft: &mut Draft<'_>) {
+    let Some(task) = draft.run.started_task().cloned() else { return };
+    fail_for_good(draft, TaskFailedCause::ForceCloseCommand.into(), None, "history-service");
+    buffer::flush(draft);
+    try_again(draft, &task);
+}
+
+/// Only a failure on the normal queue counts as an attempt: a sticky worker may simply be gone.
+fn try_again(draft: &mut Draft<'_>, task: &Task) {
+    let was_sticky = draft.run.head.sticky.is_some();
+    task::reset_sticky(draft);
+    task::schedule(draft, if was_sticky { 1 } else { task.attempt.saturating_add(1) });
+}
+
+/// The task is over. Whether its workflow was about to close is not known any more.
+pub(crate) fn end(draft: &mut Draft<'_>) {
+    draft.change(Change::Task(None));
+    if draft.run.head.close_attempted {
+        draft.change(Change::CloseAttempted(false));
+    }
+}
+
+/// Writes Scheduled and Started of a started transient task, so that what follows can refer to them.
+pub(crate) fn write_transient(draft: &mut Draft<'_>) {
+    let Some(mut task) = draft.run.started_task().cloned().filter(|task| !task.written) else { return };
+    let scheduled = task.scheduled();
+    task.scheduled_event_id = draft.emit_at(task.scheduled_ms, scheduled.into(), Extras::default());
+    let started = task.started();
+    task.started_event_id = draft.emit_at(task.started_ms, started.into(), Extras::default());
+    task.written = true;
+    draft.change(Change::Task(Some(Box::new(task))));
+    draft.begin_batch();
+}
+
+/// Before a run is closed from outside: a started task fails, and what waited for its end is written.
+pub(crate) fn abandon(draft: &mut Draft<'_>) {
+    fail_for_good(draft, TaskFailedCause::ForceCloseCommand.into(), None, "history-service");
+    if draft.run.head.task.is_some() {
+        draft.change(Change::Task(None));
+    }
+    buffer::flush(draft);
+}

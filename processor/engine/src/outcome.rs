@@ -1,0 +1,135 @@
+//! What deciding a record yields: new states, events, and an answer for whoever waits.
+
+use std::sync::Arc;
+
+use crate::draft::Step;
+use crate::event::HistoryEvent;
+use crate::machine::activity::Activity;
+use crate::run::{Current, Run};
+use crate::vocabulary::Status;
+
+/// Everything that one journal record yields.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The answer to whoever waits for the record.
+    pub reply: Reply,
+    /// The runs that changed, in order; a run that closes stands before the one that continues it.
+    pub steps: Vec<Step>,
+    /// The Workflow Id means another run now.
+    pub current: Option<Current>,
+    /// The signal's request id, to be remembered with the run of the last step.
+    pub seen: Option<String>,
+    /// The addressed run's rows are to be deleted: its retention is over.
+    pub expired: bool,
+}
+
+impl Outcome {
+    /// An answer without any change.
+    pub fn answer(reply: Reply) -> Self {
+        Self { reply, steps: Vec::new(), current: None, seen: None, expired: false }
+    }
+
+    /// A refusal: it leaves nothing.
+    pub fn refuse(rejection: Rejection) -> Self {
+        Self::answer(Reply::Rejected(rejection))
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// It is done, and there is nothing to tell.
+    Done,
+    /// It was refused.
+    Rejected(Rejection),
+    /// A run was started, or found.
+    Started(Started),
+    /// A workflow task was handed out.
+    Task(Box<TaskGrant>),
+    /// An activity task was handed out.
+    Activity(Box<ActivityGrant>),
+    /// The task that was claimed is gone.
+    Gone,
+    /// A workflow task was completed.
+    Completed(Box<Completed>),
+    /// A heartbeat was taken; true = the activity shall cancel itself.
+    Heartbeat(bool),
+}
+
+/// A run that a start made or found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Started {
+    /// The run.
+    pub run_id: String,
+    /// The first run of its chain.
+    pub first_run_id: String,
+    /// False where a running run was found and used.
+    pub started: bool,
+    /// How the run stands.
+    pub status: Status,
+    /// The first workflow task, where it was asked for with the start.
+    pub task: Option<Box<TaskGrant>>,
+}
+
+/// What the completion of a workflow task yields.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Completed {
+    /// The next workflow task, where it was asked for with the completion.
+    pub task: Option<TaskGrant>,
+    /// Activities that the worker asked to get at once, in the order of their commands.
+    pub activities: Vec<ActivityGrant>,
+}
+
+/// A workflow task in a worker's hand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskGrant {
+    /// The run as it stands.
+    pub run: Arc<Run>,
+    /// True where the worker has the run in its cache: the history begins behind the last completed task.
+    pub sticky: bool,
+    /// Scheduled and Started of a task whose events are not written yet.
+    pub tail: Vec<HistoryEvent>,
+}
+
+/// An activity task in a worker's hand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActivityGrant {
+    /// The run as it stands.
+    pub run: Arc<Run>,
+    /// The attempt.
+    pub activity: Arc<Activity>,
+}
+
+/// A refusal, by what the caller can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// The run, task or activity is not there (any more).
+    NotFound(String),
+    /// The request can never succeed.
+    InvalidArgument(String),
+    /// Too much at the moment for this workflow.
+    Busy(String),
+    /// The Workflow Id is taken.
+    AlreadyStarted {
+        /// What is in the way.
+        message: String,
+        /// The run that is in the way.
+        run_id: String,
+        /// The first run of its chain.
+        first_run_id: String,
+        /// The request that started it.
+        request_id: String,
+    },
+}
+
+impl Rejection {
+    /// No such workflow.
+    pub fn unknown() -> Self {
+        Self::NotFound("workflow execution not found".into())
+    }
+
+    /// The run is closed.
+    pub fn closed() -> Self {
+        Self::NotFound("workflow execution already completed".into())
+    }
+}

@@ -1,0 +1,62 @@
+//! The little that the engine reads of payloads, and the one it writes.
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::vocabulary::Entry;
+
+/// One payload. Field numbers are those of Temporal's `Payload`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Payload {
+    /// `encoding` and what else converters need.
+    #[prost(message, repeated, tag = "1")]
+    pub metadata: Vec<Entry>,
+    /// The value.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub data: Bytes,
+}
+
+/// Several payloads: arguments, results, details.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Payloads {
+    /// In order.
+    #[prost(message, repeated, tag = "1")]
+    pub payloads: Vec<Payload>,
+}
+
+/// A JSON string as encoded payloads.
+pub fn json_text(text: &str) -> Bytes {
+    let encoding = Entry { key: "encoding".into(), value: Bytes::from_static(b"json/plain") };
+    let data = format!("\"{text}\"").into();
+    Payloads { payloads: vec![Payload { metadata: vec![encoding], data }] }.encode_to_vec().into()
+}
+
+/// True of an encoded payload that says "nothing", no data or an empty list: upserting it removes a key.
+pub fn is_null(payload: &Bytes) -> bool {
+    Payload::decode(payload.clone()).is_ok_and(|payload| payload.data.is_empty() || payload.data == b"[]"[..])
+}
+
+/// Bytes of the value alone, without its metadata; of the whole where it cannot be read.
+pub fn data_bytes(payload: &Bytes) -> i64 {
+    let bytes = Payload::decode(payload.clone()).map_or(payload.len(), |payload| payload.data.len());
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(encoding: &'static [u8], data: &'static [u8]) -> Bytes {
+        let encoding = Entry { key: "encoding".into(), value: Bytes::from_static(encoding) };
+        Payload { metadata: vec![encoding], data: Bytes::from_static(data) }.encode_to_vec().into()
+    }
+
+    #[test]
+    fn only_no_data_and_the_empty_list_say_nothing() {
+        assert!(is_null(&payload(b"binary/null", b"")));
+        assert!(is_null(&payload(b"json/plain", b"[]")));
+        assert!(!is_null(&payload(b"json/plain", b"null")));
+        assert!(!is_null(&payload(b"json/plain", b"\"\"")));
+        assert!(!is_null(&Bytes::from_static(b"\xff")));
+    }
+}

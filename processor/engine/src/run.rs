@@ -1,0 +1,227 @@
+//! A run: the mutable state of one execution of a workflow.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::event::HistoryEvent;
+use crate::machine::activity::Activity;
+use crate::machine::task::{Sticky, Task};
+use crate::machine::timer::Timer;
+use crate::vocabulary::{Entry, Status, WorkflowType};
+
+/// The state of one run. Cloning is cheap: parts are shared until they change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// What never changes.
+    pub start: Arc<Start>,
+    /// What changes with every step.
+    pub head: Head,
+    /// Memo and search attributes.
+    pub properties: Arc<Properties>,
+    /// Open activities by their Scheduled event's id.
+    pub activities: Arc<BTreeMap<i64, Arc<Activity>>>,
+    /// Open timers by their id.
+    pub timers: Arc<BTreeMap<String, Timer>>,
+    /// Events that wait for the end of the started workflow task to get their ids, in order of arrival.
+    pub buffered: Arc<Vec<HistoryEvent>>,
+}
+
+/// What is fixed when a run begins.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Start {
+    /// The namespace's UUID.
+    #[prost(string, tag = "1")]
+    pub namespace_id: String,
+    /// The Workflow Id.
+    #[prost(string, tag = "2")]
+    pub workflow_id: String,
+    /// This run's UUID.
+    #[prost(string, tag = "3")]
+    pub run_id: String,
+    /// The first run of the chain; its own id for the first.
+    #[prost(string, tag = "4")]
+    pub first_run_id: String,
+    /// The workflow type.
+    #[prost(message, optional, tag = "5")]
+    pub workflow_type: Option<WorkflowType>,
+    /// The normal queue of the workflow's tasks.
+    #[prost(string, tag = "6")]
+    pub task_queue: String,
+    /// Limit over the whole chain of runs in ms; 0 = none.
+    #[prost(int64, tag = "7")]
+    pub execution_timeout_ms: i64,
+    /// Limit of this run in ms; 0 = none.
+    #[prost(int64, tag = "8")]
+    pub run_timeout_ms: i64,
+    /// Start-to-close timeout of a workflow task in ms.
+    #[prost(int64, tag = "9")]
+    pub task_timeout_ms: i64,
+    /// When the run began.
+    #[prost(int64, tag = "10")]
+    pub start_ms: i64,
+    /// When the chain must have ended; 0 = never.
+    #[prost(int64, tag = "11")]
+    pub execution_expires_ms: i64,
+    /// When this run must have ended, the chain's end included; 0 = never.
+    #[prost(int64, tag = "12")]
+    pub run_expires_ms: i64,
+    /// How long the first workflow task waits, in ms.
+    #[prost(int64, tag = "13")]
+    pub first_task_backoff_ms: i64,
+    /// The request that started it.
+    #[prost(string, tag = "14")]
+    pub request_id: String,
+    /// How long the run stays readable after its close, in ms.
+    #[prost(int64, tag = "15")]
+    pub retention_ms: i64,
+    /// Summary and details given at the start, opaque.
+    #[prost(bytes = "bytes", optional, tag = "16")]
+    pub user_metadata: Option<bytes::Bytes>,
+    /// Priority, opaque.
+    #[prost(bytes = "bytes", optional, tag = "17")]
+    pub priority: Option<bytes::Bytes>,
+    /// When the first run of the chain began.
+    #[prost(int64, tag = "18")]
+    pub chain_start_ms: i64,
+}
+
+/// The small part of a run that changes with every step.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Head {
+    /// The id that the next event gets; the history's length + 1.
+    #[prost(int64, tag = "1")]
+    pub next_event_id: i64,
+    /// Encoded bytes of all events.
+    #[prost(int64, tag = "2")]
+    pub history_bytes: i64,
+    /// How the run stands.
+    #[prost(enumeration = "Status", tag = "3")]
+    pub status: i32,
+    /// When it closed; 0 while open.
+    #[prost(int64, tag = "4")]
+    pub close_ms: i64,
+    /// The Started event of the last completed workflow task; 0 before the first.
+    #[prost(int64, tag = "5")]
+    pub previous_started_event_id: i64,
+    /// The pending workflow task.
+    #[prost(message, optional, tag = "6")]
+    pub task: Option<Task>,
+    /// The worker that has the run in its cache.
+    #[prost(message, optional, tag = "7")]
+    pub sticky: Option<Sticky>,
+    /// A cancellation was asked for.
+    #[prost(bool, tag = "8")]
+    pub cancel_requested: bool,
+    /// Signals received.
+    #[prost(int64, tag = "9")]
+    pub signals: i64,
+    /// A task that tried to close the run failed over unseen events: while the next one runs, signals are held off.
+    #[prost(bool, tag = "10")]
+    pub close_attempted: bool,
+    /// Until when the first workflow task waits; 0 = it does not.
+    #[prost(int64, tag = "11")]
+    pub backoff_until_ms: i64,
+    /// Steps that changed the run.
+    #[prost(int64, tag = "12")]
+    pub transitions: i64,
+    /// The run that continues this one; empty = none.
+    #[prost(string, tag = "13")]
+    pub successor_run_id: String,
+    /// Encoded bytes of open activities, open timers, buffered events, memo and search attributes.
+    #[prost(int64, tag = "14")]
+    pub state_bytes: i64,
+}
+
+/// Memo and search attributes as they stand now.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Properties {
+    /// Sorted by key.
+    #[prost(message, repeated, tag = "1")]
+    pub memo: Vec<Entry>,
+    /// Sorted by key.
+    #[prost(message, repeated, tag = "2")]
+    pub search_attributes: Vec<Entry>,
+}
+
+/// Which run a Workflow Id means when no run is named: the open one, else the latest.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Current {
+    /// The current run.
+    #[prost(string, tag = "1")]
+    pub run_id: String,
+}
+
+impl Run {
+    /// The state before the first event.
+    pub fn begin(start: Start) -> Self {
+        let head = Head {
+            next_event_id: 1,
+            status: Status::Running.into(),
+            backoff_until_ms: match start.first_task_backoff_ms {
+                0 => 0,
+                backoff_ms => start.start_ms.saturating_add(backoff_ms),
+            },
+            ..Head::default()
+        };
+        Self {
+            start: Arc::new(start),
+            head,
+            properties: Arc::default(),
+            activities: Arc::default(),
+            timers: Arc::default(),
+            buffered: Arc::default(),
+        }
+    }
+
+    /// True until a closing event.
+    pub fn is_open(&self) -> bool {
+        self.head.status == i32::from(Status::Running)
+    }
+
+    /// When the rows of a closed run are to be deleted, in ms.
+    pub fn expires_ms(&self) -> i64 {
+        self.head.close_ms.saturating_add(self.start.retention_ms)
+    }
+
+    /// The workflow type's name.
+    pub fn workflow_type(&self) -> &str {
+        self.start.workflow_type.as_ref().map_or("", |workflow_type| &workflow_type.name)
+    }
+
+    /// The workflow task that a worker has in hand.
+    pub fn started_task(&self) -> Option<&Task> {
+        self.head.task.as_ref().filter(|task| task.is_started())
+    }
+
+    /// The next moment at which the run has something to do by itself, in ms; none where it only waits for others.
+    pub fn next_deadline_ms(&self, grace: Grace) -> Option<i64> {
+        if !self.is_open() {
+            return Some(self.expires_ms());
+        }
+        let whole = [self.start.run_expires_ms, self.head.backoff_until_ms];
+        let whole = whole.into_iter().filter(|due_ms| *due_ms > 0);
+        let task = self.head.task.as_ref().and_then(|task| task.deadline_ms(self.head.sticky.as_ref(), grace));
+        let activities = self.activities.values().filter_map(|activity| activity.deadline_ms(grace));
+        let timers = self.timers.values().map(|timer| timer.fire_ms);
+        whole.chain(task).chain(activities).chain(timers).min()
+    }
+}
+
+/// What a new owner grants to workers that could not reach the former one: nothing that they hold times out
+/// before a while has passed since the take-over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grace {
+    /// When the owner took over.
+    pub owner_ms: i64,
+}
+
+impl Grace {
+    /// The least time that a worker has after a take-over, in ms.
+    pub const SPAN_MS: i64 = 10_000;
+
+    /// The moment at which something that a worker holds since `since_ms` times out after `timeout_ms`.
+    pub fn deadline_ms(self, since_ms: i64, timeout_ms: i64) -> i64 {
+        let due_ms = since_ms.saturating_add(timeout_ms);
+        if since_ms <= self.owner_ms { due_ms.max(self.owner_ms.saturating_add(Self::SPAN_MS)) } else { due_ms }
+    }
+}

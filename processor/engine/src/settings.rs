@@ -1,0 +1,111 @@
+//! Limits and defaults that decisions depend on; they reach a partition as a journal record.
+
+/// Every limit of the engine, by name. The defaults are those of Temporal's server.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Settings {
+    /// Start-to-close timeout of a workflow task where a start names none, in ms.
+    #[prost(int64, tag = "1")]
+    pub task_timeout_default_ms: i64,
+    /// The longest start-to-close timeout of a workflow task, in ms.
+    #[prost(int64, tag = "2")]
+    pub task_timeout_max_ms: i64,
+    /// How long a workflow task may be kept alive by heartbeats alone, in ms.
+    #[prost(int64, tag = "3")]
+    pub task_heartbeat_max_ms: i64,
+    /// Back-off of a failing workflow task: from this attempt on ...
+    #[prost(int32, tag = "4")]
+    pub task_backoff_attempt: i32,
+    /// ... this is added to its timeout, in ms, doubled with each attempt ...
+    #[prost(int64, tag = "5")]
+    pub task_backoff_initial_ms: i64,
+    /// ... up to this, in ms.
+    #[prost(int64, tag = "6")]
+    pub task_backoff_max_ms: i64,
+    /// Buffered events that fail the running workflow task.
+    #[prost(int64, tag = "7")]
+    pub buffered_events_max: i64,
+    /// Bytes of buffered events that fail the running workflow task.
+    #[prost(int64, tag = "8")]
+    pub buffered_bytes_max: i64,
+    /// Events from which a worker is advised to continue as new.
+    #[prost(int64, tag = "9")]
+    pub suggest_events: i64,
+    /// Bytes of history from which a worker is advised to continue as new.
+    #[prost(int64, tag = "10")]
+    pub suggest_bytes: i64,
+    /// Events at which a run is terminated.
+    #[prost(int64, tag = "11")]
+    pub history_events_max: i64,
+    /// Bytes of history at which a run is terminated.
+    #[prost(int64, tag = "12")]
+    pub history_bytes_max: i64,
+    /// Open activities of a run.
+    #[prost(int64, tag = "13")]
+    pub pending_activities_max: i64,
+    /// Signals of a run.
+    #[prost(int64, tag = "14")]
+    pub signals_max: i64,
+    /// Bytes of one payload field.
+    #[prost(int64, tag = "15")]
+    pub blob_bytes_max: i64,
+    /// Bytes of a memo.
+    #[prost(int64, tag = "16")]
+    pub memo_bytes_max: i64,
+    /// Bytes of ids and names.
+    #[prost(int64, tag = "17")]
+    pub id_bytes_max: i64,
+    /// Bytes of a failure that is kept in the state between attempts.
+    #[prost(int64, tag = "18")]
+    pub kept_failure_bytes_max: i64,
+    /// The least time from the beginning of a run to the first task of the run that continues it, in ms.
+    #[prost(int64, tag = "19")]
+    pub continue_interval_min_ms: i64,
+    /// Deadlines of one run that one record settles.
+    #[prost(int64, tag = "20")]
+    pub wake_slice_max: i64,
+    /// Keys of one set of search attributes.
+    #[prost(int64, tag = "21")]
+    pub search_attributes_max: i64,
+    /// Bytes of one search attribute's value.
+    #[prost(int64, tag = "22")]
+    pub search_attribute_bytes_max: i64,
+    /// Bytes of one set of search attributes.
+    #[prost(int64, tag = "23")]
+    pub search_attributes_bytes_max: i64,
+    /// Bytes of the mutable state at which a run is terminated: open activities with what they reported, timers,
+    /// buffered events, memo and search attributes.
+    #[prost(int64, tag = "24")]
+    pub state_bytes_max: i64,
+}
+
+impl Settings {
+    /// The limits of Temporal's server, save the spacing of continue-as-new, which is off here.
+    pub fn standard() -> Self {
+        Self {
+            task_timeout_default_ms: 10_000,
+            task_timeout_max_ms: 120_000,
+            task_heartbeat_max_ms: 30 * 60_000,
+            task_backoff_attempt: 4,
+            task_backoff_initial_ms: 5_000,
+            task_backoff_max_ms: 10 * 60_000,
+            buffered_events_max: 100,
+            buffered_bytes_max: 2 << 20,
+            suggest_events: 4_096,
+            suggest_bytes: 4 << 20,
+            history_events_max: 51_200,
+            history_bytes_max: 50 << 20,
+            pending_activities_max: 2_000,
+            signals_max: 10_000,
+            blob_bytes_max: 2 << 20,
+            memo_bytes_max: 2 << 20,
+            id_bytes_max: 1_000,
+            kept_failure_bytes_max: 4_096,
+            continue_interval_min_ms: 0,
+            wake_slice_max: 100,
+            search_attributes_max: 100,
+            search_attribute_bytes_max: 2_048,
+            search_attributes_bytes_max: 40_960,
+            state_bytes_max: 8 << 20,
+        }
+    }
+}
