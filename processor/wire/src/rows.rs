@@ -1,0 +1,175 @@
+//! State rows: a run taken apart into rows that change at different rates, and put together again.
+//!
+//! A row's suffix follows the run's key: one byte for the kind, then what tells rows of a kind apart.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_engine::event::History;
+use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::timer::Timer;
+use everlog_engine::{Head, Properties, Run, Start};
+use prost::Message;
+
+use crate::Error;
+
+const HEAD: u8 = b'h';
+const START: u8 = b's';
+const PROPERTIES: u8 = b'p';
+const BUFFERED: u8 = b'b';
+const ACTIVITY: u8 = b'a';
+const TIMER: u8 = b't';
+const REQUEST: u8 = b'r';
+
+/// The suffix of the row that remembers a signal's request id.
+pub fn request_suffix(request_id: &str) -> Vec<u8> {
+    let mut suffix = Vec::with_capacity(1 + request_id.len());
+    suffix.push(REQUEST);
+    suffix.extend_from_slice(request_id.as_bytes());
+    suffix
+}
+
+/// True of the suffix of a row that is part of the run itself, rather than looked up one by one.
+pub fn is_part(suffix: &[u8]) -> bool {
+    suffix.first() != Some(&REQUEST)
+}
+
+/// Where the rows that are looked up one by one begin; all parts of the run have other suffixes.
+pub fn request_range() -> ([u8; 1], [u8; 1]) {
+    ([REQUEST], [REQUEST + 1])
+}
+
+/// Every row that differs between two states of a run; a row without a value is deleted.
+pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Bytes>)) {
+    if old.is_none_or(|old| old.head != new.head) {
+        emit(&[HEAD], Some(new.head.encode_to_vec().into()));
+    }
+    if old.is_none() {
+        emit(&[START], Some(new.start.encode_to_vec().into()));
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.properties, &new.properties) && old.properties != new.properties) {
+        emit(&[PROPERTIES], Some(new.properties.encode_to_vec().into()));
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.buffered, &new.buffered)) {
+        diff_buffered(old, new, &mut emit);
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.activities, &new.activities)) {
+        diff_activities(old, new, &mut emit);
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.timers, &new.timers)) {
+        diff_timers(old, new, &mut emit);
+    }
+}
+
+fn diff_buffered(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
+    if !new.buffered.is_empty() {
+        let events = History { events: new.buffered.as_ref().clone() };
+        emit(&[BUFFERED], Some(events.encode_to_vec().into()));
+    } else if old.is_some_and(|old| !old.buffered.is_empty()) {
+        emit(&[BUFFERED], None);
+    }
+}
+
+fn diff_activities(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
+    let none = BTreeMap::new();
+    let before = old.map_or(&none, |old| old.activities.as_ref());
+    for (id, activity) in new.activities.iter() {
+        if before.get(id).is_none_or(|known| !Arc::ptr_eq(known, activity)) {
+            emit(&activity_suffix(*id), Some(activity.encode_to_vec().into()));
+        }
+    }
+    for id in before.keys().filter(|id| !new.activities.contains_key(id)) {
+        emit(&activity_suffix(*id), None);
+    }
+}
+
+fn diff_timers(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
+    let none = BTreeMap::new();
+    let before = old.map_or(&none, |old| old.timers.as_ref());
+    for (id, timer) in new.timers.iter() {
+        if before.get(id) != Some(timer) {
+            emit(&timer_suffix(id), Some(timer.encode_to_vec().into()));
+        }
+    }
+    for id in before.keys().filter(|id| !new.timers.contains_key(id.as_str())) {
+        emit(&timer_suffix(id), None);
+    }
+}
+
+fn activity_suffix(id: i64) -> [u8; 9] {
+    let mut suffix = [ACTIVITY; 9];
+    suffix[1..].copy_from_slice(&id.to_be_bytes());
+    suffix
+}
+
+fn timer_suffix(id: &str) -> Vec<u8> {
+    let mut suffix = Vec::with_capacity(1 + id.len());
+    suffix.push(TIMER);
+    suffix.extend_from_slice(id.as_bytes());
+    suffix
+}
+
+/// Puts a run together from its rows.
+#[derive(Default)]
+pub struct Builder {
+    start: Option<Start>,
+    head: Option<Head>,
+    properties: Properties,
+    activities: BTreeMap<i64, Arc<Activity>>,
+    timers: BTreeMap<String, Timer>,
+    buffered: History,
+}
+
+impl Builder {
+    /// Takes one row.
+    ///
+    /// # Errors
+    /// [`Error::Decode`]: the row is damaged or of an unknown kind.
+    pub fn row(&mut self, suffix: &[u8], value: &[u8]) -> Result<(), Error> {
+        match suffix.first() {
+            Some(&HEAD) => self.head = Some(decode("the head of a run", value)?),
+            Some(&START) => self.start = Some(decode("the start of a run", value)?),
+            Some(&PROPERTIES) => self.properties = decode("the properties of a run", value)?,
+            Some(&BUFFERED) => self.buffered = decode("the buffered events of a run", value)?,
+            Some(&ACTIVITY) => {
+                let activity: Activity = decode("an activity", value)?;
+                self.activities.insert(activity.scheduled_event_id, Arc::new(activity));
+            }
+            Some(&TIMER) => {
+                let timer: Timer = decode("a timer", value)?;
+                self.timers.insert(timer.timer_id.clone(), timer);
+            }
+            Some(&REQUEST) => {}
+            Some(_) | None => {
+                return Err(Error::Decode { what: "a state row", detail: format!("unknown kind {suffix:?}") });
+            }
+        }
+        Ok(())
+    }
+
+    /// The run; none where there were no rows.
+    ///
+    /// # Errors
+    /// [`Error::Decode`]: some of its rows are missing.
+    pub fn finish(self) -> Result<Option<Run>, Error> {
+        match (self.start, self.head) {
+            (None, None) => Ok(None),
+            (Some(start), Some(head)) => Ok(Some(Run {
+                start: Arc::new(start),
+                head,
+                properties: Arc::new(self.properties),
+                activities: Arc::new(self.activities),
+                timers: Arc::new(self.timers),
+                buffered: Arc::new(self.buffered.events),
+            })),
+            (Some(_), None) | (None, Some(_)) => {
+                Err(Error::Decode { what: "a run", detail: "its head or its start is missing".into() })
+            }
+        }
+    }
+}
+
+fn decode<M: Message + Default>(what: &'static str, value: &[u8]) -> Result<M, Error> {
+    M::decode(value).map_err(|error| Error::decode(what, &error))
+}

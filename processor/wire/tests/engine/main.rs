@@ -1,0 +1,4 @@
+//! The engine, proven from outside: stories that a reader can check, and laws that hold for whatever comes.
+
+mod stories;
+mod world;

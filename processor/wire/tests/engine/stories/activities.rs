@@ -1,0 +1,290 @@
+//! Activities: attempts, retries, reports, cancellation.
+
+use everlog_engine::machine::attempt::Target;
+use everlog_engine::time::Duration;
+use everlog_engine::vocabulary::RetryPolicy;
+use expect_test::expect;
+
+use crate::world::{World, application, delay, failure_of, hours, seconds, text};
+
+/// A run with one activity, `a`, that waits for a worker.
+fn with_activity(change: impl FnOnce(&mut everlog_engine::machine::activity::Schedule)) -> World {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.activity_with("a", "", change)).hush();
+    world
+}
+
+fn policy(change: impl FnOnce(&mut RetryPolicy)) -> Option<RetryPolicy> {
+    let mut policy = RetryPolicy::default();
+    change(&mut policy);
+    Some(policy)
+}
+
+#[test]
+fn a_failed_attempt_is_followed_by_another() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {})));
+    world.crash().advance(seconds(1)).claim_activity("a").fail_activity("a", "nothing said", None);
+    world.advance(seconds(2)).claim_activity("a").complete_activity("a");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn the_last_failure_stands_in_the_started_event() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {})));
+    world.advance(seconds(1)).claim_activity("a").complete_activity("a");
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    let Some(everlog_engine::event::Attributes::ActivityStarted(started)) = &kept.events[5].attributes else {
+        panic!("{:?} is no start", kept.events[5]);
+    };
+    assert_eq!((started.attempt, started.identity.as_str()), (2, "hand"));
+    assert_eq!(failure_of(started.last_failure.as_ref()).message, "boom");
+    assert_eq!(kept.events[5].event_time.map(|time| time.to_ms()), Some(world.now_ms));
+}
+
+#[test]
+fn a_failure_may_name_the_delay() {
+    let mut world = with_activity(|s| s.retry_policy = policy(|p| p.maximum_interval = delay(2_000)));
+    world.claim_activity("a");
+    let later = application("Busy", |failure| failure.next_retry_delay = delay(30_000));
+    let now = application("Busy", |failure| failure.next_retry_delay = delay(0));
+    world.fail_activity("a", "come back in 30 s", Some(later)).advance(seconds(30)).claim_activity("a");
+    world.fail_activity("a", "come back at once", Some(now)).claim_activity("a");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn some_failures_are_final() {
+    let ends = |change: fn(&mut RetryPolicy), failure| {
+        let mut world = with_activity(|s| s.retry_policy = policy(change));
+        world.claim_activity("a").hush().fail_activity("a", "so", Some(failure));
+        world
+    };
+    let fatal = application("Fatal", |_failure| {});
+    let mut world = ends(|p| p.non_retryable_error_types = vec!["Fatal".into()], fatal.clone());
+    world.expect(expect![[r#""#]]);
+    let mut world = ends(|_policy| {}, application("Flaky", |failure| failure.non_retryable = true));
+    world.expect(expect![[r#""#]]);
+    let mut world = ends(|p| p.maximum_attempts = 1, fatal.clone());
+    world.expect(expect![[r#""#]]);
+    let mut world = with_activity(|s| s.schedule_to_close_timeout = delay(999));
+    world.claim_activity("a").hush().fail_activity("a", "no time is left", Some(fatal));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn reports_outlive_their_attempt() {
+    let mut world = with_activity(|s| s.heartbeat_timeout = delay(3_000));
+    world.claim_activity("a").advance(seconds(2)).heartbeat("a", "half").advance(seconds(2));
+    world.heartbeat("a", "most").advance(seconds(3)).advance(seconds(1)).claim_activity("a");
+    world.expect(expect![[r#""#]]);
+    let activity = world.run().activities.values().next().expect("it is open");
+    assert_eq!(activity.heartbeat_details, Some(text("most")));
+    assert_eq!(activity.heartbeat_ms, world.now_ms - seconds(4));
+}
+
+#[test]
+fn a_last_report_may_come_with_the_failure() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a");
+    let order = everlog_engine::machine::attempt::Fail {
+        target: world.target("a"),
+        failure: Some(application("Flaky", |_failure| {})),
+        identity: "hand".into(),
+        last_heartbeat_details: Some(text("most")),
+    };
+    world.order(everlog_engine::input::Order::FailActivity(order));
+    let activity = world.run().activities.values().next().expect("it is open");
+    assert_eq!((activity.heartbeat_details.clone(), activity.heartbeat_ms), (Some(text("most")), world.now_ms));
+}
+
+#[test]
+fn a_worker_that_lost_its_attempt_reports_to_nobody() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").advance(seconds(10)).hush();
+    world.complete_activity("a").heartbeat("a", "half").fail_activity("a", "late", None).cancel_activity("a");
+    world.advance(seconds(1)).complete_activity("a");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_result_by_id_may_come_between_two_attempts() {
+    let mut world = with_activity(|_schedule| {});
+    world.fails("a fails, by id", World::by_id("a"), None);
+    world.heartbeats("a reports, by id", World::by_id("a"), None);
+    world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {})));
+    world.fails("a fails, by id", World::by_id("a"), None);
+    world.complete_activity_by_id("a").complete_activity_by_id("a").complete_activity_by_id("unknown");
+    world.expect(expect![[r#""#]]);
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    let Some(everlog_engine::event::Attributes::ActivityStarted(started)) = &kept.events[5].attributes else {
+        panic!("{:?} is no start", kept.events[5]);
+    };
+    assert_eq!((started.attempt, started.request_id.as_str()), (2, ""), "nobody polled for this attempt");
+}
+
+#[test]
+fn a_started_attempt_answers_to_its_id_as_well() {
+    let mut world = with_activity(|s| s.heartbeat_timeout = delay(3_000));
+    world.claim_activity("a").heartbeats("a reports, by id", World::by_id("a"), Some(text("half")));
+    world.fails("a fails, by id", World::by_id("a"), Some(application("Flaky", |_failure| {})));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_activity_nobody_has_is_canceled_at_once() {
+    let mut world = with_activity(|_schedule| {});
+    world.signal("stop").task(|t| t.cancel_activity("a").start_timer("t", seconds(1)));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_activity_between_two_attempts_is_canceled_at_once() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {}))).hush();
+    world.signal("stop").task(|t| t.cancel_activity("a").sticky("cache-1").return_new());
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_activity_in_a_workers_hand_is_asked_to_cancel_itself() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").cancel_activity("a").hush();
+    world.signal("stop").task(|t| t.cancel_activity("a")).heartbeat("a", "half").cancel_activity("a");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_activity_that_shall_cancel_itself_is_not_tried_again() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").signal("stop").task(|t| t.cancel_activity("a")).hush();
+    world.fail_activity("a", "boom", Some(application("Flaky", |_failure| {})));
+    world.expect(expect![[r#""#]]);
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").signal("stop").task(|t| t.cancel_activity("a")).hush();
+    world.advance(seconds(10));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_activity_whose_end_is_not_seen_yet_is_asked_in_vain() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").signal("stop").claim().complete_activity("a").hush();
+    world.answer(|t| t.cancel_scheduled("cancel activity a", 5)).task(|t| t.cancel_scheduled("again", 5));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_cancellation_is_asked_for_once() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").signal("stop").task(|t| t.cancel_activity("a")).signal("stop").hush();
+    world.task(|t| t.cancel_activity("a"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_attempt_that_reached_nobody_waits_again() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").release_activity("a").release_activity("a").complete_activity("a");
+    world.claim_activity("a").claim_activity("a").complete_activity("a");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_activity_of_the_same_id_may_follow() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").complete_activity("a").hush();
+    world.task(|t| t.activity("a")).claim_activity("a").complete_activity("a");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_open_activity_keeps_its_id() {
+    let mut world = with_activity(|_schedule| {});
+    world.signal("one").task(|t| t.activity("b").activity("a"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_workflow_has_a_limit_of_open_activities() {
+    let mut world = World::with(|settings| settings.pending_activities_max = 2);
+    world.start("order-1").task(|t| t.activity("a").activity("b").activity("c"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn timeouts_are_filled_in_and_fitted_into_one_another() {
+    let spans = |run_s: i64, change: fn(&mut everlog_engine::machine::activity::Schedule)| {
+        let mut world = World::new();
+        world.start_with("order-1", "", |begin| begin.run_timeout_ms = seconds(run_s));
+        world.task(|t| t.activity_with("a", "", change));
+        let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+        let Some(everlog_engine::event::Attributes::ActivityScheduled(scheduled)) = &kept.events[4].attributes
+        else {
+            panic!("{:?} schedules nothing", kept.events[4]);
+        };
+        let of = |span: Option<Duration>| span.expect("every span is present").seconds;
+        [
+            of(scheduled.schedule_to_close_timeout),
+            of(scheduled.schedule_to_start_timeout),
+            of(scheduled.start_to_close_timeout),
+            of(scheduled.heartbeat_timeout),
+        ]
+    };
+    assert_eq!(spans(0, |_schedule| {}), [0, 0, 10, 0], "only start-to-close: no other limit");
+    assert_eq!(spans(100, |_schedule| {}), [100, 100, 10, 0], "the run's limit holds for all");
+    let all = |s: &mut everlog_engine::machine::activity::Schedule| {
+        (s.start_to_close_timeout, s.schedule_to_close_timeout) = (None, delay(200_000));
+        s.heartbeat_timeout = delay(300_000);
+    };
+    assert_eq!(spans(0, all), [200, 200, 200, 200], "schedule-to-close: the others within it");
+    assert_eq!(spans(100, all), [100, 100, 100, 100], "and all within the run");
+    let some = |s: &mut everlog_engine::machine::activity::Schedule| {
+        (s.schedule_to_start_timeout, s.start_to_close_timeout) = (delay(7_000), delay(500_000));
+        s.heartbeat_timeout = delay(3_000);
+    };
+    assert_eq!(spans(100, some), [100, 7, 100, 3]);
+}
+
+#[test]
+fn a_retry_policy_is_filled_in() {
+    let world = with_activity(|_schedule| {});
+    let activity = world.run().activities.values().next().expect("it is open");
+    let full = RetryPolicy {
+        initial_interval: delay(1_000),
+        backoff_coefficient: 2.0,
+        maximum_interval: delay(100_000),
+        maximum_attempts: 0,
+        non_retryable_error_types: Vec::new(),
+    };
+    assert_eq!(activity.retry_policy, Some(full));
+}
+
+#[test]
+fn a_forged_target_reaches_nothing() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").hush();
+    let right = world.target("a").expect("it was taken");
+    let wrong = [
+        None,
+        Some(Target::default()),
+        Some(Target { attempt: 2, ..right.clone() }),
+        Some(Target { claim: right.claim + 1, ..right.clone() }),
+        Some(Target { scheduled_event_id: 4, ..right.clone() }),
+        Some(Target { scheduled_event_id: -1, ..right.clone() }),
+    ];
+    for target in wrong {
+        world.completes("a forged result", target, text("gold"));
+    }
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_closed_run_takes_no_result() {
+    let mut world = with_activity(|_schedule| {});
+    world.claim_activity("a").terminate("enough").hush().advance(hours(1));
+    world.complete_activity("a").fail_activity("a", "late", None).heartbeat("a", "half").cancel_activity("a");
+    world.complete_activity_by_id("a").release_activity("a").claim_activity("a");
+    world.expect(expect![[r#""#]]);
+}

@@ -1,0 +1,160 @@
+//! Chains: runs that continue one another, and the time that a run or a chain has.
+
+use everlog_engine::event::Attributes;
+use everlog_engine::machine::close::ContinuedAsNew;
+use everlog_engine::machine::start::Started;
+use everlog_engine::time::{Duration, Timestamp};
+use everlog_engine::vocabulary::{Initiator, TaskQueue, WorkflowType};
+use expect_test::expect;
+
+use crate::world::{World, delay, fields, hours, minutes, seconds, text};
+
+/// The Started event of the current run.
+fn started(world: &World) -> Started {
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    match &kept.events[0].attributes {
+        Some(Attributes::WorkflowStarted(started)) => started.clone(),
+        other => panic!("{other:?} starts nothing"),
+    }
+}
+
+/// The closing event of a run that was continued.
+fn continued(world: &World, run_id: &str) -> ContinuedAsNew {
+    let kept = world.home.kept(run_id).expect("the run is there");
+    match &kept.events.last().expect("it has events").attributes {
+        Some(Attributes::WorkflowContinuedAsNew(continued)) => continued.clone(),
+        other => panic!("{other:?} continues nothing"),
+    }
+}
+
+#[test]
+fn a_run_goes_on_in_a_new_one() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.activity("a").start_timer("t", hours(1))).signal("one");
+    world.task(|t| t.marker("m").continue_as_new(|_again| {}));
+    world.advance(hours(2)).task(|t| t.complete("done"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_new_run_gets_what_the_command_says_and_the_rest_of_the_old() {
+    let mut world = World::new();
+    world.start_with("order-1", "", |begin| {
+        begin.memo = Some(fields(&[("old", Some("memo"))]));
+        begin.search_attributes = Some(fields(&[("old", Some("attribute"))]));
+        begin.header = Some(text("old header"));
+        begin.user_metadata = Some(text("summary"));
+        begin.priority = Some(text("priority"));
+        begin.execution_timeout_ms = hours(1);
+        begin.run_timeout_ms = minutes(30);
+        begin.task_timeout_ms = seconds(20);
+    });
+    let first = world.run().start.clone();
+    world.advance(minutes(10)).task(|t| {
+        t.continue_as_new(|again| {
+            again.workflow_type = Some(WorkflowType { name: "Refund".into() });
+            again.task_queue = Some(TaskQueue::normal("refunds"));
+            again.workflow_run_timeout = delay(minutes(55));
+            again.memo = Some(fields(&[("new", Some("memo"))]));
+            again.last_completion_result = Some(text("result"));
+            again.failure = Some(text("failure"));
+            again.initiator = Initiator::Workflow.into();
+        })
+    });
+    let (second, event) = (world.run().start.clone(), started(&world));
+    assert_ne!(second.run_id, first.run_id);
+    assert_eq!((&second.first_run_id, second.chain_start_ms), (&first.run_id, first.start_ms));
+    assert_eq!((second.workflow_type, second.task_queue), (Some(WorkflowType { name: "Refund".into() }), "refunds".into()));
+    assert_eq!((second.run_timeout_ms, second.task_timeout_ms), (minutes(55), seconds(20)));
+    assert_eq!(second.execution_expires_ms, first.execution_expires_ms, "the chain's end stays");
+    assert_eq!(second.run_expires_ms, first.execution_expires_ms, "a run ends with its chain");
+    assert_eq!((&second.priority, &second.user_metadata), (&Some(text("priority")), &None));
+    assert_eq!((&event.original_execution_run_id, &event.first_execution_run_id), (&second.run_id, &first.run_id));
+    assert_eq!((&event.continued_execution_run_id, event.attempt), (&first.run_id, 1));
+    assert_eq!(event.initiator, i32::from(Initiator::Workflow));
+    assert_eq!((event.last_completion_result, event.continued_failure), (Some(text("result")), Some(text("failure"))));
+    assert_eq!((event.header, event.search_attributes), (None, None), "only what the command has");
+    assert_eq!(event.workflow_execution_expiration_time, Some(Timestamp::from_ms(first.execution_expires_ms)));
+    assert_eq!(event.first_workflow_task_backoff, Some(Duration::default()));
+    assert_eq!(world.run().properties.memo.len(), 1);
+    let closing = continued(&world, &first.run_id);
+    assert_eq!(closing.new_execution_run_id, second.run_id);
+    assert_eq!((closing.backoff_start_interval, closing.initiator), (None, Initiator::Workflow.into()));
+    assert_eq!(world.home.kept(&first.run_id).map(|kept| kept.run.head.successor_run_id.clone()), Some(second.run_id));
+}
+
+#[test]
+fn a_new_run_may_have_to_wait() {
+    let mut world = World::new();
+    world.start("order-1").hush();
+    world.task(|t| t.continue_as_new(|again| again.backoff_start_interval = delay(seconds(7)))).signal("one");
+    world.crash().advance(seconds(7));
+    world.expect(expect![[r#""#]]);
+    let first = world.run().start.first_run_id.clone();
+    assert_eq!(continued(&world, &first).backoff_start_interval, delay(seconds(7)));
+}
+
+#[test]
+fn runs_that_continue_in_a_hurry_are_held_back() {
+    let mut world = World::with(|settings| settings.continue_interval_min_ms = 1_000);
+    world.start("order-1").advance(300).task(|t| t.continue_as_new(|_again| {})).hush();
+    assert_eq!(world.run().start.first_task_backoff_ms, 700);
+    world.advance(700).task(|t| t.continue_as_new(|_again| {}));
+    assert_eq!(world.run().start.first_task_backoff_ms, 1_000, "a run's life begins with its first task");
+    world.advance(1_000).advance(1_000).task(|t| t.continue_as_new(|_again| {}));
+    assert_eq!(world.run().start.first_task_backoff_ms, 0);
+    world.advance(200).task(|t| t.continue_as_new(|again| again.backoff_start_interval = delay(5_000)));
+    assert_eq!(world.run().start.first_task_backoff_ms, 5_000);
+    world.cancel().task(|t| t.continue_as_new(|_again| {}));
+    assert_eq!(world.run().start.first_task_backoff_ms, 1_000, "a wait that was cut short is no credit");
+}
+
+#[test]
+fn a_long_chain_keeps_its_beginning() {
+    let mut world = World::new();
+    world.start("order-1");
+    let first = world.run().start.clone();
+    for _run in 0..50 {
+        let before = world.run().start.run_id.clone();
+        world.task(|t| t.continue_as_new(|_again| {}));
+        let event = started(&world);
+        assert_eq!((event.continued_execution_run_id, event.first_execution_run_id), (before, first.run_id.clone()));
+    }
+    assert_eq!(world.home.all().count(), 51);
+    assert_eq!(world.home.all().filter(|kept| kept.run.is_open()).count(), 1);
+}
+
+#[test]
+fn a_run_has_its_time_and_so_has_a_chain() {
+    let mut world = World::new();
+    world.start_with("order-1", "for 10 s in all", |begin| begin.execution_timeout_ms = seconds(10));
+    world.advance(seconds(4)).task(|t| t.continue_as_new(|_again| {})).advance(seconds(6));
+    world.start_with("order-1", "for 10 s a run", |begin| begin.run_timeout_ms = seconds(10));
+    world.advance(seconds(4)).task(|t| t.continue_as_new(|_again| {})).advance(seconds(10));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn what_a_start_says_stands_in_its_event() {
+    let mut world = World::new();
+    world.start_with("order-1", "", |begin| {
+        begin.input = Some(text("input"));
+        begin.header = Some(text("header"));
+        begin.user_metadata = Some(text("summary"));
+        begin.links = vec![text("link")];
+        begin.last_completion_result = Some(text("result"));
+        begin.continued_failure = Some(text("failure"));
+        begin.start_delay_ms = seconds(3);
+    });
+    let event = started(&world);
+    assert_eq!((event.input, event.header), (Some(text("input")), Some(text("header"))));
+    assert_eq!((event.last_completion_result, event.continued_failure), (Some(text("result")), Some(text("failure"))));
+    assert_eq!(event.first_workflow_task_backoff, delay(3_000));
+    assert_eq!((event.identity.as_str(), event.workflow_id.as_str(), event.attempt), ("client", "order-1", 1));
+    assert_eq!(event.first_execution_run_id, event.original_execution_run_id);
+    assert_eq!(event.initiator, i32::from(Initiator::Unspecified));
+    let durations = [event.workflow_execution_timeout, event.workflow_run_timeout, event.workflow_task_timeout];
+    assert!(durations.iter().all(Option::is_some), "a client may read every span");
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    assert_eq!((kept.events[0].user_metadata.clone(), kept.events[0].links.clone()), (Some(text("summary")), vec![text("link")]));
+}

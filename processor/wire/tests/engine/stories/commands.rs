@@ -1,0 +1,302 @@
+//! Commands: what fails a task, what ends a run, and what is refused without a trace.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use everlog_engine::Reply;
+use everlog_engine::command::{Command, Later, Order};
+use everlog_engine::machine::{activity, close, marker, properties, timer};
+use everlog_engine::time::Duration;
+use everlog_engine::vocabulary::{RetryPolicy, TaskFailedCause};
+use expect_test::expect;
+
+use crate::world::{Turn, World, application, failure_of, minutes, payload};
+
+/// The cause and the message with which a task fails over a command.
+fn refused(command: Command) -> String {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.raw("bad", command));
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    let failed = kept.events.iter().find_map(|event| match &event.attributes {
+        Some(everlog_engine::event::Attributes::TaskFailed(failed)) => Some(failed),
+        _other => None,
+    });
+    match failed {
+        Some(failed) => {
+            let cause = TaskFailedCause::try_from(failed.cause).expect("a known cause");
+            let message = failure_of(failed.failure.as_ref()).message;
+            assert!(message.starts_with(&format!("{cause:?}: ")), "{message} does not begin with {cause:?}");
+            message
+        }
+        None => "taken".into(),
+    }
+}
+
+fn of(order: Order) -> Command {
+    Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
+}
+
+#[test]
+fn a_command_without_its_attributes_fails_the_task() {
+    let mut table = String::new();
+    for command_type in (1..=18).filter(|known| *known != 15) {
+        writeln!(table, "{}", refused(Command { command_type, ..Command::default() })).expect("a string takes all");
+    }
+    let foreign = Order::StartTimer(timer::Start::default());
+    writeln!(table, "{}", refused(Command { command_type: 4, ..of(foreign) })).expect("a string takes all");
+    expect![[r#""#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn a_command_that_makes_no_sense_fails_the_task() {
+    let span = |ms| Some(Duration::from_ms(ms));
+    let schedule = |change: &dyn Fn(&mut activity::Schedule)| {
+        let mut world = World::new();
+        world.start("order-1");
+        let mut turn = Turn::new(world.run());
+        turn.activity_with("a", "", change);
+        turn.order.commands.remove(0)
+    };
+    let timer = |id: &str, ms| {
+        of(Order::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout: span(ms) }))
+    };
+    let policy = |change: &dyn Fn(&mut RetryPolicy)| {
+        schedule(&|s| change(s.retry_policy.get_or_insert_default()))
+    };
+    let memo = |upserted_memo| of(Order::ModifyProperties(properties::Modify { upserted_memo }));
+    let search = |search_attributes| {
+        of(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes { search_attributes }))
+    };
+    let again = |change: &dyn Fn(&mut close::ContinueAsNew)| {
+        let mut order = close::ContinueAsNew::default();
+        change(&mut order);
+        of(Order::ContinueAsNew(order))
+    };
+    let long = "x".repeat(1_001);
+    let bad = [
+        schedule(&|s| s.activity_id.clear()),
+        schedule(&|s| s.activity_id.clone_from(&long)),
+        schedule(&|s| s.activity_type = None),
+        schedule(&|s| s.task_queue = None),
+        schedule(&|s| s.task_queue.get_or_insert_default().name.clone_from(&long)),
+        schedule(&|s| s.start_to_close_timeout = None),
+        schedule(&|s| s.heartbeat_timeout = span(-1)),
+        policy(&|p| p.backoff_coefficient = 0.9),
+        policy(&|p| p.initial_interval = span(-1)),
+        policy(&|p| (p.initial_interval, p.maximum_interval) = (span(2), span(1))),
+        policy(&|p| p.maximum_attempts = -1),
+        policy(&|p| p.non_retryable_error_types = vec!["TemporalTimeout:Never".into()]),
+        of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 0 })),
+        of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 77 })),
+        timer("", 1),
+        timer(&long, 1),
+        timer("t", -1),
+        of(Order::CancelTimer(timer::Cancel { timer_id: String::new() })),
+        of(Order::CancelTimer(timer::Cancel { timer_id: "unknown".into() })),
+        of(Order::RecordMarker(marker::Record::default())),
+        of(Order::FailWorkflow(close::Fail { failure: None })),
+        memo(None),
+        memo(Some(Bytes::new())),
+        memo(Some(Bytes::from_static(b"\xff"))),
+        search(None),
+        search(Some(Bytes::new())),
+        search(Some(Bytes::from_static(b"\xff"))),
+        again(&|c| c.cron_schedule = "@daily".into()),
+        again(&|c| c.retry_policy = Some(RetryPolicy::default())),
+        again(&|c| c.workflow_run_timeout = span(-1)),
+        again(&|c| c.task_queue.get_or_insert_default().name.clone_from(&long)),
+    ];
+    let mut table = String::new();
+    for command in bad {
+        writeln!(table, "{}", refused(command)).expect("a string takes all");
+    }
+    expect![[r#""#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn what_comes_later_is_refused_and_never_dropped() {
+    let later = [
+        Order::StartChild(Later {}),
+        Order::RequestCancelExternal(Later {}),
+        Order::SignalExternal(Later {}),
+        Order::ProtocolMessage(Later {}),
+        Order::ScheduleNexusOperation(Later {}),
+        Order::RequestCancelNexusOperation(Later {}),
+    ];
+    let mut table = String::new();
+    for order in later {
+        writeln!(table, "{}", refused(of(order))).expect("a string takes all");
+    }
+    expect![[r#""#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn an_unknown_command_changes_nothing() {
+    let mut world = World::new();
+    world.start("order-1").claim().hush();
+    world.answer(|t| t.raw("99", Command { command_type: 99, ..Command::default() }));
+    world.answer(|t| t.raw("0", Command::default()));
+    world.answer(|t| t.complete("done").start_timer("late", minutes(1)));
+    world.answer(|t| t.complete("done").complete("twice"));
+    world.answer(|t| t.complete("done"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_bad_command_takes_the_good_ones_with_it() {
+    let mut world = World::new();
+    world.start("order-1").claim().signal("one").hush();
+    world.answer(|t| t.start_timer("a", minutes(1)).activity("b").start_timer("a", minutes(2)));
+    world.task(|t| t.start_timer("a", minutes(1)).activity("b")).signal("two");
+    world.task(|t| t.activity("b"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_bad_command_of_a_retry_leaves_no_trace() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.cancel_timer("unknown")).hush();
+    world.claim().answer(|t| t.cancel_timer("unknown")).answer(|t| t.start_timer("known", minutes(1)));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_input_that_is_too_large_ends_the_run() {
+    let mut world = World::with(|settings| settings.blob_bytes_max = 100);
+    world.start("order-1").claim().signal("one").hush();
+    world.answer(|t| t.activity_with("a", "of 101 bytes", |s| s.input = Some(large(101))));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_input_that_is_too_large_in_a_retry_is_refused_only() {
+    let mut world = World::with(|settings| settings.blob_bytes_max = 100);
+    world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError).hush();
+    world.claim().answer(|t| t.activity_with("a", "of 101 bytes", |s| s.input = Some(large(101))));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn everything_that_can_be_too_large_ends_the_run() {
+    let small = |command: &dyn Fn(&mut Turn)| {
+        let mut world = World::with(|settings| {
+            settings.blob_bytes_max = 100;
+            settings.memo_bytes_max = 60;
+            settings.search_attribute_bytes_max = 20;
+            settings.search_attributes_bytes_max = 30;
+        });
+        world.start("order-1").claim();
+        let mut turn = Turn::new(world.run());
+        command(&mut turn);
+        let token = world.token();
+        world.hush().answer_to(token, |t| t.raw("too large", turn.order.commands.remove(0)));
+        assert!(!world.run().is_open(), "it goes on");
+        let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+        match &kept.events.last().expect("it has events").attributes {
+            Some(everlog_engine::event::Attributes::WorkflowTerminated(end)) => end.reason.clone(),
+            other => panic!("{other:?} is no end"),
+        }
+    };
+    let again = |change: fn(&mut close::ContinueAsNew)| move |t: &mut Turn| drop(t.continue_as_new(change));
+    let long = "x".repeat(21);
+    let table = [
+        small(&|t| drop(t.complete(&"x".repeat(100)))),
+        small(&|t| drop(t.fail(application(&"x".repeat(100), |_failure| {})))),
+        small(&|t| drop(t.marker(&"x".repeat(100)))),
+        small(&|t| drop(t.memo(&[("a", Some(&long)), ("b", Some(&long))]))),
+        small(&|t| drop(t.memo(&[("a", Some(&"x".repeat(100)))]))),
+        small(&|t| drop(t.search_attributes(&[("a", Some(&long))]))),
+        small(&|t| drop(t.search_attributes(&[("a", Some("123456789012")), ("b", Some("123456789012"))]))),
+        small(&again(|c| c.input = Some(large(101)))),
+        small(&again(|c| c.memo = Some(large(61)))),
+        small(&again(|c| c.search_attributes = Some(crate::world::fields(&[("a", Some(&"x".repeat(21)))])))),
+    ];
+    expect![[r#""#]]
+    .assert_eq(&format!("{}\n", table.join("\n")));
+}
+
+#[test]
+fn too_many_search_attributes_fail_the_task_only() {
+    let mut world = World::with(|settings| settings.search_attributes_max = 2);
+    world.start("order-1").claim().hush();
+    world.answer(|t| t.search_attributes(&[("a", Some("1")), ("b", Some("2")), ("c", Some("3"))]));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn memo_and_search_attributes_are_merged_key_by_key() {
+    let mut world = World::new();
+    world.start_with("order-1", "with a memo", |begin| {
+        begin.memo = Some(crate::world::fields(&[("b", Some("1")), ("a", Some("0")), ("nothing", None)]));
+        begin.search_attributes = Some(crate::world::fields(&[("s", Some("1")), ("t", Some("2"))]));
+    });
+    assert_eq!(keys(&world.run().properties.memo), "a b nothing", "a start is taken as it is");
+    world.task(|t| t.memo(&[("c", Some("3")), ("a", None), ("b", Some("4")), ("unknown", None)]).force());
+    assert_eq!(keys(&world.run().properties.memo), "b c nothing");
+    let before = &world.run().properties.memo;
+    assert_eq!(before[0].value, payload("json/plain", "\"4\""), "values are kept byte for byte");
+    world.task(|t| t.search_attributes(&[("t", None), ("u", Some("3"))]));
+    assert_eq!(keys(&world.run().properties.search_attributes), "s u");
+    world.expect(expect![[r#""#]]);
+}
+
+fn keys(entries: &[everlog_engine::vocabulary::Entry]) -> String {
+    entries.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_a_command_says_of_itself_stands_on_its_event() {
+    let mut world = World::new();
+    world.start("order-1").claim();
+    let token = world.token();
+    world.answer_to(token, |t| {
+        t.start_timer("t", minutes(1));
+        let command = t.order.commands.last_mut().expect("it was added");
+        command.user_metadata = Some(Bytes::from_static(b"\x0a\x00"));
+        command.event_group_markers = vec![Bytes::from_static(b"\x0a\x01g")];
+        t.order.sdk_metadata = Some(Bytes::from_static(b"\x0a\x01\x05"));
+        t.order.metering_metadata = Some(Bytes::from_static(b"\x68\x01"));
+        t
+    });
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    let timer = &kept.events[4];
+    assert_eq!(timer.user_metadata.as_deref(), Some(&b"\x0a\x00"[..]));
+    assert_eq!(timer.event_group_markers, [Bytes::from_static(b"\x0a\x01g")]);
+    let Some(everlog_engine::event::Attributes::TaskCompleted(completed)) = &kept.events[3].attributes else {
+        panic!("{:?} is no completion", kept.events[3]);
+    };
+    assert_eq!(completed.sdk_metadata.as_deref(), Some(&b"\x0a\x01\x05"[..]));
+    assert_eq!(completed.metering_metadata.as_deref(), Some(&b"\x68\x01"[..]));
+}
+
+#[test]
+fn each_way_of_closing_closes() {
+    let closed = |answer: &dyn Fn(&mut Turn)| {
+        let mut world = World::new();
+        world.start("order-1").task(|t| t.activity("a").start_timer("b", minutes(1))).signal("one");
+        world.claim();
+        let mut turn = Turn::new(world.run());
+        answer(&mut turn);
+        let token = world.token();
+        let order = everlog_engine::input::Order::CompleteTask(
+            everlog_engine::machine::completion::Complete { token: Some(token), ..turn.order },
+        );
+        let outcome = world.order(order);
+        assert!(matches!(outcome.reply, Reply::Completed(_)));
+        everlog_engine::vocabulary::Status::try_from(outcome.steps[0].run.head.status).expect("a known status")
+    };
+    let statuses = [
+        closed(&|t| drop(t.complete("done"))),
+        closed(&|t| drop(t.fail(application("Broken", |_failure| {})))),
+        closed(&|t| drop(t.cancel())),
+        closed(&|t| drop(t.continue_as_new(|_again| {}))),
+    ];
+    assert_eq!(format!("{statuses:?}"), "[Completed, Failed, Canceled, ContinuedAsNew]");
+}
+
+fn large(bytes: usize) -> Bytes {
+    vec![0_u8; bytes].into()
+}

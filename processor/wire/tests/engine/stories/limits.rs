@@ -1,0 +1,101 @@
+//! Limits of a run, what happens at each, and the end of what is kept of it.
+
+use expect_test::expect;
+
+use crate::world::{World, hours, minutes, seconds, text};
+
+#[test]
+fn a_history_has_a_limit_of_events() {
+    let mut world = World::with(|settings| settings.history_events_max = 4);
+    world.start("order-1").signals(&["1", "2"]).signal("3").signal("4");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_completion_beyond_the_limit_does_nothing_but_end_the_run() {
+    let mut world = World::with(|settings| settings.history_events_max = 5);
+    world.start("order-1").claim().signal("one").hush();
+    world.answer(|t| t.activity("a").start_timer("t", minutes(1)));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_completion_that_closes_may_pass_the_limit() {
+    let mut world = World::with(|settings| settings.history_events_max = 4);
+    world.start("order-1").task(|t| t.marker("m").complete("done"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_deadline_beyond_the_limit_ends_the_run() {
+    let mut world = World::with(|settings| settings.history_events_max = 5);
+    world.start("order-1").task(|t| t.start_timer("t", minutes(1))).hush().advance(minutes(1));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_claim_beyond_the_limit_ends_the_run() {
+    let mut world = World::with(|settings| settings.history_events_max = 2);
+    world.start("order-1").hush().claim();
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_history_has_a_limit_of_bytes() {
+    let mut world = World::with(|settings| settings.history_bytes_max = 3_000);
+    world.start("order-1").signal("small").hush();
+    world.signal_with("large", "", |signal| signal.input = Some(vec![b' '; 3_000].into()));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_state_has_a_limit_of_bytes() {
+    let mut world = World::with(|settings| settings.state_bytes_max = 3_000);
+    world.start("order-1").task(|t| t.activity("a").activity("b"));
+    let large = text(&"x".repeat(1_200));
+    world.claim_activity("a").claim_activity("b").hush();
+    let (a, b) = (world.target("a"), world.target("b"));
+    world.heartbeats("a reports 1.2 KB", a.clone(), Some(large.clone()));
+    world.heartbeats("a reports the same", a, Some(large.clone()));
+    world.heartbeats("b reports 1.2 KB", b, Some(large));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_run_takes_so_many_signals_and_no_more() {
+    let mut world = World::with(|settings| settings.signals_max = 2);
+    world.start("order-1").signal("1").claim().signal("2").signal("3").answer(|t| t.complete("done"));
+    world.task(|t| t.continue_as_new(|_again| {})).signal("4");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn many_deadlines_are_settled_slice_by_slice() {
+    let mut world = World::with(|settings| settings.wake_slice_max = 2);
+    world.start("order-1");
+    world.task(|t| {
+        for (name, span_s) in [("c", 3), ("a", 1), ("e", 5), ("b", 2), ("d", 4)] {
+            t.start_timer(name, seconds(span_s));
+        }
+        t
+    });
+    world.hush().pass(minutes(1)).advance(0);
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_closed_run_is_deleted_after_its_retention() {
+    let mut world = World::new();
+    world.start_with("order-1", "kept for an hour", |begin| begin.retention_ms = hours(1)).signal("one");
+    world.task(|t| t.complete("done")).wake();
+    world.pass(hours(1) - 1).wake().pass(1).wake().signal("two").start("order-1");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_wake_that_comes_too_early_does_nothing() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.start_timer("t", minutes(1)).activity("a")).hush();
+    world.wake().pass(minutes(1) - 1).wake().pass(1).wake().wake();
+    world.expect(expect![[r#""#]]);
+}

@@ -1,0 +1,12 @@
+//! Stories: verbs in, a transcript out. `>` comes in, `<` is remembered (in parentheses what stands in the state and not
+//! in the history), `=` is answered, `!` is refused, `@` is the time, `~` the house falls and stands up.
+
+mod activities;
+mod activity_ends;
+mod buffer;
+mod chains;
+mod commands;
+mod extremes;
+mod limits;
+mod starts;
+mod tasks;

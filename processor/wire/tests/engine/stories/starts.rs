@@ -1,0 +1,248 @@
+//! Starts: who may use a Workflow Id, what a repeated request gets, and what wakes a run that has to wait.
+
+use everlog_engine::machine::signal::Signal;
+use everlog_engine::machine::start::Begin;
+use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy};
+use expect_test::expect;
+
+use crate::world::{World, a_signal, hours, minutes, seconds};
+
+/// A signal that goes with a start.
+pub fn with_start(name: &str) -> Signal {
+    a_signal(name, &format!("request-{name}"))
+}
+
+fn asks(request_id: &str) -> impl FnOnce(&mut Begin) {
+    let request_id = request_id.to_owned();
+    move |begin| begin.request_id = request_id
+}
+
+fn signals(name: &str) -> impl FnOnce(&mut Begin) {
+    let signal = with_start(name);
+    move |begin| {
+        begin.request_id.clone_from(&signal.request_id);
+        begin.signal = Some(signal);
+    }
+}
+
+#[test]
+fn a_repeated_start_finds_its_run_even_when_it_is_closed() {
+    let mut world = World::new();
+    world.start_with("order-1", "(request r)", asks("r")).start_with("order-1", "(request r)", asks("r"));
+    world.start_with("order-1", "(request s)", asks("s")).task(|t| t.complete("done"));
+    world.start_with("order-1", "(request r)", asks("r"));
+    world.start_with("order-1", "(request s)", asks("s"));
+    world.start_with("order-1", "(request r)", asks("r"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn requests_without_an_id_are_never_the_same() {
+    let mut world = World::new();
+    world.start_with("order-1", "(no request id)", asks("")).start_with("order-1", "(no request id)", asks(""));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn an_open_run_is_in_the_way_unless_the_start_says_otherwise() {
+    let mut world = World::new();
+    world.start("order-1").hush();
+    let policy = |policy: ConflictPolicy| move |begin: &mut Begin| begin.conflict_policy = policy.into();
+    world.start_with("order-1", "or fail", policy(ConflictPolicy::Fail));
+    world.start_with("order-1", "or use what is there", policy(ConflictPolicy::UseExisting));
+    world.claim().signal("one");
+    world.start_with("order-1", "and end what is there", policy(ConflictPolicy::TerminateExisting));
+    world.start_with("order-1", "and end what is running", |begin| {
+        begin.reuse_policy = ReusePolicy::TerminateIfRunning.into();
+    });
+    world.expect(expect![[r#""#]]);
+    let details: Vec<_> = world.home.all().filter_map(|kept| match &kept.events.last()?.attributes {
+        Some(everlog_engine::event::Attributes::WorkflowTerminated(end)) => end.details.clone(),
+        _other => None,
+    });
+    assert_eq!(details.len(), 2);
+    let told = String::from_utf8_lossy(&details[0]).into_owned();
+    assert!(told.contains("\"terminated by new runID: "), "{told}");
+}
+
+#[test]
+fn a_closed_run_may_be_in_the_way_as_well() {
+    let reuse = |end: fn(&mut World), policy: ReusePolicy| {
+        let mut world = World::new();
+        world.start("order-1");
+        end(&mut world);
+        world.hush().start_with("order-1", &format!("{policy:?}"), |begin| begin.reuse_policy = policy.into());
+        world
+    };
+    let completed = |world: &mut World| drop(world.task(|t| t.complete("done")));
+    let terminated = |world: &mut World| drop(world.terminate("enough"));
+    reuse(completed, ReusePolicy::AllowDuplicate).expect(expect![[r#""#]]);
+    reuse(completed, ReusePolicy::TerminateIfRunning).expect(expect![[r#""#]]);
+    reuse(completed, ReusePolicy::AllowDuplicateFailedOnly).expect(expect![[r#""#]]);
+    reuse(terminated, ReusePolicy::AllowDuplicateFailedOnly).expect(expect![[r#""#]]);
+    reuse(terminated, ReusePolicy::RejectDuplicate).expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_signal_is_taken_once() {
+    let mut world = World::new();
+    let same = |signal: &mut Signal| signal.request_id = "same".into();
+    world.start("order-1").signal_with("one", "(request same)", same).signal_with("one", "(request same)", same);
+    world.claim().signal_with("one", "(request same)", same);
+    let none = |signal: &mut Signal| signal.request_id.clear();
+    world.signal_with("two", "(no request id)", none).signal_with("two", "(no request id)", none);
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn signal_with_start_starts_or_signals_and_does_so_once() {
+    let mut world = World::new();
+    world.start_with("order-1", "(one)", signals("one")).start_with("order-1", "(one)", signals("one"));
+    world.start_with("order-1", "(two)", signals("two")).start_with("order-1", "(two)", signals("two"));
+    world.task(|t| t.complete("done"));
+    world.start_with("order-1", "(two)", signals("two")).start_with("order-1", "(one)", signals("one"));
+    world.start_with("order-1", "(three)", signals("three")).start_with("order-1", "(three)", signals("three"));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn signal_with_start_may_end_what_is_there() {
+    let mut world = World::new();
+    world.start("order-1").hush();
+    let both = |begin: &mut Begin| {
+        begin.signal = Some(with_start("one"));
+        begin.conflict_policy = ConflictPolicy::TerminateExisting.into();
+    };
+    world.start_with("order-1", "anew", both).start_with("order-1", "anew, the answer was lost", both);
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn signal_with_start_respects_the_reuse_policy() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.complete("done")).hush();
+    world.start_with("order-1", "once only", |begin| {
+        begin.signal = Some(with_start("one"));
+        begin.reuse_policy = ReusePolicy::RejectDuplicate.into();
+    });
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_delayed_start_waits_and_a_signal_does_not_wake_it() {
+    let mut world = World::new();
+    world.start_with("order-1", "in an hour", |begin| begin.start_delay_ms = hours(1));
+    world.signal("one").crash().advance(hours(1));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn signal_with_start_wakes_a_delayed_run() {
+    let mut world = World::new();
+    world.start_with("order-1", "in an hour", |begin| begin.start_delay_ms = hours(1)).hush();
+    world.advance(minutes(1)).start_with("order-1", "in two hours", |begin| {
+        begin.signal = Some(with_start("one"));
+        begin.start_delay_ms = hours(2);
+    });
+    world.advance(hours(3) - minutes(1));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_delayed_start_with_a_signal_waits_too() {
+    let mut world = World::new();
+    world.start_with("order-1", "in an hour", |begin| {
+        begin.signal = Some(with_start("one"));
+        begin.start_delay_ms = hours(1);
+    });
+    world.advance(hours(1));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_request_to_cancel_wakes_a_delayed_run() {
+    let mut world = World::new();
+    world.start_with("order-1", "in an hour", |begin| begin.start_delay_ms = hours(1)).hush();
+    world.cancel().cancel().task(|t| t.cancel());
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_delayed_run_can_be_terminated() {
+    let mut world = World::new();
+    world.start_with("order-1", "in an hour", |begin| begin.start_delay_ms = hours(1)).hush();
+    world.terminate("enough").advance(hours(2));
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_request_to_cancel_is_recorded_once() {
+    let mut world = World::new();
+    world.start("order-1").cancel().cancel().task(|t| t.cancel()).cancel();
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn a_run_can_be_named_by_its_chain() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.continue_as_new(|_again| {})).hush();
+    let first = world.run().start.first_run_id.clone();
+    let second = world.run().start.run_id.clone();
+    world.cancel_chain(&second, "of another chain").terminate_chain(&second, "of another chain");
+    world.cancel_chain(&first, "of this chain").terminate_chain(&first, "of this chain");
+    world.cancel_chain(&first, "of this chain").cancel_chain(&second, "of another chain");
+    world.expect(expect![[r#""#]]);
+}
+
+#[test]
+fn timeouts_of_a_start_are_fitted_into_one_another() {
+    let spans = |change: fn(&mut Begin)| {
+        let mut world = World::new();
+        world.start_with("order-1", "", change);
+        let start = world.run().start.clone();
+        let ends_s = |ms: i64| if ms == 0 { 0 } else { (ms - world.now_ms) / 1_000 };
+        let spans_s = [start.execution_timeout_ms, start.run_timeout_ms, start.task_timeout_ms].map(|ms| ms / 1_000);
+        (spans_s, [ends_s(start.execution_expires_ms), ends_s(start.run_expires_ms)])
+    };
+    assert_eq!(spans(|_begin| {}), ([0, 0, 10], [0, 0]));
+    assert_eq!(spans(|b| b.execution_timeout_ms = seconds(100)), ([100, 100, 10], [100, 100]));
+    assert_eq!(spans(|b| b.run_timeout_ms = seconds(5)), ([0, 5, 5], [0, 5]));
+    assert_eq!(spans(|b| b.task_timeout_ms = hours(1)), ([0, 0, 120], [0, 0]));
+    let both = |b: &mut Begin| (b.execution_timeout_ms, b.run_timeout_ms) = (seconds(50), seconds(100));
+    assert_eq!(spans(both), ([50, 50, 10], [50, 50]));
+    let delayed = |b: &mut Begin| {
+        (b.execution_timeout_ms, b.run_timeout_ms, b.start_delay_ms) = (seconds(100), seconds(50), seconds(20));
+    };
+    assert_eq!(spans(delayed), ([100, 50, 10], [100, 70]), "a run's time begins with its first task");
+    let late = |b: &mut Begin| (b.execution_timeout_ms, b.start_delay_ms) = (seconds(100), seconds(20));
+    assert_eq!(spans(late), ([100, 100, 10], [100, 100]), "the chain's time begins at once");
+}
+
+#[test]
+fn what_is_unknown_is_not_found() {
+    let mut world = World::new();
+    world.start("order-1").on("order-2");
+    let token = everlog_engine::machine::task::Token::default();
+    let mut told = Vec::new();
+    use everlog_engine::input::{Order, ResetSticky};
+    use everlog_engine::machine::{attempt, cancel, close, completion, task, wake};
+    let orders = [
+        Order::Signal(with_start("one")),
+        Order::Cancel(cancel::Request::default()),
+        Order::Terminate(close::Terminate::default()),
+        Order::ClaimTask(task::Claim::default()),
+        Order::CompleteTask(completion::Complete { token: Some(token), ..Default::default() }),
+        Order::FailTask(task::Fail::default()),
+        Order::ReleaseTask(task::Release::default()),
+        Order::ClaimActivity(attempt::Claim::default()),
+        Order::CompleteActivity(attempt::Complete::default()),
+        Order::HeartbeatActivity(attempt::Heartbeat::default()),
+        Order::Wake(wake::Wake {}),
+        Order::ResetSticky(ResetSticky {}),
+    ];
+    for order in orders {
+        told.push(format!("{:?}", world.order(order).reply));
+    }
+    expect![[r#""#]]
+    .assert_eq(&format!("{}\n", told.join("\n")));
+}

@@ -1,0 +1,288 @@
+//! An audit: the invariants of a history, followed event by event, and what the state must say after each step.
+
+use std::collections::BTreeMap;
+
+use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::machine::task::{Sticky, Task};
+use everlog_engine::vocabulary::{QueueKind, TimeoutType};
+use everlog_engine::{Grace, Run};
+use prost::Message;
+
+use super::laws::name;
+
+/// What a history says so far.
+#[derive(Default, Debug, PartialEq)]
+pub struct Audit {
+    last_id: i64,
+    bytes: i64,
+    phase: Phase,
+    closed: bool,
+    completed_id: i64,
+    previous_started_id: i64,
+    activities: BTreeMap<i64, Activity>,
+    /// Timers by their Started event: a second timer of a name may begin before the first one's firing is written.
+    timers: BTreeMap<i64, String>,
+    signals: i64,
+    cancel_requested: bool,
+}
+
+/// Where the workflow task stands, as far as it is written.
+#[derive(Default, Debug, PartialEq, Clone, Copy)]
+enum Phase {
+    #[default]
+    None,
+    Scheduled(i64),
+    Started(i64, i64),
+}
+
+#[derive(Default, Debug, PartialEq)]
+struct Activity {
+    id: String,
+    started_id: i64,
+    cancel_requested_id: i64,
+}
+
+impl Audit {
+    /// Takes the next event of the history.
+    pub fn event(&mut self, event: &HistoryEvent) {
+        let what = event.attributes.as_ref().expect("an event says what happened");
+        let id = event.event_id;
+        assert_eq!(id, self.last_id + 1, "event ids have a gap");
+        assert!(!self.closed, "{} behind a closing event", name(event));
+        assert_eq!(id == 1, matches!(what, Attributes::WorkflowStarted(_)), "a history begins once");
+        let in_hand = matches!(self.phase, Phase::Started(..));
+        let ends = matches!(
+            what,
+            Attributes::TaskCompleted(_) | Attributes::TaskFailed(_) | Attributes::TaskTimedOut(_)
+        );
+        assert!(!in_hand || ends, "{} directly behind a task that was started", name(event));
+        self.last_id = id;
+        let body = event.encoded_len();
+        self.bytes += (body + prost::length_delimiter_len(body) + 1) as i64;
+        match what {
+            Attributes::WorkflowStarted(_)
+            | Attributes::MarkerRecorded(_)
+            | Attributes::SearchAttributesUpserted(_)
+            | Attributes::PropertiesModified(_) => {}
+            Attributes::WorkflowSignaled(_) => self.signals += 1,
+            Attributes::WorkflowCancelRequested(_) => {
+                assert!(!self.cancel_requested, "a cancellation is recorded once");
+                self.cancel_requested = true;
+            }
+            Attributes::WorkflowCompleted(_)
+            | Attributes::WorkflowFailed(_)
+            | Attributes::WorkflowCanceled(_)
+            | Attributes::WorkflowContinuedAsNew(_) => {
+                assert_eq!(self.phase, Phase::None, "a workflow closes itself with a completion");
+                self.closed = true;
+            }
+            Attributes::WorkflowTimedOut(_) | Attributes::WorkflowTerminated(_) => self.closed = true,
+            task @ (Attributes::TaskScheduled(_)
+            | Attributes::TaskStarted(_)
+            | Attributes::TaskCompleted(_)
+            | Attributes::TaskTimedOut(_)
+            | Attributes::TaskFailed(_)) => self.task(id, task),
+            activity => self.activity_or_timer(id, activity),
+        }
+    }
+
+    fn task(&mut self, id: i64, what: &Attributes) {
+        match what {
+            Attributes::TaskScheduled(scheduled) => {
+                assert_eq!(self.phase, Phase::None, "two tasks are pending");
+                assert!(scheduled.attempt >= 1);
+                self.phase = Phase::Scheduled(id);
+            }
+            Attributes::TaskStarted(started) => {
+                assert_eq!(self.phase, Phase::Scheduled(started.scheduled_event_id));
+                self.phase = Phase::Started(started.scheduled_event_id, id);
+            }
+            Attributes::TaskCompleted(completed) => {
+                let was = Phase::Started(completed.scheduled_event_id, completed.started_event_id);
+                assert_eq!(self.phase, was);
+                self.previous_started_id = completed.started_event_id;
+                self.completed_id = id;
+                self.phase = Phase::None;
+            }
+            Attributes::TaskFailed(failed) => {
+                assert_eq!(self.phase, Phase::Started(failed.scheduled_event_id, failed.started_event_id));
+                self.phase = Phase::None;
+            }
+            Attributes::TaskTimedOut(out) => {
+                let was = match out.started_event_id {
+                    0 => Phase::Scheduled(out.scheduled_event_id),
+                    started_id => Phase::Started(out.scheduled_event_id, started_id),
+                };
+                assert_eq!(self.phase, was);
+                let waited = out.timeout_type == i32::from(TimeoutType::ScheduleToStart);
+                assert_eq!(waited, out.started_event_id == 0);
+                self.phase = Phase::None;
+            }
+            other => panic!("{} is no event of a task", other.name()),
+        }
+    }
+
+    fn activity_or_timer(&mut self, id: i64, what: &Attributes) {
+        match what {
+            Attributes::ActivityScheduled(scheduled) => {
+                let open = Activity { id: scheduled.activity_id.clone(), ..Activity::default() };
+                self.activities.insert(id, open);
+            }
+            Attributes::ActivityCancelRequested(asked) => {
+                let activity = self.activities.get_mut(&asked.scheduled_event_id);
+                activity.expect("only what is open, or not known to be closed, is canceled").cancel_requested_id = id;
+            }
+            Attributes::ActivityStarted(started) => {
+                let activity = self.activities.get_mut(&started.scheduled_event_id);
+                let activity = activity.expect("only a scheduled activity is started");
+                assert_eq!(activity.started_id, 0, "an activity is started once in a history");
+                activity.started_id = id;
+            }
+            Attributes::ActivityCompleted(closed) => self.close(closed.scheduled_event_id, closed.started_event_id),
+            Attributes::ActivityFailed(closed) => self.close(closed.scheduled_event_id, closed.started_event_id),
+            Attributes::ActivityTimedOut(closed) => self.close(closed.scheduled_event_id, closed.started_event_id),
+            Attributes::ActivityCanceled(closed) => {
+                let asked_id = self.activities.get(&closed.scheduled_event_id).map(|open| open.cancel_requested_id);
+                assert!(asked_id.is_some_and(|id| id >= closed.latest_cancel_requested_event_id));
+                assert!(closed.latest_cancel_requested_event_id > 0, "nobody asked for the cancellation");
+                self.close(closed.scheduled_event_id, closed.started_event_id);
+            }
+            Attributes::TimerStarted(started) => {
+                self.timers.insert(id, started.timer_id.clone());
+            }
+            Attributes::TimerFired(fired) => {
+                assert_eq!(self.timers.remove(&fired.started_event_id).as_ref(), Some(&fired.timer_id));
+            }
+            Attributes::TimerCanceled(canceled) => {
+                assert_eq!(self.timers.remove(&canceled.started_event_id).as_ref(), Some(&canceled.timer_id));
+            }
+            other => panic!("{} is no event of an activity or a timer", other.name()),
+        }
+    }
+
+    fn close(&mut self, scheduled_id: i64, started_id: i64) {
+        let open = self.activities.remove(&scheduled_id).expect("an activity is closed once");
+        assert_eq!(open.started_id, started_id, "the closing event of {} names another start", open.id);
+    }
+
+    /// Compares the state with the history.
+    pub fn state(&self, run: &Run) {
+        let head = &run.head;
+        assert_eq!(run.is_open(), !self.closed);
+        assert_eq!(head.next_event_id, self.last_id + 1);
+        assert_eq!(head.history_bytes, self.bytes);
+        assert_eq!(head.previous_started_event_id, self.previous_started_id);
+        assert_eq!(head.state_bytes, state_bytes(run), "the state's size is not counted right");
+        if self.closed {
+            assert!(head.task.is_none() && run.activities.is_empty() && run.timers.is_empty());
+            assert!(run.buffered.is_empty() && head.backoff_until_ms == 0 && head.close_ms > 0);
+            assert!(run.next_deadline_ms(Grace::default()).is_some(), "a closed run is deleted at last");
+            return;
+        }
+        self.state_of_task(run);
+        self.state_of_parts(run);
+        assert_eq!(run.next_deadline_ms(Grace::default()), earliest(run), "a deadline is missed");
+    }
+
+    fn state_of_task(&self, run: &Run) {
+        let head = &run.head;
+        assert!(run.buffered.is_empty() || run.started_task().is_some(), "events wait for nothing");
+        assert!(!head.close_attempted || head.task.is_some(), "nothing would end the holding off of signals");
+        let Some(task) = &head.task else {
+            assert_eq!(self.phase, Phase::None);
+            return;
+        };
+        assert_eq!(head.backoff_until_ms, 0, "a task is pending although the first one has to wait");
+        assert_eq!(task.written, task.attempt == 1, "first attempts are written, others are not");
+        assert_eq!(task.is_started(), task.claim > 0);
+        let phase = match (task.written, task.is_started()) {
+            (false, _) => Phase::None,
+            (true, false) => Phase::Scheduled(task.scheduled_event_id),
+            (true, true) => Phase::Started(task.scheduled_event_id, task.started_event_id),
+        };
+        assert_eq!(self.phase, phase);
+        if !task.written && task.is_started() {
+            assert_eq!(task.scheduled_event_id, head.next_event_id, "the worker was shown other ids");
+            assert_eq!(task.started_event_id, head.next_event_id + 1);
+        }
+        if !task.is_started() {
+            assert_eq!(is_on_sticky_queue(task), head.sticky.is_some(), "the task waits where nobody looks");
+        }
+    }
+
+    fn state_of_parts(&self, run: &Run) {
+        let waits = |wanted: &dyn Fn(&Attributes) -> bool| {
+            run.buffered.iter().filter(|event| event.attributes.as_ref().is_some_and(wanted)).count() as i64
+        };
+        let signals = waits(&|what| matches!(what, Attributes::WorkflowSignaled(_)));
+        assert_eq!(run.head.signals, self.signals + signals);
+        let asked = waits(&|what| matches!(what, Attributes::WorkflowCancelRequested(_))) > 0;
+        assert_eq!(run.head.cancel_requested, self.cancel_requested || asked);
+        let open: Vec<_> = self.activities.keys().filter(|id| closing(run, **id).is_none()).collect();
+        assert_eq!(run.activities.keys().collect::<Vec<_>>(), open, "the open activities are others");
+        for (id, activity) in run.activities.iter() {
+            let audited = &self.activities[id];
+            assert_eq!(audited.started_id, 0, "an activity is started in the history, and open");
+            assert_eq!((&audited.id, audited.cancel_requested_id), (&activity.activity_id, activity.cancel_requested_event_id));
+            assert!(activity.attempt >= 1 && activity.is_started() == (activity.claim > 0));
+            assert!(!(activity.backing_off && activity.is_started()));
+            assert!(!activity.backing_off || activity.scheduled_ms > 0, "a retry without a time");
+        }
+        let mut fired = self.timers.clone();
+        fired.retain(|id, _| !run.timers.values().any(|timer| timer.started_event_id == *id));
+        let firings = waits(&|what| matches!(what, Attributes::TimerFired(_)));
+        assert_eq!(fired.len() as i64, firings, "a timer is neither open nor fired");
+        assert_eq!(self.timers.len() as i64, run.timers.len() as i64 + firings);
+    }
+}
+
+/// The closing event of an activity, where it is buffered.
+fn closing(run: &Run, scheduled_id: i64) -> Option<&HistoryEvent> {
+    run.buffered.iter().find(|event| match event.attributes.as_ref() {
+        Some(Attributes::ActivityCompleted(closed)) => closed.scheduled_event_id == scheduled_id,
+        Some(Attributes::ActivityFailed(closed)) => closed.scheduled_event_id == scheduled_id,
+        Some(Attributes::ActivityTimedOut(closed)) => closed.scheduled_event_id == scheduled_id,
+        Some(Attributes::ActivityCanceled(closed)) => closed.scheduled_event_id == scheduled_id,
+        Some(_) | None => false,
+    })
+}
+
+fn state_bytes(run: &Run) -> i64 {
+    let activities: usize = run.activities.values().map(|activity| activity.encoded_len()).sum();
+    let timers: usize = run.timers.values().map(Message::encoded_len).sum();
+    let buffered: usize = run.buffered.iter().map(Message::encoded_len).sum();
+    (activities + timers + buffered + run.properties.encoded_len()) as i64
+}
+
+fn is_on_sticky_queue(task: &Task) -> bool {
+    task.queue.as_ref().is_some_and(|queue| queue.kind == i32::from(QueueKind::Sticky))
+}
+
+/// The earliest thing that an open run has to be woken for, counted anew.
+fn earliest(run: &Run) -> Option<i64> {
+    let head = &run.head;
+    let mut due: Vec<i64> = [run.start.run_expires_ms, head.backoff_until_ms].into_iter().filter(|ms| *ms > 0).collect();
+    match (&head.task, &head.sticky) {
+        (Some(task), _) if task.is_started() => due.push(task.started_ms.saturating_add(task.timeout_ms)),
+        (Some(task), Some(Sticky { schedule_to_start_ms, .. })) if is_on_sticky_queue(task) => {
+            due.push(task.scheduled_ms.saturating_add(*schedule_to_start_ms));
+        }
+        (Some(_) | None, _) => {}
+    }
+    due.extend(run.timers.values().map(|timer| timer.fire_ms));
+    for activity in run.activities.values() {
+        let mut add = |since_ms: i64, span_ms: i64| {
+            due.extend((span_ms > 0).then(|| since_ms.saturating_add(span_ms)));
+        };
+        add(0, activity.expires_ms);
+        if activity.backing_off {
+            add(0, activity.scheduled_ms);
+        } else if activity.is_started() {
+            add(activity.started_ms, activity.start_to_close_ms);
+            add(activity.started_ms.max(activity.heartbeat_ms), activity.heartbeat_timeout_ms);
+        } else {
+            add(activity.scheduled_ms, activity.schedule_to_start_ms);
+        }
+    }
+    due.into_iter().min()
+}

@@ -1,0 +1,157 @@
+//! A home: the states, rows and histories that come of deciding a journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_engine::event::HistoryEvent;
+use everlog_engine::input::{Input, Order};
+use everlog_engine::{Grace, Outcome, Run, Settings, Stamp, Step, View, decide};
+use everlog_wire::rows::{self, Builder};
+use everlog_wire::{Body, Record};
+
+use super::audit::Audit;
+use super::laws;
+
+#[derive(Default, PartialEq)]
+pub struct Home {
+    runs: BTreeMap<String, Kept>,
+    current: BTreeMap<String, String>,
+    seen: BTreeSet<(String, String)>,
+}
+
+/// A run with all that is remembered of it.
+#[derive(PartialEq)]
+pub struct Kept {
+    pub run: Arc<Run>,
+    pub events: Vec<HistoryEvent>,
+    /// The first event of each batch.
+    pub batches: Vec<i64>,
+    pub audit: Audit,
+    rows: BTreeMap<Vec<u8>, Bytes>,
+}
+
+impl Home {
+    /// Decides a record twice, the second time from the rows alone, checks the laws, and takes over what it yields.
+    pub fn take(&mut self, record: &Bytes, stamp: &Stamp, settings: &Settings) -> Outcome {
+        let read = Record::read(record.clone()).expect("a record is read as it was written");
+        assert_eq!(read.encode(), record, "a record keeps its bytes");
+        let Some(Body::Input(input)) = read.body else { panic!("only orders are in the journal") };
+        let view = self.view(&input, |kept| kept.run.clone());
+        let outcome = decide(&view, &input, stamp, settings);
+        let from_rows = self.view(&input, |kept| Arc::new(kept.reload()));
+        assert_eq!(outcome, decide(&from_rows, &input, stamp, settings), "the same record, another decision");
+        laws::of_outcome(&view, &input, &outcome);
+        self.absorb(&input, &outcome, stamp);
+        outcome
+    }
+
+    fn view(&self, input: &Input, run_of: impl Fn(&Kept) -> Arc<Run>) -> View {
+        let named = match input.run_id.as_str() {
+            "" => self.current.get(&input.workflow_id),
+            run_id => Some(&input.run_id).filter(|_| !run_id.is_empty()),
+        };
+        let kept = named.and_then(|run_id| self.runs.get(run_id));
+        let run = kept.filter(|kept| kept.run.start.workflow_id == input.workflow_id).map(run_of);
+        let seen = match (input.signal_request_id(), &run) {
+            (Some(id), Some(run)) => self.seen.contains(&(run.start.run_id.clone(), id.to_owned())),
+            (Some(_) | None, _) => false,
+        };
+        let current = run.clone().filter(|_| matches!(input.order, Some(Order::Start(_))));
+        View { run, current, seen }
+    }
+
+    fn absorb(&mut self, input: &Input, outcome: &Outcome, stamp: &Stamp) {
+        for step in &outcome.steps {
+            self.absorb_step(step, stamp);
+        }
+        if let (Some(step), Some(seen)) = (outcome.steps.last(), &outcome.seen) {
+            self.seen.insert((step.run.start.run_id.clone(), seen.clone()));
+        }
+        if let Some(current) = &outcome.current {
+            self.current.insert(input.workflow_id.clone(), current.run_id.clone());
+        }
+        if outcome.expired {
+            self.expire(input);
+        }
+    }
+
+    fn absorb_step(&mut self, step: &Step, stamp: &Stamp) {
+        let run_id = &step.run.start.run_id;
+        let begin = || Kept {
+            run: Arc::new(Run::begin(step.run.start.as_ref().clone())),
+            events: Vec::new(),
+            batches: Vec::new(),
+            audit: Audit::default(),
+            rows: BTreeMap::new(),
+        };
+        let kept = self.runs.entry(run_id.clone()).or_insert_with(begin);
+        laws::of_step(&kept.run, step, stamp);
+        let old = Some(kept.run.as_ref()).filter(|_| !kept.rows.is_empty());
+        rows::diff(old, &step.run, |suffix, value| {
+            match value {
+                Some(value) => kept.rows.insert(suffix.to_vec(), value),
+                None => kept.rows.remove(suffix),
+            };
+        });
+        kept.run = step.run.clone();
+        assert_eq!(kept.reload(), *kept.run, "the rows say something else than the state");
+        kept.batches.extend(step.batches().iter().map(|batch| batch[0].event_id));
+        for event in step.events() {
+            kept.audit.event(event);
+            kept.events.push(event.clone());
+        }
+        kept.audit.state(&kept.run);
+    }
+
+    fn expire(&mut self, input: &Input) {
+        let run_id = match input.run_id.as_str() {
+            "" => self.current.get(&input.workflow_id).cloned().unwrap_or_default(),
+            run_id => run_id.to_owned(),
+        };
+        self.runs.remove(&run_id);
+        self.seen.retain(|(of, _)| *of != run_id);
+        self.current.retain(|_, current| *current != run_id);
+    }
+
+    /// The current run of a workflow.
+    pub fn current_run(&self, workflow_id: &str) -> Option<&Run> {
+        self.runs.get(self.current.get(workflow_id)?).map(|kept| kept.run.as_ref())
+    }
+
+    /// All that is remembered of a run.
+    pub fn kept(&self, run_id: &str) -> Option<&Kept> {
+        self.runs.get(run_id)
+    }
+
+    /// Every run.
+    pub fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.runs.values()
+    }
+
+    /// Events in all histories.
+    pub fn events(&self) -> usize {
+        self.runs.values().map(|kept| kept.events.len()).sum()
+    }
+
+    /// The earliest moment at which an open run wants to be woken: time, workflow, run.
+    pub fn next_deadline(&self, grace: Grace) -> Option<(i64, String, String)> {
+        let open = self.runs.values().map(|kept| &kept.run).filter(|run| run.is_open());
+        let due = open.filter_map(|run| {
+            let due_ms = run.next_deadline_ms(grace)?;
+            Some((due_ms, run.start.workflow_id.clone(), run.start.run_id.clone()))
+        });
+        due.min()
+    }
+}
+
+impl Kept {
+    /// The run as its rows have it.
+    fn reload(&self) -> Run {
+        let mut builder = Builder::default();
+        for (suffix, value) in &self.rows {
+            builder.row(suffix, value).expect("a row is read as it was written");
+        }
+        builder.finish().expect("the rows are complete").expect("there are rows")
+    }
+}

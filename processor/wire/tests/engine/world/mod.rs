@@ -1,0 +1,277 @@
+//! A world around the engine: a journal, a home that decides its records, a clock, and a story of what happened.
+//!
+//! After every order the home checks the laws of one step, and after every verb the journal is decided again from
+//! zero, by a home that knows nothing, and the two homes are compared.
+
+mod audit;
+mod clients;
+mod home;
+mod laws;
+mod tell;
+mod turn;
+mod workers;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::{attempt, task, wake};
+use everlog_engine::{Grace, Outcome, Reply, Run, Settings, Stamp, TaskGrant};
+use everlog_wire::{Body, Record};
+use expect_test::Expect;
+
+pub use clients::{a_signal, start, text};
+pub use home::Home;
+pub use turn::{Turn, fields, payload};
+pub use workers::{application, delay, failure_of};
+
+/// The random id of the worlds' journals.
+pub const INCARNATION: [u8; 16] = [7; 16];
+/// When every world begins, in ms.
+pub const EPOCH_MS: i64 = 1_000_000_000_000;
+const NAMESPACE: &str = "8a3c0000-0000-4000-8000-000000000001";
+
+pub fn seconds(count: i64) -> i64 {
+    count * 1_000
+}
+
+pub fn minutes(count: i64) -> i64 {
+    count * 60_000
+}
+
+pub fn hours(count: i64) -> i64 {
+    count * 3_600_000
+}
+
+/// A journal record with what its decision is given besides the state.
+struct Entry {
+    record: Bytes,
+    stamp: Stamp,
+    settings: Settings,
+}
+
+pub struct World {
+    pub home: Home,
+    pub settings: Settings,
+    pub now_ms: i64,
+    journal: Vec<Entry>,
+    owner_ms: i64,
+    workflow_id: String,
+    /// The last workflow task that was handed out.
+    pub grant: Option<TaskGrant>,
+    /// The last attempt of each activity that was handed out.
+    pub attempts: BTreeMap<String, attempt::Target>,
+    names: tell::Names,
+    story: String,
+    told_ms: i64,
+    /// What is remembered already and told together with the next verb.
+    told_later: String,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::with(|_standard| {})
+    }
+
+    /// A world with other limits.
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings::standard();
+        change(&mut settings);
+        Self {
+            home: Home::default(),
+            settings,
+            now_ms: EPOCH_MS,
+            journal: Vec::new(),
+            owner_ms: 0,
+            workflow_id: "order-1".into(),
+            grant: None,
+            attempts: BTreeMap::new(),
+            names: tell::Names::default(),
+            story: String::new(),
+            told_ms: EPOCH_MS,
+            told_later: String::new(),
+        }
+    }
+
+    /// From here on the verbs mean this workflow.
+    pub fn on(&mut self, workflow_id: &str) -> &mut Self {
+        self.workflow_id = workflow_id.into();
+        self
+    }
+
+    /// The current run of the workflow.
+    pub fn run(&self) -> &Run {
+        self.home.current_run(&self.workflow_id).expect("the workflow was started")
+    }
+
+    /// The token of the workflow task that was handed out last.
+    pub fn token(&self) -> task::Token {
+        let grant = self.grant.as_ref().expect("a task was handed out");
+        grant.run.started_task().expect("it is started").token()
+    }
+
+    /// Compares the story with what is expected of it, and begins a new one.
+    pub fn expect(&mut self, expected: Expect) -> &mut Self {
+        expected.assert_eq(&std::mem::take(&mut self.story));
+        self
+    }
+
+    /// Forgets what was told so far: the scene is set.
+    pub fn hush(&mut self) -> &mut Self {
+        self.story.clear();
+        self
+    }
+
+    pub(crate) fn say(&mut self, line: &str) {
+        self.story.push_str(line);
+        self.story.push('\n');
+    }
+
+    /// One verb: `text` is what comes in.
+    pub(crate) fn verb(&mut self, text: &str, order: Order) -> Outcome {
+        self.say(&format!("> {text}"));
+        let outcome = self.order(order);
+        self.tell(&outcome);
+        self.replay();
+        outcome
+    }
+
+    pub(crate) fn tell(&mut self, outcome: &Outcome) {
+        let mut lines = self.names.outcome(&self.home, outcome);
+        let before = std::mem::take(&mut self.told_later);
+        if !before.is_empty() {
+            match lines.first_mut().filter(|line| line.starts_with("< ")) {
+                Some(line) => line.insert_str(2, &format!("{before}, ")),
+                None => lines.insert(0, format!("< {before}")),
+            }
+        }
+        for line in lines {
+            self.say(&line);
+        }
+    }
+
+    /// Appends an order for the workflow's current run to the journal and decides it.
+    pub fn order(&mut self, order: Order) -> Outcome {
+        self.order_for(String::new(), order)
+    }
+
+    /// Appends an order for a named run to the journal and decides it.
+    pub fn order_for(&mut self, run_id: String, order: Order) -> Outcome {
+        let workflow_id = self.workflow_id.clone();
+        self.append(Input { namespace_id: NAMESPACE.into(), workflow_id, run_id, order: Some(order) })
+    }
+
+    pub fn append(&mut self, input: Input) -> Outcome {
+        let stamp = Stamp {
+            incarnation: INCARNATION,
+            partition: 3,
+            offset: 100 + 2 * self.journal.len() as u64,
+            now_ms: self.now_ms,
+            owner_ms: self.owner_ms,
+        };
+        let record = Record::new(1, Body::Input(input)).encode();
+        let outcome = self.home.take(&record, &stamp, &self.settings);
+        self.journal.push(Entry { record, stamp, settings: self.settings.clone() });
+        self.remember(&outcome);
+        outcome
+    }
+
+    fn remember(&mut self, outcome: &Outcome) {
+        match &outcome.reply {
+            Reply::Task(grant) => self.grant = Some(grant.as_ref().clone()),
+            Reply::Activity(grant) => self.keep(&grant.activity),
+            Reply::Completed(completed) => {
+                self.grant = completed.task.clone().or(self.grant.take());
+                for grant in &completed.activities {
+                    self.keep(&grant.activity);
+                }
+            }
+            Reply::Started(started) => {
+                if let Some(grant) = &started.task {
+                    self.grant = Some(grant.as_ref().clone());
+                }
+            }
+            Reply::Done | Reply::Rejected(_) | Reply::Gone | Reply::Heartbeat(_) => {}
+        }
+    }
+
+    fn keep(&mut self, activity: &everlog_engine::machine::activity::Activity) {
+        let target = attempt::Target {
+            scheduled_event_id: activity.scheduled_event_id,
+            attempt: activity.attempt,
+            claim: activity.claim,
+            activity_id: String::new(),
+        };
+        self.attempts.insert(activity.activity_id.clone(), target);
+    }
+
+    /// Decides the whole journal from zero and compares.
+    pub fn replay(&self) {
+        let mut home = Home::default();
+        for entry in &self.journal {
+            home.take(&entry.record, &entry.stamp, &entry.settings);
+        }
+        assert!(home == self.home, "a replay came to another state\n{}", self.story);
+    }
+
+    /// The house falls and stands up: the journal is replayed, and a new owner takes over.
+    pub fn crash(&mut self) -> &mut Self {
+        self.replay();
+        self.owner_ms = self.now_ms;
+        self.say(&format!("~ crash, {} events replayed", self.home.events()));
+        self
+    }
+
+    /// What the present owner grants to workers.
+    pub fn grace(&self) -> Grace {
+        Grace { owner_ms: self.owner_ms }
+    }
+
+    /// Time passes while nobody looks at deadlines.
+    pub fn pass(&mut self, span_ms: i64) -> &mut Self {
+        self.now_ms += span_ms;
+        self.say(&format!("@ {}", tell::clock(self.now_ms)));
+        self.told_ms = self.now_ms;
+        self
+    }
+
+    /// Time passes, and every run is woken when it wants to be.
+    pub fn advance(&mut self, span_ms: i64) -> &mut Self {
+        let end_ms = self.now_ms + span_ms;
+        while let Some((due_ms, workflow_id, run_id)) = self.home.next_deadline(self.grace())
+            && due_ms <= end_ms
+        {
+            self.now_ms = self.now_ms.max(due_ms);
+            self.wake_run(&workflow_id, &run_id);
+        }
+        self.now_ms = end_ms;
+        if self.told_ms != end_ms {
+            self.say(&format!("@ {}", tell::clock(end_ms)));
+            self.told_ms = end_ms;
+        }
+        self
+    }
+
+    /// The run is woken, whether or not something is due.
+    pub fn wake(&mut self) -> &mut Self {
+        self.verb("wake", Order::Wake(wake::Wake {}));
+        self
+    }
+
+    fn wake_run(&mut self, workflow_id: &str, run_id: &str) {
+        let workflow_id = workflow_id.to_owned();
+        let input = Input {
+            namespace_id: NAMESPACE.into(),
+            workflow_id,
+            run_id: run_id.to_owned(),
+            order: Some(Order::Wake(wake::Wake {})),
+        };
+        let outcome = self.append(input);
+        if self.told_ms != self.now_ms {
+            self.say(&format!("@ {}", tell::clock(self.now_ms)));
+            self.told_ms = self.now_ms;
+        }
+        self.tell(&outcome);
+        self.replay();
+    }
+}

@@ -1,0 +1,277 @@
+//! The story: what is remembered and what is answered, in words that need no ids.
+
+use std::collections::BTreeMap;
+
+use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::failure::Info;
+use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::task::Task;
+use everlog_engine::time::{Timestamp, span_ms};
+use everlog_engine::vocabulary::{QueueKind, RetryState, TaskFailedCause, TimeoutType};
+use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Step, TaskGrant};
+
+use super::{EPOCH_MS, Home};
+
+/// Names for runs and activities that were seen.
+#[derive(Default)]
+pub struct Names {
+    runs: Vec<String>,
+    activities: BTreeMap<(String, i64), String>,
+    /// The states that the last told change left.
+    states: BTreeMap<(String, i64), Activity>,
+}
+
+/// Hours, minutes and seconds since the world began.
+pub fn clock(ms: i64) -> String {
+    let since_ms = ms - EPOCH_MS;
+    let (s, rest) = (since_ms / 1_000, since_ms % 1_000);
+    let clock = format!("{:02}:{:02}:{:02}", s / 3_600, s / 60 % 60, s % 60);
+    if rest == 0 { clock } else { format!("{clock}.{rest:03}") }
+}
+
+/// A span as people write it.
+pub fn span(ms: i64) -> String {
+    match ms {
+        0 => "0s".into(),
+        _ if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
+        _ if ms % 60_000 == 0 => format!("{}m", ms / 60_000),
+        _ if ms % 1_000 == 0 => format!("{}s", ms / 1_000),
+        _ => format!("{ms}ms"),
+    }
+}
+
+impl Names {
+    /// The lines of an outcome: `<` is remembered, `=` answered, `!` refused.
+    pub fn outcome(&mut self, home: &Home, outcome: &Outcome) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut words = Vec::new();
+        for step in &outcome.steps {
+            let run = self.run(&step.run.start.run_id);
+            if run > 1 && matches!(step.events().next(), Some(event) if event.event_id == 1) {
+                words.push(format!("run {run}: {}", self.step(step).join(", ")));
+            } else {
+                words.extend(self.step(step));
+            }
+        }
+        if !words.is_empty() {
+            lines.push(format!("< {}", words.join(", ")));
+        }
+        if outcome.expired {
+            lines.push("< (the run is deleted)".into());
+        }
+        lines.extend(self.reply(home, outcome));
+        lines
+    }
+
+    fn run(&mut self, run_id: &str) -> usize {
+        if let Some(index) = self.runs.iter().position(|known| known == run_id) {
+            return index + 1;
+        }
+        self.runs.push(run_id.into());
+        self.runs.len()
+    }
+
+    fn reply(&mut self, home: &Home, outcome: &Outcome) -> Option<String> {
+        match &outcome.reply {
+            Reply::Done | Reply::Activity(_) => outcome.steps.is_empty().then(|| "= nothing to do".into()),
+            Reply::Rejected(rejection) => Some(format!("! {}", self.rejection(rejection))),
+            Reply::Started(started) => {
+                let found = outcome.steps.iter().all(|step| step.run.start.run_id != started.run_id)
+                    || !started.started;
+                let known = if started.started { "it is" } else { "there is" };
+                let status = format!("{:?}", started.status).to_lowercase();
+                let number = self.run(&started.run_id);
+                let found = found.then(|| format!("{known} run {number}, {status}"));
+                let task = started.task.as_ref().map(|grant| granted(home, grant));
+                let words: Vec<_> = found.into_iter().chain(task).collect();
+                (!words.is_empty()).then(|| format!("= {}", words.join(", ")))
+            }
+            Reply::Task(grant) => Some(format!("= {}", granted(home, grant))),
+            Reply::Gone => Some("= gone".into()),
+            Reply::Completed(completed) => {
+                let next = completed.task.iter().map(|grant| granted(home, grant));
+                let handed = completed.activities.iter().map(|grant| grant.activity.activity_id.clone());
+                let words: Vec<_> = next.chain(handed).collect();
+                (!words.is_empty()).then(|| format!("= {}", words.join(", ")))
+            }
+            Reply::Heartbeat(cancel) => cancel.then(|| "= cancel yourself".into()),
+        }
+    }
+
+    fn rejection(&mut self, rejection: &Rejection) -> String {
+        match rejection {
+            Rejection::NotFound(message) => format!("not found: {message}"),
+            Rejection::InvalidArgument(message) => format!("invalid: {message}"),
+            Rejection::Busy(message) => format!("busy: {message}"),
+            Rejection::AlreadyStarted { message, run_id, .. } => {
+                let run = format!("run {}", self.run(run_id));
+                format!("taken: {}", message.replace(&format!("RunId: {run_id}"), &run))
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Vec<String> {
+        let run_id = step.run.start.run_id.clone();
+        let mut words = Vec::new();
+        let mut scheduled = false;
+        for change in &step.changes {
+            let word = match change {
+                Change::Event(event) => {
+                    scheduled |= matches!(event.attributes, Some(Attributes::TaskScheduled(_)));
+                    Some(self.event(&run_id, event))
+                }
+                Change::Buffered(event) => Some(format!("(waits: {})", self.event(&run_id, event))),
+                Change::Unbuffered(_) => Some("(taken back)".into()),
+                Change::Task(Some(task)) => pending(task, scheduled),
+                Change::Sticky(Some(sticky)) => Some(format!("(sticky on {})", sticky.queue)),
+                Change::Sticky(None) => Some("(not sticky)".into()),
+                Change::Activity(activity) => self.activity(&run_id, activity),
+                Change::BackoffOver => Some("(the delay is over)".into()),
+                Change::CloseAttempted(true) => Some("(about to close)".into()),
+                Change::CloseAttempted(false) => Some("(not about to close)".into()),
+                Change::Flushed
+                | Change::Task(None)
+                | Change::TaskDone(_)
+                | Change::Signals(_)
+                | Change::Successor(_)
+                | Change::Transition => None,
+            };
+            words.extend(word);
+        }
+        words
+    }
+
+    fn activity(&mut self, run_id: &str, now: &Activity) -> Option<String> {
+        let key = (run_id.to_owned(), now.scheduled_event_id);
+        let id = &now.activity_id;
+        let before = self.states.insert(key, now.clone())?;
+        if now.attempt > before.attempt && now.backing_off {
+            Some(format!("({id}: attempt {} at {})", now.attempt, clock(now.scheduled_ms)))
+        } else if now.attempt > before.attempt || (before.backing_off && !now.backing_off) {
+            Some(format!("({id}: attempt {} is ready)", now.attempt))
+        } else if now.claim > before.claim {
+            Some(format!("({id} is taken)"))
+        } else if now.claim < before.claim {
+            Some(format!("({id} waits again)"))
+        } else if now.heartbeat_ms > before.heartbeat_ms || now.heartbeat_details != before.heartbeat_details {
+            Some(format!("({id} lives)"))
+        } else {
+            None
+        }
+    }
+
+    fn event(&mut self, run_id: &str, event: &HistoryEvent) -> String {
+        let what = event.attributes.as_ref().expect("an event says what happened");
+        let mut of = |id: i64| self.activities.get(&(run_id.to_owned(), id)).cloned().unwrap_or_default();
+        match what {
+            Attributes::ActivityScheduled(scheduled) => {
+                self.activities.insert((run_id.to_owned(), event.event_id), scheduled.activity_id.clone());
+                format!("activity.scheduled {}", scheduled.activity_id)
+            }
+            Attributes::ActivityStarted(started) => {
+                let id = of(started.scheduled_event_id);
+                format!("activity.started {id}{}", nth(started.attempt))
+            }
+            Attributes::ActivityCompleted(done) => format!("activity.completed {}", of(done.scheduled_event_id)),
+            Attributes::ActivityFailed(failed) => {
+                format!("activity.failed {} {:?}", of(failed.scheduled_event_id), retry(failed.retry_state))
+            }
+            Attributes::ActivityTimedOut(out) => {
+                let kind = match super::failure_of(out.failure.as_ref()).info {
+                    Some(Info::Timeout(timeout)) => timeout.timeout_type,
+                    _other => 0,
+                };
+                let kind = TimeoutType::try_from(kind).expect("a timeout has a type");
+                format!("activity.timed_out {} {kind:?} {:?}", of(out.scheduled_event_id), retry(out.retry_state))
+            }
+            Attributes::ActivityCancelRequested(asked) => {
+                format!("activity.cancel_requested {}", of(asked.scheduled_event_id))
+            }
+            Attributes::ActivityCanceled(canceled) => format!("activity.canceled {}", of(canceled.scheduled_event_id)),
+            other => plain(event, other),
+        }
+    }
+}
+
+fn retry(state: i32) -> RetryState {
+    RetryState::try_from(state).expect("a retry state is one of those that are known")
+}
+
+fn nth(attempt: i32) -> String {
+    if attempt > 1 { format!(" attempt {attempt}") } else { String::new() }
+}
+
+/// The words for a task whose events are not written, or that moved.
+fn pending(task: &Task, scheduled: bool) -> Option<String> {
+    match (task.written, task.is_started()) {
+        (false, false) => Some(format!("(task attempt {})", task.attempt)),
+        (false, true) => Some(format!("(task attempt {} is taken)", task.attempt)),
+        (true, false) if !scheduled => Some("(the task moves to the normal queue)".into()),
+        (true, _) => None,
+    }
+}
+
+fn granted(home: &Home, grant: &TaskGrant) -> String {
+    let run: &Run = &grant.run;
+    let task = run.started_task().expect("a granted task is started");
+    let kept = home.kept(&run.start.run_id).expect("a granted run is known");
+    let from = if grant.sticky { run.head.previous_started_event_id + 1 } else { 1 };
+    let written = kept.events.last().map_or(0, |event| event.event_id);
+    let tail = if grant.tail.is_empty() { String::new() } else { format!(" and {} shown", grant.tail.len()) };
+    let sticky = if grant.sticky { "sticky " } else { "" };
+    format!("{sticky}task attempt {}, history {from}-{written}{tail}", task.attempt)
+}
+
+/// Events that speak for themselves.
+fn plain(event: &HistoryEvent, what: &Attributes) -> String {
+    match what {
+        Attributes::WorkflowStarted(started) => match span_ms(started.first_workflow_task_backoff) {
+            0 => "workflow.started".into(),
+            wait_ms => format!("workflow.started, first task in {}", span(wait_ms)),
+        },
+        Attributes::WorkflowCompleted(_) => "workflow.completed".into(),
+        Attributes::WorkflowFailed(failed) => format!("workflow.failed {:?}", retry(failed.retry_state)),
+        Attributes::WorkflowTimedOut(out) => format!("workflow.timed_out {:?}", retry(out.retry_state)),
+        Attributes::WorkflowTerminated(terminated) => format!("workflow.terminated \"{}\"", terminated.reason),
+        Attributes::WorkflowCanceled(_) => "workflow.canceled".into(),
+        Attributes::WorkflowContinuedAsNew(_) => "workflow.continued_as_new".into(),
+        Attributes::WorkflowSignaled(signaled) => format!("workflow.signaled {}", signaled.signal_name),
+        Attributes::WorkflowCancelRequested(_) => "workflow.cancel_requested".into(),
+        Attributes::TaskScheduled(scheduled) => {
+            let queue = scheduled.task_queue.clone().unwrap_or_default();
+            let sticky = queue.kind == i32::from(QueueKind::Sticky);
+            let on = if sticky { format!(" on {}", queue.name) } else { String::new() };
+            format!("task.scheduled{on}{}", nth(scheduled.attempt))
+        }
+        Attributes::TaskStarted(started) if started.suggest_continue_as_new => {
+            "task.started, continue as new is advised".into()
+        }
+        Attributes::TaskStarted(_) => "task.started".into(),
+        Attributes::TaskCompleted(_) => "task.completed".into(),
+        Attributes::TaskTimedOut(out) => {
+            let kind = TimeoutType::try_from(out.timeout_type).expect("a timeout has a type");
+            format!("task.timed_out {kind:?}")
+        }
+        Attributes::TaskFailed(failed) => match TaskFailedCause::try_from(failed.cause) {
+            Ok(cause) => format!("task.failed {cause:?}"),
+            Err(_unknown) => format!("task.failed {}", failed.cause),
+        },
+        Attributes::TimerStarted(started) => {
+            let now_ms = event.event_time.map_or(0, Timestamp::to_ms);
+            let due_ms = now_ms + span_ms(started.start_to_fire_timeout);
+            format!("timer.started {} due {}", started.timer_id, clock(due_ms))
+        }
+        Attributes::TimerFired(fired) => format!("timer.fired {}", fired.timer_id),
+        Attributes::TimerCanceled(canceled) => format!("timer.canceled {}", canceled.timer_id),
+        Attributes::MarkerRecorded(marker) => format!("marker.recorded {}", marker.marker_name),
+        Attributes::SearchAttributesUpserted(_) => "search_attributes.upserted".into(),
+        Attributes::PropertiesModified(_) => "memo.modified".into(),
+        Attributes::ActivityScheduled(_)
+        | Attributes::ActivityStarted(_)
+        | Attributes::ActivityCompleted(_)
+        | Attributes::ActivityFailed(_)
+        | Attributes::ActivityTimedOut(_)
+        | Attributes::ActivityCancelRequested(_)
+        | Attributes::ActivityCanceled(_) => unreachable!("told with the activity's id"),
+    }
+}
