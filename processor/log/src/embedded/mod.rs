@@ -1,0 +1,281 @@
+//! The embedded home: log, output topics and state rows in one local RocksDB with one write-ahead log.
+//!
+//! One writer thread takes all that waits, writes it as one batch and syncs once. Files in the directory:
+//! `lock`, `acked` (see `acked.rs`) and `db/`, the database.
+
+mod acked;
+mod files;
+mod open;
+mod read;
+mod rows;
+mod shared;
+mod stats;
+mod tuning;
+mod writer;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+
+use bytes::Bytes;
+use rocksdb::DB;
+
+use crate::{AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Offset, PartitionId, Record, Topic};
+use shared::{Job, Shared};
+
+pub use acked::PARTITIONS_MAX;
+pub use stats::Stats;
+
+/// What an operator can do about damage.
+const WAY_OUT: &str = "stop, keep a copy of the directory, and restore it from a backup; or, to go on with what \
+                       is readable and lose the rest, open it once with recover = accept-loss";
+
+/// When an append counts as durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// When it is synced to the disk: survives a loss of power.
+    Always,
+    /// When the system has it: survives the end of the process only.
+    Never,
+}
+
+/// What to do about damage found when opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recover {
+    /// Stop with `Error::Corrupt` unless nothing acknowledged is lost.
+    Strict,
+    /// Go on with the longest readable beginning.
+    AcceptLoss,
+}
+
+/// Bounds of the writer's queue and of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Appends that may wait.
+    pub waiting_items_max: usize,
+    /// Bytes that may wait.
+    pub waiting_bytes_max: usize,
+    /// Bytes after which a batch takes no further job.
+    pub batch_bytes_max: usize,
+    /// Bytes of one append.
+    pub append_bytes_max: usize,
+    /// Below so many free bytes on the disk appends are refused with `Error::Full`; commits and trims are not.
+    pub free_bytes_min: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            waiting_items_max: 65_536,
+            waiting_bytes_max: 64 << 20,
+            batch_bytes_max: 4 << 20,
+            append_bytes_max: 32 << 20,
+            free_bytes_min: 64 << 20,
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + std::marker::Sync>;
+/// Free bytes on the disk of a directory.
+pub type FreeBytes = Arc<dyn Fn(&Path) -> std::io::Result<u64> + Send + std::marker::Sync>;
+
+/// How to open an embedded log.
+#[derive(Clone)]
+pub struct Options {
+    /// Its directory, made when missing.
+    pub dir: PathBuf,
+    /// Count of partitions, 1 to 256; must be that of an existing directory.
+    pub partitions: u32,
+    /// When an append counts as durable.
+    pub sync: Sync,
+    /// What to do about damage.
+    pub recover: Recover,
+    /// Block cache; the write buffers are charged to the same cache on top of it.
+    pub block_cache_bytes: usize,
+    /// All write buffers together.
+    pub write_buffer_bytes: usize,
+    /// Gives the stamps.
+    pub clock: Clock,
+    /// Tells the free space.
+    pub free_bytes: FreeBytes,
+    /// Queue and disk bounds.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// Settings of a small server: 8 partitions, synced, 64 MiB of cache and write buffers, the system's clock.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Options {
+            dir: dir.into(),
+            partitions: 8,
+            sync: Sync::Always,
+            recover: Recover::Strict,
+            block_cache_bytes: 32 << 20,
+            write_buffer_bytes: 32 << 20,
+            clock: Arc::new(system_clock_ms),
+            free_bytes: Arc::new(disk_free_bytes),
+            limits: Limits::default(),
+        }
+    }
+}
+
+fn system_clock_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as i64)
+}
+
+fn disk_free_bytes(dir: &Path) -> std::io::Result<u64> {
+    let stat = rustix::fs::statvfs(dir)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// The embedded log. Dropping it writes what waits, then closes; the database closes with its last handle.
+pub struct Embedded {
+    shared: Arc<Shared>,
+    writer: Option<std::thread::JoinHandle<()>>,
+    recovery: Recovery,
+    _lock: std::fs::File,
+}
+
+/// What opening found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Whether the directory was made now.
+    pub created: bool,
+    /// Bytes of a torn, never acknowledged tail that were cut off.
+    pub torn_bytes: u64,
+    /// Journal records behind the committed positions, all of them verified.
+    pub unapplied_records: u64,
+}
+
+impl Embedded {
+    /// Opens or makes a log: `Locked`, `Corrupt`, `Mismatch`, `Refused` (settings) or `Io`.
+    pub fn open(options: Options) -> Result<Self, Error> {
+        open::open(options)
+    }
+
+    /// The database, for the reader of the state rows: column families `changelog`, `history`, `timers`.
+    pub fn database(&self) -> Arc<DB> {
+        Arc::clone(&self.shared.db)
+    }
+
+    /// What the writer has done so far.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    /// What opening found.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Why the log ended, if it did: after that every call gets `Closed`, and the process should exit.
+    pub fn failure(&self) -> Option<Error> {
+        self.shared.failure()
+    }
+
+    /// Whether appends are refused for want of space: not ready, but alive.
+    pub fn is_full(&self) -> bool {
+        self.shared.full.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn ask<T>(&self, job: impl FnOnce(mpsc::SyncSender<Result<T, Error>>) -> Job) -> Result<T, Error> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.shared.send(job(answer));
+        answered.recv().unwrap_or(Err(Error::Closed))
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(writer) = self.writer.take() {
+            // A panic of the writer was reported by its own hook; there is nobody left to tell.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Log for Embedded {
+    fn incarnation(&self) -> [u8; 16] {
+        self.shared.incarnation
+    }
+
+    fn partitions(&self) -> u32 {
+        self.shared.partitions()
+    }
+
+    fn fence(&self, partition: PartitionId) -> Result<Fence, Error> {
+        self.shared.slot(partition)?;
+        self.ask(|answer| Job::Fence { partition, answer })
+    }
+
+    fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone) {
+        self.shared.append(partition, records, done);
+    }
+
+    fn read(&self, partition: PartitionId, from: Offset, bytes_max: usize) -> Result<Vec<Record>, Error> {
+        read::journal(&self.shared, partition, from, bytes_max)
+    }
+
+    fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error> {
+        Ok(self.shared.slot(partition)?.journal.range())
+    }
+
+    fn commit(&self, commit: Commit, done: CommitDone) {
+        self.shared.commit(commit, done);
+    }
+
+    fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
+        self.shared.slot(partition)?;
+        read::position(&self.shared.db, partition)
+    }
+
+    fn restore(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        read::restore(&self.shared, topic, partition, visit)
+    }
+
+    fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {
+        self.shared.slot(partition)?;
+        self.ask(|answer| Job::Trim {
+            partition,
+            below,
+            answer,
+        })
+    }
+
+    fn topic_read(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+    ) -> Result<Vec<Entry>, Error> {
+        read::topic(&self.shared, topic, partition, from, bytes_max)
+    }
+
+    fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error> {
+        self.shared.topic_ends(topic, partition)?;
+        self.ask(|answer| Job::TopicTrim {
+            topic,
+            partition,
+            below,
+            answer,
+        })
+    }
+
+    fn control_put(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+        let (key, value) = (Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice));
+        self.ask(|answer| Job::Control { key, value, answer })
+    }
+
+    fn control_scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        read::control(&self.shared.db, visit)
+    }
+}

@@ -1,0 +1,324 @@
+//! What callers and the writer share: the database, the queue between them, the published ends.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use rocksdb::DB;
+
+use super::rows::APPEND_ONLY;
+use super::stats::{Counters, Stats};
+use super::{Limits, rows};
+use crate::{AppendDone, Commit, CommitDone, Error, Fence, Offset, PartitionId, Topic, bucket_owner};
+
+/// Work for the writer, in the order in which it was given.
+pub(super) enum Job {
+    Append {
+        partition: PartitionId,
+        records: Vec<Bytes>,
+        bytes: usize,
+        done: AppendDone,
+    },
+    Commit {
+        commit: Commit,
+        done: CommitDone,
+    },
+    Fence {
+        partition: PartitionId,
+        answer: SyncSender<Result<Fence, Error>>,
+    },
+    Trim {
+        partition: PartitionId,
+        below: Offset,
+        answer: SyncSender<Result<(), Error>>,
+    },
+    TopicTrim {
+        topic: Topic,
+        partition: PartitionId,
+        below: Offset,
+        answer: SyncSender<Result<(), Error>>,
+    },
+    Control {
+        key: Bytes,
+        value: Option<Bytes>,
+        answer: SyncSender<Result<(), Error>>,
+    },
+}
+
+impl Job {
+    /// Ends a job that was never written.
+    pub(super) fn fail(self, error: Error) {
+        // A caller that does not wait any more needs no answer.
+        match self {
+            Job::Append { done, .. } => done(Err(error)),
+            Job::Commit { done, .. } => done(Err(error)),
+            Job::Fence { answer, .. } => drop(answer.send(Err(error))),
+            Job::Trim { answer, .. } | Job::TopicTrim { answer, .. } | Job::Control { answer, .. } => {
+                drop(answer.send(Err(error)));
+            }
+        }
+    }
+}
+
+/// First offset that is there and next to be written, as readers may see them.
+#[derive(Default)]
+pub(super) struct Ends {
+    start: AtomicU64,
+    end: AtomicU64,
+}
+
+impl Ends {
+    pub(super) fn range(&self) -> Range<Offset> {
+        let start = self.start.load(Ordering::Acquire);
+        start..self.end.load(Ordering::Acquire).max(start)
+    }
+
+    pub(super) fn publish(&self, start: Offset, end: Offset) {
+        self.end.store(end, Ordering::Release);
+        self.start.store(start, Ordering::Release);
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Slot {
+    pub(super) journal: Ends,
+    /// By the order of `APPEND_ONLY`.
+    pub(super) topics: [Ends; APPEND_ONLY.len()],
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) jobs: VecDeque<Job>,
+    waiting_items: usize,
+    waiting_bytes: usize,
+    closed: bool,
+}
+
+pub(super) struct Shared {
+    pub(super) db: Arc<DB>,
+    pub(super) dir: PathBuf,
+    pub(super) incarnation: [u8; 16],
+    pub(super) limits: Limits,
+    pub(super) slots: Vec<Slot>,
+    pub(super) counters: Counters,
+    pub(super) full: AtomicBool,
+    queue: Mutex<Queue>,
+    filled: Condvar,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        db: Arc<DB>,
+        dir: PathBuf,
+        incarnation: [u8; 16],
+        limits: Limits,
+        slots: Vec<Slot>,
+    ) -> Self {
+        Shared {
+            db,
+            dir,
+            incarnation,
+            limits,
+            slots,
+            counters: Counters::default(),
+            full: AtomicBool::new(false),
+            queue: Mutex::default(),
+            filled: Condvar::new(),
+            failure: Mutex::default(),
+        }
+    }
+
+    pub(super) fn partitions(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    pub(super) fn slot(&self, partition: PartitionId) -> Result<&Slot, Error> {
+        let known = self.partitions();
+        self.slots
+            .get(partition as usize)
+            .ok_or_else(|| Error::refused(format!("partition {partition} of {known} does not exist")))
+    }
+
+    pub(super) fn topic_ends(&self, topic: Topic, partition: PartitionId) -> Result<&Ends, Error> {
+        let at = append_only_index(topic)?;
+        Ok(&self.slot(partition)?.topics[at])
+    }
+
+    pub(super) fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone) {
+        let bytes = records.iter().map(Bytes::len).sum();
+        match self.admit_append(partition, &records, bytes) {
+            Ok(mut queue) => {
+                queue.waiting_items += 1;
+                queue.waiting_bytes += bytes;
+                queue.jobs.push_back(Job::Append {
+                    partition,
+                    records,
+                    bytes,
+                    done,
+                });
+                drop(queue);
+                self.filled.notify_one();
+            }
+            Err(error) => done(Err(error)),
+        }
+    }
+
+    fn admit_append(
+        &self,
+        partition: PartitionId,
+        records: &[Bytes],
+        bytes: usize,
+    ) -> Result<MutexGuard<'_, Queue>, Error> {
+        self.slot(partition)?;
+        if records.is_empty() {
+            return Err(Error::refused("an append of no records"));
+        }
+        if bytes > self.limits.append_bytes_max {
+            let limit = self.limits.append_bytes_max;
+            return Err(Error::refused(format!(
+                "an append of {bytes} bytes, above append_bytes_max = {limit}"
+            )));
+        }
+        let queue = self.lock_queue();
+        if queue.closed {
+            return Err(Error::Closed);
+        }
+        let (waiting_items, waiting_bytes) = (queue.waiting_items, queue.waiting_bytes);
+        if waiting_items >= self.limits.waiting_items_max || waiting_bytes >= self.limits.waiting_bytes_max {
+            return Err(Error::Busy {
+                waiting_items,
+                waiting_bytes,
+            });
+        }
+        Ok(queue)
+    }
+
+    pub(super) fn commit(&self, commit: Commit, done: CommitDone) {
+        match self.check_commit(&commit) {
+            Ok(()) => self.send(Job::Commit { commit, done }),
+            Err(error) => done(Err(error)),
+        }
+    }
+
+    fn check_commit(&self, commit: &Commit) -> Result<(), Error> {
+        self.slot(commit.partition)?;
+        for output in &commit.outputs {
+            let topic = output.topic;
+            if !topic.is_compacted() {
+                if output.value.is_none() {
+                    return Err(Error::refused(format!(
+                        "a tombstone in {topic:?}, which is append-only"
+                    )));
+                }
+                continue;
+            }
+            let Some((bucket, _)) = output.key.split_first_chunk::<2>() else {
+                return Err(Error::refused(format!("a key of {topic:?} without a bucket")));
+            };
+            let bucket = u16::from_be_bytes(*bucket);
+            if bucket_owner(bucket, self.partitions()) != commit.partition {
+                let partition = commit.partition;
+                return Err(Error::refused(format!(
+                    "bucket {bucket} is not of partition {partition}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues a job whatever waits already: everything but appends is bounded by its callers.
+    pub(super) fn send(&self, job: Job) {
+        let mut queue = self.lock_queue();
+        if queue.closed {
+            drop(queue);
+            return job.fail(Error::Closed);
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.filled.notify_one();
+    }
+
+    /// Waits for work and takes about `batch_bytes_max` of it; false when closed and nothing is left.
+    pub(super) fn take(&self, batch: &mut Vec<Job>) -> bool {
+        let mut queue = self.lock_queue();
+        while queue.jobs.is_empty() {
+            if queue.closed {
+                return false;
+            }
+            queue = self
+                .filled
+                .wait(queue)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        let mut taken_bytes = 0;
+        while taken_bytes < self.limits.batch_bytes_max
+            && let Some(job) = queue.jobs.pop_front()
+        {
+            match &job {
+                Job::Append { bytes, .. } => {
+                    queue.waiting_items -= 1;
+                    queue.waiting_bytes -= bytes;
+                    taken_bytes += bytes;
+                }
+                Job::Commit { commit, .. } => {
+                    let size = |output: &crate::Output| {
+                        output.key.len() + output.value.as_ref().map_or(0, Bytes::len)
+                    };
+                    taken_bytes += commit.outputs.iter().map(size).sum::<usize>();
+                }
+                Job::Fence { .. } | Job::Trim { .. } | Job::TopicTrim { .. } | Job::Control { .. } => {}
+            }
+            batch.push(job);
+        }
+        true
+    }
+
+    /// Lets the writer finish what waits and end; later calls get `Closed`.
+    pub(super) fn close(&self) {
+        self.lock_queue().closed = true;
+        self.filled.notify_all();
+    }
+
+    /// Ends the log at once: what waits gets `Closed`.
+    pub(super) fn end(&self, error: Error) {
+        self.failure
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .get_or_insert(error);
+        self.close();
+        let jobs = std::mem::take(&mut self.lock_queue().jobs);
+        jobs.into_iter().for_each(|job| job.fail(Error::Closed));
+    }
+
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let queue = self.lock_queue();
+        self.counters.snapshot(queue.waiting_items, queue.waiting_bytes)
+    }
+
+    /// The queue stays whole whatever panics: every change to it is a few plain assignments.
+    fn lock_queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The place of an append-only topic in `APPEND_ONLY`; `Refused` for a compacted one.
+pub(super) fn append_only_index(topic: Topic) -> Result<usize, Error> {
+    rows::APPEND_ONLY
+        .iter()
+        .position(|t| *t == topic)
+        .ok_or_else(|| Error::refused(format!("{topic:?} is compacted, not append-only")))
+}

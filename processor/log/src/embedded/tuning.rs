@@ -1,0 +1,109 @@
+//! RocksDB's settings: one memory budget, one write-ahead log, strict recovery, little when idle.
+
+use std::path::Path;
+
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, LogLevel,
+    WriteBufferManager,
+};
+
+use super::read::translate;
+use super::{Options, Recover, rows};
+use crate::Error;
+
+const BLOCK_BYTES: usize = 8 << 10;
+const LEVEL_BASE_BYTES: u64 = 64 << 20;
+const FILE_BYTES: u64 = 32 << 20;
+const OPEN_FILES_MAX: i32 = 256;
+const INFO_LOG_BYTES: usize = 1 << 20;
+
+pub(super) fn create(options: &Options, dir: &Path) -> Result<DB, Error> {
+    open_with(options, dir, true)
+}
+
+/// Never makes a database: one whose files are damaged must not be replaced by an empty one.
+pub(super) fn open(options: &Options, dir: &Path) -> Result<DB, Error> {
+    open_with(options, dir, false)
+}
+
+fn open_with(options: &Options, dir: &Path, create: bool) -> Result<DB, Error> {
+    // The write buffers are charged to the cache, so the whole budget is the capacity of the cache.
+    let cache = Cache::new_lru_cache(options.block_cache_bytes + options.write_buffer_bytes);
+    let buffers = WriteBufferManager::new_write_buffer_manager_with_cache(
+        options.write_buffer_bytes,
+        false,
+        cache.clone(),
+    );
+    let mut database = rocksdb::Options::default();
+    database.create_if_missing(create);
+    database.create_missing_column_families(create);
+    database.set_write_buffer_manager(&buffers);
+    strictness(options.recover, &mut database);
+    database.set_max_total_wal_size(2 * options.write_buffer_bytes as u64);
+    database.set_max_open_files(OPEN_FILES_MAX);
+    database.set_max_background_jobs(2);
+    database.set_bytes_per_sync(1 << 20);
+    database.set_keep_log_file_num(2);
+    database.set_max_log_file_size(INFO_LOG_BYTES);
+    database.set_log_level(LogLevel::Warn);
+    database.set_stats_dump_period_sec(0);
+    database.set_stats_persist_period_sec(0);
+    let families =
+        rows::FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, family(options, &cache, name)));
+    DB::open_cf_descriptors(&database, dir, families).map_err(|e| open_error(dir, &e))
+}
+
+/// A flush takes all families at once, so that the rows of one never stand in the files without those of another,
+/// and a write-ahead log is dropped only when every family is past it: `files.rs` relies on both.
+fn strictness(recover: Recover, database: &mut rocksdb::Options) {
+    database.set_atomic_flush(true);
+    database.set_paranoid_checks(true);
+    database.set_track_and_verify_wals_in_manifest(recover == Recover::Strict);
+    database.set_wal_recovery_mode(match recover {
+        Recover::Strict => DBRecoveryMode::AbsoluteConsistency,
+        Recover::AcceptLoss => DBRecoveryMode::PointInTime,
+    });
+}
+
+fn family(options: &Options, cache: &Cache, name: &str) -> rocksdb::Options {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(cache);
+    blocks.set_block_size(BLOCK_BYTES);
+    blocks.set_cache_index_and_filter_blocks(true);
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    // Journals and append-only topics are only scanned; a filter would never be asked.
+    let scanned = name == rows::JOURNAL || name == rows::TOPICS;
+    if !scanned {
+        blocks.set_bloom_filter(10.0, false);
+    }
+    let mut family = rocksdb::Options::default();
+    family.set_block_based_table_factory(&blocks);
+    family.set_write_buffer_size(options.write_buffer_bytes);
+    family.set_max_bytes_for_level_base(LEVEL_BASE_BYTES);
+    family.set_target_file_size_base(FILE_BYTES);
+    family.set_level_compaction_dynamic_level_bytes(true);
+    family.set_compression_type(DBCompressionType::Lz4);
+    family.set_compression_per_level(&[
+        DBCompressionType::None,
+        DBCompressionType::None,
+        DBCompressionType::Lz4,
+        DBCompressionType::Lz4,
+        DBCompressionType::Lz4,
+        DBCompressionType::Lz4,
+        DBCompressionType::Lz4,
+    ]);
+    family
+}
+
+/// When opening, whatever is wrong with the files is damage: RocksDB calls a missing file or a bad name an IO
+/// error or an invalid argument.
+fn open_error(dir: &Path, error: &rocksdb::Error) -> Error {
+    match translate(dir, error) {
+        Error::Io { detail }
+            if error.kind() == rocksdb::ErrorKind::InvalidArgument || detail.contains("No such file") =>
+        {
+            super::read::corrupt(dir, detail)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,442 @@
+//! The only thread that writes: takes all that waits, writes it as one batch, syncs once, answers everyone.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rocksdb::{WriteBatch, WriteOptions};
+
+use super::acked::Acked;
+use super::read::{error_of, handle};
+use super::rows::{self, APPEND_ONLY};
+use super::shared::{Job, Shared, append_only_index};
+use super::stats::Counters;
+use super::{Clock, FreeBytes, Sync};
+use crate::{AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, Topic};
+
+/// The free space is asked for at most this often.
+const SPACE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// RocksDB resumes by itself after a full disk, but not always: with room again and still refused for so long, the
+/// log ends, and opening it again heals it.
+const RESUME_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the writer knows of a partition; the published ends follow it once a batch is durable.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tail {
+    pub(super) start: Offset,
+    pub(super) next: Offset,
+    pub(super) stamp_ms: i64,
+    pub(super) applied: Offset,
+    pub(super) fence: u64,
+    /// (start, next) by the order of `APPEND_ONLY`.
+    pub(super) topics: [(Offset, Offset); APPEND_ONLY.len()],
+}
+
+pub(super) struct Writer {
+    pub(super) shared: Arc<Shared>,
+    pub(super) tails: Vec<Tail>,
+    pub(super) acked: Acked,
+    /// Sequence number of the last synced write; every batch carries it, as evidence for recovery.
+    pub(super) acked_sequence: u64,
+    pub(super) sync: Sync,
+    pub(super) clock: Clock,
+    pub(super) free_bytes: FreeBytes,
+    pub(super) space_checked: Option<Instant>,
+    /// Since when RocksDB refuses writes as full although there is room.
+    pub(super) refused_since: Option<Instant>,
+}
+
+/// Who is answered once the batch is written, or why not.
+enum Answer {
+    Append(AppendDone, Result<Appended, Error>),
+    Unit(CommitDone, Result<(), Error>),
+    Fence(SyncSender<Result<Fence, Error>>, Result<Fence, Error>),
+}
+
+/// A batch in the making.
+struct Draft {
+    rows: WriteBatch,
+    answers: Vec<Answer>,
+    /// Ranges of (family, first, past the last) whose whole files may be dropped once the batch is durable.
+    dropped: Vec<(&'static str, Vec<u8>, Vec<u8>)>,
+    needs_sync: bool,
+    appends: u64,
+    records: u64,
+    commits: u64,
+    scratch: Vec<u8>,
+}
+
+impl Writer {
+    /// Runs until the log is closed or fails; a panic ends the log too, so that nobody waits for ever.
+    pub(super) fn run(self) {
+        let shared = Arc::clone(&self.shared);
+        if std::panic::catch_unwind(AssertUnwindSafe(|| self.write_all())).is_err() {
+            shared.end(Error::Io {
+                detail: "the log's writer panicked".into(),
+            });
+        }
+    }
+
+    fn write_all(mut self) {
+        let mut jobs = Vec::new();
+        while self.shared.take(&mut jobs) {
+            if let Err(error) = self.write(&mut jobs) {
+                self.shared.end(error);
+                return;
+            }
+        }
+        // Clean end: what was acknowledged is now known for certain. If this fails the file says less, never more.
+        let _ = self.shared.db.flush_wal(true).map(|()| self.acked.sync());
+    }
+
+    /// Writes one batch; an error ends the log.
+    fn write(&mut self, jobs: &mut Vec<Job>) -> Result<(), Error> {
+        let before = self.tails.clone();
+        let mut draft = self.draft(jobs);
+        let outcome = if draft.has_rows() {
+            self.write_rows(&mut draft)
+        } else {
+            Ok(())
+        };
+        if outcome.is_ok() {
+            self.refused_since = None;
+            self.publish();
+            self.drop_files(&draft);
+        } else {
+            self.tails = before;
+        }
+        let fatal = outcome.clone().err().and_then(|error| self.fatal(error));
+        if let Some(error) = &fatal {
+            self.shared.end(error.clone());
+        }
+        answer_all(draft, outcome.err());
+        fatal.map_or(Ok(()), Err)
+    }
+
+    /// Everything but a full disk is; a full disk that is over is too, if RocksDB does not come back.
+    fn fatal(&mut self, error: Error) -> Option<Error> {
+        let Error::Full { detail } = error else {
+            return Some(error);
+        };
+        self.shared.full.store(true, Ordering::Relaxed);
+        let since = self.refused_since.get_or_insert_with(Instant::now);
+        let stuck = since.elapsed() > RESUME_WITHIN;
+        stuck.then(|| Error::Io {
+            detail: format!("there is room on the disk again, but still: {detail}"),
+        })
+    }
+
+    fn draft(&mut self, jobs: &mut Vec<Job>) -> Draft {
+        let room = self.room();
+        let mut draft = Draft::new(self.acked_sequence);
+        for job in jobs.drain(..) {
+            match job {
+                Job::Append {
+                    partition,
+                    records,
+                    done,
+                    ..
+                } => {
+                    let outcome = room
+                        .clone()
+                        .map(|()| self.append(&mut draft, partition, &records));
+                    draft.answers.push(Answer::Append(done, outcome));
+                }
+                Job::Commit { commit, done } => {
+                    let outcome = self.commit(&mut draft, &commit);
+                    draft.answers.push(Answer::Unit(done, outcome));
+                }
+                Job::Fence { partition, answer } => {
+                    let fence = self.fence(&mut draft, partition);
+                    draft.answers.push(Answer::Fence(answer, Ok(fence)));
+                }
+                Job::Trim {
+                    partition,
+                    below,
+                    answer,
+                } => {
+                    let outcome = self.trim(&mut draft, partition, below);
+                    draft.answers.push(Answer::Unit(reply_to(answer), outcome));
+                }
+                Job::TopicTrim {
+                    topic,
+                    partition,
+                    below,
+                    answer,
+                } => {
+                    let outcome = self.topic_trim(&mut draft, topic, partition, below);
+                    draft.answers.push(Answer::Unit(reply_to(answer), outcome));
+                }
+                Job::Control { key, value, answer } => {
+                    draft.control(&key, value.as_ref());
+                    draft.answers.push(Answer::Unit(reply_to(answer), Ok(())));
+                }
+            }
+        }
+        draft
+    }
+
+    /// Full while the disk has less than `free_bytes_min`, so that RocksDB itself does not run into the wall.
+    fn room(&mut self) -> Result<(), Error> {
+        let full = self.shared.full.load(Ordering::Relaxed);
+        let fresh = self
+            .space_checked
+            .is_some_and(|at| at.elapsed() < SPACE_CHECK_INTERVAL);
+        if fresh && !full {
+            return Ok(());
+        }
+        self.space_checked = Some(Instant::now());
+        // Where the free space cannot be told, the disk itself will say no.
+        let Ok(free) = (self.free_bytes)(&self.shared.dir) else {
+            return Ok(());
+        };
+        let min = self.shared.limits.free_bytes_min;
+        self.shared.full.store(free < min, Ordering::Relaxed);
+        if free < min {
+            self.refused_since = None;
+            let detail = format!(
+                "{free} bytes are free in {}, free_bytes_min is {min}",
+                self.shared.dir.display()
+            );
+            return Err(Error::Full { detail });
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, draft: &mut Draft, partition: PartitionId, records: &[Bytes]) -> Appended {
+        let tail = &mut self.tails[partition as usize];
+        let journal = handle(&self.shared.db, rows::JOURNAL);
+        tail.stamp_ms = tail.stamp_ms.max((self.clock)());
+        let appended = Appended {
+            first: tail.next,
+            stamp_ms: tail.stamp_ms,
+        };
+        for bytes in records {
+            rows::encode_record(partition, tail.next, tail.stamp_ms, bytes, &mut draft.scratch);
+            draft
+                .rows
+                .put_cf(journal, rows::journal_key(partition, tail.next), &draft.scratch);
+            tail.next += 1;
+        }
+        draft.needs_sync = true;
+        draft.appends += 1;
+        draft.records += records.len() as u64;
+        appended
+    }
+
+    fn commit(&mut self, draft: &mut Draft, commit: &Commit) -> Result<(), Error> {
+        let partition = commit.partition;
+        let tail = &mut self.tails[partition as usize];
+        if commit.fence.0 != tail.fence {
+            return Err(Error::Fenced {
+                partition,
+                given: commit.fence,
+                current: Fence(tail.fence),
+            });
+        }
+        if commit.applied < tail.applied || commit.applied > tail.next {
+            let (wanted, start, end) = (commit.applied, tail.applied, tail.next);
+            return Err(Error::OutOfRange {
+                partition,
+                wanted,
+                start,
+                end,
+            });
+        }
+        tail.applied = commit.applied;
+        for output in &commit.outputs {
+            let db = &self.shared.db;
+            match (rows::family(output.topic), &output.value) {
+                (Some(name), Some(value)) => draft.rows.put_cf(handle(db, name), &output.key, value),
+                (Some(name), None) => draft.rows.delete_cf(handle(db, name), &output.key),
+                (None, value) => {
+                    let at = append_only_index(output.topic)?;
+                    let place = rows::topic_key(output.topic, partition, tail.topics[at].1);
+                    let value = value.as_deref().unwrap_or_default();
+                    rows::encode_entry(&place, &output.key, value, &mut draft.scratch);
+                    draft.rows.put_cf(handle(db, rows::TOPICS), place, &draft.scratch);
+                    tail.topics[at].1 += 1;
+                }
+            }
+        }
+        draft.rows.put(
+            rows::position_key(partition),
+            rows::encode_u64_and(commit.applied, &commit.position),
+        );
+        draft.commits += 1;
+        Ok(())
+    }
+
+    fn fence(&mut self, draft: &mut Draft, partition: PartitionId) -> Fence {
+        let tail = &mut self.tails[partition as usize];
+        tail.fence += 1;
+        draft
+            .rows
+            .put(rows::fence_key(partition), tail.fence.to_be_bytes());
+        Fence(tail.fence)
+    }
+
+    /// The batch is synced, and with it the position, which stands before it in the one write-ahead log.
+    fn trim(&mut self, draft: &mut Draft, partition: PartitionId, below: Offset) -> Result<(), Error> {
+        let tail = &mut self.tails[partition as usize];
+        if below > tail.applied {
+            let (start, end) = (tail.start, tail.applied);
+            return Err(Error::OutOfRange {
+                partition,
+                wanted: below,
+                start,
+                end,
+            });
+        }
+        if below <= tail.start {
+            return Ok(());
+        }
+        let [first, last, end] = [0, below - 1, below].map(|offset| rows::journal_key(partition, offset));
+        tail.start = below;
+        draft.rows.put(
+            rows::start_key(partition),
+            rows::encode_u64_and(below, &tail.stamp_ms.to_be_bytes()),
+        );
+        draft.drop_range(&self.shared, rows::JOURNAL, [&first, &last, &end]);
+        Ok(())
+    }
+
+    fn topic_trim(
+        &mut self,
+        draft: &mut Draft,
+        topic: Topic,
+        partition: PartitionId,
+        below: Offset,
+    ) -> Result<(), Error> {
+        let (start, next) = &mut self.tails[partition as usize].topics[append_only_index(topic)?];
+        if below > *next {
+            return Err(Error::OutOfRange {
+                partition,
+                wanted: below,
+                start: *start,
+                end: *next,
+            });
+        }
+        if below <= *start {
+            return Ok(());
+        }
+        *start = below;
+        draft.rows.put(
+            rows::topic_start_key(topic, partition),
+            rows::encode_u64_and(below, &[]),
+        );
+        let [first, last, end] =
+            [0, below - 1, below].map(|offset| rows::topic_key(topic, partition, offset));
+        draft.drop_range(&self.shared, rows::TOPICS, [&first, &last, &end]);
+        Ok(())
+    }
+
+    fn write_rows(&mut self, draft: &mut Draft) -> Result<(), Error> {
+        let begun = Instant::now();
+        let synced = draft.needs_sync && self.sync == Sync::Always;
+        let mut options = WriteOptions::default();
+        options.set_sync(synced);
+        let batch = std::mem::take(&mut draft.rows);
+        let size_bytes = batch.size_in_bytes() as u64;
+        let db = &self.shared.db;
+        db.write_opt(batch, &options).map_err(|e| error_of(db, &e))?;
+        if synced {
+            self.acked_sequence = db.latest_sequence_number();
+            let ends = self.tails.iter().map(|tail| tail.next);
+            let noted = self
+                .acked
+                .write(self.shared.incarnation, self.acked_sequence, ends);
+            // The rows are written, so whatever it is, "nothing was written" is not the answer.
+            noted.map_err(|error| Error::Io {
+                detail: error.to_string(),
+            })?;
+        }
+        let took_us = begun.elapsed().as_micros() as u64;
+        let counters = &self.shared.counters;
+        Counters::add(&counters.batches, 1);
+        Counters::add(&counters.syncs, u64::from(synced));
+        Counters::add(&counters.bytes, size_bytes);
+        Counters::add(&counters.appends, draft.appends);
+        Counters::add(&counters.records, draft.records);
+        Counters::add(&counters.commits, draft.commits);
+        Counters::add(&counters.write_us, took_us);
+        counters.write_max_us.fetch_max(took_us, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn publish(&self) {
+        for (slot, tail) in self.shared.slots.iter().zip(&self.tails) {
+            slot.journal.publish(tail.start, tail.next);
+            for (ends, (start, next)) in slot.topics.iter().zip(tail.topics) {
+                ends.publish(start, next);
+            }
+        }
+    }
+
+    /// Only saves work: what stays is hidden by the batch's range tombstone.
+    fn drop_files(&self, draft: &Draft) {
+        let db = &self.shared.db;
+        for (name, first, last) in &draft.dropped {
+            let _ = db.delete_file_in_range_cf(handle(db, name), first, last);
+        }
+    }
+}
+
+impl Draft {
+    fn new(acked_sequence: u64) -> Self {
+        let mut rows = WriteBatch::default();
+        rows.put_log_data(acked_sequence.to_le_bytes());
+        Draft {
+            rows,
+            answers: Vec::new(),
+            dropped: Vec::new(),
+            needs_sync: false,
+            appends: 0,
+            records: 0,
+            commits: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    fn has_rows(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    fn control(&mut self, key: &[u8], value: Option<&Bytes>) {
+        let key = rows::control_key(key);
+        match value {
+            Some(value) => self.rows.put(key, value),
+            None => self.rows.delete(key),
+        }
+        self.needs_sync = true;
+    }
+
+    /// Deletes from `first` on and below `end`; `last` is the last key that goes.
+    fn drop_range(&mut self, shared: &Shared, name: &'static str, [first, last, end]: [&[u8]; 3]) {
+        self.rows.delete_range_cf(handle(&shared.db, name), first, end);
+        self.dropped.push((name, first.into(), last.into()));
+        self.needs_sync = true;
+    }
+}
+
+fn reply_to(answer: SyncSender<Result<(), Error>>) -> CommitDone {
+    // A caller that does not wait any more needs no answer.
+    Box::new(move |outcome| drop(answer.send(outcome)))
+}
+
+/// A caller's panic must not end the log for everyone else; its own hook has reported it.
+fn answer_all(draft: Draft, failed: Option<Error>) {
+    for answer in draft.answers {
+        let failed = failed.clone();
+        let call = move || match answer {
+            Answer::Append(done, outcome) => done(failed.map_or(outcome, Err)),
+            Answer::Unit(done, outcome) => done(failed.map_or(outcome, Err)),
+            Answer::Fence(answer, outcome) => drop(answer.send(failed.map_or(outcome, Err))),
+        };
+        let _ = std::panic::catch_unwind(AssertUnwindSafe(call));
+    }
+}

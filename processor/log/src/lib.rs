@@ -1,0 +1,195 @@
+//! The durable log: journals that are appended to, output that is committed, rows that are restored.
+//!
+//! It carries bytes and knows nothing of workflows. `embedded` keeps everything in one local RocksDB; every
+//! home passes `contract::check`.
+
+pub mod contract;
+pub mod embedded;
+mod error;
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+pub use error::Error;
+
+/// A slice of the Workflow Ids, counted from 0.
+pub type PartitionId = u32;
+/// A place in a partition's journal or in an append-only topic, counted from 0 without gaps.
+pub type Offset = u64;
+
+/// Buckets that the Workflow Ids are hashed into; a partition owns a contiguous range of them.
+pub const BUCKETS: u32 = 16_384;
+
+/// One record of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its place.
+    pub offset: Offset,
+    /// The log's time of the append in milliseconds since 1970; never falls within a partition.
+    pub stamp_ms: i64,
+    /// What was appended.
+    pub bytes: Bytes,
+}
+
+/// Where the records of one append went: consecutive offsets from `first`, one stamp for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of the first record.
+    pub first: Offset,
+    /// Stamp of every record of the append, milliseconds since 1970.
+    pub stamp_ms: i64,
+}
+
+/// The right to commit outputs of a partition; only the latest one is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence(pub u64);
+
+/// Where an output goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// Public events, append-only.
+    Events,
+    /// Rows that decisions need, compacted.
+    Changelog,
+    /// Batches of a run's events, compacted.
+    History,
+    /// Alarms, compacted.
+    Timers,
+    /// Outcomes of public commands, append-only.
+    Replies,
+    /// Refused public commands, append-only.
+    Rejections,
+}
+
+impl Topic {
+    /// Compacted topics keep the last value of each key and know tombstones; the others keep every entry.
+    pub fn is_compacted(self) -> bool {
+        match self {
+            Topic::Changelog | Topic::History | Topic::Timers => true,
+            Topic::Events | Topic::Replies | Topic::Rejections => false,
+        }
+    }
+}
+
+/// One thing that applying the journal yields.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Where it goes.
+    pub topic: Topic,
+    /// In a compacted topic it starts with the bucket (u16, big endian), which must be the partition's own.
+    pub key: Bytes,
+    /// None is a tombstone, in compacted topics only.
+    pub value: Option<Bytes>,
+}
+
+/// Outputs and the position they belong to: all of it becomes visible, or nothing.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Whose outputs.
+    pub partition: PartitionId,
+    /// The owner's right to commit.
+    pub fence: Fence,
+    /// The next offset to apply.
+    pub applied: Offset,
+    /// The position row, opaque here.
+    pub position: Bytes,
+    /// In order.
+    pub outputs: Vec<Output>,
+}
+
+/// Called once, from the log's thread: keep it short and never block in it.
+pub type AppendDone = Box<dyn FnOnce(Result<Appended, Error>) + Send>;
+/// Called once, from the log's thread: keep it short and never block in it.
+pub type CommitDone = Box<dyn FnOnce(Result<(), Error>) + Send>;
+/// One entry of an append-only topic: offset, key, value.
+pub type Entry = (Offset, Bytes, Bytes);
+
+/// What a processor needs of a log.
+pub trait Log: Send + Sync + 'static {
+    /// The random id made with the topics; offsets of another incarnation mean nothing.
+    fn incarnation(&self) -> [u8; 16];
+
+    /// Count of partitions, fixed when the topics were made.
+    fn partitions(&self) -> u32;
+
+    /// Takes a partition: from the return on, no earlier fence of it can commit.
+    fn fence(&self, partition: PartitionId) -> Result<Fence, Error>;
+
+    /// Appends to a journal, all records or none, and never blocks; `done` is called when they are durable, or failed.
+    fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone);
+
+    /// Durable records from an offset on, in order and without gaps: at least one if there is one, then up to
+    /// `bytes_max`. Empty at the end of the journal; `OutOfRange` below its start or beyond its end.
+    fn read(&self, partition: PartitionId, from: Offset, bytes_max: usize) -> Result<Vec<Record>, Error>;
+
+    /// First offset that is there, and the next to be written.
+    fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error>;
+
+    /// Commits outputs and position atomically; `Fenced` if the fence is old. Done means visible and never undone
+    /// by a crash of the process; after a loss of power an earlier position may come back, with its outputs.
+    fn commit(&self, commit: Commit, done: CommitDone);
+
+    /// The last committed `applied` and position row.
+    fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error>;
+
+    /// Visits the live rows (key, value) of a compacted topic in key order until `visit` says false.
+    fn restore(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error>;
+
+    /// Forgets journal records below an offset; `OutOfRange` above the committed position, which is durable when
+    /// this returns.
+    fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error>;
+
+    /// Entries of an append-only topic; limits as in `read`.
+    fn topic_read(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+    ) -> Result<Vec<Entry>, Error>;
+
+    /// Forgets entries of an append-only topic below an offset.
+    fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error>;
+
+    /// Writes (or with None removes) a row of the control topic; durable when it returns.
+    fn control_put(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error>;
+
+    /// Visits the rows (key, value) of the control topic in key order.
+    fn control_scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error>;
+}
+
+/// The partition that owns a bucket.
+pub fn bucket_owner(bucket: u16, partitions: u32) -> PartitionId {
+    (u64::from(bucket) * u64::from(partitions) / u64::from(BUCKETS)) as PartitionId
+}
+
+/// The buckets that a partition owns: those with `bucket * partitions / BUCKETS == partition`.
+pub fn buckets_of(partition: PartitionId, partitions: u32) -> Range<u32> {
+    let edge = |p: u64| (p * u64::from(BUCKETS)).div_ceil(u64::from(partitions)) as u32;
+    edge(u64::from(partition))..edge(u64::from(partition) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bucket_has_exactly_the_owner_whose_range_holds_it() {
+        for partitions in [1, 2, 3, 7, 8, 16, 100, 256] {
+            for bucket in 0..BUCKETS {
+                let owner = bucket_owner(bucket as u16, partitions);
+                assert!(
+                    buckets_of(owner, partitions).contains(&bucket),
+                    "{bucket} of {partitions}"
+                );
+            }
+            assert_eq!(buckets_of(partitions - 1, partitions).end, BUCKETS);
+        }
+    }
+}
