@@ -1,0 +1,147 @@
+//! The committed rows below the overlay: in the log's database, or in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use rocksdb::{ColumnFamily, DB, ErrorKind, ReadOptions};
+
+use crate::{Change, Error, Space};
+
+/// Committed rows, read only.
+pub trait Base: Send {
+    /// The row under a key.
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error>;
+
+    /// Visits the rows with `from <= key < to` in key order until `visit` says false.
+    fn scan(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error>;
+}
+
+/// The rows in the embedded log's database: column families `changelog`, `history` and `timers`.
+pub struct SharedRows {
+    db: Arc<DB>,
+}
+
+impl SharedRows {
+    /// Rows of a database that has the three column families; `Io` if it has not.
+    pub fn new(db: Arc<DB>) -> Result<Self, Error> {
+        for name in [Space::State, Space::History, Space::Timers].map(family_name) {
+            if db.cf_handle(name).is_none() {
+                return Err(Error::Io {
+                    detail: format!("the database has no column family {name}"),
+                });
+            }
+        }
+        Ok(SharedRows { db })
+    }
+
+    fn family(&self, space: Space) -> &ColumnFamily {
+        self.db
+            .cf_handle(family_name(space))
+            .expect("new() has checked that it is there")
+    }
+}
+
+impl Base for SharedRows {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        let row = self
+            .db
+            .get_pinned_cf(self.family(space), key)
+            .map_err(translate)?;
+        Ok(row.map(|row| Bytes::copy_from_slice(&row)))
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        if from >= to {
+            return Ok(());
+        }
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(to);
+        let mut rows = self.db.raw_iterator_cf_opt(self.family(space), options);
+        rows.seek(from);
+        while let Some((key, value)) = rows.item() {
+            if !visit(key, value) {
+                return Ok(());
+            }
+            rows.next();
+        }
+        rows.status().map_err(translate)
+    }
+}
+
+fn family_name(space: Space) -> &'static str {
+    match space {
+        Space::State => "changelog",
+        Space::History => "history",
+        Space::Timers => "timers",
+    }
+}
+
+fn translate(error: rocksdb::Error) -> Error {
+    let corrupt = error.kind() == ErrorKind::Corruption;
+    let detail = error.into_string();
+    if corrupt {
+        Error::Corrupt { detail }
+    } else {
+        Error::Io { detail }
+    }
+}
+
+/// Rows in memory, for tests; clones share them.
+#[derive(Clone, Default)]
+pub struct MemoryRows {
+    rows: Arc<Mutex<BTreeMap<(Space, Bytes), Bytes>>>,
+}
+
+impl MemoryRows {
+    /// Makes the changes of a commit the base's rows.
+    pub fn apply(&self, changes: Vec<Change>) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        for (space, key, value) in changes {
+            match value {
+                Some(value) => rows.insert((space, key), value),
+                None => rows.remove(&(space, key)),
+            };
+        }
+    }
+}
+
+impl Base for MemoryRows {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(rows.get(&(space, Bytes::copy_from_slice(key))).cloned())
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        if from >= to {
+            return Ok(());
+        }
+        let edge = |key: &[u8]| (space, Bytes::copy_from_slice(key));
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((_, key), value) in rows.range((Bound::Included(edge(from)), Bound::Excluded(edge(to)))) {
+            if !visit(key, value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! State rows as bytes: what a partition has changed lies in memory over the rows that are committed.
+//!
+//! Knows nothing of workflows or of the log: a commit is handed out as a list of rows, and whoever writes it
+//! says when it is in the base.
+
+mod base;
+mod layer;
+mod store;
+
+pub use base::{Base, MemoryRows, SharedRows};
+pub use store::Store;
+
+/// One row of a commit: None deletes.
+pub type Change = (Space, bytes::Bytes, Option<bytes::Bytes>);
+
+/// The three kinds of rows, each ordered by its own keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Space {
+    /// Rows that decisions need.
+    State,
+    /// Batches of a run's events.
+    History,
+    /// Alarms.
+    Timers,
+}
+
+/// Why a row could not be read.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes on the disk are not those that were written: stop the partition.
+    #[error("damaged rows: {detail}")]
+    Corrupt {
+        /// What the database found, with the file's name.
+        detail: String,
+    },
+    /// The disk or the file system failed: stop the partition.
+    #[error("{detail}")]
+    Io {
+        /// What the system said.
+        detail: String,
+    },
+}

@@ -1,0 +1,163 @@
+//! The rows of a partition as it sees them: active changes over those being committed over the base.
+
+use std::collections::btree_map::Range;
+use std::iter::Peekable;
+
+use bytes::Bytes;
+
+use crate::layer::{Layer, Row};
+use crate::{Base, Change, Error, Space};
+
+/// Rows with two layers of changes in memory; every read sees all three as one.
+pub struct Store<B: Base> {
+    base: B,
+    active: Layer,
+    committing: Option<Layer>,
+}
+
+impl<B: Base> Store<B> {
+    /// No changes yet.
+    pub fn new(base: B) -> Self {
+        Store {
+            base,
+            active: Layer::default(),
+            committing: None,
+        }
+    }
+
+    /// The row under a key.
+    pub fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        match self.changed(space, key) {
+            Some(row) => Ok(row.value.clone()),
+            None => self.base.get(space, key),
+        }
+    }
+
+    /// Writes a row.
+    pub fn put(&mut self, space: Space, key: Bytes, value: Bytes) {
+        self.active.put(space, key, value, false);
+    }
+
+    /// Writes a row under a key that no layer and no base has now. If it is deleted before the next commit begins,
+    /// nothing is written at all.
+    pub fn put_new(&mut self, space: Space, key: Bytes, value: Bytes) {
+        self.active.put(space, key, value, true);
+    }
+
+    /// Deletes a row, if there is one.
+    pub fn delete(&mut self, space: Space, key: Bytes) {
+        self.active.delete(space, key);
+    }
+
+    /// Visits the rows with `from <= key < to` in key order until `visit` says false.
+    pub fn scan(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        if from >= to {
+            return Ok(());
+        }
+        let none = Layer::default();
+        let committing = self.committing.as_ref().unwrap_or(&none);
+        let mut overlay = Overlay {
+            active: self.active.range(space, from, to).peekable(),
+            committing: committing.range(space, from, to).peekable(),
+        };
+        let mut wanted = true;
+        self.base.scan(space, from, to, &mut |key, value| {
+            wanted = overlay.visit_below(Some(key), visit)
+                && match overlay.take(key) {
+                    None => visit(key, value),
+                    Some(Row {
+                        value: Some(value), ..
+                    }) => visit(key, value),
+                    Some(Row { value: None, .. }) => true,
+                };
+            wanted
+        })?;
+        if wanted {
+            overlay.visit_below(None, visit);
+        }
+        Ok(())
+    }
+
+    /// About the memory of both layers, in bytes.
+    pub fn overlay_bytes(&self) -> usize {
+        self.active.size_bytes() + self.committing.as_ref().map_or(0, Layer::size_bytes)
+    }
+
+    /// Hands out the active changes, each key once, in the order of space and key; they stay readable.
+    ///
+    /// # Panics
+    /// If the commit before is neither `committed` nor `commit_failed`.
+    pub fn begin_commit(&mut self) -> Vec<Change> {
+        assert!(self.committing.is_none(), "the commit before must end first");
+        let layer = std::mem::take(&mut self.active);
+        let changes = layer.changes();
+        self.committing = Some(layer);
+        changes
+    }
+
+    /// The changes of the commit are in the base now.
+    pub fn committed(&mut self) {
+        self.committing = None;
+    }
+
+    /// The changes of the commit are not in the base: they join the active ones and go into the next commit.
+    pub fn commit_failed(&mut self) {
+        if let Some(mut merged) = self.committing.take() {
+            merged.absorb(std::mem::take(&mut self.active));
+            self.active = merged;
+        }
+    }
+
+    fn changed(&self, space: Space, key: &[u8]) -> Option<&Row> {
+        self.active
+            .get(space, key)
+            .or_else(|| self.committing.as_ref()?.get(space, key))
+    }
+}
+
+/// Both layers, merged in key order; the active one wins.
+struct Overlay<'a> {
+    active: Peekable<Range<'a, Bytes, Row>>,
+    committing: Peekable<Range<'a, Bytes, Row>>,
+}
+
+impl Overlay<'_> {
+    /// Visits the live rows below a key (None: all that are left); false if `visit` said so.
+    fn visit_below(&mut self, top: Option<&[u8]>, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
+        while let Some(key) = self
+            .first()
+            .filter(|key| top.is_none_or(|top| key.as_ref() < top))
+        {
+            let value = self.take(&key).and_then(|row| row.value.as_deref());
+            if let Some(value) = value
+                && !visit(&key, value)
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn first(&mut self) -> Option<Bytes> {
+        let active = self.active.peek().map(|(key, _)| *key);
+        let committing = self.committing.peek().map(|(key, _)| *key);
+        match (active, committing) {
+            (Some(active), Some(committing)) => Some(active.min(committing).clone()),
+            (one, None) => one.cloned(),
+            (None, other) => other.cloned(),
+        }
+    }
+
+    /// Passes the key in both layers, if it is their next, and gives the row that counts.
+    fn take(&mut self, key: &[u8]) -> Option<&Row> {
+        let active = self.active.next_if(|(first, _)| first.as_ref() == key);
+        let committing = self.committing.next_if(|(first, _)| first.as_ref() == key);
+        active.or(committing).map(|(_, row)| row)
+    }
+}
