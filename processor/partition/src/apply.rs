@@ -1,0 +1,191 @@
+//! Applying: a journal record becomes new states, events, and an answer.
+
+use std::sync::atomic::Ordering;
+
+use bytes::{Bytes, BytesMut};
+use everlog_engine::event::HistoryEvent;
+use everlog_engine::input::{Input, Order};
+use everlog_engine::{Grace, Outcome, Reply, Settings, Stamp, Step, View, decide};
+use everlog_log::{Log, Output, Topic};
+use everlog_store::{Base, Space};
+use everlog_wire::{Body, EventBatch, Record};
+use prost::Message;
+
+use crate::reply::tell;
+use crate::address::{RunKey, WorkflowKey};
+use crate::error::Error;
+use crate::partition::{Partition, Waiter};
+use crate::router::Failure;
+use crate::runs::history_key;
+
+/// Rows of an expired run that one record deletes.
+const EXPIRED_ROWS_MAX: usize = 1_000;
+
+impl<L: Log, B: Base> Partition<L, B> {
+    /// Applies one journal record.
+    pub(crate) fn apply(
+        &mut self,
+        offset: u64,
+        stamp_ms: i64,
+        record: Record,
+        waiter: Waiter,
+        now_ms: i64,
+    ) -> Result<(), Error> {
+        self.position.last_stamp_ms = self.position.last_stamp_ms.max(stamp_ms);
+        self.position.applied = offset + 1;
+        self.changed = true;
+        self.stats.applied.fetch_add(1, Ordering::Relaxed);
+        match record.body {
+            Some(Body::Owner(_)) => {
+                self.position.term = offset;
+                self.position.owner_ms = self.position.last_stamp_ms;
+                if !self.replaying {
+                    self.took_over(now_ms)?;
+                }
+            }
+            _ if record.term != self.position.term => {
+                self.stats.voided.fetch_add(1, Ordering::Relaxed);
+                self.refuse(waiter, Failure::Unavailable);
+            }
+            Some(Body::Settings(settings)) => self.position.settings = Some(settings),
+            Some(Body::Input(input)) => self.apply_input(offset, &input, waiter)?,
+            None => self.skip(offset, "the record has no body", waiter),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn skip(&mut self, offset: u64, why: &str, waiter: Waiter) {
+        tracing::error!(partition = self.id, offset, why, "a journal record was skipped");
+        self.stats.skipped.fetch_add(1, Ordering::Relaxed);
+        self.refuse(waiter, Failure::Internal);
+    }
+
+    pub(crate) fn refuse(&mut self, waiter: Waiter, failure: Failure) {
+        match waiter {
+            Waiter::Nobody => {}
+            Waiter::Order(reply, _slot) => tell(reply, Err(failure)),
+            Waiter::Completion(reply, _, _slot) => tell(reply, Err(failure)),
+            Waiter::Claim(task, waiting) => self.offer_again(task, waiting),
+        }
+    }
+
+    pub(crate) fn apply_input(&mut self, offset: u64, input: &Input, waiter: Waiter) -> Result<(), Error> {
+        let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
+        let (key, view) = self.view(&workflow, input)?;
+        let stamp = Stamp {
+            incarnation: self.incarnation,
+            partition: self.id,
+            offset,
+            now_ms: self.position.last_stamp_ms,
+            owner_ms: self.position.owner_ms,
+        };
+        let settings = self.position.settings.clone().unwrap_or_else(Settings::standard);
+        let decided = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            decide(&view, input, &stamp, &settings)
+        }));
+        let Ok(outcome) = decided else {
+            self.skip(offset, "the engine panicked", waiter);
+            return Ok(());
+        };
+        if outcome.expired {
+            self.expire(&key)?;
+        }
+        let mut waiter = waiter;
+        if let (Reply::Completed(_), Waiter::Completion(_, answers, _)) = (&outcome.reply, &mut waiter) {
+            self.queries.answer_attached(&key, std::mem::take(answers));
+        }
+        let reply = self.absorb(offset, &workflow, outcome)?;
+        if matches!(input.order, Some(Order::Wake(_))) && self.due.is_waking(&key) {
+            let deadline_ms = view.run.as_ref().and_then(|run| run.next_deadline_ms(stamp.grace()));
+            self.due.set(&key, deadline_ms.filter(|_| self.runs.is_resident(&key)));
+        }
+        self.answer(&key, reply, waiter)
+    }
+
+    pub(crate) fn view(&mut self, workflow: &WorkflowKey, input: &Input) -> Result<(RunKey, View), Error> {
+        let starts = matches!(input.order, Some(Order::Start(_)));
+        let run_id = match input.run_id.as_str() {
+            "" => self.runs.current(workflow)?.unwrap_or_default(),
+            run_id => run_id.to_owned(),
+        };
+        let key = workflow.run(&run_id);
+        let run = if run_id.is_empty() { None } else { self.runs.get(&key)? };
+        let seen = match (input.signal_request_id(), &run) {
+            (Some(request_id), Some(_)) => self.runs.has_request(&key, request_id)?,
+            (Some(_) | None, _) => false,
+        };
+        let current = if starts { run.clone() } else { None };
+        Ok((key, View { run, current, seen }))
+    }
+
+    /// Takes over what a decision yields; returns the answer.
+    pub(crate) fn absorb(&mut self, offset: u64, workflow: &WorkflowKey, outcome: Outcome) -> Result<Reply, Error> {
+        let last = outcome.steps.len();
+        for (index, step) in outcome.steps.into_iter().enumerate() {
+            let key = workflow.run(&step.run.start.run_id);
+            if index + 1 == last
+                && let Some(request_id) = &outcome.seen
+            {
+                self.runs.add_request(&key, request_id);
+            }
+            self.absorb_step(offset, &key, &step)?;
+        }
+        if let Some(current) = &outcome.current {
+            self.runs.set_current(workflow, current);
+        }
+        Ok(outcome.reply)
+    }
+
+    pub(crate) fn absorb_step(&mut self, offset: u64, key: &RunKey, step: &Step) -> Result<(), Error> {
+        let batches = step.batches();
+        let grew = !batches.is_empty();
+        for batch in batches {
+            self.write_batch(offset, key, step, &batch);
+        }
+        self.runs.put(key, step.run.clone());
+        if self.replaying {
+            return Ok(());
+        }
+        let grace = Grace { owner_ms: self.position.owner_ms };
+        self.due.set(key, step.run.next_deadline_ms(grace));
+        if grew {
+            self.watchers.tell(key, &step.run);
+        }
+        if !self.queries.is_empty() {
+            for question in self.queries.settle(key, &step.run) {
+                self.send_query(key, &step.run, question);
+            }
+        }
+        self.offer_tasks(key, step);
+        Ok(())
+    }
+
+    fn write_batch(&mut self, offset: u64, key: &RunKey, step: &Step, events: &[&HistoryEvent]) {
+        let mut history = BytesMut::new();
+        for event in events {
+            prost::encoding::message::encode(1, *event, &mut history);
+        }
+        let history = history.freeze();
+        let first_event_id = events.first().map_or(0, |event| event.event_id);
+        let start = &step.run.start;
+        let batch = EventBatch {
+            namespace_id: start.namespace_id.clone(),
+            workflow_id: start.workflow_id.clone(),
+            run_id: start.run_id.clone(),
+            first_event_id,
+            history: history.clone(),
+            offset,
+        };
+        let workflow_id = Bytes::copy_from_slice(start.workflow_id.as_bytes());
+        let value = Some(batch.encode_to_vec().into());
+        self.events.push(Output { topic: Topic::Events, key: workflow_id, value });
+        self.runs.store().put_new(Space::History, history_key(key, first_event_id), history);
+    }
+
+    pub(crate) fn expire(&mut self, key: &RunKey) -> Result<(), Error> {
+        if self.runs.delete(key, EXPIRED_ROWS_MAX)? {
+            self.due.set(key, None);
+        }
+        Ok(())
+    }
+}

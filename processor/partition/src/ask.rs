@@ -1,0 +1,129 @@
+//! Asking: a partition's part in bringing questions to workers.
+
+use bytes::Bytes;
+use everlog_engine::vocabulary::Status;
+use everlog_engine::{Rejection, Run};
+use everlog_log::Log;
+use everlog_store::Base;
+use tokio::sync::oneshot;
+
+use crate::reply::tell;
+use crate::address::RunKey;
+use crate::delivery::{Delivery, Page, QueryOutcome, QueryRequest, QueryTask};
+use crate::dispatch::{QueueKey, Ready, Waiting};
+use crate::error::Error;
+use crate::furnish;
+use crate::partition::Partition;
+use crate::query::{Direct, Question, Way, way};
+use crate::router::{Answer, Slot};
+
+impl<L: Log, B: Base> Partition<L, B> {
+    /// Takes a question in: it goes to a worker, waits for a task, or is answered at once.
+    pub(crate) fn ask(
+        &mut self,
+        request: QueryRequest,
+        slot: Slot,
+        reply: oneshot::Sender<Answer<QueryOutcome>>,
+        now_ms: i64,
+    ) -> Result<(), Error> {
+        let resolved = self.resolve(&request.address)?;
+        let run = match &resolved {
+            Some((key, _)) => self.runs.get(key)?,
+            None => None,
+        };
+        let (Some((key, _)), Some(run)) = (resolved, run) else {
+            tell(reply, Ok(QueryOutcome::Refused(Rejection::unknown())));
+            return Ok(());
+        };
+        if let Some(outcome) = self.answer_at_once(&key, &run, &request) {
+            tell(reply, Ok(outcome));
+            return Ok(());
+        }
+        let question = Question { id: self.next_query_id(), request, reply, _slot: slot };
+        match way(&run) {
+            Way::Direct => self.send_query_at(&key, &run, question, now_ms),
+            Way::Buffered | Way::NotReady(_) => self.queries.buffer(&key, question),
+        }
+        Ok(())
+    }
+
+    fn answer_at_once(&self, key: &RunKey, run: &Run, request: &QueryRequest) -> Option<QueryOutcome> {
+        let status = run.head.status;
+        let clean = run.is_open() || status == i32::from(Status::Completed);
+        if request.only_open && !run.is_open() || request.only_completed_cleanly && !clean {
+            return Some(QueryOutcome::NotWished(status));
+        }
+        match way(run) {
+            Way::NotReady(reason) => Some(QueryOutcome::NotReady(reason.into())),
+            Way::Buffered if self.queries.waiting(key) >= self.config.buffered_queries_max => Some(QueryOutcome::Busy),
+            Way::Buffered | Way::Direct => None,
+        }
+    }
+
+    /// Offers a question to the run's worker.
+    pub(crate) fn send_query(&mut self, key: &RunKey, run: &Run, question: Question) {
+        let now_ms = self.position.last_stamp_ms;
+        self.send_query_at(key, run, question, now_ms);
+    }
+
+    fn send_query_at(&mut self, key: &RunKey, run: &Run, question: Question, now_ms: i64) {
+        let normal = normal_queue(run);
+        let sticky = run.head.sticky.as_ref();
+        let queue = sticky.map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
+        let queue = queue.filter(|queue| self.dispatcher.is_live(queue));
+        let patience_ms = sticky.map_or(0, |sticky| sticky.schedule_to_start_ms);
+        let sticky_until_ms = if queue.is_some() { now_ms + patience_ms } else { 0 };
+        let query_id = question.id.clone();
+        self.queries.put_direct(Direct { key: key.clone(), question, sticky_until_ms, taken: false });
+        self.offer_query(&queue.unwrap_or(normal), query_id);
+    }
+
+    fn offer_query(&mut self, queue: &QueueKey, query_id: String) {
+        let ready = Ready::Query { partition: self.id, query_id };
+        if let Some((Ready::Query { query_id, .. }, waiting)) = self.dispatcher.offer(queue, ready)
+            && let Err(error) = self.hand_query(&query_id, waiting)
+        {
+            tracing::error!(partition = self.id, %error, "a query could not be handed out");
+        }
+    }
+
+    /// The run's own worker did not come for the question: any worker may answer it, from the whole history.
+    pub(crate) fn requeue_query(&mut self, query_id: &str) -> Result<(), Error> {
+        let Some(direct) = self.queries.direct(query_id) else { return Ok(()) };
+        direct.sticky_until_ms = 0;
+        let key = direct.key.clone();
+        if let Some(run) = self.runs.get(&key)? {
+            self.offer_query(&normal_queue(&run), query_id.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Gives a question to a poll, unless it was taken or given up.
+    pub(crate) fn hand_query(&mut self, query_id: &str, waiting: Waiting) -> Result<(), Error> {
+        let asked = self.queries.direct(query_id).filter(|direct| !direct.taken && !direct.question.reply.is_closed());
+        let Some(direct) = asked else {
+            self.dispatcher.poll_again(waiting, &self.send);
+            return Ok(());
+        };
+        let (key, query): (RunKey, Bytes) = (direct.key.clone(), direct.question.request.query.clone());
+        direct.taken = !waiting.reply.is_closed();
+        let Some(run) = self.runs.get(&key)? else { return Ok(()) };
+        let history = if waiting.poll.sticky { Page::default() } else { furnish::page(&mut self.runs, &key, 1, 0)? };
+        let task = QueryTask { run, sticky: waiting.poll.sticky, history, query, query_id: query_id.into() };
+        if waiting.reply.send(Delivery::Query(Box::new(task))).is_err()
+            && let Some(direct) = self.queries.direct(query_id)
+        {
+            direct.taken = false;
+            direct.sticky_until_ms = 1;
+        }
+        Ok(())
+    }
+}
+
+fn normal_queue(run: &Run) -> QueueKey {
+    QueueKey {
+        namespace_id: run.start.namespace_id.clone(),
+        name: run.start.task_queue.clone(),
+        activities: false,
+    }
+}

@@ -1,0 +1,342 @@
+//! The dispatcher: ready tasks meet waiting polls. All of it is memory; the truth is the runs' state.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::oneshot;
+
+use crate::reply::tell;
+use crate::address::RunKey;
+use crate::delivery::{Delivery, Poll};
+use crate::partition::Event;
+use crate::router::Send;
+
+/// How long after its last poll a sticky queue still counts as polled, in ms.
+pub const STICKY_LIVE_MS: i64 = 10_000;
+/// How long a queue without polls and tasks is remembered, in ms.
+const FORGET_MS: i64 = 5 * 60_000;
+/// Pollers of a queue that are remembered.
+const POLLERS_MAX: usize = 1_000;
+const SHARDS: usize = 16;
+
+/// Where ready tasks and waiting polls meet.
+pub struct Dispatcher {
+    shards: [Mutex<HashMap<QueueKey, Queue>>; SHARDS],
+    serial: AtomicU64,
+    clock: Box<dyn Fn() -> i64 + std::marker::Send + Sync>,
+    own: Weak<Dispatcher>,
+}
+
+/// A task queue.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QueueKey {
+    /// The namespace's UUID.
+    pub namespace_id: String,
+    /// The queue's name.
+    pub name: String,
+    /// Activity tasks rather than workflow tasks.
+    pub activities: bool,
+}
+
+/// A ready task, by reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRef {
+    /// The partition that owns the run.
+    pub partition: u32,
+    /// The run.
+    pub run: RunKey,
+    /// Its Scheduled event.
+    pub scheduled_event_id: i64,
+    /// The attempt.
+    pub attempt: i32,
+    /// Where a task of a sticky queue goes when its worker is gone.
+    pub normal_queue: Option<String>,
+}
+
+/// Something that a poll can get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A workflow or activity task; it is handed out through the journal.
+    Task(TaskRef),
+    /// A question to a run's worker.
+    Query {
+        /// The partition that owns the run.
+        partition: u32,
+        /// The question.
+        query_id: String,
+    },
+}
+
+/// A poll that waits.
+pub struct Waiting {
+    /// The poll.
+    pub poll: Poll,
+    /// Where its task goes.
+    pub reply: oneshot::Sender<Delivery>,
+    serial: u64,
+}
+
+#[derive(Default)]
+struct Queue {
+    ready: VecDeque<(i64, Ready)>,
+    waiting: BTreeMap<u64, Waiting>,
+    pollers: HashMap<String, i64>,
+    last_poll_ms: i64,
+    retired: bool,
+    rate_per_second: Option<f64>,
+    next_task_ms: f64,
+}
+
+/// Withdraws a poll when it is dropped.
+pub struct PollTicket {
+    dispatcher: Weak<Dispatcher>,
+    key: QueueKey,
+    serial: u64,
+}
+
+/// What is known of a queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueStatus {
+    /// Identity and time of the last poll, in ms since 1970-01-01 UTC.
+    pub pollers: Vec<(String, i64)>,
+    /// Tasks that wait.
+    pub backlog: usize,
+    /// How long the oldest of them waits, in ms.
+    pub backlog_age_ms: i64,
+}
+
+impl Dispatcher {
+    /// An empty dispatcher; `clock` gives ms since 1970-01-01 UTC.
+    pub fn new(clock: impl Fn() -> i64 + std::marker::Send + Sync + 'static) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
+            shards: Default::default(),
+            serial: AtomicU64::new(1),
+            clock: Box::new(clock),
+            own: own.clone(),
+        })
+    }
+
+    /// Gives the poll a ready task, or lets it wait.
+    pub fn poll(&self, poll: Poll, reply: oneshot::Sender<Delivery>, send: &Send) -> PollTicket {
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        let key = QueueKey::of(&poll);
+        self.seat(Waiting { poll, reply, serial }, send);
+        PollTicket { dispatcher: self.own.clone(), key, serial }
+    }
+
+    /// A poll whose task was gone waits again.
+    pub fn poll_again(&self, waiting: Waiting, send: &Send) {
+        if !waiting.reply.is_closed() {
+            self.seat(waiting, send);
+        }
+    }
+
+    fn seat(&self, waiting: Waiting, send: &Send) {
+        let now_ms = (self.clock)();
+        let key = QueueKey::of(&waiting.poll);
+        let mut shard = self.shard(&key);
+        let queue = shard.entry(key).or_default();
+        queue.saw(&waiting.poll, now_ms);
+        if !queue.may_hand_out(now_ms) {
+            queue.waiting.insert(waiting.serial, waiting);
+            return;
+        }
+        match queue.ready.pop_front() {
+            None => {
+                queue.waiting.insert(waiting.serial, waiting);
+            }
+            Some((_, ready)) => {
+                drop(shard);
+                let (partition, event) = match ready {
+                    Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
+                    Ready::Query { partition, query_id } => (partition, Event::HandQuery { query_id, waiting }),
+                };
+                send(partition, event);
+            }
+        }
+    }
+
+    /// Offers something ready. Where a poll waits, it is taken out and returned: the owner hands the task to it.
+    pub fn offer(&self, key: &QueueKey, ready: Ready) -> Option<(Ready, Waiting)> {
+        let now_ms = (self.clock)();
+        let mut shard = self.shard(key);
+        let queue = match shard.get_mut(key) {
+            Some(queue) => queue,
+            None => shard.entry(key.clone()).or_default(),
+        };
+        if queue.may_hand_out(now_ms) {
+            while let Some((_, waiting)) = queue.waiting.pop_first() {
+                if !waiting.reply.is_closed() {
+                    return Some((ready, waiting));
+                }
+            }
+        }
+        queue.ready.push_back((now_ms, ready));
+        None
+    }
+
+    /// True where a sticky queue has a worker: polls wait, or one came a short while ago.
+    pub fn is_live(&self, key: &QueueKey) -> bool {
+        let now_ms = (self.clock)();
+        self.shard(key).get(key).is_some_and(|queue| {
+            !queue.retired && (!queue.waiting.is_empty() || now_ms - queue.last_poll_ms < STICKY_LIVE_MS)
+        })
+    }
+
+    /// Tasks that wait in a queue.
+    pub fn backlog(&self, key: &QueueKey) -> usize {
+        self.shard(key).get(key).map_or(0, |queue| queue.ready.len())
+    }
+
+    /// See [`crate::Router::retire_sticky_queue`].
+    pub fn retire_sticky_queue(&self, namespace_id: &str, name: &str) {
+        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities: false };
+        let (ready, waiting) = {
+            let mut shard = self.shard(&key);
+            let queue = shard.entry(key.clone()).or_default();
+            queue.retired = true;
+            (std::mem::take(&mut queue.ready), std::mem::take(&mut queue.waiting))
+        };
+        for waiting in waiting.into_values() {
+            // The poll may be gone: then nobody needs to be told.
+            tell(waiting.reply, Delivery::Nothing);
+        }
+        for (_, ready) in ready {
+            if let Ready::Task(mut task) = ready
+                && let Some(normal) = task.normal_queue.take()
+            {
+                let normal = QueueKey { name: normal, ..key.clone() };
+                if let Some((ready, waiting)) = self.offer(&normal, Ready::Task(task)) {
+                    self.put_back(&normal, ready, waiting);
+                }
+            }
+        }
+    }
+
+    /// Ends every waiting poll: the node is stopping.
+    pub fn stop(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            for queue in shard.values_mut() {
+                queue.retired = true;
+                for waiting in std::mem::take(&mut queue.waiting).into_values() {
+                    tell(waiting.reply, Delivery::Nothing);
+                }
+            }
+        }
+    }
+
+    /// A task that no poll could be given now stands first in its queue; the poll stands first among the polls.
+    fn put_back(&self, key: &QueueKey, ready: Ready, waiting: Waiting) {
+        let mut shard = self.shard(key);
+        let queue = shard.entry(key.clone()).or_default();
+        queue.ready.push_front(((self.clock)(), ready));
+        queue.waiting.insert(waiting.serial, waiting);
+    }
+
+    /// See [`crate::Router::queue_status`].
+    pub fn status(&self, namespace_id: &str, name: &str, activities: bool) -> QueueStatus {
+        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities };
+        let now_ms = (self.clock)();
+        let shard = self.shard(&key);
+        let Some(queue) = shard.get(&key) else { return QueueStatus::default() };
+        let mut pollers: Vec<_> = queue
+            .pollers
+            .iter()
+            .filter(|(_, last_ms)| now_ms - **last_ms < FORGET_MS)
+            .map(|(identity, last_ms)| (identity.clone(), *last_ms))
+            .collect();
+        pollers.sort();
+        let backlog_age_ms = queue.ready.front().map_or(0, |(offered_ms, _)| now_ms - offered_ms);
+        QueueStatus { pollers, backlog: queue.ready.len(), backlog_age_ms }
+    }
+
+    /// Hands out what a rate limit held back, and forgets queues that nobody uses.
+    pub fn sweep(&self, send: &Send) {
+        let now_ms = (self.clock)();
+        for shard in &self.shards {
+            let mut released = Vec::new();
+            {
+                let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+                shard.retain(|_, queue| {
+                    queue.waiting.retain(|_, waiting| !waiting.reply.is_closed());
+                    let idle = queue.waiting.is_empty() && now_ms - queue.last_poll_ms > FORGET_MS;
+                    !(idle && (queue.ready.is_empty() || queue.retired))
+                });
+                for queue in shard.values_mut() {
+                    while !queue.ready.is_empty() && !queue.waiting.is_empty() && queue.may_hand_out(now_ms) {
+                        if let (Some((_, ready)), Some((_, waiting))) =
+                            (queue.ready.pop_front(), queue.waiting.pop_first())
+                        {
+                            released.push((ready, waiting));
+                        }
+                    }
+                }
+            }
+            for (ready, waiting) in released {
+                match ready {
+                    Ready::Task(task) => send(task.partition, Event::Claim { task, waiting }),
+                    Ready::Query { partition, query_id } => {
+                        send(partition, Event::HandQuery { query_id, waiting })
+                    }
+                };
+            }
+        }
+    }
+
+    fn shard(&self, key: &QueueKey) -> MutexGuard<'_, HashMap<QueueKey, Queue>> {
+        let hash = crc32fast::hash(key.name.as_bytes()) as usize;
+        self.shards[hash % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueueKey {
+    /// The queue that a poll waits at.
+    pub fn of(poll: &Poll) -> Self {
+        Self { namespace_id: poll.namespace_id.clone(), name: poll.queue.clone(), activities: poll.activities }
+    }
+}
+
+impl Queue {
+    fn saw(&mut self, poll: &Poll, now_ms: i64) {
+        self.last_poll_ms = now_ms;
+        self.retired = false;
+        self.rate_per_second = poll.rate_per_second.or(self.rate_per_second);
+        match self.pollers.get_mut(&poll.identity) {
+            Some(last_ms) => *last_ms = now_ms,
+            None => {
+                if self.pollers.len() >= POLLERS_MAX {
+                    self.pollers.retain(|_, last_ms| now_ms - *last_ms < FORGET_MS);
+                }
+                if self.pollers.len() < POLLERS_MAX {
+                    self.pollers.insert(poll.identity.clone(), now_ms);
+                }
+            }
+        }
+    }
+
+    /// Counts a task against the queue's rate; false where it has to wait. Without a limit always true.
+    fn may_hand_out(&mut self, now_ms: i64) -> bool {
+        let Some(rate) = self.rate_per_second.filter(|rate| *rate > 0.0) else { return true };
+        if self.ready.is_empty() && self.waiting.is_empty() {
+            return true;
+        }
+        let now_ms = now_ms as f64;
+        if self.next_task_ms > now_ms {
+            return false;
+        }
+        self.next_task_ms = self.next_task_ms.max(now_ms - 1000.0) + 1000.0 / rate;
+        true
+    }
+}
+
+impl Drop for PollTicket {
+    fn drop(&mut self) {
+        if let Some(dispatcher) = self.dispatcher.upgrade()
+            && let Some(queue) = dispatcher.shard(&self.key).get_mut(&self.key)
+        {
+            queue.waiting.remove(&self.serial);
+        }
+    }
+}

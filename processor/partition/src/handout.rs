@@ -1,0 +1,194 @@
+//! Handing out: ready tasks are offered to polls, claimed through the journal, and furnished for their workers.
+
+use everlog_engine::input::Order;
+use everlog_engine::machine::{attempt, task};
+use everlog_engine::{Change, Reply, Run, Step};
+use everlog_log::Log;
+use everlog_store::Base;
+
+use crate::reply::tell;
+use crate::address::RunKey;
+use crate::delivery::{Completion, Delivery, Receipt, WorkflowTask};
+use crate::dispatch::{QueueKey, Ready, TaskRef, Waiting};
+use crate::error::Error;
+use crate::furnish;
+use crate::partition::{Event, Partition, Waiter, input};
+
+impl<L: Log, B: Base> Partition<L, B> {
+    pub(crate) fn offer_tasks(&mut self, key: &RunKey, step: &Step) {
+        let mut task_changed = false;
+        let mut activities = Vec::new();
+        for change in &step.changes {
+            match change {
+                Change::Task(Some(_)) => task_changed = true,
+                Change::Activity(activity) => activities.push(activity.scheduled_event_id),
+                _no_task => {}
+            }
+        }
+        if task_changed {
+            self.offer_workflow_task(key, &step.run);
+        }
+        activities.dedup();
+        for id in activities {
+            self.offer_activity(key, &step.run, id);
+        }
+    }
+
+    pub(crate) fn offer_workflow_task(&mut self, key: &RunKey, run: &Run) {
+        let Some(task) = run.head.task.as_ref().filter(|task| !task.is_started()) else { return };
+        let namespace_id = run.start.namespace_id.clone();
+        let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), activities: false };
+        let sticky = run.head.sticky.as_ref().map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
+        let sticky = sticky.filter(|queue| self.dispatcher.is_live(queue));
+        let reference = TaskRef {
+            partition: self.id,
+            run: key.clone(),
+            scheduled_event_id: task.scheduled_event_id,
+            attempt: task.attempt,
+            normal_queue: sticky.is_some().then(|| normal.name.clone()),
+        };
+        self.offer(&sticky.unwrap_or(normal), reference);
+    }
+
+    pub(crate) fn offer_activity(&mut self, key: &RunKey, run: &Run, id: i64) {
+        let Some(activity) = run.activities.get(&id).filter(|activity| activity.is_ready()) else { return };
+        let queue = QueueKey {
+            namespace_id: run.start.namespace_id.clone(),
+            name: activity.task_queue.clone(),
+            activities: true,
+        };
+        let reference = TaskRef {
+            partition: self.id,
+            run: key.clone(),
+            scheduled_event_id: id,
+            attempt: activity.attempt,
+            normal_queue: None,
+        };
+        self.offer(&queue, reference);
+    }
+
+    pub(crate) fn offer(&mut self, queue: &QueueKey, task: TaskRef) {
+        if let Some((Ready::Task(task), waiting)) = self.dispatcher.offer(queue, Ready::Task(task)) {
+            self.claim(task, waiting);
+        }
+    }
+
+    /// Hands a task to a poll, by way of the journal.
+    pub(crate) fn claim(&mut self, task: TaskRef, waiting: Waiting) {
+        let Some(address) = task.run.address() else { return };
+        if waiting.reply.is_closed() {
+            self.offer(&QueueKey::of(&waiting.poll), task);
+            return;
+        }
+        let poll = &waiting.poll;
+        let order = if poll.activities {
+            Order::ClaimActivity(attempt::Claim {
+                scheduled_event_id: task.scheduled_event_id,
+                attempt: task.attempt,
+                identity: poll.identity.clone(),
+                poll_id: poll.poll_id.clone(),
+            })
+        } else {
+            Order::ClaimTask(task::Claim {
+                scheduled_event_id: task.scheduled_event_id,
+                attempt: task.attempt,
+                sticky: poll.sticky,
+                identity: poll.identity.clone(),
+                poll_id: poll.poll_id.clone(),
+            })
+        };
+        self.enqueue(input(&address, order), Waiter::Claim(task, waiting));
+    }
+
+    /// A claim did nothing: the task waits for another poll, and the poll for another task.
+    pub(crate) fn offer_again(&mut self, task: TaskRef, waiting: Waiting) {
+        let queue = QueueKey::of(&waiting.poll);
+        self.dispatcher.poll_again(waiting, &self.send);
+        self.offer(&queue, task);
+    }
+
+    /// Tells whoever waits for a record what it came to.
+    pub(crate) fn answer(&mut self, key: &RunKey, reply: Reply, waiter: Waiter) -> Result<(), Error> {
+        if matches!(reply, Reply::Rejected(_)) {
+            self.stats.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        match waiter {
+            Waiter::Nobody => {}
+            Waiter::Order(sender, _slot) => tell(sender, Ok(reply)),
+            Waiter::Completion(sender, _, _slot) => {
+                let completion = self.furnish_completion(key, reply)?;
+                tell(sender, Ok(completion));
+            }
+            Waiter::Claim(_, waiting) => self.hand_out(key, reply, waiting)?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn hand_out(&mut self, key: &RunKey, reply: Reply, waiting: Waiting) -> Result<(), Error> {
+        let delivery = match reply {
+            Reply::Task(grant) => {
+                let mut task = furnish::workflow_task(&mut self.runs, key, *grant)?;
+                self.equip(key, &mut task, &waiting);
+                Delivery::Workflow(Box::new(task))
+            }
+            Reply::Activity(grant) => {
+                let mut task = furnish::activity_task(&mut self.runs, key, *grant)?;
+                let target = attempt::Target {
+                    scheduled_event_id: task.activity.scheduled_event_id,
+                    attempt: task.activity.attempt,
+                    claim: task.activity.claim,
+                    activity_id: String::new(),
+                };
+                let order = Order::ReleaseActivity(attempt::Release { target: Some(target) });
+                task.receipt = Some(self.receipt(key, order));
+                Delivery::Activity(Box::new(task))
+            }
+            Reply::Gone
+            | Reply::Done
+            | Reply::Rejected(_)
+            | Reply::Started(_)
+            | Reply::Completed(_)
+            | Reply::Heartbeat(_) => {
+                self.dispatcher.poll_again(waiting, &self.send);
+                return Ok(());
+            }
+        };
+        // Dropped undelivered, the task goes back by its receipt.
+        tell(waiting.reply, delivery);
+        Ok(())
+    }
+
+    pub(crate) fn equip(&mut self, key: &RunKey, task: &mut WorkflowTask, waiting: &Waiting) {
+        task.backlog = self.dispatcher.backlog(&QueueKey::of(&waiting.poll));
+        let token = task.run.head.task.as_ref().map(task::Task::token);
+        task.queries = self.queries.attach(key, token.as_ref().map_or(0, |token| token.claim));
+        task.receipt = Some(self.receipt(key, Order::ReleaseTask(task::Release { token })));
+    }
+
+    pub(crate) fn receipt(&self, key: &RunKey, order: Order) -> Receipt {
+        let (send, id, key) = (self.send.clone(), self.id, key.clone());
+        Receipt::new(move || {
+            if let Some(address) = key.address() {
+                // A partition that is gone gives its started tasks up by their timeouts.
+                send(id, Event::Release { input: input(&address, order) });
+            }
+        })
+    }
+
+    pub(crate) fn furnish_completion(&mut self, key: &RunKey, reply: Reply) -> Result<Completion, Error> {
+        let mut task = None;
+        let mut activities = Vec::new();
+        if let Reply::Completed(completed) = &reply {
+            if let Some(grant) = completed.task.clone() {
+                let mut next = furnish::workflow_task(&mut self.runs, key, grant)?;
+                let claim = next.run.started_task().map_or(0, |task| task.claim);
+                next.queries = self.queries.attach(key, claim);
+                task = Some(next);
+            }
+            for grant in completed.activities.clone() {
+                activities.push(furnish::activity_task(&mut self.runs, key, grant)?);
+            }
+        }
+        Ok(Completion { reply, task, activities })
+    }
+}

@@ -1,0 +1,32 @@
+//! When it happens: the single-threaded owner of a partition, its alarms, its task hand-out and its recovery.
+//!
+//! A [`Partition`] owns no thread, socket or timer: whoever drives it brings events, the time, and a log.
+
+mod address;
+mod apply;
+mod ask;
+mod delivery;
+mod dispatch;
+mod due;
+mod error;
+mod furnish;
+mod handout;
+mod partition;
+mod query;
+mod recovery;
+mod reply;
+mod router;
+mod runs;
+mod stats;
+mod watch;
+
+pub use address::{Address, BUCKETS, RunKey, WorkflowKey};
+pub use delivery::{
+    ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask, Reading,
+    Receipt, Want, WorkflowTask,
+};
+pub use dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus, STICKY_LIVE_MS, Waiting};
+pub use error::Error;
+pub use partition::{Config, Event, Partition};
+pub use router::{Admission, Answer, Failure, Router, Send, Slot};
+pub use stats::Stats;

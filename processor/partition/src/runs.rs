@@ -1,0 +1,246 @@
+//! The runs of a partition: decoded and cached, over rows that are written when the outputs are committed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use everlog_engine::{Current, Grace, Run};
+use everlog_store::{Base, Space, Store};
+use everlog_wire::rows::{self, Builder};
+use prost::Message;
+
+use crate::address::{RunKey, WorkflowKey};
+use crate::error::Error;
+
+/// The cached runs and the store beneath.
+pub struct Runs<B: Base> {
+    store: Store<B>,
+    resident: HashMap<RunKey, Resident>,
+    dirty: Vec<RunKey>,
+    cached_max: usize,
+}
+
+struct Resident {
+    run: Arc<Run>,
+    /// As the rows have it.
+    base: Option<Arc<Run>>,
+    dirty: bool,
+}
+
+impl<B: Base> Runs<B> {
+    /// Runs over a store; at most `cached_max` unchanged ones stay in memory.
+    pub fn new(store: Store<B>, cached_max: usize) -> Self {
+        Self { store, resident: HashMap::new(), dirty: Vec::new(), cached_max }
+    }
+
+    /// The store, for rows that are not part of a run.
+    pub fn store(&mut self) -> &mut Store<B> {
+        &mut self.store
+    }
+
+    /// The id of the run that a Workflow Id means.
+    pub fn current(&self, key: &WorkflowKey) -> Result<Option<String>, Error> {
+        let Some(row) = self.store.get(Space::State, key.bytes())? else { return Ok(None) };
+        let current = Current::decode(row).map_err(|error| Error::damaged("the current row of a workflow", &error))?;
+        Ok(Some(current.run_id))
+    }
+
+    /// The Workflow Id means this run from here on.
+    pub fn set_current(&mut self, key: &WorkflowKey, current: &Current) {
+        self.store.put(Space::State, key.bytes().clone(), current.encode_to_vec().into());
+    }
+
+    /// A run by its key.
+    pub fn get(&mut self, key: &RunKey) -> Result<Option<Arc<Run>>, Error> {
+        if let Some(resident) = self.resident.get(key) {
+            return Ok(Some(resident.run.clone()));
+        }
+        let Some(run) = self.load(key)?.map(Arc::new) else { return Ok(None) };
+        let resident = Resident { run: run.clone(), base: Some(run.clone()), dirty: false };
+        self.resident.insert(key.clone(), resident);
+        Ok(Some(run))
+    }
+
+    /// Replaces a run; its rows follow with the next commit.
+    pub fn put(&mut self, key: &RunKey, run: Arc<Run>) {
+        match self.resident.get_mut(key) {
+            Some(resident) => {
+                resident.run = run;
+                if !resident.dirty {
+                    resident.dirty = true;
+                    self.dirty.push(key.clone());
+                }
+            }
+            None => {
+                self.resident.insert(key.clone(), Resident { run, base: None, dirty: true });
+                self.dirty.push(key.clone());
+            }
+        }
+    }
+
+    /// True where the run has taken this request id.
+    pub fn has_request(&self, key: &RunKey, request_id: &str) -> Result<bool, Error> {
+        Ok(self.store.get(Space::State, &state_key(key, &rows::request_suffix(request_id)))?.is_some())
+    }
+
+    /// The run has taken this request id.
+    pub fn add_request(&mut self, key: &RunKey, request_id: &str) {
+        let row = state_key(key, &rows::request_suffix(request_id));
+        self.store.put_new(Space::State, row, Bytes::from_static(&[1]));
+    }
+
+    /// Writes the rows of every changed run, and the rows of their alarms, into the store's overlay.
+    pub fn flush(&mut self) {
+        for key in std::mem::take(&mut self.dirty) {
+            let Some(resident) = self.resident.get_mut(&key) else { continue };
+            resident.dirty = false;
+            let base = resident.base.replace(resident.run.clone());
+            rows::diff(base.as_deref(), &resident.run, |suffix, value| {
+                let row = state_key(&key, suffix);
+                match value {
+                    Some(value) => self.store.put(Space::State, row, value),
+                    None => self.store.delete(Space::State, row),
+                }
+            });
+            let before_ms = base.as_deref().and_then(attention_ms);
+            let after_ms = attention_ms(&resident.run);
+            if before_ms != after_ms {
+                if let Some(before_ms) = before_ms {
+                    self.store.delete(Space::Timers, alarm_key(&key, before_ms));
+                }
+                if let Some(after_ms) = after_ms {
+                    self.store.put(Space::Timers, alarm_key(&key, after_ms), Bytes::from_static(&[1]));
+                }
+            }
+        }
+    }
+
+    /// Forgets unchanged runs beyond what may stay in memory.
+    pub fn evict(&mut self) {
+        if self.resident.len() > self.cached_max {
+            let mut surplus = self.resident.len() - self.cached_max / 2;
+            self.resident.retain(|_, resident| {
+                let keep = resident.dirty || surplus == 0;
+                surplus -= usize::from(!keep);
+                keep
+            });
+        }
+    }
+
+    /// True of a run that is in memory.
+    pub fn is_resident(&self, key: &RunKey) -> bool {
+        self.resident.contains_key(key)
+    }
+
+    /// Bytes that wait for a commit.
+    pub fn overlay_bytes(&self) -> usize {
+        self.store.overlay_bytes()
+    }
+
+    /// Runs in memory.
+    pub fn resident(&self) -> usize {
+        self.resident.len()
+    }
+
+    /// Deletes a slice of an expired run's rows; true when nothing is left of it.
+    pub fn delete(&mut self, key: &RunKey, rows_max: usize) -> Result<bool, Error> {
+        let mut batches = Vec::new();
+        let (from, to) = (history_key(key, 0), history_key(key, i64::MAX));
+        self.store.scan(Space::History, &from, &to, &mut |row, _| {
+            batches.push(Bytes::copy_from_slice(row));
+            batches.len() < rows_max
+        })?;
+        let done = batches.len() < rows_max;
+        for row in batches {
+            self.store.delete(Space::History, row);
+        }
+        if done {
+            self.delete_state(key)?;
+        }
+        Ok(done)
+    }
+
+    fn delete_state(&mut self, key: &RunKey) -> Result<(), Error> {
+        self.flush();
+        let mut rows = Vec::new();
+        self.store.scan(Space::State, key.bytes(), &state_key(key, &[u8::MAX]), &mut |row, _| {
+            rows.push(Bytes::copy_from_slice(row));
+            true
+        })?;
+        for row in rows {
+            self.store.delete(Space::State, row);
+        }
+        let run = self.resident.remove(key).map(|resident| resident.run);
+        if let Some(due_ms) = run.as_deref().and_then(attention_ms) {
+            self.store.delete(Space::Timers, alarm_key(key, due_ms));
+        }
+        if let Some(run) = run {
+            let workflow = WorkflowKey::new(&run.start.namespace_id, &run.start.workflow_id);
+            if self.current(&workflow)?.as_deref() == Some(run.start.run_id.as_str()) {
+                self.store.delete(Space::State, workflow.bytes().clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self, key: &RunKey) -> Result<Option<Run>, Error> {
+        let mut builder = Builder::default();
+        let mut damage = None;
+        let prefix_bytes = key.bytes().len();
+        let (requests, behind) = rows::request_range();
+        let spans = [
+            (key.bytes().clone(), state_key(key, &requests)),
+            (state_key(key, &behind), state_key(key, &[u8::MAX])),
+        ];
+        for (from, to) in spans {
+            self.store.scan(Space::State, &from, &to, &mut |row, value| {
+                damage = builder.row(&row[prefix_bytes..], value).err();
+                damage.is_none()
+            })?;
+            if let Some(damage) = damage {
+                return Err(damage.into());
+            }
+        }
+        Ok(builder.finish()?)
+    }
+}
+
+/// When the run has to be looked at after a take-over: at once where a task of it waits for a worker.
+pub fn attention_ms(run: &Run) -> Option<i64> {
+    let task_ready = run.head.task.as_ref().is_some_and(|task| !task.is_started());
+    if run.is_open() && (task_ready || run.activities.values().any(|activity| activity.is_ready())) {
+        return Some(0);
+    }
+    run.next_deadline_ms(Grace::default())
+}
+
+/// The key of a row of the run's state.
+pub fn state_key(key: &RunKey, suffix: &[u8]) -> Bytes {
+    let mut row = BytesMut::with_capacity(key.bytes().len() + suffix.len());
+    row.put_slice(key.bytes());
+    row.put_slice(suffix);
+    row.freeze()
+}
+
+/// The key of the batch of events that begins with this id.
+pub fn history_key(key: &RunKey, first_event_id: i64) -> Bytes {
+    state_key(key, &first_event_id.to_be_bytes())
+}
+
+/// The key of a run's alarm: bucket, time, and the rest of the run's key.
+pub fn alarm_key(key: &RunKey, due_ms: i64) -> Bytes {
+    let mut row = BytesMut::with_capacity(key.bytes().len() + 8);
+    row.put_slice(&key.bytes()[..2]);
+    row.put_i64(due_ms);
+    row.put_slice(&key.bytes()[2..]);
+    row.freeze()
+}
+
+/// Time and run of an alarm's key; none where it is not one.
+pub fn read_alarm_key(row: &[u8]) -> Option<(i64, RunKey)> {
+    let due_ms = i64::from_be_bytes(row.get(2..10)?.try_into().ok()?);
+    let mut key = BytesMut::with_capacity(row.len() - 8);
+    key.put_slice(&row[..2]);
+    key.put_slice(&row[10..]);
+    Some((due_ms, RunKey::read(key.freeze())?))
+}

@@ -1,0 +1,36 @@
+//! What a partition counts; read by whoever exports metrics.
+
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+/// Counters and gauges of one partition.
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Journal records applied.
+    pub applied: AtomicU64,
+    /// Orders refused.
+    pub refused: AtomicU64,
+    /// Records of a former owner that did nothing.
+    pub voided: AtomicU64,
+    /// Records that could not be read or made the engine fail.
+    pub skipped: AtomicU64,
+    /// Output batches committed.
+    pub commits: AtomicU64,
+    /// Alarms that became records.
+    pub wakes: AtomicU64,
+    /// Tasks that came back because nobody got them.
+    pub released: AtomicU64,
+    /// The offset of the next record to apply.
+    pub next_offset: AtomicU64,
+    /// The offset up to which outputs are committed.
+    pub committed_offset: AtomicU64,
+    /// Runs in memory.
+    pub resident_runs: AtomicU64,
+    /// Bytes that wait for a commit.
+    pub overlay_bytes: AtomicU64,
+    /// Alarms in the index.
+    pub alarms: AtomicU64,
+    /// The greatest lateness of an alarm since the last look, in ms.
+    pub lateness_ms: AtomicI64,
+    /// 1 while the partition serves.
+    pub serving: AtomicU64,
+}
