@@ -1,0 +1,378 @@
+//! Activity tasks: polled, kept alive, completed, failed, canceled; by token or by id.
+
+use bytes::Bytes;
+use everlog_engine::Reply;
+use everlog_engine::input::Order;
+use everlog_engine::machine::attempt::{Cancel, Complete, Fail, Heartbeat, Target};
+use everlog_engine::vocabulary::RetryPolicy;
+use everlog_partition::{ActivityTask, Delivery, Poll, Receipt};
+use everlog_temporal_api::common::{self, ActivityType, WorkflowExecution, WorkflowType};
+use everlog_temporal_api::workflowservice::{
+    PollActivityTaskQueueRequest, PollActivityTaskQueueResponse, RecordActivityTaskHeartbeatByIdRequest,
+    RecordActivityTaskHeartbeatByIdResponse, RecordActivityTaskHeartbeatRequest,
+    RecordActivityTaskHeartbeatResponse, RespondActivityTaskCanceledByIdRequest,
+    RespondActivityTaskCanceledByIdResponse, RespondActivityTaskCanceledRequest,
+    RespondActivityTaskCanceledResponse, RespondActivityTaskCompletedByIdRequest,
+    RespondActivityTaskCompletedByIdResponse, RespondActivityTaskCompletedRequest,
+    RespondActivityTaskCompletedResponse, RespondActivityTaskFailedByIdRequest,
+    RespondActivityTaskFailedByIdResponse, RespondActivityTaskFailedRequest,
+    RespondActivityTaskFailedResponse,
+};
+use tonic::Status;
+
+use crate::call::Call;
+use crate::payload::kept;
+use crate::request::unversioned;
+use crate::status::{self, invalid};
+use crate::token::{Subject, unreadable};
+use crate::{chance, failure, moment, poll, task};
+
+pub(crate) async fn poll(
+    call: &Call<'_>,
+    request: PollActivityTaskQueueRequest,
+) -> Result<PollActivityTaskQueueResponse, Status> {
+    let checks = call.checks();
+    checks.length("Identity", &request.identity)?;
+    checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
+    let queue = checks.task_queue(request.task_queue)?;
+    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
+    let rate = request
+        .task_queue_metadata
+        .and_then(|metadata| metadata.max_tasks_per_second);
+    if rate.is_some_and(|rate| !rate.is_finite() || rate < 0.0) {
+        return Err(invalid("task_queue_metadata.max_tasks_per_second is not a rate."));
+    }
+    let poll = Poll {
+        namespace_id: call.namespace.record.id.clone(),
+        queue: queue.name,
+        activities: true,
+        sticky: false,
+        identity: request.identity,
+        poll_id: chance::id(),
+        rate_per_second: rate,
+    };
+    let (response, receipt) = match poll::wait(call, poll, &request.worker_instance_key).await? {
+        Some(Delivery::Activity(task)) => response(call, *task),
+        // A task of the wrong kind goes back to its queue when it is dropped.
+        Some(Delivery::Workflow(_) | Delivery::Query(_) | Delivery::Nothing) | None => Default::default(),
+    };
+    task::accept(receipt);
+    Ok(response)
+}
+
+/// Everything that a worker is told of an attempt, and the receipt to be accepted as the very last step.
+pub(crate) fn response(
+    call: &Call<'_>,
+    task: ActivityTask,
+) -> (PollActivityTaskQueueResponse, Option<Receipt>) {
+    let ActivityTask {
+        run,
+        activity,
+        scheduled,
+        receipt,
+    } = task;
+    let target = Target {
+        scheduled_event_id: activity.scheduled_event_id,
+        attempt: activity.attempt,
+        claim: activity.claim,
+        activity_id: String::new(),
+    };
+    let response = PollActivityTaskQueueResponse {
+        task_token: task::token(call, &run, Subject::Activity(target)),
+        workflow_namespace: call.namespace.record.name.clone(),
+        workflow_type: Some(WorkflowType {
+            name: run.workflow_type().to_owned(),
+        }),
+        workflow_execution: Some(task::execution(&run)),
+        activity_type: Some(ActivityType {
+            name: activity.activity_type.clone(),
+        }),
+        activity_id: activity.activity_id.clone(),
+        header: scheduled.header,
+        input: scheduled.input,
+        heartbeat_details: activity.heartbeat_details.clone(),
+        scheduled_time: Some(moment::timestamp(activity.first_scheduled_ms)),
+        current_attempt_scheduled_time: Some(moment::timestamp(activity.scheduled_ms)),
+        started_time: Some(moment::timestamp(activity.started_ms)),
+        attempt: activity.attempt,
+        schedule_to_close_timeout: scheduled.schedule_to_close_timeout.map(moment::outer),
+        start_to_close_timeout: scheduled.start_to_close_timeout.map(moment::outer),
+        heartbeat_timeout: scheduled.heartbeat_timeout.map(moment::outer),
+        retry_policy: activity.retry_policy.clone().map(retry_policy),
+        priority: scheduled.priority,
+        ..PollActivityTaskQueueResponse::default()
+    };
+    (response, receipt)
+}
+
+pub(crate) fn retry_policy(policy: RetryPolicy) -> common::RetryPolicy {
+    common::RetryPolicy {
+        initial_interval: policy.initial_interval.map(moment::outer),
+        backoff_coefficient: policy.backoff_coefficient,
+        maximum_interval: policy.maximum_interval.map(moment::outer),
+        maximum_attempts: policy.maximum_attempts,
+        non_retryable_error_types: policy.non_retryable_error_types,
+    }
+}
+
+/// Which attempt a report is about.
+type Attempt = (WorkflowExecution, Target);
+
+fn by_token(call: &Call<'_>, identity: &str) -> Result<Attempt, Status> {
+    let attempt = match call.task()? {
+        (execution, Subject::Activity(target)) => (execution, target),
+        (_, Subject::Workflow(_) | Subject::Query(_)) => return Err(unreadable()),
+    };
+    call.checks().length("Identity", identity)?;
+    Ok(attempt)
+}
+
+fn by_id(
+    call: &Call<'_>,
+    workflow_id: String,
+    run_id: String,
+    activity_id: String,
+    identity: &str,
+) -> Result<Attempt, Status> {
+    let checks = call.checks();
+    let execution = checks.run(workflow_id, run_id)?;
+    checks.id("ActivityId", &activity_id)?;
+    checks.length("Identity", identity)?;
+    Ok((
+        execution,
+        Target {
+            activity_id,
+            ..Target::default()
+        },
+    ))
+}
+
+async fn beat(call: &Call<'_>, attempt: Attempt, details: Option<Bytes>) -> Result<bool, Status> {
+    let (execution, target) = attempt;
+    let order = Heartbeat {
+        target: Some(target),
+        details: kept(details),
+    };
+    match call
+        .order(call.input(execution, Order::HeartbeatActivity(order)))
+        .await?
+    {
+        Reply::Heartbeat(cancel_requested) => Ok(cancel_requested),
+        _other => Err(status::unexpected_reply()),
+    }
+}
+
+pub(crate) async fn heartbeat(
+    call: &Call<'_>,
+    request: RecordActivityTaskHeartbeatRequest,
+) -> Result<RecordActivityTaskHeartbeatResponse, Status> {
+    let attempt = by_token(call, &request.identity)?;
+    let cancel_requested = beat(call, attempt, request.details).await?;
+    Ok(RecordActivityTaskHeartbeatResponse {
+        cancel_requested,
+        ..Default::default()
+    })
+}
+
+pub(crate) async fn heartbeat_by_id(
+    call: &Call<'_>,
+    request: RecordActivityTaskHeartbeatByIdRequest,
+) -> Result<RecordActivityTaskHeartbeatByIdResponse, Status> {
+    let attempt = by_id(
+        call,
+        request.workflow_id,
+        request.run_id,
+        request.activity_id,
+        &request.identity,
+    )?;
+    let cancel_requested = beat(call, attempt, request.details).await?;
+    Ok(RecordActivityTaskHeartbeatByIdResponse {
+        cancel_requested,
+        ..Default::default()
+    })
+}
+
+async fn finish(
+    call: &Call<'_>,
+    attempt: Attempt,
+    result: Option<Bytes>,
+    identity: String,
+) -> Result<(), Status> {
+    let (execution, target) = attempt;
+    let order = Complete {
+        target: Some(target),
+        result,
+        identity,
+    };
+    call.order(call.input(execution, Order::CompleteActivity(order)))
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn complete(
+    call: &Call<'_>,
+    request: RespondActivityTaskCompletedRequest,
+) -> Result<RespondActivityTaskCompletedResponse, Status> {
+    let attempt = by_token(call, &request.identity)?;
+    finish(call, attempt, request.result, request.identity).await?;
+    Ok(RespondActivityTaskCompletedResponse::default())
+}
+
+pub(crate) async fn complete_by_id(
+    call: &Call<'_>,
+    request: RespondActivityTaskCompletedByIdRequest,
+) -> Result<RespondActivityTaskCompletedByIdResponse, Status> {
+    let attempt = by_id(
+        call,
+        request.workflow_id,
+        request.run_id,
+        request.activity_id,
+        &request.identity,
+    )?;
+    finish(call, attempt, request.result, request.identity).await?;
+    Ok(RespondActivityTaskCompletedByIdResponse::default())
+}
+
+/// Reports a failure; returns what was wrong with the report itself.
+async fn break_off(call: &Call<'_>, attempt: Attempt, report: Fail) -> Result<Vec<Bytes>, Status> {
+    let checks = call.checks();
+    let mut remarks = Vec::new();
+    let failure = match report.failure {
+        Some(failure) if !failure::is_application(&failure) => {
+            return Err(invalid("Failure must have ApplicationFailureInfo."));
+        }
+        Some(failure) if checks.is_oversize(Some(&failure)) => {
+            let failure = failure::oversize(&failure, checks.limits);
+            remarks.push(failure.clone());
+            Some(failure)
+        }
+        failure => kept(failure),
+    };
+    let last_heartbeat_details = match report.last_heartbeat_details {
+        Some(details) if checks.is_oversize(Some(&details)) => {
+            remarks.push(failure::server("Heartbeat details exceed size limit.", None));
+            None
+        }
+        details => kept(details),
+    };
+    let (execution, target) = attempt;
+    let order = Fail {
+        target: Some(target),
+        failure,
+        last_heartbeat_details,
+        ..report
+    };
+    call.order(call.input(execution, Order::FailActivity(order)))
+        .await?;
+    Ok(remarks)
+}
+
+pub(crate) async fn fail(
+    call: &Call<'_>,
+    request: RespondActivityTaskFailedRequest,
+) -> Result<RespondActivityTaskFailedResponse, Status> {
+    let attempt = by_token(call, &request.identity)?;
+    let report = Fail {
+        target: None,
+        failure: request.failure,
+        identity: request.identity,
+        last_heartbeat_details: request.last_heartbeat_details,
+    };
+    let failures = break_off(call, attempt, report).await?;
+    Ok(RespondActivityTaskFailedResponse { failures })
+}
+
+pub(crate) async fn fail_by_id(
+    call: &Call<'_>,
+    request: RespondActivityTaskFailedByIdRequest,
+) -> Result<RespondActivityTaskFailedByIdResponse, Status> {
+    let attempt = by_id(
+        call,
+        request.workflow_id,
+        request.run_id,
+        request.activity_id,
+        &request.identity,
+    )?;
+    let report = Fail {
+        target: None,
+        failure: request.failure,
+        identity: request.identity,
+        last_heartbeat_details: request.last_heartbeat_details,
+    };
+    let failures = break_off(call, attempt, report).await?;
+    Ok(RespondActivityTaskFailedByIdResponse { failures })
+}
+
+async fn call_off(
+    call: &Call<'_>,
+    attempt: Attempt,
+    details: Option<Bytes>,
+    identity: String,
+) -> Result<(), Status> {
+    let (execution, target) = attempt;
+    let order = if call.checks().is_oversize(details.as_ref()) {
+        let failure = Some(failure::server("Cancel details exceed size limit.", None));
+        Order::FailActivity(Fail {
+            target: Some(target),
+            failure,
+            identity,
+            last_heartbeat_details: None,
+        })
+    } else {
+        Order::CancelActivity(Cancel {
+            target: Some(target),
+            details,
+            identity,
+        })
+    };
+    call.order(call.input(execution, order)).await?;
+    Ok(())
+}
+
+pub(crate) async fn cancel(
+    call: &Call<'_>,
+    request: RespondActivityTaskCanceledRequest,
+) -> Result<RespondActivityTaskCanceledResponse, Status> {
+    let attempt = by_token(call, &request.identity)?;
+    call_off(call, attempt, request.details, request.identity).await?;
+    Ok(RespondActivityTaskCanceledResponse::default())
+}
+
+pub(crate) async fn cancel_by_id(
+    call: &Call<'_>,
+    request: RespondActivityTaskCanceledByIdRequest,
+) -> Result<RespondActivityTaskCanceledByIdResponse, Status> {
+    let attempt = by_id(
+        call,
+        request.workflow_id,
+        request.run_id,
+        request.activity_id,
+        &request.identity,
+    )?;
+    call_off(call, attempt, request.details, request.identity).await?;
+    Ok(RespondActivityTaskCanceledByIdResponse::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_engine::normalized_retry_policy;
+
+    use super::*;
+
+    #[test]
+    fn a_worker_is_told_the_policy_in_force() {
+        let policy = retry_policy(normalized_retry_policy(None).expect("the default is valid"));
+        assert_eq!(
+            policy.initial_interval,
+            Some(prost_types::Duration { seconds: 1, nanos: 0 })
+        );
+        assert_eq!(
+            policy.maximum_interval,
+            Some(prost_types::Duration {
+                seconds: 100,
+                nanos: 0
+            })
+        );
+        assert_eq!((policy.backoff_coefficient, policy.maximum_attempts), (2.0, 0));
+    }
+}

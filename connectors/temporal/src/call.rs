@@ -1,0 +1,286 @@
+//! A call from its arrival to its answer: namespace, deadline, admission, metrics, panics.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_engine::Reply;
+use everlog_engine::input::{Input, Order};
+use everlog_partition::Address;
+use everlog_temporal_api::common::WorkflowExecution;
+use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
+use prost::Message;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use crate::Gateway;
+use crate::metrics::Operation;
+use crate::namespace::Namespace;
+use crate::quota::Place;
+use crate::request::Checks;
+use crate::status::{self, invalid};
+use crate::token::{Subject, TaskToken, unreadable};
+
+/// A call that was let in. Handlers see a namespace only through this, never by the name in a request.
+pub(crate) struct Call<'a> {
+    pub gateway: &'a Gateway,
+    pub namespace: Arc<Namespace>,
+    /// When the caller gives up.
+    pub deadline: Option<Instant>,
+    operation: Operation,
+    began: Instant,
+    token: Option<TaskToken>,
+    _places: (Place, Option<Place>),
+}
+
+/// How a request says what namespace it means.
+pub(crate) enum Scope<'a> {
+    /// It means none.
+    Nameless,
+    /// By name.
+    Name(&'a str),
+    /// By a task token, and usually by name as well.
+    Token { name: &'a str, token: &'a Bytes },
+}
+
+/// A request as far as every call needs it.
+pub(crate) trait Asked {
+    fn scope(&self) -> Scope<'_>;
+
+    /// The answer may take until something happens.
+    fn is_long_poll(&self) -> bool {
+        false
+    }
+}
+
+impl<'a> Call<'a> {
+    /// Lets a call in, or refuses it.
+    pub(crate) fn open<R: Asked>(
+        gateway: &'a Gateway,
+        operation: Operation,
+        request: &Request<R>,
+    ) -> Result<Self, Status> {
+        let began = Instant::now();
+        Self::admit(gateway, operation, request, began).inspect_err(|status| {
+            let metrics = &gateway.namespaces.nameless().usage.metrics;
+            metrics.began(operation);
+            metrics.failed(operation, status);
+            metrics.ended(operation, began.elapsed());
+        })
+    }
+
+    fn admit<R: Asked>(
+        gateway: &'a Gateway,
+        operation: Operation,
+        request: &Request<R>,
+        began: Instant,
+    ) -> Result<Self, Status> {
+        let asked = request.get_ref();
+        let gate = if asked.is_long_poll() {
+            &gateway.polls
+        } else {
+            &gateway.calls
+        };
+        let place = gate.enter().ok_or_else(|| {
+            let (cause, scope) = (
+                ResourceExhaustedCause::SystemOverloaded,
+                ResourceExhaustedScope::System,
+            );
+            status::exhausted(cause, scope, "too many calls at once")
+        })?;
+        let (namespace, token) = resolve(gateway, asked.scope())?;
+        namespace.usage.quota.take_call(began)?;
+        let own_place = match asked.is_long_poll() {
+            true => namespace.usage.quota.take_poll(operation)?,
+            false => None,
+        };
+        namespace.usage.metrics.began(operation);
+        let deadline = timeout(request.metadata()).and_then(|timeout| began.checked_add(timeout));
+        Ok(Self {
+            gateway,
+            namespace,
+            deadline,
+            operation,
+            began,
+            token,
+            _places: (place, own_place),
+        })
+    }
+
+    /// Runs the handler; a panic in it costs the caller an answer, and nobody else anything.
+    pub(crate) async fn answer<T: Message>(
+        &self,
+        handler: impl Future<Output = Result<T, Status>>,
+    ) -> Result<Response<T>, Status> {
+        let mut handler = pin!(handler);
+        let answer =
+            poll_fn(
+                |context| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
+                    Ok(poll) => poll,
+                    Err(_panic) => Poll::Ready(Err(self.panicked())),
+                },
+            );
+        match answer.await {
+            Ok(message) => {
+                let is_small = message.encoded_len() < self.gateway.limits.gzip_bytes_min;
+                let mut response = Response::new(message);
+                if is_small {
+                    response.disable_compression();
+                }
+                Ok(response)
+            }
+            Err(status) => {
+                self.namespace.usage.metrics.failed(self.operation, &status);
+                Err(status)
+            }
+        }
+    }
+
+    fn panicked(&self) -> Status {
+        tracing::error!(operation = self.operation.name(), "a call ended in a panic");
+        self.namespace.usage.metrics.panicked(self.operation);
+        Status::internal("internal error")
+    }
+
+    /// How long until the caller gives up; none where it does not.
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        self.deadline
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long a call may wait that answers "nothing yet" well before the caller's deadline.
+    pub(crate) fn patience(&self, longest_ms: u64) -> Duration {
+        let longest = Duration::from_millis(longest_ms);
+        let margin = Duration::from_millis(self.gateway.limits.deadline_margin_ms);
+        self.remaining()
+            .map_or(longest, |remaining| remaining.saturating_sub(margin).min(longest))
+    }
+
+    /// The limits that the request is held against.
+    pub(crate) fn checks(&self) -> Checks<'_> {
+        self.gateway.checks()
+    }
+
+    /// The run that the request names.
+    pub(crate) fn address(&self, execution: WorkflowExecution) -> Address {
+        Address {
+            namespace_id: self.namespace.record.id.clone(),
+            workflow_id: execution.workflow_id,
+            run_id: execution.run_id,
+        }
+    }
+
+    /// An order for the run that the request names.
+    pub(crate) fn input(&self, execution: WorkflowExecution, order: Order) -> Input {
+        Input {
+            namespace_id: self.namespace.record.id.clone(),
+            workflow_id: execution.workflow_id,
+            run_id: execution.run_id,
+            order: Some(order),
+        }
+    }
+
+    /// Journals an order; what the engine refuses becomes a status.
+    pub(crate) async fn order(&self, input: Input) -> Result<Reply, Status> {
+        match self.gateway.router.order(input).await {
+            Ok(Reply::Rejected(rejection)) => Err(status::of_rejection(rejection)),
+            Ok(reply) => Ok(reply),
+            Err(failure) => Err(status::of_failure(failure)),
+        }
+    }
+
+    /// The run of the request's task token, and the task.
+    pub(crate) fn task(&self) -> Result<(WorkflowExecution, Subject), Status> {
+        let token = self.token.clone().ok_or_else(unreadable)?;
+        let subject = token.subject.ok_or_else(unreadable)?;
+        Ok((
+            WorkflowExecution {
+                workflow_id: token.workflow_id,
+                run_id: token.run_id,
+            },
+            subject,
+        ))
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.namespace
+            .usage
+            .metrics
+            .ended(self.operation, self.began.elapsed());
+    }
+}
+
+fn resolve(gateway: &Gateway, scope: Scope<'_>) -> Result<(Arc<Namespace>, Option<TaskToken>), Status> {
+    let id_bytes_max = gateway.id_bytes_max();
+    match scope {
+        Scope::Nameless => Ok((gateway.namespaces.nameless().clone(), None)),
+        Scope::Name(name) => Ok((gateway.namespaces.find(name, id_bytes_max)?, None)),
+        Scope::Token { name, token } => {
+            let token = TaskToken::open(&gateway.sealer, token)?;
+            let namespace = match name {
+                "" => gateway.namespaces.find_id(&token.namespace_id)?,
+                name => gateway.namespaces.find(name, id_bytes_max)?,
+            };
+            if namespace.record.id != token.namespace_id {
+                return Err(invalid(
+                    "Operation requested with a token from a different namespace.",
+                ));
+            }
+            Ok((namespace, Some(token)))
+        }
+    }
+}
+
+/// The caller's deadline as gRPC carries it: up to eight digits and a unit.
+fn timeout(metadata: &MetadataMap) -> Option<Duration> {
+    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    match unit {
+        "H" => Some(Duration::from_secs(count * 3_600)),
+        "M" => Some(Duration::from_secs(count * 60)),
+        "S" => Some(Duration::from_secs(count)),
+        "m" => Some(Duration::from_millis(count)),
+        "u" => Some(Duration::from_micros(count)),
+        "n" => Some(Duration::from_nanos(count)),
+        _unknown_unit => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &'static str) -> Option<Duration> {
+        let mut metadata = MetadataMap::new();
+        metadata.insert("grpc-timeout", text.parse().expect("ASCII"));
+        timeout(&metadata)
+    }
+
+    #[test]
+    fn a_deadline_is_read_in_every_unit() {
+        assert_eq!(read("30000000u"), Some(Duration::from_secs(30)));
+        assert_eq!(read("70S"), Some(Duration::from_secs(70)));
+        assert_eq!(read("2M"), Some(Duration::from_secs(120)));
+        assert_eq!(read("99999999H"), Some(Duration::from_secs(99_999_999 * 3_600)));
+        assert_eq!(read("5m"), Some(Duration::from_millis(5)));
+        assert_eq!(read("7n"), Some(Duration::from_nanos(7)));
+    }
+
+    #[test]
+    fn what_is_no_deadline_is_none() {
+        for text in ["", "S", "10", "10s", "-1S", "+1S", "123456789S", "1.5S"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(timeout(&MetadataMap::new()), None);
+    }
+}

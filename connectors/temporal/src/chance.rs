@@ -1,0 +1,25 @@
+//! The gateway's randomness: the only one in the house, and never part of a decision.
+
+use uuid::Builder;
+
+/// A random UUID.
+pub(crate) fn id() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("every supported system has a source of random bytes");
+    Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_uuid_and_never_the_same() {
+        let (first, second) = (id(), id());
+        assert_ne!(first, second);
+        assert_eq!(
+            uuid::Uuid::parse_str(&first).expect("a UUID").get_version_num(),
+            4
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! Workflow tasks as workers give them back: completed with commands, or failed.
+
+use everlog_engine::Reply;
+use everlog_engine::input::Order;
+use everlog_engine::machine::{completion, task};
+use everlog_partition::QueryAnswer;
+use everlog_temporal_api::common::WorkflowExecution;
+use everlog_temporal_api::enums::QueryResultType;
+use everlog_temporal_api::query::WorkflowQueryResult;
+use everlog_temporal_api::taskqueue::StickyExecutionAttributes;
+use everlog_temporal_api::workflowservice::{
+    RespondWorkflowTaskCompletedRequest, RespondWorkflowTaskCompletedResponse,
+    RespondWorkflowTaskFailedRequest, RespondWorkflowTaskFailedResponse,
+};
+use tonic::Status;
+
+use crate::call::Call;
+use crate::request::{Checks, not_yet, span_ms, unversioned};
+use crate::status;
+use crate::task::{accept, response};
+use crate::token::{Subject, unreadable};
+use crate::{activity, failure};
+
+fn subject(call: &Call<'_>) -> Result<(WorkflowExecution, task::Token), Status> {
+    match call.task()? {
+        (execution, Subject::Workflow(token)) => Ok((execution, token)),
+        (_, Subject::Activity(_) | Subject::Query(_)) => Err(unreadable()),
+    }
+}
+
+pub(crate) async fn complete(
+    call: &Call<'_>,
+    request: RespondWorkflowTaskCompletedRequest,
+) -> Result<RespondWorkflowTaskCompletedResponse, Status> {
+    let (execution, token) = subject(call)?;
+    let checks = call.checks();
+    checks.length("Identity", &request.identity)?;
+    refuse_later_features(&request)?;
+    let order = completion::Complete {
+        token: Some(token),
+        commands: request.commands,
+        identity: request.identity,
+        sticky: sticky(&checks, request.sticky_attributes)?,
+        return_new_task: request.return_new_workflow_task,
+        force_new_task: request.force_create_new_workflow_task,
+        sdk_metadata: request.sdk_metadata,
+        metering_metadata: request.metering_metadata,
+        binary_checksum: request.binary_checksum,
+        worker_version: request.worker_version_stamp,
+        has_messages: false,
+    };
+    let answers = request
+        .query_results
+        .into_iter()
+        .map(|(id, result)| answer(&checks, id, result))
+        .collect();
+    let input = call.input(execution, Order::CompleteTask(order));
+    let completion = call
+        .gateway
+        .router
+        .complete_task(input, answers)
+        .await
+        .map_err(status::of_failure)?;
+    match completion.reply {
+        Reply::Completed(_) => {}
+        Reply::Rejected(rejection) => return Err(status::of_rejection(rejection)),
+        _other => return Err(status::unexpected_reply()),
+    }
+    let (workflow_task, receipt) = match completion.task {
+        Some(task) => {
+            let (response, receipt) = response(call, task)?;
+            (Some(response), receipt)
+        }
+        None => (None, None),
+    };
+    let (activity_tasks, receipts): (Vec<_>, Vec<_>) = completion
+        .activities
+        .into_iter()
+        .map(|task| activity::response(call, task))
+        .unzip();
+    receipts.into_iter().chain([receipt]).for_each(accept);
+    Ok(RespondWorkflowTaskCompletedResponse {
+        workflow_task,
+        activity_tasks,
+        reset_history_event_id: 0,
+    })
+}
+
+fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Result<(), Status> {
+    not_yet("page_number", request.page_number != 0)?;
+    not_yet("intermediate_page", request.intermediate_page)?;
+    not_yet("messages", !request.messages.is_empty())?;
+    not_yet("versioning_behavior", request.versioning_behavior != 0)?;
+    unversioned(request.deployment_options.as_ref(), "deployment_options")
+}
+
+fn sticky(
+    checks: &Checks<'_>,
+    given: Option<StickyExecutionAttributes>,
+) -> Result<Option<task::Sticky>, Status> {
+    let Some(StickyExecutionAttributes {
+        worker_task_queue: Some(queue),
+        schedule_to_start_timeout,
+    }) = given
+    else {
+        return Ok(None);
+    };
+    if queue.name.is_empty() {
+        return Ok(None);
+    }
+    let schedule_to_start_ms = match span_ms(
+        "StickyAttributes.ScheduleToStartTimeout",
+        schedule_to_start_timeout,
+    )? {
+        0 => checks.limits.sticky_wait_ms,
+        ms => ms,
+    };
+    Ok(Some(task::Sticky {
+        queue: checks.task_queue(Some(queue))?.name,
+        schedule_to_start_ms,
+    }))
+}
+
+/// A worker's answer to a query; one that is too large is a failure that says so.
+fn answer(checks: &Checks<'_>, query_id: String, result: WorkflowQueryResult) -> QueryAnswer {
+    let answered = result.result_type == i32::from(QueryResultType::Answered);
+    bounded(
+        checks,
+        QueryAnswer {
+            query_id,
+            succeeded: answered,
+            result: result.answer,
+            error_message: result.error_message,
+            failure: result.failure,
+        },
+    )
+}
+
+pub(crate) fn bounded(checks: &Checks<'_>, answer: QueryAnswer) -> QueryAnswer {
+    if answer.succeeded && checks.is_oversize(answer.result.as_ref()) {
+        let error_message = "Blob data size exceeds limit.".to_owned();
+        let failure = Some(failure::server(&error_message, None));
+        return QueryAnswer {
+            succeeded: false,
+            result: None,
+            error_message,
+            failure,
+            ..answer
+        };
+    }
+    answer
+}
+
+pub(crate) async fn fail(
+    call: &Call<'_>,
+    request: RespondWorkflowTaskFailedRequest,
+) -> Result<RespondWorkflowTaskFailedResponse, Status> {
+    let (execution, token) = subject(call)?;
+    let checks = call.checks();
+    checks.length("Identity", &request.identity)?;
+    let failure = match request.failure {
+        Some(failure) if checks.is_oversize(Some(&failure)) => {
+            Some(failure::oversize(&failure, checks.limits))
+        }
+        failure => failure,
+    };
+    let order = task::Fail {
+        token: Some(token),
+        cause: request.cause,
+        failure,
+        identity: request.identity,
+    };
+    call.order(call.input(execution, Order::FailTask(order))).await?;
+    Ok(RespondWorkflowTaskFailedResponse::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use everlog_engine::Settings;
+    use everlog_temporal_api::taskqueue::TaskQueue;
+    use prost_types::Duration;
+    use tonic::Code;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    fn with_checks<T>(test: impl FnOnce(Checks<'_>) -> T) -> T {
+        let (limits, settings) = (Limits::default(), Settings::standard());
+        test(Checks {
+            limits: &limits,
+            settings: &settings,
+        })
+    }
+
+    fn attributes(name: &str, timeout: Option<Duration>) -> Option<StickyExecutionAttributes> {
+        let queue = TaskQueue {
+            name: name.into(),
+            ..TaskQueue::default()
+        };
+        Some(StickyExecutionAttributes {
+            worker_task_queue: Some(queue),
+            schedule_to_start_timeout: timeout,
+        })
+    }
+
+    #[test]
+    fn a_sticky_queue_without_a_timeout_gets_the_default() {
+        with_checks(|checks| {
+            let sticky = |given| sticky(&checks, given).map_err(|status| status.code());
+            let wait = |ms| {
+                Ok(Some(task::Sticky {
+                    queue: "q".into(),
+                    schedule_to_start_ms: ms,
+                }))
+            };
+            assert_eq!(sticky(attributes("q", None)), wait(10_000));
+            assert_eq!(
+                sticky(attributes("q", Some(Duration { seconds: 5, nanos: 0 }))),
+                wait(5_000)
+            );
+            assert_eq!(sticky(attributes("", None)), Ok(None));
+            assert_eq!(sticky(None), Ok(None));
+            let negative = Some(Duration {
+                seconds: -5,
+                nanos: 0,
+            });
+            assert_eq!(sticky(attributes("q", negative)), Err(Code::InvalidArgument));
+        });
+    }
+
+    #[test]
+    fn an_answer_that_is_too_large_is_a_failure() {
+        with_checks(|checks| {
+            let large = Some(Bytes::from(vec![0; (2 << 20) + 1]));
+            let result_type = QueryResultType::Answered.into();
+            let result = WorkflowQueryResult {
+                result_type,
+                answer: large,
+                ..Default::default()
+            };
+            let answer = answer(&checks, "1".into(), result);
+            assert!(!answer.succeeded && answer.result.is_none());
+            assert_eq!(answer.error_message, "Blob data size exceeds limit.");
+        });
+    }
+
+    #[test]
+    fn parts_of_a_completion_that_come_later_are_refused_by_name() {
+        let empty = RespondWorkflowTaskCompletedRequest::default;
+        let cases = [
+            (
+                RespondWorkflowTaskCompletedRequest {
+                    page_number: 1,
+                    ..empty()
+                },
+                "page_number",
+            ),
+            (
+                RespondWorkflowTaskCompletedRequest {
+                    intermediate_page: true,
+                    ..empty()
+                },
+                "intermediate_page",
+            ),
+            (
+                RespondWorkflowTaskCompletedRequest {
+                    versioning_behavior: 1,
+                    ..empty()
+                },
+                "versioning_behavior",
+            ),
+        ];
+        for (request, field) in cases {
+            let status = refuse_later_features(&request).expect_err("it has to be refused");
+            assert_eq!(status.message(), format!("{field} is not supported yet."));
+        }
+        assert!(refuse_later_features(&empty()).is_ok());
+    }
+}

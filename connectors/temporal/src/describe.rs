@@ -1,0 +1,286 @@
+//! DescribeWorkflowExecution: a run as its applied state has it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use everlog_engine::Run;
+use everlog_engine::machine::activity::Activity;
+use everlog_engine::time::{DURATION_MS_MAX, span_ms};
+use everlog_engine::vocabulary::{Entry, Fields};
+use everlog_partition::Want;
+use everlog_temporal_api::common::{ActivityType, WorkflowType};
+use everlog_temporal_api::enums::{EventType, PendingActivityState, PendingWorkflowTaskState, TaskQueueKind};
+use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::temporal::api::activity::v1::ActivityOptions;
+use everlog_temporal_api::workflow::{
+    PendingActivityInfo, PendingWorkflowTaskInfo, RequestIdInfo, WorkflowExecutionConfig,
+    WorkflowExecutionExtendedInfo, WorkflowExecutionInfo,
+};
+use everlog_temporal_api::workflowservice::{
+    DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse,
+};
+use prost::Message;
+use tonic::Status;
+
+use crate::activity::retry_policy;
+use crate::call::Call;
+use crate::history::read;
+use crate::moment::{duration, timestamp, timestamp_if_set};
+use crate::task::execution;
+
+pub(crate) async fn describe(
+    call: &Call<'_>,
+    request: DescribeWorkflowExecutionRequest,
+) -> Result<DescribeWorkflowExecutionResponse, Status> {
+    let address = call.address(call.checks().execution(request.execution)?);
+    let run = read(call, &address, Want::State).await?.run;
+    Ok(description(&run))
+}
+
+fn description(run: &Run) -> DescribeWorkflowExecutionResponse {
+    DescribeWorkflowExecutionResponse {
+        execution_config: Some(config(run)),
+        workflow_execution_info: Some(info(run)),
+        pending_activities: run
+            .activities
+            .values()
+            .map(|activity| pending_activity(activity))
+            .collect(),
+        pending_workflow_task: pending_task(run),
+        workflow_extended_info: Some(extended(run)),
+        ..DescribeWorkflowExecutionResponse::default()
+    }
+}
+
+fn config(run: &Run) -> WorkflowExecutionConfig {
+    let start = &run.start;
+    WorkflowExecutionConfig {
+        task_queue: Some(queue(&start.task_queue)),
+        workflow_execution_timeout: Some(duration(start.execution_timeout_ms)),
+        workflow_run_timeout: Some(duration(start.run_timeout_ms)),
+        default_workflow_task_timeout: Some(duration(start.task_timeout_ms)),
+        user_metadata: start.user_metadata.clone(),
+    }
+}
+
+fn info(run: &Run) -> WorkflowExecutionInfo {
+    let (start, head) = (&run.start, &run.head);
+    let execution_ms = start.start_ms + start.first_task_backoff_ms;
+    WorkflowExecutionInfo {
+        execution: Some(execution(run)),
+        r#type: Some(WorkflowType {
+            name: run.workflow_type().to_owned(),
+        }),
+        start_time: Some(timestamp(start.start_ms)),
+        close_time: timestamp_if_set(head.close_ms),
+        status: head.status,
+        history_length: head.next_event_id - 1,
+        execution_time: Some(timestamp(execution_ms)),
+        memo: Some(map(&run.properties.memo)),
+        search_attributes: Some(map(&run.properties.search_attributes)),
+        task_queue: start.task_queue.clone(),
+        state_transition_count: head.transitions,
+        history_size_bytes: head.history_bytes,
+        execution_duration: (head.close_ms != 0).then(|| duration((head.close_ms - execution_ms).max(0))),
+        root_execution: Some(execution(run)),
+        first_run_id: start.first_run_id.clone(),
+        priority: start.priority.clone(),
+        ..WorkflowExecutionInfo::default()
+    }
+}
+
+/// An encoded map of opaque values: a memo, or search attributes.
+fn map(entries: &[Entry]) -> Bytes {
+    Fields {
+        entries: entries.to_vec(),
+    }
+    .encode_to_vec()
+    .into()
+}
+
+fn extended(run: &Run) -> WorkflowExecutionExtendedInfo {
+    let start = &run.start;
+    let started = RequestIdInfo {
+        event_type: EventType::WorkflowExecutionStarted.into(),
+        event_id: 1,
+        buffered: false,
+    };
+    WorkflowExecutionExtendedInfo {
+        execution_expiration_time: timestamp_if_set(start.execution_expires_ms),
+        run_expiration_time: timestamp_if_set(start.run_expires_ms),
+        cancel_requested: run.head.cancel_requested,
+        original_start_time: Some(timestamp(start.start_ms)),
+        request_id_infos: BTreeMap::from([(start.request_id.clone(), started)]),
+        ..WorkflowExecutionExtendedInfo::default()
+    }
+}
+
+fn pending_task(run: &Run) -> Option<PendingWorkflowTaskInfo> {
+    let task = run.head.task.as_ref()?;
+    let state = if task.is_started() {
+        PendingWorkflowTaskState::Started
+    } else {
+        PendingWorkflowTaskState::Scheduled
+    };
+    Some(PendingWorkflowTaskInfo {
+        state: state.into(),
+        scheduled_time: Some(timestamp(task.scheduled_ms)),
+        original_scheduled_time: Some(timestamp(task.first_scheduled_ms)),
+        started_time: timestamp_if_set(task.started_ms),
+        attempt: task.attempt,
+    })
+}
+
+fn pending_activity(activity: &Activity) -> PendingActivityInfo {
+    let state = match (activity.cancel_requested_event_id > 0, activity.is_started()) {
+        (true, _) => PendingActivityState::CancelRequested,
+        (false, true) => PendingActivityState::Started,
+        (false, false) => PendingActivityState::Scheduled,
+    };
+    let waits = activity.backing_off;
+    PendingActivityInfo {
+        activity_id: activity.activity_id.clone(),
+        activity_type: Some(ActivityType {
+            name: activity.activity_type.clone(),
+        }),
+        state: state.into(),
+        heartbeat_details: activity.heartbeat_details.clone(),
+        last_heartbeat_time: timestamp_if_set(activity.heartbeat_ms),
+        last_started_time: timestamp_if_set(activity.started_ms),
+        attempt: activity.attempt,
+        maximum_attempts: activity
+            .retry_policy
+            .as_ref()
+            .map_or(0, |policy| policy.maximum_attempts),
+        scheduled_time: Some(timestamp(activity.scheduled_ms)),
+        expiration_time: timestamp_if_set(activity.expires_ms),
+        last_failure: activity.last_failure.clone(),
+        last_worker_identity: activity.identity.clone(),
+        current_retry_interval: waits.then(|| duration(retry_interval_ms(activity))),
+        next_attempt_schedule_time: waits.then(|| timestamp(activity.scheduled_ms)),
+        activity_options: Some(options(activity)),
+        ..PendingActivityInfo::default()
+    }
+}
+
+/// The wait before the attempt that is to come, as the policy has it.
+fn retry_interval_ms(activity: &Activity) -> i64 {
+    let Some(policy) = &activity.retry_policy else {
+        return 0;
+    };
+    let longest_ms = match span_ms(policy.maximum_interval) {
+        0 => DURATION_MS_MAX,
+        ms => ms,
+    };
+    let doublings = (activity.attempt - 2).clamp(0, 10_000);
+    let grown = span_ms(policy.initial_interval) as f64 * policy.backoff_coefficient.powi(doublings);
+    if grown.is_finite() {
+        (grown as i64).min(longest_ms)
+    } else {
+        longest_ms
+    }
+}
+
+fn options(activity: &Activity) -> ActivityOptions {
+    let to_close_ms = match activity.expires_ms {
+        0 => 0,
+        expires_ms => expires_ms - activity.first_scheduled_ms,
+    };
+    ActivityOptions {
+        task_queue: Some(queue(&activity.task_queue)),
+        schedule_to_close_timeout: Some(duration(to_close_ms)),
+        schedule_to_start_timeout: Some(duration(activity.schedule_to_start_ms)),
+        start_to_close_timeout: Some(duration(activity.start_to_close_ms)),
+        heartbeat_timeout: Some(duration(activity.heartbeat_timeout_ms)),
+        retry_policy: activity.retry_policy.clone().map(retry_policy),
+        ..ActivityOptions::default()
+    }
+}
+
+fn queue(name: &str) -> TaskQueue {
+    TaskQueue {
+        name: name.into(),
+        kind: TaskQueueKind::Normal.into(),
+        normal_name: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use everlog_engine::machine::task::Task;
+    use everlog_engine::{Start, normalized_retry_policy};
+
+    use super::*;
+
+    fn run() -> Run {
+        Run::begin(Start {
+            workflow_id: "order-1".into(),
+            run_id: "run".into(),
+            first_run_id: "first".into(),
+            task_queue: "orders".into(),
+            request_id: "request".into(),
+            start_ms: 5_000,
+            first_task_backoff_ms: 1_000,
+            task_timeout_ms: 10_000,
+            run_expires_ms: 65_000,
+            ..Start::default()
+        })
+    }
+
+    #[test]
+    fn an_open_run_is_described_from_its_state() {
+        let mut run = run();
+        run.head.task = Some(Task {
+            attempt: 2,
+            scheduled_ms: 6_000,
+            first_scheduled_ms: 6_000,
+            ..Task::default()
+        });
+        let description = description(&run);
+        let info = description.workflow_execution_info.expect("always there");
+        assert_eq!((info.status, info.history_length, info.close_time), (1, 0, None));
+        assert_eq!(info.execution_time, Some(timestamp(6_000)));
+        assert_eq!(info.first_run_id, "first");
+        let task = description.pending_workflow_task.expect("one is pending");
+        assert_eq!(
+            (task.state(), task.attempt, task.started_time),
+            (PendingWorkflowTaskState::Scheduled, 2, None)
+        );
+        let extended = description.workflow_extended_info.expect("always there");
+        assert_eq!(extended.run_expiration_time, Some(timestamp(65_000)));
+        assert_eq!(extended.request_id_infos["request"].event_id, 1);
+    }
+
+    #[test]
+    fn an_activity_between_two_attempts_says_when_it_goes_on() {
+        let activity = Activity {
+            scheduled_event_id: 5,
+            attempt: 3,
+            scheduled_ms: 9_000,
+            backing_off: true,
+            retry_policy: normalized_retry_policy(None).ok(),
+            ..Activity::default()
+        };
+        let mut run = run();
+        Arc::make_mut(&mut run.activities).insert(5, Arc::new(activity));
+        let pending = &description(&run).pending_activities[0];
+        assert_eq!(pending.state(), PendingActivityState::Scheduled);
+        assert_eq!(pending.next_attempt_schedule_time, Some(timestamp(9_000)));
+        assert_eq!(pending.current_retry_interval, Some(duration(2_000)));
+    }
+
+    #[test]
+    fn memo_and_search_attributes_pass_byte_for_byte() {
+        let mut run = run();
+        let entry = Entry {
+            key: "k".into(),
+            value: Bytes::from_static(b"opaque"),
+        };
+        Arc::make_mut(&mut run.properties).memo.push(entry.clone());
+        let info = description(&run).workflow_execution_info.expect("always there");
+        let memo = Fields::decode(info.memo.expect("always there")).expect("a map");
+        assert_eq!(memo.entries, [entry]);
+    }
+}

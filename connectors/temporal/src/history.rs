@@ -1,0 +1,249 @@
+//! Histories: page by page, waiting for what is still to come, or backward.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use everlog_engine::Run;
+use everlog_partition::{Address, Reading, Want};
+use everlog_temporal_api::enums::HistoryEventFilterType;
+use everlog_temporal_api::workflowservice::{
+    GetWorkflowExecutionHistoryRequest, GetWorkflowExecutionHistoryResponse,
+    GetWorkflowExecutionHistoryReverseRequest, GetWorkflowExecutionHistoryReverseResponse,
+};
+use prost::Message;
+use tonic::Status;
+
+use crate::call::Call;
+use crate::event;
+use crate::status::{self, invalid};
+use crate::token::Purpose;
+
+/// Where the next page of a history begins: the body of a page token, which is bound to namespace and Workflow Id.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Bookmark {
+    /// The run; the first page settles it.
+    #[prost(string, tag = "1")]
+    pub run_id: String,
+    /// The first event of the next page. Backward: the event behind the next page.
+    #[prost(int64, tag = "2")]
+    pub event_id: i64,
+    /// The pages end before this event: a worker must not see more than belongs to its task. 0 = no end.
+    #[prost(int64, tag = "3")]
+    pub end_event_id: i64,
+}
+
+impl Bookmark {
+    pub(crate) fn of(run: &Run, event_id: i64) -> Self {
+        Self {
+            run_id: run.start.run_id.clone(),
+            event_id,
+            end_event_id: 0,
+        }
+    }
+
+    pub(crate) fn seal(&self, call: &Call<'_>, workflow_id: &str) -> Bytes {
+        self.seal_for(call, Purpose::History, workflow_id)
+    }
+
+    fn seal_for(&self, call: &Call<'_>, purpose: Purpose, workflow_id: &str) -> Bytes {
+        call.gateway
+            .sealer
+            .seal(purpose, &[&call.namespace.record.id, workflow_id], self)
+    }
+
+    /// The bookmark of a page token; none where there is no token.
+    fn open(
+        call: &Call<'_>,
+        purpose: Purpose,
+        address: &Address,
+        token: &Bytes,
+    ) -> Result<Option<Self>, Status> {
+        if token.is_empty() {
+            return Ok(None);
+        }
+        let context = [call.namespace.record.id.as_str(), address.workflow_id.as_str()];
+        let bookmark: Option<Self> = call.gateway.sealer.open(purpose, &context, token);
+        let bookmark = bookmark.ok_or_else(|| invalid("Invalid NextPageToken."))?;
+        if !address.run_id.is_empty() && address.run_id != bookmark.run_id {
+            return Err(invalid("RunId in the request does not match the NextPageToken."));
+        }
+        Ok(Some(bookmark))
+    }
+}
+
+pub(crate) async fn get(
+    call: &Call<'_>,
+    request: GetWorkflowExecutionHistoryRequest,
+) -> Result<GetWorkflowExecutionHistoryResponse, Status> {
+    let mut address = call.address(call.checks().execution(request.execution)?);
+    let bookmark = Bookmark::open(call, Purpose::History, &address, &request.next_page_token)?;
+    let bookmark = bookmark.unwrap_or(Bookmark {
+        event_id: 1,
+        ..Bookmark::default()
+    });
+    if !bookmark.run_id.is_empty() {
+        address.run_id.clone_from(&bookmark.run_id);
+    }
+    let only_close = request.history_event_filter_type == i32::from(HistoryEventFilterType::CloseEvent);
+    let (history, next) = match (only_close, request.wait_new_event) {
+        (true, wait) => close_event(call, address, wait).await?,
+        (false, true) => tail(call, address, bookmark, request.maximum_page_size).await?,
+        (false, false) => page(call, address, bookmark, request.maximum_page_size).await?,
+    };
+    let next_page_token = match next {
+        Some((bookmark, workflow_id)) => bookmark.seal(call, &workflow_id),
+        None => Bytes::new(),
+    };
+    Ok(GetWorkflowExecutionHistoryResponse {
+        history: Some(history),
+        next_page_token,
+        ..Default::default()
+    })
+}
+
+/// Events, and where to go on, with the Workflow Id that the token is bound to.
+type Piece = (Bytes, Option<(Bookmark, String)>);
+
+fn go_on(run: &Run, event_id: i64, end_event_id: i64) -> Option<(Bookmark, String)> {
+    Some((
+        Bookmark {
+            end_event_id,
+            ..Bookmark::of(run, event_id)
+        },
+        run.start.workflow_id.clone(),
+    ))
+}
+
+/// Only the closing event: nothing and a token while the run is open, if the caller waits for it.
+async fn close_event(call: &Call<'_>, mut address: Address, wait: bool) -> Result<Piece, Status> {
+    let deadline = Instant::now() + call.patience(call.gateway.limits.history_wait_ms);
+    loop {
+        let run = read(call, &address, Want::State).await?.run;
+        address.run_id.clone_from(&run.start.run_id);
+        if !run.is_open() {
+            let reading = read(call, &address, Want::LastBatch).await?;
+            return Ok((event::last(&reading.page.history), None));
+        }
+        if !wait {
+            return Ok((Bytes::new(), None));
+        }
+        if !news(call, &address, i64::MAX, deadline).await? {
+            return Ok((Bytes::new(), go_on(&run, 1, 0)));
+        }
+    }
+}
+
+/// All events as they come: the token ends with the run. Where nothing is new for a while, nothing and a token.
+async fn tail(call: &Call<'_>, mut address: Address, from: Bookmark, batches: i32) -> Result<Piece, Status> {
+    let deadline = Instant::now() + call.patience(call.gateway.limits.history_wait_ms);
+    let want = Want::History {
+        from_event_id: from.event_id,
+        batches_max: batches_max(call, batches),
+    };
+    loop {
+        let Reading { run, page, .. } = read(call, &address, want).await?;
+        address.run_id.clone_from(&run.start.run_id);
+        if page.next_event_id != 0 {
+            return Ok((page.history, go_on(&run, page.next_event_id, 0)));
+        }
+        if !run.is_open() {
+            return Ok((page.history, None));
+        }
+        if !page.history.is_empty() {
+            return Ok((page.history, go_on(&run, run.head.next_event_id, 0)));
+        }
+        if !news(call, &address, from.event_id - 1, deadline).await? {
+            return Ok((Bytes::new(), go_on(&run, from.event_id, 0)));
+        }
+    }
+}
+
+/// A page of what is there. Behind the last one stand the events of a started task that are not written yet.
+async fn page(call: &Call<'_>, address: Address, from: Bookmark, batches: i32) -> Result<Piece, Status> {
+    let want = Want::History {
+        from_event_id: from.event_id,
+        batches_max: batches_max(call, batches),
+    };
+    let Reading { run, page, .. } = read(call, &address, want).await?;
+    let end = from.end_event_id;
+    let is_last = page.next_event_id == 0 || (end != 0 && page.next_event_id >= end);
+    let history = if is_last && end != 0 {
+        event::until(&page.history, end)
+    } else {
+        page.history
+    };
+    if !is_last {
+        return Ok((history, go_on(&run, page.next_event_id, end)));
+    }
+    let task = run
+        .started_task()
+        .filter(|task| end == 0 || task.started_event_id + 1 == end);
+    let unwritten = task.map(|task| task.tail()).unwrap_or_default();
+    Ok((event::with_tail(history, unwritten), None))
+}
+
+pub(crate) async fn get_reverse(
+    call: &Call<'_>,
+    request: GetWorkflowExecutionHistoryReverseRequest,
+) -> Result<GetWorkflowExecutionHistoryReverseResponse, Status> {
+    let mut address = call.address(call.checks().execution(request.execution)?);
+    let bookmark = Bookmark::open(call, Purpose::Reverse, &address, &request.next_page_token)?;
+    let below_event_id = match bookmark {
+        Some(bookmark) => {
+            address.run_id = bookmark.run_id;
+            bookmark.event_id
+        }
+        None => 0,
+    };
+    let want = Want::Reverse {
+        below_event_id,
+        batches_max: batches_max(call, request.maximum_page_size),
+    };
+    let Reading { run, page, .. } = read(call, &address, want).await?;
+    let next_page_token = match page.next_event_id {
+        0 => Bytes::new(),
+        below => Bookmark::of(&run, below).seal_for(call, Purpose::Reverse, &run.start.workflow_id),
+    };
+    let history = Some(event::reversed(&page.history));
+    Ok(GetWorkflowExecutionHistoryReverseResponse {
+        history,
+        next_page_token,
+    })
+}
+
+pub(crate) async fn read(call: &Call<'_>, address: &Address, want: Want) -> Result<Reading, Status> {
+    let reading = call
+        .gateway
+        .router
+        .read(address.clone(), want)
+        .await
+        .map_err(status::of_failure)?;
+    reading.ok_or_else(|| status::of_rejection(everlog_engine::Rejection::unknown()))
+}
+
+/// Waits until the run has events after `known_event_id` or is closed; false where the time is over before that.
+async fn news(
+    call: &Call<'_>,
+    address: &Address,
+    known_event_id: i64,
+    deadline: Instant,
+) -> Result<bool, Status> {
+    if Instant::now() >= deadline {
+        return Ok(false);
+    }
+    tokio::select! {
+        watched = call.gateway.router.watch(address.clone(), known_event_id) => {
+            watched.map(|()| true).map_err(status::of_failure)
+        }
+        () = tokio::time::sleep_until(deadline.into()) => Ok(false),
+        () = call.gateway.stopped() => Ok(false),
+    }
+}
+
+fn batches_max(call: &Call<'_>, asked: i32) -> usize {
+    let most = call.gateway.limits.history_page_batches_max;
+    match usize::try_from(asked) {
+        Ok(asked) if asked > 0 => asked.min(most),
+        Ok(_) | Err(_) => most,
+    }
+}

@@ -1,0 +1,253 @@
+//! The gateway: Temporal's gRPC API on top of the engine and its partitions.
+//!
+//! A call is let in ([`call`]), checked ([`request`]), turned into an order for a partition, and its reply is turned
+//! into an answer or a status ([`status`]). Payloads pass through as the bytes they came as.
+
+mod activity;
+mod asked;
+mod call;
+mod chance;
+mod completion;
+mod describe;
+mod event;
+mod failure;
+mod history;
+mod limits;
+mod metrics;
+mod moment;
+mod namespace;
+mod operator;
+mod payload;
+mod poll;
+mod query;
+mod queue;
+mod quota;
+mod request;
+mod service;
+mod signal;
+mod start;
+mod status;
+mod system;
+mod task;
+mod token;
+mod transport;
+mod worker;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everlog_engine::Settings;
+use everlog_partition::Router;
+use everlog_temporal_api::DESCRIPTOR;
+use everlog_temporal_api::operatorservice::operator_service_server::OperatorServiceServer;
+use everlog_temporal_api::workflowservice::workflow_service_server::{SERVICE_NAME, WorkflowServiceServer};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::codec::CompressionEncoding::Gzip;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::HealthServer;
+use tonic_health::server::{HealthReporter, HealthService};
+use tonic_reflection::server::Builder as Reflection;
+
+pub use limits::{LimitError, Limits};
+pub use metrics::Metrics;
+pub use namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Row};
+pub use token::{KEY_BYTES_MIN, KeyError};
+
+use namespace::Namespaces;
+use operator::Operator;
+use quota::Gate;
+use request::Checks;
+use token::Sealer;
+use transport::GuardLayer;
+use worker::Workers;
+
+/// What the server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// A plain semantic version.
+    pub server_version: String,
+    /// A UUID that never changes.
+    pub cluster_id: String,
+    /// The cluster's name.
+    pub cluster_name: String,
+    /// Partitions; shown as the number of shards.
+    pub partitions: u32,
+    /// Where histories are kept, by name.
+    pub persistence_store: String,
+    /// Where lists of runs come from, by name; empty = nowhere.
+    pub visibility_store: String,
+}
+
+/// What a gateway is made of.
+pub struct Config {
+    /// What the server says of itself.
+    pub about: About,
+    /// The gateway's limits.
+    pub limits: Limits,
+    /// The engine's limits: what requests are checked against before they become orders.
+    pub settings: Settings,
+    /// Keys of task and page tokens, each of at least [`KEY_BYTES_MIN`] random bytes; the first one makes tokens.
+    pub token_keys: Vec<Vec<u8>>,
+    /// Where namespaces are kept.
+    pub control: Arc<dyn Control>,
+    /// The way to the partitions.
+    pub router: Router,
+    /// What is counted.
+    pub metrics: Metrics,
+}
+
+/// Why a gateway cannot begin, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A limit cannot work.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// A token key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The namespaces could not be read or written.
+    #[error("the namespaces cannot be read: {0}")]
+    Namespaces(String),
+    /// The API's descriptor cannot be served.
+    #[error("reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// The listener failed.
+    #[error("the gateway's listener failed: {0}")]
+    Transport(#[from] tonic::transport::Error),
+}
+
+/// Serves Temporal's API.
+pub struct Gateway {
+    about: About,
+    limits: Limits,
+    settings: Settings,
+    sealer: Sealer,
+    namespaces: Namespaces,
+    router: Router,
+    workers: Arc<Workers>,
+    calls: Arc<Gate>,
+    polls: Arc<Gate>,
+    metrics: Metrics,
+    stopping: watch::Sender<bool>,
+}
+
+impl Gateway {
+    /// Makes a gateway; reads the namespaces, so it may wait for the disk.
+    ///
+    /// # Errors
+    /// [`Error`]: a limit, a key or the namespaces.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        let Config {
+            about,
+            limits,
+            settings,
+            token_keys,
+            control,
+            router,
+            metrics,
+        } = config;
+        limits.validate()?;
+        let memory = Duration::from_millis(limits.stopped_worker_ms);
+        Ok(Self {
+            sealer: Sealer::new(&token_keys)?,
+            namespaces: Namespaces::open(control, &limits, &metrics).map_err(Error::Namespaces)?,
+            workers: Workers::new(limits.stopped_workers_max, memory),
+            calls: Gate::new(limits.calls_max),
+            polls: Gate::new(limits.polls_max),
+            stopping: watch::Sender::new(false),
+            about,
+            limits,
+            settings,
+            router,
+            metrics,
+        })
+    }
+
+    /// Serves until `shutdown` completes; then open polls end empty, and calls have a short while to finish.
+    ///
+    /// # Errors
+    /// [`Error`]: the listener or the descriptor.
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let reporter = HealthReporter::new();
+        reporter
+            .set_service_status(SERVICE_NAME, ServingStatus::Serving)
+            .await;
+        let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
+        let limit = self.limits.message_bytes_max;
+        let workflows = WorkflowServiceServer::from_arc(self.clone());
+        let operators = OperatorServiceServer::new(Operator);
+        let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);
+        let routes = self
+            .server()
+            .add_service(
+                workflows
+                    .accept_compressed(Gzip)
+                    .send_compressed(Gzip)
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(
+                operators
+                    .accept_compressed(Gzip)
+                    .send_compressed(Gzip)
+                    .max_decoding_message_size(limit),
+            )
+            .add_service(health.accept_compressed(Gzip).send_compressed(Gzip))
+            .add_service(descriptor().build_v1()?)
+            .add_service(descriptor().build_v1alpha()?);
+        let stop = async {
+            shutdown.await;
+            for service in ["", SERVICE_NAME] {
+                reporter
+                    .set_service_status(service, ServingStatus::NotServing)
+                    .await;
+            }
+            self.stopping.send_replace(true);
+        };
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let served = routes.serve_with_incoming_shutdown(incoming, stop);
+        let drained = async {
+            self.stopped().await;
+            tokio::time::sleep(Duration::from_millis(self.limits.drain_ms)).await;
+        };
+        tokio::select! {
+            result = served => result.map_err(Error::from),
+            () = drained => Ok(()),
+        }
+    }
+
+    fn server(&self) -> Server<tower_layer::Stack<GuardLayer, tower_layer::Identity>> {
+        let guard = GuardLayer {
+            metrics: self.metrics.clone(),
+            message_bytes_max: self.limits.message_bytes_max,
+        };
+        Server::builder()
+            .max_concurrent_streams(self.limits.streams_max)
+            .http2_max_header_list_size(self.limits.header_bytes_max)
+            .layer(guard)
+    }
+
+    /// Completes when the gateway stops.
+    async fn stopped(&self) {
+        // The sender is this gateway's own, so waiting for it cannot fail.
+        drop(self.stopping.subscribe().wait_for(|stopping| *stopping).await);
+    }
+
+    fn checks(&self) -> Checks<'_> {
+        Checks {
+            limits: &self.limits,
+            settings: &self.settings,
+        }
+    }
+
+    fn id_bytes_max(&self) -> usize {
+        usize::try_from(self.settings.id_bytes_max).unwrap_or(0)
+    }
+}

@@ -1,0 +1,216 @@
+//! Limits of the gateway: every one has a name, a unit and a default.
+
+/// What the gateway keeps to. The limits that decisions depend on are the engine's, in its `Settings`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one request, compressed and decompressed.
+    pub message_bytes_max: usize,
+    /// Bytes of a request's headers.
+    pub header_bytes_max: u32,
+    /// Calls at once on one connection.
+    pub streams_max: u32,
+    /// Calls at once, long polls not counted.
+    pub calls_max: usize,
+    /// Long polls at once.
+    pub polls_max: usize,
+    /// Long polls at once of one method in one namespace; 0 = no limit.
+    pub namespace_polls_max: usize,
+    /// Calls per second in one namespace; 0 = no limit.
+    pub namespace_calls_per_second: u32,
+    /// Namespaces.
+    pub namespaces_max: usize,
+    /// Namespaces that have metrics of their own; the others share one label.
+    pub metric_namespaces_max: usize,
+    /// Bytes to which a failure is cut that is larger than a payload may be.
+    pub cut_failure_bytes: usize,
+    /// Bytes of the summary in user metadata.
+    pub summary_bytes_max: usize,
+    /// Bytes of the details in user metadata.
+    pub details_bytes_max: usize,
+    /// Links of one request.
+    pub links_max: usize,
+    /// Bytes of one link.
+    pub link_bytes_max: usize,
+    /// Bytes of a fairness key.
+    pub fairness_key_bytes_max: usize,
+    /// How long a worker's poll waits, in ms.
+    pub poll_wait_ms: u64,
+    /// How long a call that waits for new events waits, in ms.
+    pub history_wait_ms: u64,
+    /// How long a query waits whose caller names no deadline, in ms.
+    pub query_wait_ms: u64,
+    /// How long before the caller's deadline a long poll is answered, in ms.
+    pub deadline_margin_ms: u64,
+    /// The shortest deadline that a worker's poll may have, in ms.
+    pub poll_deadline_min_ms: u64,
+    /// How long a workflow task waits in a sticky queue where the worker does not say, in ms.
+    pub sticky_wait_ms: i64,
+    /// Batches of events on a page of history.
+    pub history_page_batches_max: usize,
+    /// Namespaces on a page.
+    pub namespace_page_max: usize,
+    /// The shortest retention of a namespace, in ms.
+    pub retention_min_ms: i64,
+    /// The retention of the namespace that is there from the first start, in ms.
+    pub default_retention_ms: i64,
+    /// Bytes of an answer from which on it is compressed, if the caller takes that.
+    pub gzip_bytes_min: usize,
+    /// Workers that were shut down and whose late polls are turned away.
+    pub stopped_workers_max: usize,
+    /// How long a worker that was shut down is remembered, in ms.
+    pub stopped_worker_ms: u64,
+    /// How long calls may take to end when the gateway stops, in ms.
+    pub drain_ms: u64,
+}
+
+/// A limit that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {value}; {allowed}")]
+pub struct LimitError {
+    /// The limit.
+    pub name: &'static str,
+    /// What it was set to.
+    pub value: String,
+    /// What is allowed.
+    pub allowed: &'static str,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: 4 << 20,
+            header_bytes_max: 64 << 10,
+            streams_max: 4_096,
+            calls_max: 20_000,
+            polls_max: 50_000,
+            namespace_polls_max: 0,
+            namespace_calls_per_second: 0,
+            namespaces_max: 10_000,
+            metric_namespaces_max: 100,
+            cut_failure_bytes: 512 << 10,
+            summary_bytes_max: 400,
+            details_bytes_max: 20_000,
+            links_max: 10,
+            link_bytes_max: 4_000,
+            fairness_key_bytes_max: 64,
+            poll_wait_ms: 60_000,
+            history_wait_ms: 20_000,
+            query_wait_ms: 60_000,
+            deadline_margin_ms: 1_000,
+            poll_deadline_min_ms: 2_000,
+            sticky_wait_ms: 10_000,
+            history_page_batches_max: 256,
+            namespace_page_max: 1_000,
+            retention_min_ms: 3_600_000,
+            default_retention_ms: 3 * 86_400_000,
+            gzip_bytes_min: 64 << 10,
+            stopped_workers_max: 10_000,
+            stopped_worker_ms: 120_000,
+            drain_ms: 1_500,
+        }
+    }
+}
+
+impl Limits {
+    /// Checks that the limits can work together.
+    ///
+    /// # Errors
+    /// The first limit that cannot, with what is allowed.
+    pub fn validate(&self) -> Result<(), LimitError> {
+        let sizes = [
+            ("message_bytes_max", self.message_bytes_max, 64 << 10),
+            ("calls_max", self.calls_max, 1),
+            ("polls_max", self.polls_max, 1),
+            ("namespaces_max", self.namespaces_max, 1),
+            ("history_page_batches_max", self.history_page_batches_max, 1),
+            ("namespace_page_max", self.namespace_page_max, 1),
+            ("header_bytes_max", self.header_bytes_max as usize, 4 << 10),
+            ("streams_max", self.streams_max as usize, 1),
+        ];
+        for (name, value, least) in sizes {
+            if value < least {
+                let allowed = match least {
+                    1 => "it has to be at least 1",
+                    4_096 => "it has to be at least 4096",
+                    _ => "it has to be at least 65536",
+                };
+                return Err(LimitError {
+                    name,
+                    value: value.to_string(),
+                    allowed,
+                });
+            }
+        }
+        self.validate_times()
+    }
+
+    fn validate_times(&self) -> Result<(), LimitError> {
+        let wrong = |name, value: String, allowed| Err(LimitError { name, value, allowed });
+        if !(1_000..=60_000).contains(&self.poll_wait_ms) {
+            let allowed = "workers give up after 70 s: 1000 to 60000 are allowed";
+            return wrong("poll_wait_ms", self.poll_wait_ms.to_string(), allowed);
+        }
+        if !(1_000..=60_000).contains(&self.history_wait_ms) {
+            return wrong(
+                "history_wait_ms",
+                self.history_wait_ms.to_string(),
+                "1000 to 60000 are allowed",
+            );
+        }
+        if self.poll_deadline_min_ms <= self.deadline_margin_ms {
+            let allowed = "it has to be greater than deadline_margin_ms";
+            return wrong(
+                "poll_deadline_min_ms",
+                self.poll_deadline_min_ms.to_string(),
+                allowed,
+            );
+        }
+        if self.sticky_wait_ms < 1 {
+            return wrong(
+                "sticky_wait_ms",
+                self.sticky_wait_ms.to_string(),
+                "it has to be at least 1",
+            );
+        }
+        if self.retention_min_ms < 1 || self.default_retention_ms < self.retention_min_ms {
+            let allowed = "it has to be at least retention_min_ms, and that at least 1";
+            return wrong(
+                "default_retention_ms",
+                self.default_retention_ms.to_string(),
+                allowed,
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_valid() {
+        assert_eq!(Limits::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_wrong_limit_is_named_with_its_value_and_what_is_allowed() {
+        let limits = Limits {
+            poll_wait_ms: 90_000,
+            ..Limits::default()
+        };
+        let error = limits.validate().expect_err("too long");
+        assert_eq!(
+            error.to_string(),
+            "poll_wait_ms is 90000; workers give up after 70 s: 1000 to 60000 are allowed"
+        );
+        let limits = Limits {
+            message_bytes_max: 10,
+            ..Limits::default()
+        };
+        assert_eq!(
+            limits.validate().expect_err("too small").name,
+            "message_bytes_max"
+        );
+    }
+}

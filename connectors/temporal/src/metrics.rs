@@ -1,0 +1,268 @@
+//! Metrics of the gateway, under the names that Temporal's dashboards know.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+};
+use tonic::{Code, Status};
+
+use crate::status;
+
+const SERVICE: &str = "frontend";
+/// The label of calls without a namespace, or with one that is not known.
+pub(crate) const UNKNOWN: &str = "_unknown_";
+/// The label that namespaces share which have no metrics of their own.
+pub(crate) const OTHER: &str = "_other_";
+
+const CALL_LABELS: &[&str] = &["operation", "namespace", "service_name"];
+const LATENCY_BUCKETS_SECONDS: &[f64] = &[
+    0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0,
+];
+
+macro_rules! operations {
+    ($($name:ident),* $(,)?) => {
+        /// A call that this gateway answers.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Operation { $($name),* }
+
+        impl Operation {
+            const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The name that the API gives it.
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name)),* }
+            }
+        }
+    };
+}
+
+operations! {
+    GetSystemInfo, GetClusterInfo, DescribeNamespace, ListNamespaces, RegisterNamespace, UpdateNamespace,
+    StartWorkflowExecution, SignalWithStartWorkflowExecution, SignalWorkflowExecution,
+    RequestCancelWorkflowExecution, TerminateWorkflowExecution, GetWorkflowExecutionHistory,
+    GetWorkflowExecutionHistoryReverse, DescribeWorkflowExecution, QueryWorkflow, PollWorkflowTaskQueue,
+    RespondWorkflowTaskCompleted, RespondWorkflowTaskFailed, RespondQueryTaskCompleted, ResetStickyTaskQueue,
+    ShutdownWorker, PollActivityTaskQueue, RecordActivityTaskHeartbeat, RecordActivityTaskHeartbeatById,
+    RespondActivityTaskCompleted, RespondActivityTaskCompletedById, RespondActivityTaskFailed,
+    RespondActivityTaskFailedById, RespondActivityTaskCanceled, RespondActivityTaskCanceledById,
+    DescribeTaskQueue,
+}
+
+/// How many operations there are.
+pub(crate) const OPERATIONS: usize = Operation::ALL.len();
+
+/// Every metric of the gateway.
+#[derive(Clone)]
+pub struct Metrics {
+    requests: IntCounterVec,
+    latency: HistogramVec,
+    pending: IntGaugeVec,
+    errors: IntCounterVec,
+    error_types: IntCounterVec,
+    exhausted: IntCounterVec,
+    panics: IntCounterVec,
+}
+
+impl Metrics {
+    /// Makes the metrics and registers them.
+    ///
+    /// # Errors
+    /// A metric of one of these names is registered already.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let counter = |name, help, more: &[&str]| {
+            let counter = IntCounterVec::new(Opts::new(name, help), &[CALL_LABELS, more].concat())?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok::<_, prometheus::Error>(counter)
+        };
+        let latency = HistogramOpts::new("service_latency", "Seconds from a call to its answer")
+            .buckets(LATENCY_BUCKETS_SECONDS.to_vec());
+        let latency = HistogramVec::new(latency, CALL_LABELS)?;
+        registry.register(Box::new(latency.clone()))?;
+        let pending = Opts::new("service_pending_requests", "Calls that are being answered");
+        let pending = IntGaugeVec::new(pending, CALL_LABELS)?;
+        registry.register(Box::new(pending.clone()))?;
+        Ok(Self {
+            requests: counter("service_requests", "Calls", &[])?,
+            latency,
+            pending,
+            errors: counter(
+                "service_errors",
+                "Calls that failed through no fault of the caller",
+                &[],
+            )?,
+            error_types: counter(
+                "service_error_with_type",
+                "Calls that failed, by code",
+                &["error_type"],
+            )?,
+            exhausted: counter(
+                "service_errors_resource_exhausted",
+                "Calls that were turned away, by cause",
+                &["resource_exhausted_cause", "resource_exhausted_scope"],
+            )?,
+            panics: counter("service_panics", "Calls that ended in a panic", &[])?,
+        })
+    }
+
+    /// A call that was refused before its request could be read.
+    pub(crate) fn count_unread(&self, status: &Status) {
+        self.requests
+            .with_label_values(&[UNKNOWN, UNKNOWN, SERVICE])
+            .inc();
+        self.count_error(UNKNOWN, UNKNOWN, status);
+    }
+
+    fn count_error(&self, operation: &str, namespace: &str, status: &Status) {
+        let code = format!("{:?}", status.code());
+        self.error_types
+            .with_label_values(&[operation, namespace, SERVICE, &code])
+            .inc();
+        match status.code() {
+            Code::ResourceExhausted => {
+                let (cause, scope) = status::exhaustion(status);
+                self.exhausted
+                    .with_label_values(&[operation, namespace, SERVICE, cause, scope])
+                    .inc();
+            }
+            Code::Unknown | Code::Aborted | Code::Internal | Code::Unavailable | Code::DataLoss => {
+                self.errors
+                    .with_label_values(&[operation, namespace, SERVICE])
+                    .inc();
+            }
+            Code::Ok
+            | Code::Cancelled
+            | Code::InvalidArgument
+            | Code::DeadlineExceeded
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::PermissionDenied
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::Unimplemented
+            | Code::Unauthenticated => {}
+        }
+    }
+}
+
+/// The metrics of one namespace, looked up once per operation.
+pub(crate) struct NamespaceMetrics {
+    label: String,
+    metrics: Metrics,
+    handles: [OnceLock<Handles>; OPERATIONS],
+}
+
+/// The metrics of one operation in one namespace.
+struct Handles {
+    requests: IntCounter,
+    latency: Histogram,
+    pending: IntGauge,
+}
+
+impl NamespaceMetrics {
+    pub(crate) fn new(label: &str, metrics: Metrics) -> Self {
+        Self {
+            label: label.into(),
+            metrics,
+            handles: [const { OnceLock::new() }; OPERATIONS],
+        }
+    }
+
+    /// A call began.
+    pub(crate) fn began(&self, operation: Operation) {
+        let handles = self.handles(operation);
+        handles.requests.inc();
+        handles.pending.inc();
+    }
+
+    /// A call is over, answered or given up.
+    pub(crate) fn ended(&self, operation: Operation, took: Duration) {
+        let handles = self.handles(operation);
+        handles.pending.dec();
+        handles.latency.observe(took.as_secs_f64());
+    }
+
+    /// A call failed.
+    pub(crate) fn failed(&self, operation: Operation, status: &Status) {
+        self.metrics.count_error(operation.name(), &self.label, status);
+    }
+
+    /// A call ended in a panic.
+    pub(crate) fn panicked(&self, operation: Operation) {
+        self.metrics
+            .panics
+            .with_label_values(&[operation.name(), &self.label, SERVICE])
+            .inc();
+    }
+
+    fn handles(&self, operation: Operation) -> &Handles {
+        self.handles[operation as usize].get_or_init(|| {
+            let labels = [operation.name(), &self.label, SERVICE];
+            Handles {
+                requests: self.metrics.requests.with_label_values(&labels),
+                latency: self.metrics.latency.with_label_values(&labels),
+                pending: self.metrics.pending.with_label_values(&labels),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(registry: &Registry, name: &str) -> Vec<String> {
+        let text = prometheus::TextEncoder::new()
+            .encode_to_string(&registry.gather())
+            .expect("text");
+        text.lines()
+            .filter(|line| line.starts_with(name))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[test]
+    fn a_call_is_counted_under_temporals_names() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry).expect("nothing is registered yet");
+        let shop = NamespaceMetrics::new("shop", metrics);
+        shop.began(Operation::QueryWorkflow);
+        let labels = r#"{namespace="shop",operation="QueryWorkflow",service_name="frontend"}"#;
+        assert_eq!(
+            lines(&registry, "service_pending_requests"),
+            [format!("service_pending_requests{labels} 1")]
+        );
+        shop.ended(Operation::QueryWorkflow, Duration::from_millis(3));
+        assert_eq!(
+            lines(&registry, "service_requests"),
+            [format!("service_requests{labels} 1")]
+        );
+        assert_eq!(
+            lines(&registry, "service_pending_requests"),
+            [format!("service_pending_requests{labels} 0")]
+        );
+        assert_eq!(
+            lines(&registry, "service_latency_count"),
+            [format!("service_latency_count{labels} 1")]
+        );
+    }
+
+    #[test]
+    fn an_error_of_the_caller_is_no_error_of_the_service() {
+        let registry = Registry::new();
+        let metrics = Metrics::register(&registry).expect("nothing is registered yet");
+        metrics.count_unread(&Status::invalid_argument("no"));
+        assert_eq!(lines(&registry, "service_error_with_type").len(), 1);
+        assert!(lines(&registry, "service_errors{").is_empty());
+        metrics.count_unread(&Status::internal("broken"));
+        assert_eq!(lines(&registry, "service_errors{").len(), 1);
+    }
+
+    #[test]
+    fn a_second_gateway_cannot_register_under_the_same_names() {
+        let registry = Registry::new();
+        assert!(Metrics::register(&registry).is_ok());
+        assert!(Metrics::register(&registry).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! Moments and spans: milliseconds inside, protobuf's messages outside.
+
+use everlog_engine::time as engine;
+
+/// The moment `ms` milliseconds after 1970-01-01 UTC.
+pub(crate) fn timestamp(ms: i64) -> prost_types::Timestamp {
+    let engine::Timestamp { seconds, nanos } = engine::Timestamp::from_ms(ms);
+    prost_types::Timestamp { seconds, nanos }
+}
+
+/// The same, absent where it is 0.
+pub(crate) fn timestamp_if_set(ms: i64) -> Option<prost_types::Timestamp> {
+    (ms != 0).then(|| timestamp(ms))
+}
+
+/// The span of `ms` milliseconds.
+pub(crate) fn duration(ms: i64) -> prost_types::Duration {
+    outer(engine::Duration::from_ms(ms))
+}
+
+/// A span as the API has it.
+pub(crate) fn outer(span: engine::Duration) -> prost_types::Duration {
+    prost_types::Duration {
+        seconds: span.seconds,
+        nanos: span.nanos,
+    }
+}
+
+/// A span as the engine has it.
+pub(crate) fn inner(span: prost_types::Duration) -> engine::Duration {
+    engine::Duration {
+        seconds: span.seconds,
+        nanos: span.nanos,
+    }
+}

@@ -1,0 +1,389 @@
+//! Namespaces: a durable registry, held in memory so that looking one up takes no lock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
+use prost::Message;
+use tokio::sync::Mutex;
+use tonic::Status;
+
+use crate::chance;
+use crate::limits::Limits;
+use crate::metrics::{Metrics, NamespaceMetrics, OTHER, UNKNOWN};
+use crate::quota::Quota;
+use crate::status::{self, invalid, namespace_exists, namespace_not_found};
+
+/// The namespace that is there from the first start.
+pub const DEFAULT: &str = "default";
+
+const KEY_PREFIX: &[u8] = b"namespace/";
+
+/// A row of the durable map: key and value.
+pub type Row = (Vec<u8>, Vec<u8>);
+
+/// Where the registry is kept: a small durable map of bytes.
+pub trait Control: Send + Sync {
+    /// Puts a row; it is durable when this returns.
+    ///
+    /// # Errors
+    /// What went wrong, in words; the row may or may not be there.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String>;
+
+    /// Every row.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    fn scan(&self) -> Result<Vec<Row>, String>;
+}
+
+/// What is kept of a namespace.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Record {
+    /// A UUID; never changes.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// Unique; never changes.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(string, tag = "3")]
+    pub description: String,
+    #[prost(string, tag = "4")]
+    pub owner_email: String,
+    #[prost(btree_map = "string, string", tag = "5")]
+    pub data: BTreeMap<String, String>,
+    /// How long a run stays readable after its close, in ms.
+    #[prost(int64, tag = "6")]
+    pub retention_ms: i64,
+}
+
+/// A namespace as calls see it.
+pub(crate) struct Namespace {
+    pub record: Record,
+    pub usage: Arc<Usage>,
+}
+
+/// What outlives changes of the record.
+pub(crate) struct Usage {
+    pub metrics: Arc<NamespaceMetrics>,
+    pub quota: Quota,
+}
+
+/// Every namespace.
+pub(crate) struct Namespaces {
+    known: ArcSwap<Known>,
+    nameless: Arc<Namespace>,
+    other: Arc<NamespaceMetrics>,
+    metrics: Metrics,
+    control: Arc<dyn Control>,
+    change: Mutex<()>,
+    limits: Limits,
+}
+
+#[derive(Clone, Default)]
+struct Known {
+    by_name: BTreeMap<String, Arc<Namespace>>,
+    by_id: BTreeMap<String, Arc<Namespace>>,
+}
+
+impl Namespaces {
+    /// Reads the registry; makes the default namespace where it is not there yet.
+    ///
+    /// # Errors
+    /// What went wrong with the durable map, in words.
+    pub(crate) fn open(
+        control: Arc<dyn Control>,
+        limits: &Limits,
+        metrics: &Metrics,
+    ) -> Result<Self, String> {
+        let unknown = Arc::new(NamespaceMetrics::new(UNKNOWN, metrics.clone()));
+        let usage = Arc::new(Usage {
+            metrics: unknown,
+            quota: Quota::new(0, 0),
+        });
+        let namespaces = Self {
+            known: ArcSwap::default(),
+            nameless: Arc::new(Namespace {
+                record: Record::default(),
+                usage,
+            }),
+            other: Arc::new(NamespaceMetrics::new(OTHER, metrics.clone())),
+            metrics: metrics.clone(),
+            control,
+            change: Mutex::new(()),
+            limits: limits.clone(),
+        };
+        for (key, value) in namespaces.control.scan()? {
+            if key.starts_with(KEY_PREFIX) {
+                let record = Record::decode(value.as_slice())
+                    .map_err(|error| format!("the row of a namespace cannot be read: {error}"))?;
+                namespaces.insert(record);
+            }
+        }
+        if !namespaces.known.load().by_name.contains_key(DEFAULT) {
+            let record = Record {
+                id: chance::id(),
+                name: DEFAULT.into(),
+                retention_ms: limits.default_retention_ms,
+                ..Record::default()
+            };
+            put(namespaces.control.as_ref(), &record)?;
+            namespaces.insert(record);
+        }
+        Ok(namespaces)
+    }
+
+    /// The namespace of this name.
+    pub(crate) fn find(&self, name: &str, id_bytes_max: usize) -> Result<Arc<Namespace>, Status> {
+        if name.is_empty() {
+            return Err(invalid("Namespace not set on request."));
+        }
+        if name.len() > id_bytes_max {
+            return Err(invalid("Namespace length exceeds limit."));
+        }
+        self.known
+            .load()
+            .by_name
+            .get(name)
+            .cloned()
+            .ok_or_else(|| namespace_not_found(name))
+    }
+
+    /// The namespace with this UUID.
+    pub(crate) fn find_id(&self, id: &str) -> Result<Arc<Namespace>, Status> {
+        self.known
+            .load()
+            .by_id
+            .get(id)
+            .cloned()
+            .ok_or_else(|| namespace_not_found(id))
+    }
+
+    /// What calls without a namespace are counted under.
+    pub(crate) fn nameless(&self) -> &Arc<Namespace> {
+        &self.nameless
+    }
+
+    /// Namespaces after this name in the order of their names, at most `count`, and whether there are more.
+    pub(crate) fn after(&self, name: &str, count: usize) -> (Vec<Arc<Namespace>>, bool) {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let known = self.known.load();
+        let mut rest = known.by_name.range::<str, _>((Excluded(name), Unbounded));
+        let page = rest
+            .by_ref()
+            .take(count)
+            .map(|(_, namespace)| namespace.clone())
+            .collect();
+        (page, rest.next().is_some())
+    }
+
+    /// Adds a namespace; durable when this returns.
+    pub(crate) async fn add(&self, record: Record) -> Result<(), Status> {
+        let _alone = self.change.lock().await;
+        let known = self.known.load_full();
+        if known.by_name.contains_key(&record.name) {
+            return Err(namespace_exists(&record.name));
+        }
+        if known.by_name.len() >= self.limits.namespaces_max {
+            let (cause, scope) = (ResourceExhaustedCause::OpsLimit, ResourceExhaustedScope::System);
+            return Err(status::exhausted(cause, scope, "there are too many namespaces"));
+        }
+        self.keep(record).await?;
+        Ok(())
+    }
+
+    /// Changes a namespace; durable when this returns.
+    pub(crate) async fn update(
+        &self,
+        name: &str,
+        id_bytes_max: usize,
+        change: impl FnOnce(&mut Record),
+    ) -> Result<Arc<Namespace>, Status> {
+        let _alone = self.change.lock().await;
+        let mut record = self.find(name, id_bytes_max)?.record.clone();
+        change(&mut record);
+        self.keep(record).await
+    }
+
+    async fn keep(&self, record: Record) -> Result<Arc<Namespace>, Status> {
+        let (control, row) = (self.control.clone(), record.clone());
+        let kept = tokio::task::spawn_blocking(move || put(control.as_ref(), &row)).await;
+        match kept {
+            Ok(Ok(())) => Ok(self.insert(record)),
+            Ok(Err(error)) => {
+                tracing::error!(%error, namespace = record.name, "a namespace could not be kept");
+                Err(Status::unavailable("the namespace could not be kept, try again"))
+            }
+            Err(_panicked) => Err(Status::internal("internal error")),
+        }
+    }
+
+    /// Puts a record into memory. Only one change is made at a time.
+    fn insert(&self, record: Record) -> Arc<Namespace> {
+        let mut known = Known::clone(&self.known.load());
+        let usage = match known.by_id.get(&record.id) {
+            Some(namespace) => namespace.usage.clone(),
+            None => Arc::new(self.usage(&record.name, known.by_name.len())),
+        };
+        let namespace = Arc::new(Namespace { record, usage });
+        known
+            .by_name
+            .insert(namespace.record.name.clone(), namespace.clone());
+        known.by_id.insert(namespace.record.id.clone(), namespace.clone());
+        self.known.store(Arc::new(known));
+        namespace
+    }
+
+    fn usage(&self, name: &str, index: usize) -> Usage {
+        let own = index < self.limits.metric_namespaces_max;
+        let metrics = match own {
+            true => Arc::new(NamespaceMetrics::new(name, self.metrics.clone())),
+            false => self.other.clone(),
+        };
+        let quota = Quota::new(
+            self.limits.namespace_calls_per_second,
+            self.limits.namespace_polls_max,
+        );
+        Usage { metrics, quota }
+    }
+}
+
+fn put(control: &dyn Control, record: &Record) -> Result<(), String> {
+    control.put(
+        &[KEY_PREFIX, record.id.as_bytes()].concat(),
+        &record.encode_to_vec(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use prometheus::Registry;
+    use tonic::Code;
+
+    use super::*;
+
+    /// A durable map that is not.
+    #[derive(Default)]
+    struct Memory {
+        rows: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    }
+
+    impl Control for Memory {
+        fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+            self.rows
+                .lock()
+                .expect("no test panics in here")
+                .insert(key.to_vec(), value.to_vec());
+            Ok(())
+        }
+
+        fn scan(&self) -> Result<Vec<Row>, String> {
+            let rows = self.rows.lock().expect("no test panics in here");
+            Ok(rows
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect())
+        }
+    }
+
+    fn open(control: &Arc<Memory>, limits: &Limits) -> Namespaces {
+        let metrics = Metrics::register(&Registry::new()).expect("a new registry");
+        Namespaces::open(control.clone(), limits, &metrics).expect("memory does not fail")
+    }
+
+    fn record(name: &str) -> Record {
+        Record {
+            id: chance::id(),
+            name: name.into(),
+            retention_ms: 3_600_000,
+            ..Record::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_default_namespace_is_there_from_the_first_start_and_keeps_its_id() {
+        let control = Arc::new(Memory::default());
+        let first = open(&control, &Limits::default())
+            .find(DEFAULT, 1_000)
+            .expect("made at the start");
+        let second = open(&control, &Limits::default())
+            .find(DEFAULT, 1_000)
+            .expect("read at the start");
+        assert_eq!(first.record, second.record);
+        assert_eq!(first.record.retention_ms, 3 * 86_400_000);
+    }
+
+    #[tokio::test]
+    async fn a_namespace_outlives_a_restart_with_its_changes() {
+        let control = Arc::new(Memory::default());
+        let namespaces = open(&control, &Limits::default());
+        namespaces.add(record("shop")).await.expect("new");
+        let changed = namespaces
+            .update("shop", 1_000, |record| record.description = "orders".into())
+            .await;
+        assert_eq!(changed.expect("known").record.description, "orders");
+        let again = open(&control, &Limits::default())
+            .find("shop", 1_000)
+            .expect("kept");
+        assert_eq!(again.record.description, "orders");
+        assert!(namespaces.find_id(&again.record.id).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_name_is_taken_once() {
+        let namespaces = open(&Arc::new(Memory::default()), &Limits::default());
+        namespaces.add(record("shop")).await.expect("new");
+        let status = namespaces.add(record("shop")).await.expect_err("taken");
+        assert_eq!(status.code(), Code::AlreadyExists);
+    }
+
+    #[tokio::test]
+    async fn names_that_cannot_be_are_refused_before_they_are_looked_up() {
+        let namespaces = open(&Arc::new(Memory::default()), &Limits::default());
+        let refused = |name: &str| {
+            namespaces
+                .find(name, 1_000)
+                .err()
+                .map(|s| (s.code(), s.message().to_owned()))
+        };
+        assert_eq!(
+            refused(""),
+            Some((Code::InvalidArgument, "Namespace not set on request.".into()))
+        );
+        assert_eq!(
+            refused(&"n".repeat(1_001)),
+            Some((Code::InvalidArgument, "Namespace length exceeds limit.".into()))
+        );
+        assert_eq!(
+            refused(&"n".repeat(1_000)).map(|(code, _)| code),
+            Some(Code::NotFound)
+        );
+    }
+
+    #[tokio::test]
+    async fn pages_follow_the_order_of_names() {
+        let namespaces = open(&Arc::new(Memory::default()), &Limits::default());
+        for name in ["b", "a", "c"] {
+            namespaces.add(record(name)).await.expect("new");
+        }
+        let names = |page: &[Arc<Namespace>]| page.iter().map(|n| n.record.name.clone()).collect::<Vec<_>>();
+        let (page, more) = namespaces.after("", 2);
+        assert_eq!((names(&page), more), (vec!["a".into(), "b".into()], true));
+        let (page, more) = namespaces.after("b", 2);
+        assert_eq!((names(&page), more), (vec!["c".into(), "default".into()], false));
+    }
+
+    #[tokio::test]
+    async fn there_are_never_more_namespaces_than_the_limit() {
+        let limits = Limits {
+            namespaces_max: 1,
+            ..Limits::default()
+        };
+        let namespaces = open(&Arc::new(Memory::default()), &limits);
+        let status = namespaces.add(record("shop")).await.expect_err("full");
+        assert_eq!(status.code(), Code::ResourceExhausted);
+    }
+}

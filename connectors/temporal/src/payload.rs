@@ -1,0 +1,240 @@
+//! Payloads of a request: how large they may be, and what of them the server keeps for long.
+
+use bytes::Bytes;
+use everlog_engine::machine::properties::check_search_attributes;
+use everlog_engine::payload::Payload;
+use everlog_engine::vocabulary::Fields;
+use everlog_temporal_api::common::Priority;
+use everlog_temporal_api::sdk::UserMetadata;
+use prost::Message;
+use tonic::Status;
+
+use crate::request::{Checks, exceeds};
+use crate::status::invalid;
+
+impl Checks<'_> {
+    /// A payload field.
+    pub(crate) fn blob(&self, blob: Option<&Bytes>) -> Result<(), Status> {
+        if self.is_oversize(blob) {
+            return Err(invalid("Blob data size exceeds limit."));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_oversize(&self, blob: Option<&Bytes>) -> bool {
+        blob.is_some_and(|blob| exceeds(blob.len(), self.settings.blob_bytes_max))
+    }
+
+    pub(crate) fn memo(&self, memo: Option<&Bytes>) -> Result<(), Status> {
+        let Some(memo) = memo else { return Ok(()) };
+        if exceeds(memo.len(), self.settings.memo_bytes_max) {
+            return Err(invalid("Memo size exceeds limit."));
+        }
+        Fields::decode(memo.clone()).map_err(|_error| invalid("Memo cannot be read."))?;
+        Ok(())
+    }
+
+    pub(crate) fn search_attributes(&self, given: Option<&Bytes>) -> Result<(), Status> {
+        let Some(given) = given else { return Ok(()) };
+        check_search_attributes(given, self.settings).map_err(invalid)?;
+        let fields = Fields::decode(given.clone()).unwrap_or_default();
+        for entry in &fields.entries {
+            let value = Payload::decode(entry.value.clone());
+            if !value.is_ok_and(|value| std::str::from_utf8(&value.data).is_ok()) {
+                return Err(invalid(format!(
+                    "search attribute {} value is not valid UTF-8",
+                    entry.key
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn user_metadata(&self, given: Option<&Bytes>) -> Result<(), Status> {
+        let Some(given) = given.filter(|given| given.len() > self.limits.summary_bytes_max) else {
+            return Ok(());
+        };
+        let metadata = UserMetadata::decode(given.clone());
+        let metadata = metadata.map_err(|_error| invalid("UserMetadata cannot be read."))?;
+        let too_large = |part: Option<Bytes>, bytes_max| part.is_some_and(|part| part.len() > bytes_max);
+        if too_large(metadata.summary, self.limits.summary_bytes_max) {
+            return Err(invalid("UserMetadata.Summary size exceeds limit."));
+        }
+        if too_large(metadata.details, self.limits.details_bytes_max) {
+            return Err(invalid("UserMetadata.Details size exceeds limit."));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn links(&self, links: &[Bytes]) -> Result<(), Status> {
+        if links.len() > self.limits.links_max {
+            let (most, count) = (self.limits.links_max, links.len());
+            return Err(invalid(format!(
+                "cannot attach more than {most} links per request, got {count}"
+            )));
+        }
+        if let Some(link) = links.iter().find(|link| link.len() > self.limits.link_bytes_max) {
+            let (most, bytes) = (self.limits.link_bytes_max, link.len());
+            return Err(invalid(format!(
+                "link exceeds allowed size of {most}, got {bytes}"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn priority(&self, given: Option<&Bytes>) -> Result<(), Status> {
+        let Some(given) = given.filter(|given| !given.is_empty()) else {
+            return Ok(());
+        };
+        let priority =
+            Priority::decode(given.clone()).map_err(|_error| invalid("Priority cannot be read."))?;
+        if priority.priority_key < 0 {
+            return Err(invalid("priority key can't be negative"));
+        }
+        if priority.fairness_key.len() > self.limits.fairness_key_bytes_max {
+            let most = self.limits.fairness_key_bytes_max;
+            return Err(invalid(format!(
+                "fairness key length exceeds limit of {most} bytes"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A copy of its own of what the server keeps for long: the bytes of a request share one buffer, and a few of them
+/// would hold on to all of it.
+pub(crate) fn kept(bytes: Option<Bytes>) -> Option<Bytes> {
+    bytes.map(|bytes| Bytes::copy_from_slice(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_engine::Settings;
+    use everlog_engine::vocabulary::Entry;
+    use tonic::Code;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    fn with_checks<T>(test: impl FnOnce(Checks<'_>) -> T) -> T {
+        let (limits, settings) = (Limits::default(), Settings::standard());
+        test(Checks {
+            limits: &limits,
+            settings: &settings,
+        })
+    }
+
+    fn refusal<T: std::fmt::Debug>(result: Result<T, Status>) -> String {
+        let status = result.expect_err("it has to be refused");
+        assert_eq!(status.code(), Code::InvalidArgument);
+        status.message().to_owned()
+    }
+
+    #[test]
+    fn payloads_have_a_limit() {
+        with_checks(|checks| {
+            let large = Bytes::from(vec![0; (2 << 20) + 1]);
+            assert_eq!(
+                refusal(checks.blob(Some(&large))),
+                "Blob data size exceeds limit."
+            );
+            assert_eq!(refusal(checks.memo(Some(&large))), "Memo size exceeds limit.");
+            assert!(checks.blob(Some(&large.slice(1..))).is_ok());
+            assert!(checks.blob(None).is_ok());
+        });
+    }
+
+    fn attributes(entries: usize, data: &[u8]) -> Bytes {
+        let value = Payload {
+            metadata: Vec::new(),
+            data: Bytes::copy_from_slice(data),
+        }
+        .encode_to_vec();
+        let entry = |number| Entry {
+            key: format!("Key{number}"),
+            value: value.clone().into(),
+        };
+        Fields {
+            entries: (0..entries).map(entry).collect(),
+        }
+        .encode_to_vec()
+        .into()
+    }
+
+    #[test]
+    fn search_attributes_have_limits_of_their_own() {
+        with_checks(|checks| {
+            assert!(checks.search_attributes(Some(&attributes(100, b"1"))).is_ok());
+            assert!(
+                refusal(checks.search_attributes(Some(&attributes(101, b"1"))))
+                    .starts_with("number of search")
+            );
+            let large = refusal(checks.search_attributes(Some(&attributes(1, &[b'x'; 3_000]))));
+            assert!(large.starts_with("search attribute Key0 value size"));
+            let total = refusal(checks.search_attributes(Some(&attributes(30, &[b'x'; 2_000]))));
+            assert!(total.starts_with("total size of search attributes"));
+            let bytes = refusal(checks.search_attributes(Some(&attributes(1, b"\xff"))));
+            assert_eq!(bytes, "search attribute Key0 value is not valid UTF-8");
+        });
+    }
+
+    #[test]
+    fn user_metadata_is_for_a_line_and_a_page() {
+        let metadata = |summary: usize, details: usize| {
+            let part = |bytes| Some(Bytes::from(vec![b'x'; bytes]));
+            let metadata = UserMetadata {
+                summary: part(summary),
+                details: part(details),
+            };
+            Bytes::from(metadata.encode_to_vec())
+        };
+        with_checks(|checks| {
+            assert!(checks.user_metadata(Some(&metadata(400, 20_000))).is_ok());
+            assert!(
+                refusal(checks.user_metadata(Some(&metadata(401, 0)))).starts_with("UserMetadata.Summary")
+            );
+            assert!(
+                refusal(checks.user_metadata(Some(&metadata(0, 20_001)))).starts_with("UserMetadata.Details")
+            );
+        });
+    }
+
+    #[test]
+    fn links_are_few_and_short() {
+        with_checks(|checks| {
+            assert!(checks.links(&vec![Bytes::from_static(b"x"); 10]).is_ok());
+            assert!(
+                refusal(checks.links(&vec![Bytes::new(); 11]))
+                    .starts_with("cannot attach more than 10 links")
+            );
+            assert!(
+                refusal(checks.links(&[vec![b'x'; 4_001].into()])).starts_with("link exceeds allowed size")
+            );
+        });
+    }
+
+    #[test]
+    fn priorities_are_not_negative_and_fairness_keys_are_short() {
+        let priority = |priority_key, key: &str| {
+            Bytes::from(
+                Priority {
+                    priority_key,
+                    fairness_key: key.into(),
+                    fairness_weight: 1.0,
+                }
+                .encode_to_vec(),
+            )
+        };
+        with_checks(|checks| {
+            assert!(checks.priority(Some(&priority(3, &"k".repeat(64)))).is_ok());
+            assert_eq!(
+                refusal(checks.priority(Some(&priority(-1, "")))),
+                "priority key can't be negative"
+            );
+            assert!(
+                refusal(checks.priority(Some(&priority(0, &"k".repeat(65)))))
+                    .starts_with("fairness key length")
+            );
+        });
+    }
+}

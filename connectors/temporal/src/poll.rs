@@ -1,0 +1,45 @@
+//! A worker's long poll: it ends with a task, or empty, and an abandoned one takes no task along.
+
+use std::time::Duration;
+
+use everlog_partition::{Delivery, Poll};
+use tonic::Status;
+
+use crate::call::Call;
+use crate::status;
+
+/// Waits for a task; none where there is nothing to do for now.
+pub(crate) async fn wait(
+    call: &Call<'_>,
+    poll: Poll,
+    worker_instance: &str,
+) -> Result<Option<Delivery>, Status> {
+    let patience = patience(call)?;
+    let mut seat = match worker_instance {
+        "" => None,
+        instance => Some(call.gateway.workers.seat(&poll.namespace_id, instance)),
+    };
+    let stopped = async {
+        match &mut seat {
+            Some(seat) => seat.stopped().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        delivery = call.gateway.router.poll(poll) => delivery.map(Some).map_err(status::of_failure),
+        () = tokio::time::sleep(patience) => Ok(None),
+        () = stopped => Ok(None),
+        () = call.gateway.stopped() => Ok(None),
+    }
+}
+
+/// How long the poll waits: the answer has to be there well before the worker gives up.
+fn patience(call: &Call<'_>) -> Result<Duration, Status> {
+    let limits = &call.gateway.limits;
+    let least = Duration::from_millis(limits.poll_deadline_min_ms);
+    if call.remaining().is_some_and(|remaining| remaining < least) {
+        return Err(Status::failed_precondition("Context timeout is too short."));
+    }
+    Ok(call.patience(limits.poll_wait_ms))
+}

@@ -1,0 +1,127 @@
+//! What is sent to a run: signals, requests to cancel, terminations.
+
+use everlog_engine::input::Order;
+use everlog_engine::machine::{cancel, close, signal};
+use everlog_temporal_api::common::WorkflowExecution;
+use everlog_temporal_api::workflowservice::{
+    RequestCancelWorkflowExecutionRequest, RequestCancelWorkflowExecutionResponse,
+    SignalWorkflowExecutionRequest, SignalWorkflowExecutionResponse, TerminateWorkflowExecutionRequest,
+    TerminateWorkflowExecutionResponse,
+};
+use tonic::Status;
+
+use crate::call::Call;
+use crate::request::{Checks, run_id_or_empty};
+use crate::status::invalid;
+
+pub(crate) async fn signal(
+    call: &Call<'_>,
+    request: SignalWorkflowExecutionRequest,
+) -> Result<SignalWorkflowExecutionResponse, Status> {
+    let checks = call.checks();
+    let execution = checks.execution(request.workflow_execution)?;
+    checks.id("SignalName", &request.signal_name)?;
+    checks.length("Identity", &request.identity)?;
+    checks.blob(request.input.as_ref())?;
+    checks.blob(request.header.as_ref())?;
+    checks.links(&request.links)?;
+    let order = signal::Signal {
+        name: request.signal_name,
+        input: request.input,
+        identity: request.identity,
+        header: request.header,
+        request_id: checks.request_id(request.request_id)?,
+        links: request.links,
+    };
+    call.order(call.input(execution, Order::Signal(order))).await?;
+    Ok(SignalWorkflowExecutionResponse::default())
+}
+
+pub(crate) async fn request_cancel(
+    call: &Call<'_>,
+    request: RequestCancelWorkflowExecutionRequest,
+) -> Result<RequestCancelWorkflowExecutionResponse, Status> {
+    let checks = call.checks();
+    let execution = checks.execution(request.workflow_execution)?;
+    checks.length("Identity", &request.identity)?;
+    checks.length("RequestId", &request.request_id)?;
+    checks.links(&request.links)?;
+    reason(&checks, &request.reason)?;
+    let (execution, first_run_id) = of_chain(execution, request.first_execution_run_id)?;
+    let order = cancel::Request {
+        reason: request.reason,
+        identity: request.identity,
+        first_run_id,
+        links: request.links,
+    };
+    call.order(call.input(execution, Order::Cancel(order))).await?;
+    Ok(RequestCancelWorkflowExecutionResponse::default())
+}
+
+pub(crate) async fn terminate(
+    call: &Call<'_>,
+    request: TerminateWorkflowExecutionRequest,
+) -> Result<TerminateWorkflowExecutionResponse, Status> {
+    let checks = call.checks();
+    let execution = checks.execution(request.workflow_execution)?;
+    checks.length("Identity", &request.identity)?;
+    checks.blob(request.details.as_ref())?;
+    checks.links(&request.links)?;
+    reason(&checks, &request.reason)?;
+    let (execution, first_run_id) = of_chain(execution, request.first_execution_run_id)?;
+    let order = close::Terminate {
+        reason: request.reason,
+        details: request.details,
+        identity: request.identity,
+        first_run_id,
+    };
+    call.order(call.input(execution, Order::Terminate(order))).await?;
+    Ok(TerminateWorkflowExecutionResponse::default())
+}
+
+/// Where the first run of a chain is named, the current run of that chain is meant, whatever other run is named.
+fn of_chain(
+    execution: WorkflowExecution,
+    first_run_id: String,
+) -> Result<(WorkflowExecution, String), Status> {
+    let first_run_id = run_id_or_empty(first_run_id, "FirstExecutionRunId")?;
+    match first_run_id.as_str() {
+        "" => Ok((execution, first_run_id)),
+        _chain => Ok((
+            WorkflowExecution {
+                run_id: String::new(),
+                ..execution
+            },
+            first_run_id,
+        )),
+    }
+}
+
+fn reason(checks: &Checks<'_>, reason: &str) -> Result<(), Status> {
+    if i64::try_from(reason.len()).is_ok_and(|bytes| bytes > checks.settings.blob_bytes_max) {
+        return Err(invalid("Blob data size exceeds limit."));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_run_of_a_chain_stands_for_its_current_one() {
+        let run_id = "5bbe3c42-7bc0-4a94-a8a9-1b8e3a6ef5b1";
+        let execution = WorkflowExecution {
+            workflow_id: "w".into(),
+            run_id: run_id.into(),
+        };
+        let (same, first) = of_chain(execution.clone(), String::new()).expect("no chain");
+        assert_eq!((same.run_id.as_str(), first.as_str()), (run_id, ""));
+        let (current, first) = of_chain(execution.clone(), run_id.into()).expect("a UUID");
+        assert_eq!((current.run_id.as_str(), first.as_str()), ("", run_id));
+        assert_eq!(
+            of_chain(execution, "x".into()).expect_err("none").message(),
+            "Invalid FirstExecutionRunId."
+        );
+    }
+}

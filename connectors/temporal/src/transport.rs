@@ -1,0 +1,168 @@
+//! The outermost layer: what was refused before a request could be read is put into the words that clients know.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
+use tonic::body::Body;
+use tonic::codegen::{Service, http};
+use tonic::{Code, Status};
+use tower_layer::Layer;
+
+use crate::metrics::Metrics;
+use crate::status::exhausted;
+
+/// How tonic speaks of a message that is too large.
+const TOO_LARGE: &str = "Error, decoded message length too large: found ";
+/// How tonic speaks of a message that is too large once it is unpacked.
+const TOO_LARGE_UNPACKED: &str = "Error decompressing: size limit";
+/// How tonic speaks of a message that is none.
+const UNREADABLE: &str = "failed to decode Protobuf message";
+
+/// Puts a [`Guard`] around a service.
+#[derive(Clone)]
+pub(crate) struct GuardLayer {
+    pub metrics: Metrics,
+    pub message_bytes_max: usize,
+}
+
+impl<S> Layer<S> for GuardLayer {
+    type Service = Guard<S>;
+
+    fn layer(&self, inner: S) -> Guard<S> {
+        Guard {
+            inner,
+            layer: self.clone(),
+        }
+    }
+}
+
+/// Looks at answers that are errors before anybody else sees them.
+#[derive(Clone)]
+pub(crate) struct Guard<S> {
+    inner: S,
+    layer: GuardLayer,
+}
+
+impl<S> Service<http::Request<Body>> for Guard<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Guarded<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Guarded {
+            answer: Box::pin(self.inner.call(request)),
+            layer: self.layer.clone(),
+        }
+    }
+}
+
+/// An answer on its way.
+pub(crate) struct Guarded<F> {
+    answer: Pin<Box<F>>,
+    layer: GuardLayer,
+}
+
+impl<F, E> Future for Guarded<F>
+where
+    F: Future<Output = Result<http::Response<Body>, E>>,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.answer.as_mut().poll(context) {
+            Poll::Ready(Ok(response)) => Poll::Ready(Ok(self.layer.look_at(response))),
+            other => other,
+        }
+    }
+}
+
+impl GuardLayer {
+    fn look_at(&self, response: http::Response<Body>) -> http::Response<Body> {
+        let Some(status) = response.extensions().get::<Status>() else {
+            return response;
+        };
+        let Some(status) = unread(status, self.message_bytes_max) else {
+            return response;
+        };
+        self.metrics.count_unread(&status);
+        status.into_http()
+    }
+}
+
+/// The answer to a request that no handler saw, in Temporal's words; none for what a handler answered.
+fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
+    let too_large = |message: String| {
+        let (cause, scope) = (
+            ResourceExhaustedCause::Unspecified,
+            ResourceExhaustedScope::Unspecified,
+        );
+        Some(exhausted(cause, scope, message))
+    };
+    let message = status.message();
+    match status.code() {
+        Code::OutOfRange if message.starts_with(TOO_LARGE) => {
+            let found: String = message[TOO_LARGE.len()..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            too_large(format!(
+                "grpc: received message larger than max ({found} vs. {message_bytes_max})"
+            ))
+        }
+        Code::ResourceExhausted if message.starts_with(TOO_LARGE_UNPACKED) => too_large(format!(
+            "grpc: received message after decompression larger than max {message_bytes_max}"
+        )),
+        Code::Internal if message.contains(UNREADABLE) => Some(Status::internal(format!(
+            "grpc: error unmarshalling request: {message}"
+        ))),
+        Code::Unimplemented => Some(Status::unimplemented(message)),
+        _handled => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_too_large_is_refused_in_the_words_that_sdks_look_for() {
+        let status = Status::out_of_range(
+            "Error, decoded message length too large: found 5000000 bytes, the limit is: 4194304 bytes",
+        );
+        let status = unread(&status, 4 << 20).expect("it is put into other words");
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert_eq!(
+            status.message(),
+            "grpc: received message larger than max (5000000 vs. 4194304)"
+        );
+    }
+
+    #[test]
+    fn a_message_that_unpacks_to_too_much_is_refused_in_the_words_that_sdks_look_for() {
+        let status = Status::resource_exhausted(
+            "Error decompressing: size limit, of 4194304 bytes, exceeded while decompressing message",
+        );
+        let status = unread(&status, 4 << 20).expect("it is put into other words");
+        assert_eq!(
+            status.message(),
+            "grpc: received message after decompression larger than max 4194304"
+        );
+    }
+
+    #[test]
+    fn answers_of_handlers_pass_unchanged() {
+        assert!(unread(&Status::not_found("no"), 1).is_none());
+        assert!(unread(&Status::internal("internal error"), 1).is_none());
+        assert!(unread(&Status::resource_exhausted("namespace rate limit exceeded"), 1).is_none());
+    }
+}

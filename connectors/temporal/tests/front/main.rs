@@ -1,0 +1,126 @@
+//! The gateway over real gRPC, with partitions that are played by the test.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use everlog_engine::{Rejection, Reply, Settings};
+use everlog_partition::{Admission, Dispatcher, Event, Router};
+use everlog_temporal::{About, Config, Control, Gateway, Limits, Metrics, Row};
+use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tonic::transport::Channel;
+
+/// A gateway that serves, and what the test holds of it.
+pub(crate) struct Front {
+    pub(crate) client: WorkflowServiceClient<Channel>,
+    pub(crate) channel: Channel,
+    pub(crate) registry: prometheus::Registry,
+    stop: Option<oneshot::Sender<()>>,
+    served: Option<tokio::task::JoinHandle<Result<(), everlog_temporal::Error>>>,
+}
+
+#[derive(Default)]
+struct Memory {
+    rows: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl Control for Memory {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        self.rows
+            .lock()
+            .expect("nobody panics in here")
+            .insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn scan(&self) -> Result<Vec<Row>, String> {
+        let rows = self.rows.lock().expect("nobody panics in here");
+        Ok(rows
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect())
+    }
+}
+
+/// Partitions that know no run, and panic at the Workflow Id `panic`.
+fn unknowing(_partition: u32, event: Event) -> bool {
+    match event {
+        Event::Order { input, reply, .. } => {
+            assert_ne!(input.workflow_id, "panic", "as the test wants it");
+            drop(reply.send(Ok(Reply::Rejected(Rejection::unknown()))));
+        }
+        Event::Read { reply, .. } => drop(reply.send(Ok(None))),
+        Event::Query { .. } => return false,
+        _never_in_these_tests => return false,
+    }
+    true
+}
+
+impl Front {
+    pub(crate) async fn open() -> Self {
+        Self::with(Limits::default(), Arc::new(unknowing)).await
+    }
+
+    pub(crate) async fn with(limits: Limits, send: everlog_partition::Send) -> Self {
+        let registry = prometheus::Registry::new();
+        let router = Router::new(2, send, Dispatcher::new(|| 0), Arc::new(Admission::new(2, 100)));
+        let config = Config {
+            about: About {
+                server_version: "0.1.0".into(),
+                cluster_id: "5bbe3c42-7bc0-4a94-a8a9-1b8e3a6ef5b1".into(),
+                cluster_name: "active".into(),
+                partitions: 2,
+                persistence_store: "test".into(),
+                visibility_store: String::new(),
+            },
+            limits,
+            settings: Settings::standard(),
+            token_keys: vec![vec![7; 32]],
+            control: Arc::new(Memory::default()),
+            router,
+            metrics: Metrics::register(&registry).expect("a new registry"),
+        };
+        let gateway = Arc::new(Gateway::new(config).expect("valid"));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let (stop, stopped) = oneshot::channel();
+        let served = tokio::spawn(gateway.serve(listener, async {
+            drop(stopped.await);
+        }));
+        let channel = Channel::from_shared(format!("http://{address}"))
+            .expect("a URI")
+            .connect()
+            .await;
+        let channel = channel.expect("it listens");
+        let client = WorkflowServiceClient::new(channel.clone());
+        Self {
+            client,
+            channel,
+            registry,
+            stop: Some(stop),
+            served: Some(served),
+        }
+    }
+
+    /// Tells the gateway to stop, and waits until it has.
+    pub(crate) async fn stop(&mut self) {
+        self.stop
+            .take()
+            .expect("stopped once")
+            .send(())
+            .expect("it still serves");
+        let served = tokio::time::timeout(Duration::from_secs(5), self.served.take().expect("stopped once"));
+        served
+            .await
+            .expect("it stops in time")
+            .expect("no panic")
+            .expect("no error");
+    }
+}
+
+mod refusals;
+mod sample;
+mod service;
+mod starts;

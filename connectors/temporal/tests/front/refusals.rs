@@ -1,0 +1,271 @@
+//! Calls that are refused before anything is written, each with its code and the beginning of its message.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use everlog_temporal_api::namespace::NamespaceConfig;
+use everlog_temporal_api::query::WorkflowQuery;
+use everlog_temporal_api::workflowservice::*;
+use tonic::{Code, Request};
+
+use crate::Front;
+use crate::sample::{NS, UUID, expect, large, long, queue, refused, run, signal, span};
+
+#[tokio::test]
+async fn calls_on_a_run_are_refused_with_their_code_and_message() {
+    let mut front = Front::open().await;
+    let bad = Code::InvalidArgument;
+    let signals = vec![
+        (
+            "5",
+            SignalWorkflowExecutionRequest {
+                workflow_execution: run("", ""),
+                ..signal()
+            },
+            "WorkflowId is not",
+        ),
+        (
+            "11",
+            SignalWorkflowExecutionRequest {
+                workflow_execution: run("w", "x"),
+                ..signal()
+            },
+            "Invalid RunId.",
+        ),
+        (
+            "12",
+            SignalWorkflowExecutionRequest {
+                workflow_execution: None,
+                ..signal()
+            },
+            "Execution is not set on",
+        ),
+        (
+            "14",
+            SignalWorkflowExecutionRequest {
+                signal_name: String::new(),
+                ..signal()
+            },
+            "SignalName is not set",
+        ),
+        (
+            "14",
+            SignalWorkflowExecutionRequest {
+                signal_name: long(),
+                ..signal()
+            },
+            "SignalName length exceeds",
+        ),
+        (
+            "19",
+            SignalWorkflowExecutionRequest {
+                input: large(),
+                ..signal()
+            },
+            "Blob data size exceeds limit.",
+        ),
+    ];
+    for (row, request, message) in signals {
+        expect(
+            row,
+            &refused!(front, signal_workflow_execution, request),
+            bad,
+            message,
+        );
+    }
+    expect(
+        "55",
+        &refused!(front, signal_workflow_execution, signal()),
+        Code::NotFound,
+        "workflow execution not found",
+    );
+
+    let query = |query| QueryWorkflowRequest {
+        namespace: NS.into(),
+        execution: run("order-1", ""),
+        query,
+        ..Default::default()
+    };
+    expect(
+        "15",
+        &refused!(front, query_workflow, query(None)),
+        bad,
+        "WorkflowQuery is not set on request.",
+    );
+    let nameless = query(Some(WorkflowQuery::default()));
+    expect(
+        "15",
+        &refused!(front, query_workflow, nameless),
+        bad,
+        "QueryType is not set on request.",
+    );
+    let heavy = WorkflowQuery {
+        query_type: "q".into(),
+        query_args: large(),
+        ..Default::default()
+    };
+    expect(
+        "19",
+        &refused!(front, query_workflow, query(Some(heavy))),
+        bad,
+        "Blob data size exceeds limit.",
+    );
+
+    let history = |next_page_token: &'static [u8]| GetWorkflowExecutionHistoryRequest {
+        namespace: NS.into(),
+        execution: run("order-1", UUID),
+        next_page_token: next_page_token.into(),
+        ..Default::default()
+    };
+    let garbage = refused!(front, get_workflow_execution_history, history(b"garbage"));
+    expect("64", &garbage, bad, "Invalid NextPageToken.");
+    let unknown = refused!(front, get_workflow_execution_history, history(b""));
+    expect("55", &unknown, Code::NotFound, "workflow execution not found");
+}
+
+#[tokio::test]
+async fn task_tokens_that_were_not_made_here_complete_nothing() {
+    let mut front = Front::open().await;
+    let bad = Code::InvalidArgument;
+    for (row, token, message) in [
+        ("56", &b""[..], "Task token not set on request."),
+        ("56", b"garbage", "Error deserializing task token."),
+        ("58", &[1; 200], "Error deserializing task token."),
+    ] {
+        let task_token = Bytes::copy_from_slice(token);
+        let workflow = RespondWorkflowTaskCompletedRequest {
+            namespace: NS.into(),
+            task_token,
+            ..Default::default()
+        };
+        let task_token = workflow.task_token.clone();
+        expect(
+            row,
+            &refused!(front, respond_workflow_task_completed, workflow),
+            bad,
+            message,
+        );
+        let activity = RespondActivityTaskCompletedRequest {
+            namespace: NS.into(),
+            task_token,
+            ..Default::default()
+        };
+        expect(
+            row,
+            &refused!(front, respond_activity_task_completed, activity),
+            bad,
+            message,
+        );
+    }
+}
+
+#[tokio::test]
+async fn polls_with_hardly_any_time_are_refused_and_without_deadline_welcome() {
+    let limits = everlog_temporal::Limits {
+        poll_wait_ms: 1_000,
+        ..Default::default()
+    };
+    let mut front = Front::with(limits, std::sync::Arc::new(|_, _| true)).await;
+    let poll = || PollWorkflowTaskQueueRequest {
+        namespace: NS.into(),
+        task_queue: queue("orders"),
+        ..Default::default()
+    };
+    let mut hurried = Request::new(poll());
+    hurried.set_timeout(Duration::from_millis(1_500));
+    let status = refused!(front, poll_workflow_task_queue, hurried);
+    expect(
+        "63",
+        &status,
+        Code::FailedPrecondition,
+        "Context timeout is too short.",
+    );
+
+    let mut patient = Request::new(poll());
+    patient.set_timeout(Duration::from_millis(2_500));
+    let empty = front
+        .client
+        .poll_workflow_task_queue(patient)
+        .await
+        .expect("empty, and no error")
+        .into_inner();
+    assert_eq!(empty, PollWorkflowTaskQueueResponse::default());
+    let endless = front
+        .client
+        .poll_workflow_task_queue(poll())
+        .await
+        .expect("no deadline is fine")
+        .into_inner();
+    assert_eq!(endless, PollWorkflowTaskQueueResponse::default());
+}
+
+#[tokio::test]
+async fn namespaces_are_refused_with_their_code_and_message() {
+    let mut front = Front::open().await;
+    let register = |namespace: &str, retention| RegisterNamespaceRequest {
+        namespace: namespace.into(),
+        workflow_execution_retention_period: retention,
+        ..Default::default()
+    };
+    let retention = "A valid retention period is not set on request.";
+    let bad = Code::InvalidArgument;
+    for given in [None, span(0), span(3_599), span(-3_600)] {
+        let status = refused!(front, register_namespace, register("shop", given));
+        expect("68", &status, bad, retention);
+    }
+    let global = RegisterNamespaceRequest {
+        is_global_namespace: true,
+        ..register("shop", span(3_600))
+    };
+    expect("68", &refused!(front, register_namespace, global), bad, retention);
+    front
+        .client
+        .register_namespace(register("shop", span(86_400)))
+        .await
+        .expect("new");
+    let again = refused!(front, register_namespace, register("shop", span(86_400)));
+    expect(
+        "exists",
+        &again,
+        Code::AlreadyExists,
+        "Namespace shop already exists.",
+    );
+    let config = NamespaceConfig {
+        workflow_execution_retention_ttl: span(60),
+        ..Default::default()
+    };
+    let update = UpdateNamespaceRequest {
+        namespace: "shop".into(),
+        config: Some(config),
+        ..Default::default()
+    };
+    expect("68", &refused!(front, update_namespace, update), bad, retention);
+}
+
+#[tokio::test]
+async fn a_namespace_that_asks_for_too_much_is_turned_away() {
+    let limits = everlog_temporal::Limits {
+        namespace_calls_per_second: 5,
+        ..Default::default()
+    };
+    let mut front = Front::with(limits, std::sync::Arc::new(|_, _| false)).await;
+    let mut turned_away = 0;
+    for _ in 0..50 {
+        let status = refused!(front, signal_workflow_execution, signal());
+        if status.code() == Code::ResourceExhausted {
+            expect(
+                "71",
+                &status,
+                Code::ResourceExhausted,
+                "namespace rate limit exceeded",
+            );
+            let cause = status
+                .metadata()
+                .get("x-resource-exhausted-cause")
+                .map(|cause| cause.as_bytes());
+            assert_eq!(cause, Some(&b"RpsLimit"[..]));
+            turned_away += 1;
+        }
+    }
+    assert!(turned_away > 10, "{turned_away}");
+}
