@@ -1,0 +1,136 @@
+//! What `everlog dev` tells when it serves: where everything is, and what to try next.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// What the banner shows.
+pub struct Banner<'a> {
+    /// Where SDKs connect.
+    pub address: SocketAddr,
+    /// Where metrics are.
+    pub metrics_address: SocketAddr,
+    /// Where the data is.
+    pub data_dir: &'a Path,
+    /// The data is removed at the end.
+    pub ephemeral: bool,
+    /// Appends are synced.
+    pub synced: bool,
+    /// Partitions.
+    pub partitions: u32,
+}
+
+impl Banner<'_> {
+    /// The text, with colours or without.
+    pub fn render(&self, coloured: bool) -> String {
+        let paint = |code: &str, text: &str| {
+            if coloured {
+                format!("\x1b[{code}m{text}\x1b[0m")
+            } else {
+                text.to_owned()
+            }
+        };
+        let Self {
+            address,
+            metrics_address,
+            data_dir,
+            ephemeral,
+            synced,
+            partitions,
+        } = self;
+        let fate = if *ephemeral { "removed at the end" } else { "stays" };
+        let sync = if *synced {
+            "every write synced"
+        } else {
+            "writes not synced"
+        };
+        let python = format!("await temporalio.client.Client.connect(\"{address}\")");
+        let cli = format!("temporal workflow start --address {address} --task-queue hello --type Hello");
+        let where_it_is = [
+            ("gRPC", address.to_string(), "namespace \"default\"".to_owned()),
+            (
+                "metrics",
+                format!("http://{metrics_address}/metrics"),
+                "and /health/ready".to_owned(),
+            ),
+            (
+                "data",
+                data_dir.display().to_string(),
+                format!("{fate}, {partitions} partitions, {sync}"),
+            ),
+        ];
+        let width = where_it_is
+            .iter()
+            .map(|(_, place, _)| place.chars().count())
+            .max()
+            .unwrap_or(0);
+        let mut text = format!("\n  {} {}\n\n", paint("1", "Everlog"), env!("CARGO_PKG_VERSION"));
+        for (name, place, remark) in &where_it_is {
+            let gap = " ".repeat(width - place.chars().count());
+            let (name, place, remark) = (
+                paint("2", &format!("{name:<8}")),
+                paint("36", place),
+                paint("2", remark),
+            );
+            writeln!(text, "  {name} {place}{gap}   {remark}").expect("into memory");
+        }
+        text.push_str("\n  Try next\n");
+        for (name, line) in [("Python", &python), ("CLI", &cli)] {
+            writeln!(text, "  {} {line}", paint("2", &format!("{name:<8}"))).expect("into memory");
+        }
+        writeln!(text, "\n  {}\n", paint("2", "Ctrl-C stops it.")).expect("into memory");
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn banner(data_dir: &Path) -> Banner<'_> {
+        Banner {
+            address: SocketAddr::from(([127, 0, 0, 1], 7233)),
+            metrics_address: SocketAddr::from(([127, 0, 0, 1], 9233)),
+            data_dir,
+            ephemeral: false,
+            synced: true,
+            partitions: 8,
+        }
+    }
+
+    #[test]
+    fn the_banner_says_where_everything_is_and_what_to_try_next() {
+        expect![[r#"
+
+              Everlog 0.1.0
+
+              gRPC     127.0.0.1:7233                  namespace "default"
+              metrics  http://127.0.0.1:9233/metrics   and /health/ready
+              data     ./everlog-data                  stays, 8 partitions, every write synced
+
+              Try next
+              Python   await temporalio.client.Client.connect("127.0.0.1:7233")
+              CLI      temporal workflow start --address 127.0.0.1:7233 --task-queue hello --type Hello
+
+              Ctrl-C stops it.
+
+        "#]]
+        .assert_eq(&banner(Path::new("./everlog-data")).render(false));
+    }
+
+    #[test]
+    fn colours_change_nothing_but_colours() {
+        let banner = banner(Path::new("./everlog-data"));
+        let mut plain = String::new();
+        for part in banner.render(true).split('\x1b') {
+            plain.push_str(
+                part.strip_prefix('[')
+                    .and_then(|rest| rest.split_once('m'))
+                    .map_or(part, |(_, text)| text),
+            );
+        }
+        assert_eq!(plain, banner.render(false));
+    }
+}

@@ -1,0 +1,132 @@
+//! Limits of the gateway: what one call, one connection, one namespace may ask for.
+
+use everlog_temporal as temporal;
+
+use super::setting::{Given, Refusal, Setting, section};
+
+const SECOND_MS: u64 = 1_000;
+const MINUTE_MS: u64 = 60 * SECOND_MS;
+const DAY_MS: i64 = 86_400_000;
+
+section! {
+    /// What one call, one connection, one namespace may ask for. Beyond the counts calls get RESOURCE_EXHAUSTED.
+    Gateway = "gateway" {
+        /// Bytes of one request, as it is sent and as it is unpacked.
+        message_bytes_max: usize = 4 << 20, 64 << 10..=16 << 20;
+        /// Bytes of a request's headers.
+        header_bytes_max: u32 = 64 << 10, 4 << 10..=1 << 20;
+        /// Calls at once on one connection.
+        streams_max: u32 = 4_096, 1..=1_000_000;
+        /// Calls at once, long polls not counted.
+        calls_max: usize = 20_000, 1..=1_000_000;
+        /// Long polls at once.
+        polls_max: usize = 50_000, 1..=1_000_000;
+        /// Long polls at once of one method in one namespace; 0 = no limit.
+        namespace_polls_max: usize = 0, 0..=1_000_000;
+        /// Calls per second in one namespace; 0 = no limit.
+        namespace_calls_per_second: u32 = 0, 0..=10_000_000;
+        /// Namespaces.
+        namespaces_max: usize = 10_000, 1..=100_000;
+        /// Namespaces that have metrics of their own; the others share one label.
+        metric_namespaces_max: usize = 100, 0..=10_000;
+        /// Bytes to which a failure is cut that is larger than a payload may be.
+        cut_failure_bytes: usize = 512 << 10, 1 << 10..=16 << 20;
+        /// Bytes of the summary in user metadata.
+        summary_bytes_max: usize = 400, 0..=1 << 20;
+        /// Bytes of the details in user metadata.
+        details_bytes_max: usize = 20_000, 0..=1 << 20;
+        /// Links of one request.
+        links_max: usize = 10, 0..=10_000;
+        /// Bytes of one link.
+        link_bytes_max: usize = 4_000, 0..=1 << 20;
+        /// Bytes of a fairness key.
+        fairness_key_bytes_max: usize = 64, 0..=1 << 10;
+        /// How long a worker's poll waits. Workers give up after 70 s.
+        poll_wait_ms: u64 = MINUTE_MS, SECOND_MS..=MINUTE_MS;
+        /// How long a call waits that asks for new events.
+        history_wait_ms: u64 = 20 * SECOND_MS, SECOND_MS..=MINUTE_MS;
+        /// How long a query waits whose caller names no deadline.
+        query_wait_ms: u64 = MINUTE_MS, SECOND_MS..=60 * MINUTE_MS;
+        /// How long before the caller's deadline a long poll is answered.
+        deadline_margin_ms: u64 = SECOND_MS, 0..=30 * SECOND_MS;
+        /// The shortest deadline that a worker's poll may have.
+        poll_deadline_min_ms: u64 = 2 * SECOND_MS, 1..=MINUTE_MS;
+        /// How long a workflow task waits in a sticky queue where the worker does not say.
+        sticky_wait_ms: i64 = 10_000, 1..=3_600_000;
+        /// Batches of events on a page of history.
+        history_page_batches_max: usize = 256, 1..=10_000;
+        /// Namespaces on a page.
+        namespace_page_max: usize = 1_000, 1..=10_000;
+        /// The shortest retention of a namespace.
+        retention_min_ms: i64 = 3_600_000, 1..=36_500 * DAY_MS;
+        /// The retention of the namespace that is there from the first start.
+        default_retention_ms: i64 = 3 * DAY_MS, 1..=36_500 * DAY_MS;
+        /// Bytes of an answer from which on it is compressed, if the caller takes that.
+        gzip_bytes_min: usize = 64 << 10, 0..=1 << 30;
+        /// Workers that were shut down and whose late polls are turned away.
+        stopped_workers_max: usize = 10_000, 0..=1_000_000;
+        /// How long a worker that was shut down is remembered.
+        stopped_worker_ms: u64 = 2 * MINUTE_MS, 0..=60 * MINUTE_MS;
+        /// How long calls may take to end when the node stops. The whole stop should take less than 2 s.
+        drain_ms: u64 = 500, 0..=MINUTE_MS;
+    }
+}
+
+impl Gateway {
+    /// As the gateway knows them.
+    pub fn limits(&self) -> temporal::Limits {
+        temporal::Limits {
+            message_bytes_max: self.message_bytes_max,
+            header_bytes_max: self.header_bytes_max,
+            streams_max: self.streams_max,
+            calls_max: self.calls_max,
+            polls_max: self.polls_max,
+            namespace_polls_max: self.namespace_polls_max,
+            namespace_calls_per_second: self.namespace_calls_per_second,
+            namespaces_max: self.namespaces_max,
+            metric_namespaces_max: self.metric_namespaces_max,
+            cut_failure_bytes: self.cut_failure_bytes,
+            summary_bytes_max: self.summary_bytes_max,
+            details_bytes_max: self.details_bytes_max,
+            links_max: self.links_max,
+            link_bytes_max: self.link_bytes_max,
+            fairness_key_bytes_max: self.fairness_key_bytes_max,
+            poll_wait_ms: self.poll_wait_ms,
+            history_wait_ms: self.history_wait_ms,
+            query_wait_ms: self.query_wait_ms,
+            deadline_margin_ms: self.deadline_margin_ms,
+            poll_deadline_min_ms: self.poll_deadline_min_ms,
+            sticky_wait_ms: self.sticky_wait_ms,
+            history_page_batches_max: self.history_page_batches_max,
+            namespace_page_max: self.namespace_page_max,
+            retention_min_ms: self.retention_min_ms,
+            default_retention_ms: self.default_retention_ms,
+            gzip_bytes_min: self.gzip_bytes_min,
+            stopped_workers_max: self.stopped_workers_max,
+            stopped_worker_ms: self.stopped_worker_ms,
+            drain_ms: self.drain_ms,
+        }
+    }
+
+    /// What no key can tell alone.
+    pub(super) fn check(&self, faults: &mut Vec<String>) {
+        if let Err(error) = self.limits().validate() {
+            let temporal::LimitError { name, value, allowed } = error;
+            faults.push(format!("gateway.{name} = {value} is not allowed; {allowed}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_gateway_but_leave_time_for_the_last_commit() {
+        let expected = temporal::Limits {
+            drain_ms: 500,
+            ..temporal::Limits::default()
+        };
+        assert_eq!(Gateway::default().limits(), expected);
+    }
+}

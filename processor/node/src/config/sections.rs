@@ -1,0 +1,136 @@
+//! What the node itself is told: where it listens, its log, memory, threads, partitions, keys and log lines.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::setting::{Given, Refusal, Setting, choice, section};
+
+choice! {
+    /// When an append counts as durable.
+    Sync {
+        /// When the disk has it.
+        Always = "always",
+        /// When the operating system has it.
+        Never = "never",
+    }
+}
+
+choice! {
+    /// What to do about a damaged data directory.
+    Recover {
+        /// Stop, unless nothing acknowledged is lost.
+        Strict = "strict",
+        /// Go on with what is readable.
+        AcceptLoss = "accept-loss",
+    }
+}
+
+choice! {
+    /// How log lines look.
+    LogFormat {
+        /// Pretty on a terminal, JSON otherwise.
+        Auto = "auto",
+        /// For people.
+        Pretty = "pretty",
+        /// One JSON object per line.
+        Json = "json",
+    }
+}
+
+section! {
+    /// Where the node listens and where it keeps its data.
+    Server = "server" {
+        /// What it calls itself in its records and in its answers to `temporal operator cluster describe`.
+        name: String = "everlog".into(), "any text";
+        /// Where SDKs and command line tools connect (gRPC). Port 0 takes a free one.
+        address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7233)), ();
+        /// Where metrics and health are served (HTTP). Port 0 takes a free one.
+        metrics_address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 9233)), ();
+        /// Where everything durable is kept; made when missing. One process at a time can use it.
+        data_dir: PathBuf = PathBuf::from("./everlog-data"), ();
+    }
+}
+
+section! {
+    /// The durable log.
+    Log = "log" {
+        /// When an append counts as durable, and so when a call is answered: "always" survives a loss of power,
+        /// "never" only the end of the process.
+        sync: Sync = Sync::Always, ();
+        /// Slices that the Workflow Ids are spread over. Fixed when the data directory is made.
+        partitions: u32 = 8, 1..=256;
+        /// What to do about damage that is found at the start: "strict" stops and names the file, "accept-loss" goes
+        /// on with the longest readable beginning. Meant for one start, not for good.
+        recover: Recover = Recover::Strict, ();
+        /// Appends that may wait for the disk; beyond it calls get RESOURCE_EXHAUSTED.
+        waiting_appends_max: usize = 65_536, 64..=1_000_000;
+        /// Bytes of the appends that may wait for the disk; beyond it calls get RESOURCE_EXHAUSTED.
+        waiting_bytes_max: usize = 64 << 20, 32 << 20..=4 << 30;
+        /// Free space on the disk below which nothing new is taken and the node is not ready.
+        free_bytes_min: u64 = 64 << 20, 1 << 20..=1 << 40;
+    }
+}
+
+section! {
+    /// Memory that the node takes for good; what open calls need comes on top of it.
+    Memory = "memory" {
+        /// Cache and write buffers of the database, half each.
+        database_bytes: usize = 64 << 20, 8 << 20..=1 << 40;
+        /// Rows that wait for a commit, in all partitions together: a commit begins early when a partition has its share,
+        /// and starts and signals get RESOURCE_EXHAUSTED when it has twice that.
+        uncommitted_bytes_max: usize = 64 << 20, 1 << 20..=1 << 40;
+        /// Runs that are kept decoded, in all partitions together.
+        cached_runs_max: usize = 10_000, 1..=10_000_000;
+    }
+}
+
+section! {
+    /// Threads.
+    Threads = "threads" {
+        /// Threads that the partitions are spread over; 0 = one per core.
+        processor: usize = 0, 0..=256;
+        /// Threads that serve connections; 0 = one per core.
+        gateway: usize = 0, 0..=256;
+    }
+}
+
+section! {
+    /// The partitions' loops.
+    Partition = "partition" {
+        /// Time between two commits of a partition's rows. A longer one saves writes and makes a restart replay more.
+        commit_interval_ms: i64 = 100, 1..=60_000;
+        /// Starts and signals that may wait for one partition; completions and cancellations up to twice as many.
+        /// Beyond it calls get RESOURCE_EXHAUSTED.
+        waiting_orders_max: usize = 10_000, 1..=1_000_000;
+        /// Appends of one partition that may be under way at once.
+        appends_max: usize = 2, 1..=16;
+        /// Records of one append.
+        append_records_max: usize = 1_000, 1..=10_000;
+        /// Due alarms that become records in one turn, so that a herd of timers lets calls through.
+        wakes_max: usize = 256, 1..=100_000;
+        /// Queries that may wait for a workflow task of one run.
+        buffered_queries_max: usize = 100, 1..=10_000;
+        /// Journal records that are kept after they are applied and committed, to look into what happened.
+        journal_keep_records: u64 = 1_000, 0..=1_000_000_000;
+    }
+}
+
+section! {
+    /// The key that authenticates task tokens.
+    Tokens = "tokens" {
+        /// A file of one or two lines, each a key of 64 hexadecimal digits. The first signs, both are accepted, so that
+        /// a key can be changed without refusing the tasks that are under way. Without one, a key is made at the first
+        /// start and kept in the data directory.
+        key_file: Option<PathBuf> = None, ();
+    }
+}
+
+section! {
+    /// Log lines. They go to the standard error stream and never hold payloads.
+    Logs = "logs" {
+        /// How they look; "auto" = pretty on a terminal, JSON otherwise.
+        format: LogFormat = LogFormat::Auto, ();
+        /// Which of them are written. The variables EVERLOG_LOG and, failing that, RUST_LOG go before it.
+        filter: String = "info".into(), "a level (error, warn, info, debug, trace) or a list such as \"info,everlog_log=debug\"";
+    }
+}

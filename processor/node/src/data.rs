@@ -1,0 +1,210 @@
+//! The data directory: where it is, and the log in it.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use everlog_log::Error;
+use everlog_log::embedded::{Embedded, Limits, Options, Recover, Sync};
+
+use crate::config::{self, Config};
+
+/// A directory that a server keeps everything in.
+pub struct DataDir {
+    path: PathBuf,
+    /// Removes the directory when it is dropped.
+    ephemeral: Option<tempfile::TempDir>,
+}
+
+impl DataDir {
+    /// One that stays.
+    pub fn lasting(path: &Path) -> Self {
+        Self {
+            path: path.into(),
+            ephemeral: None,
+        }
+    }
+
+    /// A new one that goes when this value goes.
+    ///
+    /// # Errors
+    /// No directory can be made for temporary files.
+    pub fn ephemeral() -> Result<Self> {
+        let folder = std::env::temp_dir();
+        let new = tempfile::Builder::new().prefix("everlog-").tempdir_in(&folder);
+        let dir = new.with_context(|| {
+            let folder = folder.display();
+            format!("no directory can be made in {folder}; TMPDIR names another place")
+        })?;
+        Ok(Self {
+            path: dir.path().into(),
+            ephemeral: Some(dir),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// It goes when the server ends.
+    pub fn is_ephemeral(&self) -> bool {
+        self.ephemeral.is_some()
+    }
+
+    /// Opens the log in it, which locks the directory.
+    ///
+    /// # Errors
+    /// What is wrong and the way out, in one line.
+    pub fn open(&self, config: &Config) -> Result<Embedded> {
+        // Payloads and keys are in it: nobody else reads them unless whoever made the directory says so.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
+        made.map_err(|error| self.unusable(&error.to_string()))?;
+        Embedded::open(self.options(config)).map_err(|error| self.explain(error))
+    }
+
+    fn options(&self, config: &Config) -> Options {
+        let config::Log {
+            sync,
+            partitions,
+            recover,
+            waiting_appends_max,
+            waiting_bytes_max,
+            free_bytes_min,
+        } = config.log;
+        let database_bytes = config.memory.database_bytes;
+        Options {
+            partitions,
+            sync: match sync {
+                config::Sync::Always => Sync::Always,
+                config::Sync::Never => Sync::Never,
+            },
+            recover: match recover {
+                config::Recover::Strict => Recover::Strict,
+                config::Recover::AcceptLoss => Recover::AcceptLoss,
+            },
+            block_cache_bytes: database_bytes / 2,
+            write_buffer_bytes: database_bytes / 2,
+            limits: Limits {
+                waiting_items_max: waiting_appends_max,
+                waiting_bytes_max,
+                free_bytes_min,
+                ..Limits::default()
+            },
+            ..Options::new(&self.path)
+        }
+    }
+
+    fn explain(&self, error: Error) -> anyhow::Error {
+        let dir = self.path.display();
+        match error {
+            Error::Locked { .. } => anyhow!(
+                "{dir} is in use by another Everlog process; stop that one, or choose another data directory \
+                 (--data-dir, server.data_dir)"
+            ),
+            Error::Mismatch {
+                what: "partitions",
+                stored,
+                wanted,
+            } => anyhow!(
+                "{dir} was made with {stored} partitions, log.partitions is {wanted}; set it to {stored}, or choose \
+                 another data directory (--data-dir, server.data_dir)"
+            ),
+            Error::Mismatch { what, stored, wanted } => anyhow!(
+                "{dir} was made by another version of Everlog ({what} {stored}, this one writes {wanted}); use that \
+                 version, or choose another data directory (--data-dir, server.data_dir)"
+            ),
+            Error::Corrupt { .. } => anyhow!("{error} (log.recover, EVERLOG_LOG__RECOVER)"),
+            Error::Full { detail } => {
+                anyhow!("the disk of {dir} is full: {detail}; make room and start again")
+            }
+            Error::Io { detail } => self.unusable(&detail),
+            Error::Refused { detail } => anyhow!("the log refuses its settings: {detail}"),
+            Error::Fenced { .. } | Error::OutOfRange { .. } | Error::Busy { .. } | Error::Closed => {
+                error.into()
+            }
+        }
+    }
+
+    fn unusable(&self, detail: &str) -> anyhow::Error {
+        let dir = self.path.display();
+        anyhow!(
+            "{dir} cannot be used as data directory: {detail}; choose one that can be written (--data-dir, \
+             server.data_dir)"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn refused(dir: &Path, config: &Config) -> String {
+        let told = DataDir::lasting(dir)
+            .open(config)
+            .map(drop)
+            .expect_err("it is refused")
+            .to_string();
+        told.replace(&dir.display().to_string(), "DIR")
+    }
+
+    #[test]
+    fn a_directory_in_use_is_refused_with_the_way_out() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let config = Config::default();
+        let held = DataDir::lasting(dir.path()).open(&config).expect("it is new");
+        expect!["DIR is in use by another Everlog process; stop that one, or choose another data directory (--data-dir, server.data_dir)"].assert_eq(&refused(dir.path(), &config));
+        drop(held);
+        DataDir::lasting(dir.path())
+            .open(&config)
+            .expect("it is free again");
+    }
+
+    #[test]
+    fn another_count_of_partitions_is_refused_with_the_way_out() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut config = Config::default();
+        drop(DataDir::lasting(dir.path()).open(&config).expect("it is new"));
+        config.log.partitions = 16;
+        expect!["DIR was made with 8 partitions, log.partitions is 16; set it to 8, or choose another data directory (--data-dir, server.data_dir)"].assert_eq(&refused(dir.path(), &config));
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_a_directory_is_refused_with_the_way_out() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").expect("a file");
+        expect!["DIR cannot be used as data directory: File exists (os error 17); choose one that can be written (--data-dir, server.data_dir)"].assert_eq(&refused(&file, &Config::default()));
+        expect!["DIR cannot be used as data directory: Not a directory (os error 20); choose one that can be written (--data-dir, server.data_dir)"].assert_eq(&refused(&file.join("below"), &Config::default()));
+    }
+
+    #[test]
+    fn a_new_directory_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("data");
+        drop(
+            DataDir::lasting(&path)
+                .open(&Config::default())
+                .expect("it can be made"),
+        );
+        let mode = std::fs::metadata(&path)
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn an_ephemeral_directory_goes_with_its_value() {
+        let data = DataDir::ephemeral().expect("it can be made");
+        drop(data.open(&Config::default()).expect("it is new"));
+        let path = data.path().to_owned();
+        assert!(path.join("db").exists());
+        drop(data);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,154 @@
+//! The gateway within the node: what it is made of, and its life from the first call to the last.
+
+use std::sync::{Arc, Weak};
+
+use anyhow::{Context, Result};
+use everlog_log::Log;
+use everlog_log::embedded::Embedded;
+use everlog_temporal::{About, Control, Metrics};
+use prometheus::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::config::Config;
+use crate::driver::Running;
+use crate::keys::Keys;
+
+/// A gateway that serves.
+pub struct Gateway {
+    stop: oneshot::Sender<()>,
+    /// None once its end has been told.
+    served: Option<JoinHandle<Result<(), everlog_temporal::Error>>>,
+}
+
+impl Gateway {
+    /// Begins to take calls from the listener.
+    ///
+    /// # Errors
+    /// The namespaces cannot be read; a limit or key cannot be used.
+    pub fn start(
+        calls: TcpListener,
+        config: &Config,
+        keys: &Keys,
+        log: &Arc<Embedded>,
+        running: &Running,
+        registry: &Registry,
+    ) -> Result<Self> {
+        let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
+            about: about(config, log),
+            limits: config.gateway.limits(),
+            settings: config.limits.engine(),
+            token_keys: keys.in_order(),
+            control: Arc::new(Rows {
+                log: Arc::downgrade(log),
+            }),
+            router: running.router.clone(),
+            metrics: Metrics::register(registry).context("the metrics of calls cannot be registered")?,
+        })?;
+        let (stop, stopped) = oneshot::channel();
+        let served = tokio::spawn(Arc::new(gateway).serve(calls, async {
+            // A sender that is gone means the same.
+            drop(stopped.await);
+        }));
+        Ok(Self {
+            stop,
+            served: Some(served),
+        })
+    }
+
+    /// Waits until the gateway ends by itself, and why it did.
+    pub async fn ended(&mut self) -> String {
+        let Some(served) = &mut self.served else {
+            return std::future::pending().await;
+        };
+        let ended = served.await;
+        self.served = None;
+        match ended {
+            Ok(Ok(())) => "the gateway has ended".into(),
+            Ok(Err(error)) => error.to_string(),
+            Err(panicked) => format!("the gateway has ended: {panicked}"),
+        }
+    }
+
+    /// Takes no more calls, ends open polls, and gives other calls the time to finish that the configuration grants.
+    pub async fn stop(self) {
+        // One that has ended already hears nothing.
+        let _ = self.stop.send(());
+        if let Some(served) = self.served
+            && let Err(error) = served
+                .await
+                .map_err(anyhow::Error::from)
+                .and_then(|ended| Ok(ended?))
+        {
+            tracing::warn!(%error, "the gateway did not end well");
+        }
+    }
+}
+
+fn about(config: &Config, log: &Embedded) -> About {
+    About {
+        server_version: env!("CARGO_PKG_VERSION").into(),
+        cluster_id: uuid::Builder::from_random_bytes(log.incarnation())
+            .into_uuid()
+            .to_string(),
+        cluster_name: config.server.name.clone(),
+        partitions: log.partitions(),
+        persistence_store: "rocksdb".into(),
+        visibility_store: String::new(),
+    }
+}
+
+/// The rows that namespaces are kept in. Does not keep the log open.
+struct Rows {
+    log: Weak<Embedded>,
+}
+
+impl Rows {
+    fn log(&self) -> Result<Arc<Embedded>, String> {
+        self.log
+            .upgrade()
+            .ok_or_else(|| everlog_log::Error::Closed.to_string())
+    }
+}
+
+impl Control for Rows {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        self.log()?
+            .control_put(key, Some(value))
+            .map_err(|error| error.to_string())
+    }
+
+    fn scan(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+        let mut rows = Vec::new();
+        let scanned = self
+            .log()?
+            .control_scan(&mut |key, value| rows.push((key.to_vec(), value.to_vec())));
+        scanned.map(|()| rows).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_log::embedded::Options;
+
+    use super::*;
+
+    #[test]
+    fn namespaces_outlive_the_log_that_they_were_put_into() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let open = || Arc::new(Embedded::open(Options::new(dir.path())).expect("it is free"));
+        let log = open();
+        let rows = Rows {
+            log: Arc::downgrade(&log),
+        };
+        rows.put(b"namespace/1", b"shop").expect("it is open");
+        drop(log);
+        assert_eq!(rows.scan(), Err("the log is closed".into()));
+        let log = open();
+        let rows = Rows {
+            log: Arc::downgrade(&log),
+        };
+        assert_eq!(rows.scan(), Ok(vec![(b"namespace/1".to_vec(), b"shop".to_vec())]));
+    }
+}

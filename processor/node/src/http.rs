@@ -1,0 +1,110 @@
+//! Metrics and health over HTTP, on an address of their own.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
+use tokio::net::TcpListener;
+
+use crate::health::Health;
+
+/// What the pages show.
+#[derive(Clone)]
+pub struct Pages {
+    /// Every metric.
+    pub registry: Registry,
+    /// Alive and ready or not.
+    pub health: Arc<Health>,
+}
+
+/// Serves `/metrics`, `/health/live` and `/health/ready` for as long as the future lives.
+pub async fn serve(listener: TcpListener, pages: Pages) {
+    let Err(error) = axum::serve(listener, router(pages)).await else {
+        return;
+    };
+    tracing::error!(%error, "metrics and health are no longer served");
+}
+
+fn router(pages: Pages) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/health/live", get(live))
+        .route("/health/ready", get(ready))
+        .with_state(pages)
+}
+
+async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
+    match TextEncoder::new().encode_to_string(&pages.registry.gather()) {
+        Ok(page) => (StatusCode::OK, [(header::CONTENT_TYPE, TEXT_FORMAT)], page),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            [(header::CONTENT_TYPE, "text/plain")],
+            error.to_string(),
+        ),
+    }
+}
+
+async fn live(State(pages): State<Pages>) -> (StatusCode, String) {
+    answer("alive", pages.health.signs().dead().into_iter().collect())
+}
+
+async fn ready(State(pages): State<Pages>) -> (StatusCode, String) {
+    answer("ready", pages.health.signs().unready())
+}
+
+fn answer(good: &str, faults: Vec<String>) -> (StatusCode, String) {
+    if faults.is_empty() {
+        (StatusCode::OK, format!("{good}\n"))
+    } else {
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not {good}: {}\n", faults.join("; ")),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    async fn get(pages: &Pages, path: &str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it has one");
+        let served = tokio::spawn(serve(listener, pages.clone()));
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: everlog\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("it answers");
+        served.abort();
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_node_that_starts_is_alive_but_not_ready_and_shows_its_metrics() {
+        let pages = Pages {
+            registry: Registry::new(),
+            health: Health::new(8),
+        };
+        crate::metrics::watch_node(&pages.registry, &pages.health);
+        let live = get(&pages, "/health/live").await;
+        assert!(
+            live.starts_with("HTTP/1.1 200 ") && live.ends_with("alive\n"),
+            "{live}"
+        );
+        let ready = get(&pages, "/health/ready").await;
+        assert!(
+            ready.starts_with("HTTP/1.1 503 ") && ready.ends_with("not ready: 0 of 8 partitions serve\n"),
+            "{ready}"
+        );
+        let metrics = get(&pages, "/metrics").await;
+        assert!(metrics.contains("process_resident_memory_bytes "), "{metrics}");
+        assert!(get(&pages, "/").await.starts_with("HTTP/1.1 404 "));
+    }
+}

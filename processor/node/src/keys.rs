@@ -1,0 +1,165 @@
+//! The keys of task tokens: from a file of the operator's, or made once and kept in the data directory.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// The file in the data directory.
+const FILE: &str = "token-keys";
+
+/// Bytes of a key.
+pub const KEY_BYTES: usize = 32;
+
+/// One key. Never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(pub [u8; KEY_BYTES]);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Key(secret)")
+    }
+}
+
+/// The key that signs, and the one that is accepted besides while keys are changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// Signs, and is accepted.
+    pub current: Key,
+    /// Is accepted.
+    pub previous: Option<Key>,
+}
+
+impl Keys {
+    /// Those of `file`, else those of the data directory, made when missing. The directory must be locked.
+    ///
+    /// # Errors
+    /// The file cannot be read or holds no keys; no random bytes; the directory cannot be written.
+    pub fn load(file: Option<&Path>, data_dir: &Path) -> Result<Self> {
+        let kept = data_dir.join(FILE);
+        let path = match file {
+            Some(path) => path,
+            None => {
+                if !kept.exists() {
+                    make(&kept).with_context(|| format!("{} cannot be written", kept.display()))?;
+                }
+                &kept
+            }
+        };
+        let shown = path.display();
+        let text =
+            fs::read_to_string(path).with_context(|| format!("{shown} cannot be read (tokens.key_file)"))?;
+        if fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o007 != 0) {
+            tracing::warn!(file = %shown, "everybody on this machine can read the keys of task tokens; chmod 600 mends it");
+        }
+        parse(&text).with_context(|| format!("{shown} holds no keys of task tokens (tokens.key_file)"))
+    }
+
+    /// The one that signs first.
+    pub fn in_order(&self) -> Vec<Vec<u8>> {
+        [Some(&self.current), self.previous.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|key| key.0.to_vec())
+            .collect()
+    }
+}
+
+/// Whole or not at all, and on the disk before it is used.
+fn make(path: &Path) -> Result<()> {
+    let mut key = [0; KEY_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut key)?;
+    let new = path.with_extension("new");
+    let mut file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
+    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    writeln!(file, "{digits}")?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    let folder = path.parent().context("it is in a directory")?;
+    Ok(File::open(folder)?.sync_all()?)
+}
+
+fn parse(text: &str) -> Result<Keys> {
+    let mut keys = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        keys.push(parse_key(line)?);
+    }
+    let mut keys = keys.into_iter();
+    match (keys.next(), keys.next(), keys.next()) {
+        (Some(current), previous, None) => Ok(Keys { current, previous }),
+        _ => bail!("allowed are one or two lines"),
+    }
+}
+
+/// Errors never show the text.
+fn parse_key(line: &str) -> Result<Key> {
+    let digits = line.as_bytes();
+    ensure!(
+        digits.len() == 2 * KEY_BYTES,
+        "a line has {} characters, allowed are 64 hexadecimal digits",
+        digits.len()
+    );
+    let mut key = [0; KEY_BYTES];
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        let value = |digit: u8| char::from(digit).to_digit(16);
+        let (Some(high), Some(low)) = (value(pair[0]), value(pair[1])) else {
+            bail!("a line has other characters than hexadecimal digits");
+        };
+        *byte = u8::try_from(high * 16 + low).expect("two hexadecimal digits fit into a byte");
+    }
+    Ok(Key(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_made_once_and_for_the_owner_only() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let made = Keys::load(None, dir.path()).expect("they are made");
+        assert_eq!(Keys::load(None, dir.path()).expect("they are there"), made);
+        let mode = fs::metadata(dir.path().join(FILE))
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let other = tempfile::tempdir().expect("a directory");
+        assert_ne!(Keys::load(None, other.path()).expect("they are made"), made);
+    }
+
+    #[test]
+    fn the_first_of_two_keys_signs() {
+        let keys = parse(&format!("{}\n{}\n", "0a".repeat(32), "FF".repeat(32))).expect("two keys");
+        assert_eq!(
+            keys,
+            Keys {
+                current: Key([10; 32]),
+                previous: Some(Key([255; 32]))
+            }
+        );
+    }
+
+    #[test]
+    fn a_file_without_keys_is_refused_and_not_shown() {
+        let good = "0a".repeat(32);
+        for bad in [
+            "",
+            "secret",
+            &good[1..],
+            &good.replace('a', "x"),
+            &format!("{good}\n{good}\n{good}"),
+        ] {
+            let error = format!("{:?}", parse(bad).expect_err("it is refused"));
+            assert!(!error.contains("secret") && !error.contains("0a0a"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The node: everything wired together, from the first bind to the last commit.
+
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use everlog_log::embedded::Embedded;
+use prometheus::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+
+use crate::banner::Banner;
+use crate::config::{Config, Sync};
+use crate::data::DataDir;
+use crate::driver::{self, Running};
+use crate::gateway::Gateway;
+use crate::health::Health;
+use crate::keys::Keys;
+use crate::{http, logs, metrics, stop};
+
+/// Threads for calls that block; there are hardly any.
+const BLOCKING_THREADS_MAX: usize = 4;
+/// How often the node looks at itself.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long the first calls are kept waiting for partitions that do not serve yet, and how often those are looked at.
+const START_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AT_START_EVERY: Duration = Duration::from_millis(2);
+/// How long what is left on the runtime may take to go, once everything has been stopped in order.
+const LEFTOVERS_WITHIN: Duration = Duration::from_millis(100);
+
+/// How a node ended that had started.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// As it was asked to.
+    Asked,
+    /// Because it could not go on, and why.
+    Failed(String),
+}
+
+/// Why a node begins to end.
+#[derive(Debug, PartialEq, Eq)]
+enum Cause {
+    Asked,
+    /// Nothing can be written any more: there is nothing to stop in order.
+    LogEnded(String),
+    /// The other partitions can be stopped in order.
+    PartitionEnded(String),
+    GatewayEnded(String),
+}
+
+/// Runs a node until it is asked to stop or cannot go on.
+///
+/// # Errors
+/// It cannot start: what is wrong and the way out, in one line.
+pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(or_cores(config.threads.gateway))
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_name("gateway")
+        .enable_all()
+        .build()
+        .context("threads cannot be started")?;
+    let ended = runtime.block_on(live(config, data, with_banner));
+    runtime.shutdown_timeout(LEFTOVERS_WITHIN);
+    ended
+}
+
+async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> {
+    let asked = stop::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
+    let (calls, address) = bind(config.server.address, "--address, server.address").await?;
+    let metrics_option = "--metrics-address, server.metrics_address";
+    let (pages, metrics_address) = bind(config.server.metrics_address, metrics_option).await?;
+    let (health, registry) = (Health::new(config.log.partitions), Registry::new());
+    metrics::watch_node(&registry, &health);
+    tokio::spawn(http::serve(
+        pages,
+        http::Pages {
+            registry: registry.clone(),
+            health: Arc::clone(&health),
+        },
+    ));
+
+    // From here on this thread blocks now and then; the pages are served by others.
+    let log = open(config, data, &health, &registry)?;
+    let keys = Keys::load(config.tokens.key_file.as_deref(), data.path())?;
+    let (running, failures) = start_partitions(config, &log)?;
+    health.partitions_are_there(running.stats.clone());
+    metrics::watch_partitions(&registry, running.stats.clone(), Arc::clone(&running.admission));
+    all_serve(&running, &health, asked.clone()).await;
+    let mut gateway = Gateway::start(calls, config, &keys, &log, &running, &registry)?;
+    tracing::info!(%address, %metrics_address, data_dir = %data.path().display(), "serving");
+    if with_banner {
+        show_banner(config, data, address, metrics_address);
+    }
+    let cause = watch(asked, failures, &mut gateway, &health).await;
+    health.is_stopping();
+    Ok(end(cause, gateway, running, log).await)
+}
+
+/// A listener and its address; a port of 0 has become a free one.
+async fn bind(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            anyhow!("{address} is in use already; stop what listens there, or choose another address ({option})")
+        }
+        _ => anyhow!("{address} cannot be listened at: {error}; choose another address ({option})"),
+    })?;
+    let address = listener.local_addr().context("a listener has no address")?;
+    Ok((listener, address))
+}
+
+fn open(config: &Config, data: &DataDir, health: &Health, registry: &Registry) -> Result<Arc<Embedded>> {
+    let began = Instant::now();
+    let log = Arc::new(data.open(config)?);
+    health.log_is_open(&log);
+    metrics::watch_log(registry, &log);
+    let found = log.recovery();
+    tracing::info!(
+        dir = %data.path().display(),
+        created = found.created,
+        torn_bytes = found.torn_bytes,
+        unapplied_records = found.unapplied_records,
+        took_ms = millis(began),
+        "opened the data directory"
+    );
+    Ok(log)
+}
+
+/// The partitions, and why one of them has ended if it has.
+fn start_partitions(config: &Config, log: &Arc<Embedded>) -> Result<(Running, mpsc::Receiver<String>)> {
+    let (sender, failures) = mpsc::channel(1);
+    let failed = move |partition: u32, error: &everlog_partition::Error| {
+        tracing::error!(partition, %error, "a partition has ended");
+        // The first one is enough to end the node.
+        let _ = sender.try_send(format!("partition {partition} has ended: {error}"));
+    };
+    let running = driver::start(log, &driver_options(config), failed);
+    Ok((running.context("the partitions cannot be recovered")?, failures))
+}
+
+fn driver_options(config: &Config) -> driver::Options {
+    let Config {
+        server,
+        log,
+        memory,
+        threads,
+        partition,
+        limits,
+        ..
+    } = config;
+    let share = |total: usize| (total / log.partitions as usize).max(1);
+    driver::Options {
+        threads: or_cores(threads.processor),
+        waiting_orders_max: partition.waiting_orders_max,
+        partition: everlog_partition::Config {
+            node: server.name.clone(),
+            settings: limits.engine(),
+            commit_interval_ms: partition.commit_interval_ms,
+            overlay_bytes_max: share(memory.uncommitted_bytes_max),
+            cached_runs_max: share(memory.cached_runs_max),
+            appends_max: partition.appends_max,
+            append_records_max: partition.append_records_max,
+            wakes_max: partition.wakes_max,
+            buffered_queries_max: partition.buffered_queries_max,
+            journal_keep_records: partition.journal_keep_records,
+        },
+    }
+}
+
+fn or_cores(threads: usize) -> usize {
+    if threads > 0 {
+        threads
+    } else {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+}
+
+fn show_banner(config: &Config, data: &DataDir, address: SocketAddr, metrics_address: SocketAddr) {
+    let banner = Banner {
+        address,
+        metrics_address,
+        data_dir: data.path(),
+        ephemeral: data.is_ephemeral(),
+        synced: config.log.sync == Sync::Always,
+        partitions: config.log.partitions,
+    };
+    let mut out = std::io::stdout().lock();
+    let text = banner.render(out.is_terminal() && logs::colours_are_wanted());
+    // A closed standard output is no reason to stop.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Waits until all partitions serve: a few milliseconds, unless the disk is full or the node is asked to stop.
+async fn all_serve(running: &Running, health: &Health, mut asked: watch::Receiver<bool>) {
+    let serve = async {
+        while !running.is_serving() {
+            tokio::time::sleep(LOOK_AT_START_EVERY).await;
+        }
+    };
+    tokio::select! {
+        () = serve => {}
+        _ = asked.wait_for(|asked| *asked) => {}
+        () = tokio::time::sleep(START_WITHIN) => {
+            tracing::warn!(reasons = health.signs().unready().join("; "), "not ready yet");
+        }
+    }
+}
+
+/// Waits for the first cause to end.
+async fn watch(
+    mut asked: watch::Receiver<bool>,
+    mut failures: mpsc::Receiver<String>,
+    gateway: &mut Gateway,
+    health: &Health,
+) -> Cause {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut disk_was_full = false;
+    loop {
+        let cause = tokio::select! {
+            _ = asked.wait_for(|asked| *asked) => Some(Cause::Asked),
+            Some(reason) = failures.recv() => Some(Cause::PartitionEnded(reason)),
+            reason = gateway.ended() => Some(Cause::GatewayEnded(reason)),
+            _ = looks.tick() => None,
+        };
+        let signs = health.signs();
+        if let Some(reason) = signs.dead() {
+            return Cause::LogEnded(reason);
+        }
+        if let Some(cause) = cause {
+            return cause;
+        }
+        match (disk_was_full, signs.disk_full) {
+            (false, true) => tracing::warn!("the disk is full: nothing new is taken until there is room"),
+            (true, false) => tracing::info!("the disk has room again"),
+            (false, false) | (true, true) => {}
+        }
+        disk_was_full = signs.disk_full;
+    }
+}
+
+/// Stops everything in order: connections, partitions with their last commit, the log.
+async fn end(cause: Cause, gateway: Gateway, running: Running, log: Arc<Embedded>) -> Ended {
+    let ended = match cause {
+        Cause::LogEnded(reason) => {
+            return Ended::Failed(format!(
+                "{reason}; nothing acknowledged is lost: mend the disk, then start again"
+            ));
+        }
+        Cause::Asked => Ended::Asked,
+        Cause::PartitionEnded(reason) | Cause::GatewayEnded(reason) => Ended::Failed(reason),
+    };
+    let began = Instant::now();
+    gateway.stop().await;
+    running.stop_polls();
+    running.stop();
+    if let Some(log) = Arc::into_inner(log) {
+        drop(log);
+    } else {
+        tracing::warn!("the log is still in use at the end; what was acknowledged is safe");
+    }
+    tracing::info!(took_ms = millis(began), "stopped");
+    ended
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
