@@ -1,0 +1,5 @@
+//! Benchmarks of Everlog: what it costs, measured from outside and from inside.
+
+pub mod engine;
+pub mod load;
+pub mod log;

@@ -1,0 +1,111 @@
+//! The load generator against a server that knows only starts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Parser;
+use everlog_benches::load::options::Options;
+use everlog_benches::load::{self, report::Report};
+use everlog_temporal_api::workflowservice::workflow_service_server::{
+    WorkflowService, WorkflowServiceServer,
+};
+use everlog_temporal_api::workflowservice::{StartWorkflowExecutionRequest, StartWorkflowExecutionResponse};
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status, async_trait};
+
+/// Accepts starts, except each `refuses_each`-th.
+struct Starts {
+    asked: Arc<AtomicU64>,
+    refuses_each: u64,
+}
+
+#[async_trait]
+impl WorkflowService for Starts {
+    async fn start_workflow_execution(
+        &self,
+        _: Request<StartWorkflowExecutionRequest>,
+    ) -> Result<Response<StartWorkflowExecutionResponse>, Status> {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.refuses_each > 0 && asked.is_multiple_of(self.refuses_each) {
+            return Err(Status::resource_exhausted("too much"));
+        }
+        Ok(Response::new(StartWorkflowExecutionResponse {
+            run_id: asked.to_string(),
+            ..Default::default()
+        }))
+    }
+}
+
+/// The report of one run, and how many starts the server was asked for.
+async fn report(refuses_each: u64, line: &str) -> anyhow::Result<(Report, u64)> {
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse()?)?;
+    let address = incoming.local_addr()?;
+    let asked = Arc::new(AtomicU64::new(0));
+    let service = WorkflowServiceServer::new(Starts {
+        asked: asked.clone(),
+        refuses_each,
+    });
+    let server = tokio::spawn(
+        Server::builder()
+            .add_service(service)
+            .serve_with_incoming(incoming),
+    );
+    let line = format!("everlog-load {line} --address {address}");
+    let report = load::run(&Options::try_parse_from(line.split(' '))?).await?;
+    server.abort();
+    Ok((report, asked.load(Ordering::Relaxed)))
+}
+
+#[tokio::test]
+async fn every_operation_is_performed_once_and_counted() {
+    let (report, asked) = report(0, "open --operations 500 --concurrency 8").await.unwrap();
+    assert_eq!((report.operations, asked), (500, 500));
+    assert_eq!(report.latency_ms["StartWorkflowExecution"].count, 500);
+    assert_eq!(report.timeline.iter().sum::<u64>(), 500);
+    assert!(report.is_clean());
+}
+
+#[tokio::test]
+async fn a_refused_operation_is_shown_with_its_code() {
+    let (report, asked) = report(10, "open --operations 100 --concurrency 4").await.unwrap();
+    assert_eq!((report.operations, asked), (90, 100));
+    let failure = &report.failures[0];
+    assert_eq!(
+        (failure.what, failure.code.as_str(), failure.count),
+        ("StartWorkflowExecution", "ResourceExhausted", 10)
+    );
+    assert!(!report.is_clean());
+}
+
+#[tokio::test]
+async fn the_open_loop_keeps_its_rate_with_a_single_place() {
+    let (report, asked) = report(0, "open --rate 1000 --operations 300 --max-in-flight 1")
+        .await
+        .unwrap();
+    assert_eq!((report.operations, asked), (300, 300));
+    // The last one is due after 299 ms and no sooner.
+    assert!(report.seconds >= 0.299, "{} s", report.seconds);
+    assert!(report.is_clean());
+}
+
+#[tokio::test]
+async fn calls_that_the_server_does_not_know_are_failures() {
+    let (report, _) = report(
+        0,
+        "start --operations 1 --concurrency 1 --pollers 1 --timeout 0.2",
+    )
+    .await
+    .unwrap();
+    let failed: Vec<_> = report
+        .failures
+        .iter()
+        .map(|failure| (failure.what, failure.code.as_str()))
+        .collect();
+    assert!(
+        failed.contains(&("PollWorkflowTaskQueue", "Unimplemented")),
+        "{failed:?}"
+    );
+    assert!(failed.contains(&("operation", "Timeout")), "{failed:?}");
+    assert_eq!(report.operations, 0);
+}
