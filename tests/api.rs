@@ -1,0 +1,63 @@
+//! The list of RPCs in docs/api.md is true: what it lists as served is served, all else answers UNIMPLEMENTED.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context;
+use bytes::Bytes;
+use everlog_tests::raw;
+use everlog_tests::server::Server;
+use prost::Message;
+use prost_types::FileDescriptorSet;
+use tonic::{Code, Request};
+
+/// Every method of both services, by path.
+fn methods() -> anyhow::Result<Vec<String>> {
+    let descriptors = FileDescriptorSet::decode(everlog_temporal_api::DESCRIPTOR)?;
+    let mut methods = Vec::new();
+    for file in &descriptors.file {
+        for service in &file.service {
+            for method in &service.method {
+                methods.push(format!("/{}.{}/{}", file.package(), service.name(), method.name()));
+            }
+        }
+    }
+    Ok(methods)
+}
+
+/// What docs/api.md says: method name to "yes" or "no".
+fn documented() -> anyhow::Result<BTreeMap<String, bool>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
+    let text = std::fs::read_to_string(&path).context("docs/api.md")?;
+    let rows = text.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let name = cells.next()?.trim_matches('`').to_owned();
+        let served = cells.next()?.trim_end_matches(" |");
+        matches!(served, "yes" | "no").then(|| (name, served == "yes"))
+    });
+    Ok(rows.collect())
+}
+
+#[tokio::test]
+async fn the_list_of_rpcs_is_true() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let server = Server::start(dir.path(), &[]).await?;
+    let channel = server.connect().await?;
+    let documented = documented()?;
+    let mut wrong = Vec::new();
+    let methods = methods()?;
+    assert!(methods.len() > 100, "only {} methods were found", methods.len());
+    for path in &methods {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let mut request = Request::new(Bytes::new());
+        request.set_timeout(std::time::Duration::from_secs(5));
+        let answer = raw::call(&channel, path, request).await;
+        let served = !answer.is_err_and(|status| status.code() == Code::Unimplemented);
+        match documented.get(name) {
+            Some(listed) if *listed == served => {}
+            listed => wrong.push(format!("{name}: served {served}, docs/api.md says {listed:?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! Rows about starts: durations, policies, schedules, attributes, metadata.
+
+use bytes::Bytes;
+use everlog_temporal_api::common::RetryPolicy;
+use everlog_temporal_api::enums::EventType;
+use everlog_temporal_api::full::temporal::api::common::v1::{Callback, Priority, SearchAttributes, callback};
+use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
+use everlog_temporal_api::workflowservice::{
+    RegisterNamespaceRequest, SignalWithStartWorkflowExecutionRequest,
+};
+use prost::Message;
+use prost_types::Duration;
+use tonic::{Code, Request};
+
+use crate::row::{Action, Row, Told, invalid, refused, row, story, taken};
+use crate::world::{World, path_of, payload, payloads, request, seconds, start, text, told};
+
+const REJECT_DUPLICATE: i32 = 3;
+const TERMINATE_IF_RUNNING: i32 = 4;
+const FAIL: i32 = 1;
+const USE_EXISTING: i32 = 2;
+const TERMINATE_EXISTING: i32 = 3;
+const YEAR_SECONDS: i64 = 365 * 86_400;
+
+#[rustfmt::skip]
+pub fn rows() -> Vec<Row> {
+    vec![
+        row(39, "negative run timeout", start(|r| r.workflow_run_timeout = Some(seconds(-1))),
+            invalid("")),
+        row(39, "seconds and nanos of opposite sign",
+            start(|r| r.workflow_execution_timeout = Some(Duration { seconds: 1, nanos: -1 })), invalid("")),
+        row(39, "negative start delay", start(|r| r.workflow_start_delay = Some(seconds(-1))), invalid("")),
+        row(39, "negative task timeout", start(|r| r.workflow_task_timeout = Some(seconds(-1))), invalid("")),
+        row(40, "duration of 10,000 years", story(ten_thousand_years), taken("100 years")),
+        row(41, "retry policy of a workflow: coefficient < 1", retry(|p| p.backoff_coefficient = 0.5),
+            invalid("").until("workflow retries")),
+        row(41, "retry policy of a workflow: max < initial interval", retry(|p| p.maximum_interval = Some(seconds(1))),
+            invalid("").until("workflow retries")),
+        row(41, "retry policy of a workflow: negative attempts", retry(|p| p.maximum_attempts = -1),
+            invalid("").until("workflow retries")),
+        row(41, "retry policy of a workflow: bad timeout type",
+            retry(|p| p.non_retryable_error_types = vec!["TemporalTimeout:Sometimes".into()]),
+            invalid("").until("workflow retries")),
+        row(42, "cron garbage", start(|r| r.cron_schedule = "now and then".into()), invalid("").until("cron")),
+        row(42, "cron that never fires", start(|r| r.cron_schedule = "0 0 31 2 *".into()), invalid("").until("cron")),
+        row(43, "cron and start delay", start(|r| {
+                r.cron_schedule = "* * * * *".into();
+                r.workflow_start_delay = Some(seconds(1));
+            }), invalid("").until("cron")),
+        row(51, "unknown conflict policy", start(|r| r.workflow_id_conflict_policy = 99),
+            refused(Code::Internal, "unknown WorkflowIdConflictPolicy: 99")),
+        row(51, "unknown reuse policy", start(|r| r.workflow_id_reuse_policy = 99),
+            refused(Code::Internal, "unknown WorkflowIdReusePolicy: 99")),
+        row(52, "terminate if running, with a conflict policy", start(|r| {
+                r.workflow_id_reuse_policy = TERMINATE_IF_RUNNING;
+                r.workflow_id_conflict_policy = USE_EXISTING;
+            }), invalid("")),
+        row(52, "reject duplicates and terminate existing", start(|r| {
+                r.workflow_id_reuse_policy = REJECT_DUPLICATE;
+                r.workflow_id_conflict_policy = TERMINATE_EXISTING;
+            }), invalid("")),
+        row(52, "signal with start that fails on a conflict", signal_with_start(|r| r.workflow_id_conflict_policy = FAIL),
+            invalid("")),
+        row(66, "101 search attributes", attributes(101, 1), invalid("")),
+        row(66, "search attribute > 2 KiB", attributes(1, 2_100), invalid("")),
+        row(66, "search attributes > 40 KiB", attributes(30, 2_000), invalid("")),
+        row(66, "search attribute that is not UTF-8", story(attribute_not_utf8), invalid("")),
+        row(66, "visibility query with a syntax error", list("WorkflowType ="),
+            refused(Code::Unimplemented, "").until("visibility")),
+        row(66, "visibility query with an unknown attribute", list("Nonsense = 1"),
+            refused(Code::Unimplemented, "").until("visibility")),
+        row(68, "retention < 1 h", register(Some(seconds(3_599))),
+            invalid("A valid retention period is not set on request.")),
+        row(68, "retention negative", register(Some(seconds(-86_400))),
+            invalid("A valid retention period is not set on request.")),
+        row(68, "retention nil", register(None), invalid("A valid retention period is not set on request.")),
+        row(72, "fairness key > 64 bytes",
+            priority(|p| p.fairness_key = text(65)), invalid("")),
+        row(72, "negative priority", priority(|p| p.priority_key = -1), invalid("")),
+        row(73, "33 callbacks", start(|r| r.completion_callbacks = vec![a_callback(10); 33]), invalid("").until("callbacks")),
+        row(73, "callback with a URL > 1000 bytes", start(|r| r.completion_callbacks = vec![a_callback(1_001)]),
+            invalid("").until("callbacks")),
+        row(73, "11 links", start(|r| r.links = vec![link(10); 11]), invalid("")),
+        row(73, "link > 4000 bytes", start(|r| r.links = vec![link(4_001)]), invalid("")),
+    ]
+}
+
+fn retry(edit: impl Fn(&mut RetryPolicy) + Send + Sync + Copy + 'static) -> Action {
+    start(move |request| {
+        let mut policy = RetryPolicy {
+            initial_interval: Some(seconds(10)),
+            ..RetryPolicy::default()
+        };
+        edit(&mut policy);
+        request.retry_policy = Some(policy);
+    })
+}
+
+fn signal_with_start(
+    edit: impl Fn(&mut SignalWithStartWorkflowExecutionRequest) + Send + Sync + Copy + 'static,
+) -> Action {
+    Box::new(move |world| {
+        Box::pin(async move {
+            let start = world.start_of(&world.fresh("refused"));
+            let mut request = SignalWithStartWorkflowExecutionRequest {
+                namespace: start.namespace,
+                workflow_id: start.workflow_id.clone(),
+                workflow_type: start.workflow_type,
+                task_queue: start.task_queue,
+                request_id: start.request_id,
+                signal_name: "changed".into(),
+                ..SignalWithStartWorkflowExecutionRequest::default()
+            };
+            edit(&mut request);
+            let told = told(world.send(request).await);
+            Ok(Told {
+                unknown_id: Some(start.workflow_id),
+                ..told
+            })
+        })
+    })
+}
+
+fn keyword(value: &[u8]) -> everlog_temporal_api::full::temporal::api::common::v1::Payload {
+    let mut keyword = payload(0);
+    keyword
+        .metadata
+        .insert("encoding".into(), Bytes::from_static(b"json/plain"));
+    keyword
+        .metadata
+        .insert("type".into(), Bytes::from_static(b"Keyword"));
+    keyword.data = [b"\"", value, b"\""].concat().into();
+    keyword
+}
+
+fn attributes(count: usize, value_bytes: usize) -> Action {
+    start(move |request| {
+        let names = (0..count).map(|number| format!("CustomKeywordField{number}"));
+        let indexed_fields = names
+            .map(|name| (name, keyword(text(value_bytes).as_bytes())))
+            .collect();
+        request.search_attributes = Some(SearchAttributes { indexed_fields }.encode_to_vec().into());
+    })
+}
+
+async fn attribute_not_utf8(world: World) -> anyhow::Result<Told> {
+    let id = world.fresh("refused");
+    let mut start = world.start_of(&id);
+    let indexed_fields = [("CustomKeywordField".to_owned(), keyword(&[0xff, 0xfe]))].into();
+    start.search_attributes = Some(SearchAttributes { indexed_fields }.encode_to_vec().into());
+    Ok(Told {
+        unknown_id: Some(id),
+        ..told(world.send(start).await)
+    })
+}
+
+fn list(query: &'static str) -> Action {
+    use everlog_temporal_api::workflowservice::ListWorkflowExecutionsRequest;
+    request(move |world| ListWorkflowExecutionsRequest {
+        namespace: world.namespace.clone(),
+        query: query.into(),
+        ..ListWorkflowExecutionsRequest::default()
+    })
+}
+
+fn register(retention: Option<Duration>) -> Action {
+    request(move |world| RegisterNamespaceRequest {
+        namespace: world.fresh("namespace"),
+        workflow_execution_retention_period: retention,
+        ..RegisterNamespaceRequest::default()
+    })
+}
+
+fn priority(edit: impl Fn(&mut Priority) + Send + Sync + Copy + 'static) -> Action {
+    start(move |request| {
+        let mut priority = Priority::default();
+        edit(&mut priority);
+        request.priority = Some(priority.encode_to_vec().into());
+    })
+}
+
+fn a_callback(path_bytes: usize) -> Bytes {
+    let nexus = callback::Nexus {
+        url: format!("http://callback/{}", text(path_bytes)),
+        ..callback::Nexus::default()
+    };
+    Callback {
+        variant: Some(callback::Variant::Nexus(nexus)),
+        ..Callback::default()
+    }
+    .encode_to_vec()
+    .into()
+}
+
+fn link(workflow_id_bytes: usize) -> Bytes {
+    use everlog_temporal_api::full::temporal::api::common::v1::{Link, link};
+    let event = link::WorkflowEvent {
+        namespace: "default".into(),
+        workflow_id: text(workflow_id_bytes),
+        run_id: "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11".into(),
+        ..link::WorkflowEvent::default()
+    };
+    Link {
+        variant: Some(link::Variant::WorkflowEvent(event)),
+    }
+    .encode_to_vec()
+    .into()
+}
+
+/// Accepted and cut: what the run keeps of it.
+async fn ten_thousand_years(world: World) -> anyhow::Result<Told> {
+    let run = world
+        .begin(|start| start.workflow_run_timeout = Some(seconds(10_000 * YEAR_SECONDS)))
+        .await?;
+    let mut kept = 0;
+    for event in world.events(&run).await? {
+        if let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) = event.attributes {
+            kept = started.workflow_run_timeout.map_or(0, |timeout| timeout.seconds);
+        }
+    }
+    world.until(&run, EventType::WorkflowTaskScheduled).await?;
+    let left = if kept == 100 * YEAR_SECONDS {
+        "100 years".into()
+    } else {
+        format!("{kept} s")
+    };
+    Ok(Told {
+        code: Some(Code::Ok),
+        left,
+        ..Told::default()
+    })
+}
+
+/// A start whose input is cut off in the middle of a field.
+pub async fn truncated(world: World) -> anyhow::Result<Told> {
+    let mut start = world.start_of("truncated");
+    start.input = payloads(1_000);
+    let mut bytes = start.encode_to_vec();
+    bytes.truncate(bytes.len() - 500);
+    let path = path_of::<everlog_temporal_api::workflowservice::StartWorkflowExecutionRequest>();
+    Ok(told(world.call(&path, Request::new(bytes.into())).await))
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// deadline bounds a case.
+const deadline = 60 * time.Second
+
+// world is what a case works with: a client, a queue of its own, and what it has started.
+type world struct {
+	context.Context
+	client.Client
+	queue string
+
+	mutex sync.Mutex
+	runs  []client.WorkflowRun
+}
+
+// unmet is a claim that does not hold; it ends its case.
+type unmet struct{ why string }
+
+func (w *world) that(ok bool, what string, details ...any) {
+	if !ok {
+		panic(unmet{fmt.Sprintln(append([]any{what + ":"}, details...)...)})
+	}
+}
+
+func (w *world) equal(actual, expected any, what string) {
+	w.that(reflect.DeepEqual(actual, expected), what, "expected", expected, "found", actual)
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		panic(unmet{err.Error()})
+	}
+}
+
+func (w *world) id() string { return "go-" + uuid.NewString() }
+
+// start starts a workflow on the case's queue and remembers it for its replay.
+func (w *world) start(options client.StartWorkflowOptions, definition any, args ...any) client.WorkflowRun {
+	run, err := w.tryStart(options, definition, args...)
+	w.must(err)
+	return run
+}
+
+func (w *world) tryStart(options client.StartWorkflowOptions, definition any, args ...any) (client.WorkflowRun, error) {
+	if options.ID == "" {
+		options.ID = w.id()
+	}
+	options.TaskQueue = w.queue
+	options.WorkflowExecutionErrorWhenAlreadyStarted = true
+	run, err := w.ExecuteWorkflow(w, options, definition, args...)
+	if err == nil {
+		w.remember(run)
+	}
+	return run, err
+}
+
+func (w *world) remember(run client.WorkflowRun) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.runs = append(w.runs, run)
+}
+
+// serve runs a worker with everything registered until the returned function is called.
+func (w *world) serve(options worker.Options) (stop func()) {
+	served := worker.New(w.Client, w.queue, options)
+	register(served)
+	w.must(served.Start())
+	return served.Stop
+}
+
+// events is the history of a run, in order.
+func (w *world) events(id, run string) []*history.HistoryEvent {
+	pages := w.GetWorkflowHistory(w, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	var events []*history.HistoryEvent
+	for pages.HasNext() {
+		event, err := pages.Next()
+		w.must(err)
+		events = append(events, event)
+	}
+	return events
+}
+
+// chain is the histories of a run and of all that continue it.
+func (w *world) chain(id, run string) [][]*history.HistoryEvent {
+	var runs [][]*history.HistoryEvent
+	for run != "" {
+		events := w.events(id, run)
+		runs = append(runs, events)
+		run = events[len(events)-1].GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+	}
+	return runs
+}
+
+func count(events []*history.HistoryEvent, kind enums.EventType) int {
+	found := 0
+	for _, event := range events {
+		if event.EventType == kind {
+			found++
+		}
+	}
+	return found
+}
+
+// closeAndReplay ends what is still open and replays each history that the case has made.
+func (w *world) closeAndReplay() (replayed int) {
+	replayer := worker.NewWorkflowReplayer()
+	register(replayer)
+	seen := map[string]bool{}
+	for _, run := range w.runs {
+		// It fails where the workflow has ended by itself.
+		_ = w.TerminateWorkflow(w, run.GetID(), "", "the case is over")
+		for _, events := range w.chain(run.GetID(), run.GetRunID()) {
+			started := events[0].GetWorkflowExecutionStartedEventAttributes()
+			if seen[started.OriginalExecutionRunId] || count(events, enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED) == 0 {
+				continue
+			}
+			seen[started.OriginalExecutionRunId] = true
+			w.must(replayer.ReplayWorkflowHistoryWithOptions(nil, &history.History{Events: events}, worker.ReplayWorkflowHistoryOptions{
+				OriginalExecution: workflow.Execution{ID: run.GetID(), RunID: started.OriginalExecutionRunId},
+			}))
+			replayed++
+		}
+	}
+	return replayed
+}
+
+// runCase prints the line of a case and says whether it passed.
+func runCase(c client.Client, name string, function func(*world)) (passed bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	w := &world{Context: ctx, Client: c, queue: "go-" + name + "-" + uuid.NewString()}
+	begun := time.Now()
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+			fmt.Printf("ok go.%s (%.1f s)\n", name, time.Since(begun).Seconds())
+			passed = true
+		case unmet:
+			fmt.Printf("FAIL go.%s: %s\n", name, oneLine(why.why))
+		default:
+			fmt.Printf("FAIL go.%s: %s\n", name, oneLine(fmt.Sprint(why)))
+		}
+	}()
+	function(w)
+	w.that(w.closeAndReplay() > 0, "nothing to replay")
+	w.that(!errors.Is(ctx.Err(), context.DeadlineExceeded), "not done in time")
+	return false
+}

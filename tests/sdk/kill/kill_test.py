@@ -1,0 +1,352 @@
+"""Kills the server again and again while workflows run, and lets the checker look at what is left.
+
+kill_test.py --server "CMD with {address} {data} {metrics}" [--seed N] [--kills N] [--errands N] [--keep DIR]
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
+
+from temporalio.client import Client, WorkflowHistory  # noqa: E402
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig  # noqa: E402
+from temporalio.service import RPCError, RPCStatusCode  # noqa: E402
+from temporalio.worker import Replayer  # noqa: E402
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions  # noqa: E402
+
+from checker import check, fate  # noqa: E402
+from clients import Clients  # noqa: E402
+from corruptions import plant_each, sample  # noqa: E402
+from cleanup import LEFT, end_on_signals  # noqa: E402
+from history_rules import closing_of  # noqa: E402
+from logs import Call, Run, Work, read_work, write_histories, write_lines  # noqa: E402
+from server import Server  # noqa: E402
+from workload import Errand, RunErrand, errand_of, wrong_results  # noqa: E402
+
+WORKERS = 2
+# Errands that are under way at the same time.
+OPEN_AT_ONCE = 110
+LEAST_UNFINISHED = 50
+LEAST_ACKED = 5000
+# Nothing was acknowledged or closed for so long: it hangs.
+STALL_S = 60
+
+
+class Lines:
+    """The lines of the report: what holds, and what does not."""
+
+    def __init__(self) -> None:
+        self.passed = self.failed = 0
+
+    def claim(self, name: str, wrong: list[Any], note: str = "") -> None:
+        if wrong:
+            self.failed += 1
+            print(f"FAIL kill.{name}: {len(wrong)} wrong, first: {wrong[0]}", flush=True)
+            for more in wrong[1:6]:
+                print(f"#   {more}", flush=True)
+        else:
+            self.passed += 1
+            print(f"ok kill.{name}{f' ({note})' if note else ''}", flush=True)
+
+    def close(self) -> int:
+        print(f"{self.passed} passed, {self.failed} failed", flush=True)
+        return 1 if self.failed or not self.passed else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--errands", type=int, default=500)
+    parser.add_argument("--signals", type=int, default=7, help="of each of the two senders to an errand")
+    parser.add_argument(
+        "--reference", action="store_true", help="a real Temporal server: timers have a grain of 1 ms"
+    )
+    parser.add_argument("--keep", type=Path, help="leave histories, calls and work in this folder")
+    return parser.parse_args()
+
+
+class Progress:
+    """Raises when no call was acknowledged for a while."""
+
+    def __init__(self, clients: Clients) -> None:
+        self.clients = clients
+        self.acked = clients.acked
+        self.since = time.monotonic()
+
+    def check(self) -> None:
+        if self.clients.acked > self.acked:
+            self.acked, self.since = self.clients.acked, time.monotonic()
+        elif time.monotonic() - self.since > STALL_S:
+            raise RuntimeError(f"no call was acknowledged for {STALL_S} s")
+
+
+class Kills:
+    """The killer: one kill a round, after a random share of the round's calls."""
+
+    def __init__(self, server: Server, clients: Clients, options: argparse.Namespace) -> None:
+        self.server = server
+        self.clients = clients
+        self.options = options
+        self.rng = random.Random(options.seed)
+        self.unfinished: list[int] = []
+        self.in_recovery = 0
+        self.down_s: list[float] = []
+
+    async def run(self, drivers: asyncio.Future) -> None:
+        # A fifth of the calls is left for after the last kill, and with them enough errands.
+        quota = self.clients.planned_calls(self.options.errands) * 0.8 / self.options.kills
+        begun = time.monotonic()
+        for _ in range(self.options.kills):
+            await self.clients.pace.allow(quota)
+            enough = self.clients.acked + self.rng.uniform(0.1, 0.8) * quota
+            progress = Progress(self.clients)
+            while self.clients.acked < enough or len(self.clients.unfinished) <= LEAST_UNFINISHED:
+                if drivers.done():
+                    raise RuntimeError("the clients came to an end before the last kill")
+                progress.check()
+                await asyncio.sleep(0.002)
+            # Mostly amid the calls, sometimes when only timers and activities are left.
+            await asyncio.sleep(self.rng.uniform(0, self.rng.choice([0.1, 0.1, 2])))
+            self.unfinished.append(len(self.clients.unfinished))
+            self.server.kill()
+            at_s = time.monotonic() - begun
+            await self.restart()
+            print(
+                f"# kill {len(self.unfinished)} after {at_s:.1f} s: {self.clients.acked} acknowledged calls,"
+                f" {self.unfinished[-1]} unfinished runs, {self.down_s[-1]:.1f} s down",
+                flush=True,
+            )
+        await self.clients.pace.allow(float("inf"))
+
+    async def restart(self) -> None:
+        """Starts the server again; one time in five it dies once more while it recovers."""
+        begun = time.monotonic()
+        self.server.start()
+        if self.rng.random() < 0.2:
+            await asyncio.sleep(self.rng.uniform(0, 0.6))
+            self.server.kill()
+            self.in_recovery += 1
+            self.server.start()
+        await self.server.ready()
+        self.down_s.append(time.monotonic() - begun)
+
+
+async def start_workers(folder: Path, address: str, queue: str) -> list[asyncio.subprocess.Process]:
+    workers = []
+    for n in range(WORKERS):
+        command = [sys.executable, str(HERE / "worker.py"), address, queue, str(folder / f"work-{n}.jsonl")]
+        worker = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+        LEFT.append(lambda worker=worker: worker.returncode is None and worker.kill())
+        workers.append(worker)
+    for worker in workers:
+        async with asyncio.timeout(60):
+            await worker.stdout.readline()
+    return workers
+
+
+async def stop_workers(workers: list[asyncio.subprocess.Process]) -> None:
+    for worker in workers:
+        if worker.returncode is None:
+            worker.terminate()
+    for worker in workers:
+        try:
+            await asyncio.wait_for(worker.wait(), 15)
+        except TimeoutError:
+            worker.kill()
+            await worker.wait()
+
+
+async def drive(clients: Clients, errands: list[Errand]) -> None:
+    slots = asyncio.Semaphore(OPEN_AT_ONCE)
+
+    async def one(errand: Errand) -> None:
+        async with slots:
+            await clients.run(errand)
+
+    async with asyncio.TaskGroup() as group:
+        for errand in errands:
+            group.create_task(one(errand))
+
+
+async def fetch_chains(client: Client, clients: Clients, errands: list[Errand]) -> dict[int, list[Run]]:
+    """Each errand's runs, once the last one is closed; an open one if none has closed for a while."""
+    slots = asyncio.Semaphore(20)
+    last_progress = time.monotonic()
+
+    async def of(errand: Errand) -> list[Run]:
+        workflow_id, run_id = clients.id_of(errand), first_run(clients.calls, clients.id_of(errand))
+        nonlocal last_progress
+        runs = []
+        while run_id:
+            while True:
+                try:
+                    async with slots:
+                        history = await client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history()
+                except RPCError as error:
+                    if error.status != RPCStatusCode.NOT_FOUND:
+                        raise
+                    # What it means that the run is not there, the checker says.
+                    return runs
+                run = Run(workflow_id, run_id, list(history.events))
+                if closing_of(run) is not None:
+                    last_progress = time.monotonic()
+                    break
+                if time.monotonic() - last_progress > STALL_S:
+                    break
+                await asyncio.sleep(0.5)
+            runs.append(run)
+            run_id = getattr(closing_of(run), "new_execution_run_id", "")
+        return runs
+
+    chains = await asyncio.gather(*(of(errand) for errand in errands))
+    return {errand.number: runs for errand, runs in zip(errands, chains)}
+
+
+def first_run(calls: list[Call], workflow_id: str) -> str:
+    """The run in the answer to a start, empty if no start was acknowledged."""
+    starts = (c for c in calls if c.kind == "start" and c.workflow_id == workflow_id and c.outcome == "acked")
+    return next((start.run_id for start in starts), "")
+
+
+async def replay(runs: list[Run]) -> list[str]:
+    runner = SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_all_modules())
+
+    async def histories():
+        for run in runs:
+            yield WorkflowHistory(run.workflow_id, run.events)
+
+    replayer = Replayer(workflows=[RunErrand], workflow_runner=runner)
+    results = await replayer.replay_workflows(histories(), raise_on_replay_failure=False)
+    return [f"{run_id}: {error!r}" for run_id, error in results.replay_failures.items()]
+
+
+async def run(options: argparse.Namespace, folder: Path) -> int:
+    rng = random.Random(options.seed)
+    errands = [errand_of(number, rng) for number in range(options.errands)]
+    server = Server.new(options.server, folder / "data")
+    workers: list[asyncio.subprocess.Process] = []
+    lines = Lines()
+    begun = time.monotonic()
+    try:
+        LEFT.append(server.kill)
+        server.start()
+        await server.ready()
+        client = await Client.connect(server.address, namespace="default")
+        queue = f"kill-{uuid.uuid4()}"
+        clients = Clients(client, queue, f"errand-{uuid.uuid4()}", options.seed, options.signals)
+        workers = await start_workers(folder, server.address, queue)
+        kills = Kills(server, clients, options)
+        drivers = asyncio.ensure_future(drive(clients, errands))
+        try:
+            await kills.run(drivers)
+            progress = Progress(clients)
+            while not drivers.done():
+                progress.check()
+                await asyncio.sleep(0.1)
+            await drivers
+        except (Exception, asyncio.CancelledError) as error:
+            state = f"{len(clients.unfinished)} unfinished runs, {clients.acked} acknowledged calls"
+            why = f"{error!r} with {state}; the server says: {server.tail()}"
+            lines.claim("the_clients_come_to_an_end", [why])
+            return lines.close()
+        finally:
+            drivers.cancel()
+        chains = await fetch_chains(client, clients, errands)
+        gone = [
+            f"worker {n} ended with {w.returncode}" for n, w in enumerate(workers) if w.returncode is not None
+        ]
+    finally:
+        await stop_workers(workers)
+        server.stop()
+    work = [entry for n in range(WORKERS) for entry in read_work(folder / f"work-{n}.jsonl")]
+    print(f"# {time.monotonic() - begun:.0f} s of work and kills", flush=True)
+    lines.claim("workers_live_on", gone)
+    return await judge(lines, options, errands, chains, clients.calls, work, kills)
+
+
+async def judge(
+    lines: Lines,
+    options: argparse.Namespace,
+    errands: list[Errand],
+    chains: dict[int, list[Run]],
+    calls: list[Call],
+    work: list[Work],
+    kills: Kills,
+) -> int:
+    runs = [run for chain in chains.values() for run in chain]
+    if options.keep:
+        write_histories(options.keep / "histories", runs)
+        write_lines(options.keep / "calls.jsonl", calls)
+        write_lines(options.keep / "work.jsonl", work)
+    print_figures(runs, calls, work, kills)
+    grain_ms = 1 if options.reference else 0
+    lines.claim(
+        "all_finish_with_the_right_result", wrong_results(errands, chains), f"{len(errands)} workflows"
+    )
+    least = min(kills.unfinished, default=0)
+    acked = sum(call.outcome == "acked" for call in calls)
+    # A shorter trial needs less; the real one says what it must reach.
+    least_acked = min(LEAST_ACKED, LEAST_ACKED * options.errands // 500)
+    too_little = [f"{acked} acknowledged calls"] * (acked < least_acked)
+    too_little += [f"{least} unfinished runs at a kill"] * (least < LEAST_UNFINISHED)
+    too_little += [f"{len(kills.unfinished)} kills"] * (len(kills.unfinished) < options.kills)
+    note = (
+        f"{len(kills.unfinished)} kills, at least {least} unfinished runs at each, {acked} acknowledged calls"
+    )
+    lines.claim("it_was_hard_enough", too_little, note)
+    lines.claim(
+        "the_checker_finds_nothing",
+        check(runs, calls, work, grain_ms=grain_ms),
+        f"{sum(len(r.events) for r in runs)} events",
+    )
+    lines.claim("every_history_is_replayed", await replay(runs), f"{len(runs)} runs")
+    planted, missed = plant_each(*sample(runs, calls, work), seed=options.seed, grain_ms=grain_ms)
+    lines.claim("the_checker_finds_what_is_planted", missed, f"{planted} corruptions")
+    return lines.close()
+
+
+def print_figures(runs: list[Run], calls: list[Call], work: list[Work], kills: Kills) -> None:
+    tries: dict[str, list[Call]] = {}
+    for call in calls:
+        tries.setdefault(call.id, []).append(call)
+    fates = Counter(f"{t[0].kind} {fate(t)}" for t in tries.values())
+    received = Counter((w.run_id, w.activity_id, w.attempt) for w in work if w.kind == "received")
+    print(f"# calls: {json.dumps(dict(sorted(fates.items())))}, {len(calls)} tries")
+    print(f"# kills: {len(kills.unfinished)}, and {kills.in_recovery} more while it recovered")
+    print(
+        f"# attempts received: {len(received)}, more than once: {sum(n > 1 for n in received.values())}",
+        flush=True,
+    )
+
+
+def main() -> int:
+    options = arguments()
+    print(f"# seed {options.seed}", flush=True)
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter="off"))))
+    with tempfile.TemporaryDirectory(prefix="everlog-kill-") as folder:
+        LEFT.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+        end_on_signals()
+        return asyncio.run(run(options, Path(folder)))
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)

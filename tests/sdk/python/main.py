@@ -1,0 +1,180 @@
+"""Runs the named suites against a server and prints a line per case; see README.md."""
+
+import argparse
+import asyncio
+import importlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cleanup import LEFT, end_on_signals
+
+HERE = Path(__file__).resolve().parent
+SDK = HERE.parent
+REPOSITORY = SDK.parent.parent
+EVERLOG = (
+    f"'{REPOSITORY}/everlog' dev --address {{address}} --data-dir {{data}} --metrics-address {{metrics}}"
+)
+
+PYTHON_SUITES = [
+    "activities",
+    "activity_cancellation",
+    "activity_completion",
+    "timers",
+    "signals",
+    "queries",
+    "lifecycle",
+    "endings",
+    "delays",
+    "continuing",
+    "policies",
+    "markers",
+    "metadata",
+    "headers",
+    "workers",
+    "nondeterminism",
+    "payloads",
+    "shapes",
+    "entity",
+    "load",
+    "refused",
+]
+OTHER_SUITES = ["go", "checker", "kill"]
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tests/sdk/run", description=__doc__)
+    parser.add_argument(
+        "--server", default=EVERLOG, help="command with {address} (or {port}), {data}, {metrics}"
+    )
+    parser.add_argument(
+        "--address", help="HOST:PORT of a server that runs already (the kill suite is skipped)"
+    )
+    parser.add_argument(
+        "--reference", action="store_true", help="a real Temporal server: skip what is Everlog's own"
+    )
+    parser.add_argument("--seed", type=int, help="of the kill suite")
+    parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
+    parser.add_argument("suites", nargs="*", help=f"{' '.join(PYTHON_SUITES + OTHER_SUITES)}, or MODULE.CASE")
+    chosen = parser.parse_args()
+    for suite in chosen.suites:
+        if suite.split(".")[0] not in PYTHON_SUITES + OTHER_SUITES:
+            parser.error(f"no suite {suite!r}")
+    return chosen
+
+
+async def run(options: argparse.Namespace, folder: Path) -> int:
+    sys.path[:0] = [str(HERE), str(SDK / "kill")]
+    from case import Report
+    from server import Server, ServerFailed
+
+    if not options.verbose:
+        be_quiet()
+    report = Report()
+    wanted = options.suites or PYTHON_SUITES + OTHER_SUITES
+    if options.server == EVERLOG and not options.address and wanted != ["checker"]:
+        # It builds what has changed, which may take longer than a server may take to answer.
+        subprocess.run([REPOSITORY / "everlog", "--help"], stdout=subprocess.DEVNULL, check=True)
+    of_python = [s for s in wanted if s.split(".")[0] in PYTHON_SUITES]
+    server = None
+    address = options.address
+    try:
+        if not address and (of_python or "go" in wanted):
+            server = Server.new(options.server, folder / "server")
+            LEFT.append(server.kill)
+            server.start()
+            print(f"# the server answers after {await server.ready():.1f} s", flush=True)
+            address = server.address
+        if of_python:
+            await run_python(options, address, of_python, report)
+        if "go" in wanted:
+            await run_program(report, "go", [str(SDK / "go" / "run"), address])
+        if "checker" in wanted:
+            await run_program(report, "checker", [sys.executable, str(SDK / "kill" / "checker_test.py")])
+    except ServerFailed as error:
+        report.fail("server", str(error))
+    finally:
+        if server:
+            server.stop()
+    if "kill" in wanted:
+        if options.address:
+            report.skip("kill", "needs a server of its own: --server")
+        else:
+            seed = ["--seed", str(options.seed)] if options.seed is not None else []
+            reference = ["--reference"] * options.reference
+            program = str(SDK / "kill" / "kill_test.py")
+            command = [sys.executable, program, "--server", options.server, *seed, *reference]
+            await run_program(report, "kill", command)
+    return report.close()
+
+
+async def run_python(options: argparse.Namespace, address: str, wanted: list[str], report) -> None:
+    from case import run_cases
+    from world import Connection
+
+    begun = time.monotonic()
+    for suite in dict.fromkeys(s.split(".")[0] for s in wanted):
+        importlib.import_module(suite)
+    connection = await Connection.open(address, options.reference)
+    await run_cases(connection, wanted, report, options.verbose)
+    if report.unreplayable:
+        report.fail("replay.every_history", f"{len(report.unreplayable)} of {report.replayed}")
+    else:
+        report.ok("replay.every_history", f"{report.replayed} histories")
+    print(f"# the Python suites took {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def be_quiet() -> None:
+    """Most cases make things fail on purpose: the SDK's own words about that say nothing here."""
+    from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig
+
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter="off"))))
+    logging.disable(logging.CRITICAL)
+
+
+async def run_program(report, suite: str, command: list[str]) -> None:
+    """A program that prints the same lines; what it prints is printed and counted here."""
+    begun = time.monotonic()
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    LEFT.append(lambda: process.returncode is None and process.terminate())
+    counted = 0
+    try:
+        async for line in process.stdout:
+            words = line.decode(errors="replace").rstrip("\n")
+            if words.startswith("ok "):
+                report.ok(words.removeprefix("ok "))
+            elif words.startswith("FAIL "):
+                name, _, why = words.removeprefix("FAIL ").partition(": ")
+                report.fail(name, why)
+            elif not words.endswith(" failed"):
+                print(words, flush=True)
+                continue
+            counted += 1
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+    if code not in (0, 1) or not counted:
+        report.fail(suite, f"ended with {code} after {counted} lines")
+    print(f"# {suite} took {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def main() -> int:
+    options = arguments()
+    with tempfile.TemporaryDirectory(prefix="everlog-sdk-") as folder:
+        LEFT.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+        end_on_signals()
+        code = asyncio.run(run(options, Path(folder)))
+    sys.stdout.flush()
+    return code
+
+
+if __name__ == "__main__":
+    # A worker's threads may still wait for a server that is gone; the verdict is printed.
+    os._exit(main())

@@ -1,0 +1,121 @@
+"""The server under test as a process of its own: started as a user would, killed, started again."""
+
+import asyncio
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+
+START_DEADLINE_S = 60
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class ServerFailed(Exception):
+    """The server did not start; says what it printed last."""
+
+
+@dataclass
+class Server:
+    """A command with {address} (or {port}), {data}, and {metrics} (or {metrics_port}) in it, and its process.
+
+    The port and the folder stay the same over restarts.
+    """
+
+    command: str
+    data: Path
+    port: int
+    metrics_port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @staticmethod
+    def new(command: str, data: Path) -> "Server":
+        return Server(command, data, free_port(), free_port())
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        return self.data.with_name(self.data.name + ".log")
+
+    def start(self) -> None:
+        words = {
+            "address": self.address,
+            "port": self.port,
+            "data": self.data,
+            "metrics": f"127.0.0.1:{self.metrics_port}",
+            "metrics_port": self.metrics_port,
+        }
+        self.data.mkdir(parents=True, exist_ok=True)
+        command = [part.format_map(words) for part in shlex.split(self.command)]
+        with open(self.log, "ab") as log:
+            # A group of its own: a kill reaches the server also when the command is a wrapper around it.
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+
+    async def ready(self) -> float:
+        """Seconds until the server answered a client."""
+        begun = time.monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(5):
+                    client = await Client.connect(self.address)
+                    await client.workflow_service.describe_namespace(
+                        DescribeNamespaceRequest(namespace="default")
+                    )
+                return time.monotonic() - begun
+            except Exception as error:
+                if self.process and self.process.poll() is not None:
+                    why = f"the server ended with {self.process.returncode}; it said: {self.tail()}"
+                    raise ServerFailed(why) from error
+                if time.monotonic() - begun > START_DEADLINE_S:
+                    raise ServerFailed(
+                        f"no answer in {START_DEADLINE_S} s ({error}); it says: {self.tail()}"
+                    ) from error
+                await asyncio.sleep(0.02)
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM, SIGKILL after 15 s; the exit code."""
+        if not self.process:
+            return 0
+        self._signal(signal.SIGTERM, wait_s=15)
+        return self.process.returncode
+
+    def tail(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+
+    def _signal(self, number: signal.Signals, wait_s: float = 5) -> None:
+        process = self.process
+        if not process:
+            return
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+        try:
+            process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            print(f"the server did not end {wait_s} s after {number.name}", file=sys.stderr)
+        # What the wrapper may have left in its group.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()

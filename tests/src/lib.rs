@@ -1,0 +1,5 @@
+//! What tests of the whole product share: a server started as a user would start it.
+
+pub mod page;
+pub mod raw;
+pub mod server;

@@ -1,0 +1,143 @@
+//! A server process: the built binary, started on free ports with a directory of its own, ended with its owner.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use tonic::transport::{Channel, Endpoint};
+
+/// How long a server may take until it serves.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A running server. It is killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    process: Child,
+    address: SocketAddr,
+    metrics_address: SocketAddr,
+    data_dir: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Server {
+    /// Starts `everlog dev` on `data_dir` with further `EVERLOG_*` variables, and waits until it serves.
+    ///
+    /// # Errors
+    /// The binary is not built, or does not serve in time.
+    pub async fn start(data_dir: &Path, variables: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let variables: Vec<_> = variables.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        let (address, metrics_address) = (free_address()?, free_address()?);
+        let process = spawn(address, metrics_address, data_dir, &variables)?;
+        let mut server = Self { process, address, metrics_address, data_dir: data_dir.into(), variables };
+        server.ready().await?;
+        Ok(server)
+    }
+
+    /// Where it serves gRPC.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it serves metrics and health.
+    pub fn metrics_address(&self) -> SocketAddr {
+        self.metrics_address
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// A connection to it.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn connect(&self) -> anyhow::Result<Channel> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
+        Ok(endpoint.connect_timeout(Duration::from_secs(5)).connect().await?)
+    }
+
+    /// Kills it with -9 and starts it again on the same directory and ports.
+    ///
+    /// # Errors
+    /// It does not serve in time.
+    pub async fn crash(&mut self) -> anyhow::Result<()> {
+        self.process.kill()?;
+        self.process.wait()?;
+        self.process = spawn(self.address, self.metrics_address, &self.data_dir, &self.variables)?;
+        self.ready().await
+    }
+
+    /// True while the process runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Asks it to stop (SIGTERM) and waits for the end.
+    ///
+    /// # Errors
+    /// It cannot be signalled.
+    pub fn stop(&mut self) -> anyhow::Result<(ExitStatus, Duration)> {
+        let begun = Instant::now();
+        let kill = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status()?;
+        anyhow::ensure!(kill.success(), "kill -TERM failed");
+        let status = self.process.wait()?;
+        Ok((status, begun.elapsed()))
+    }
+
+    async fn ready(&mut self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + READY_WITHIN;
+        let mut pause = tokio::time::interval(Duration::from_millis(20));
+        loop {
+            pause.tick().await;
+            if let Some(status) = self.process.try_wait()? {
+                bail!("the server ended at its start: {status}");
+            }
+            if self.connect().await.is_ok() && crate::raw::is_serving(self.address).await {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("the server did not serve within {READY_WITHIN:?}");
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// The built binary: beside the folder that holds the test's own.
+///
+/// # Errors
+/// It is not there.
+pub fn binary() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let folder = own.parent().and_then(Path::parent).context("the test runs from a target folder")?;
+    let binary = folder.join("everlog");
+    anyhow::ensure!(binary.exists(), "{} is not built: run `cargo build --release` first", binary.display());
+    Ok(binary)
+}
+
+fn spawn(
+    address: SocketAddr,
+    metrics_address: SocketAddr,
+    data_dir: &Path,
+    variables: &[(String, String)],
+) -> anyhow::Result<Child> {
+    let mut command = Command::new(binary()?);
+    command.arg("dev").arg("--address").arg(address.to_string());
+    command.arg("--metrics-address").arg(metrics_address.to_string()).arg("--data-dir").arg(data_dir);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.envs(variables.iter().map(|(key, value)| (key, value)));
+    command.spawn().context("the server cannot be started")
+}
+
+fn free_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
