@@ -22,6 +22,9 @@ pub trait Base: Send {
         to: &[u8],
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Error>;
+
+    /// The last row with `from <= key < to`.
+    fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error>;
 }
 
 /// The rows in the embedded log's database: column families `changelog`, `history` and `timers`.
@@ -79,6 +82,17 @@ impl Base for SharedRows {
             rows.next();
         }
         rows.status().map_err(translate)
+    }
+
+    fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {
+        let mut options = ReadOptions::default();
+        options.set_iterate_lower_bound(from);
+        options.set_iterate_upper_bound(to);
+        let mut rows = self.db.raw_iterator_cf_opt(self.family(space), options);
+        rows.seek_to_last();
+        let last = rows.item().map(|(key, value)| (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+        rows.status().map_err(translate)?;
+        Ok(last)
     }
 }
 
@@ -143,5 +157,15 @@ impl Base for MemoryRows {
             }
         }
         Ok(())
+    }
+
+    fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {
+        if from >= to {
+            return Ok(None);
+        }
+        let edge = |key: &[u8]| (space, Bytes::copy_from_slice(key));
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut range = rows.range((Bound::Included(edge(from)), Bound::Excluded(edge(to))));
+        Ok(range.next_back().map(|((_, key), value)| (key.clone(), value.clone())))
     }
 }

@@ -84,6 +84,26 @@ impl<B: Base> Store<B> {
         Ok(())
     }
 
+    /// The last row with `from <= key < to`.
+    pub fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {
+        let mut to = Bytes::copy_from_slice(to);
+        while from < to.as_ref() {
+            let layers = [Some(&self.active), self.committing.as_ref()].into_iter().flatten();
+            let changed = layers.filter_map(|layer| layer.range(space, from, &to).next_back()).map(|(key, _)| key).max();
+            let committed = self.base.last(space, from, &to)?;
+            let Some(changed) = changed.filter(|changed| committed.as_ref().is_none_or(|(key, _)| *changed >= key))
+            else {
+                return Ok(committed);
+            };
+            let changed = changed.clone();
+            if let Some(value) = self.changed(space, &changed).and_then(|row| row.value.clone()) {
+                return Ok(Some((changed, value)));
+            }
+            to = changed;
+        }
+        Ok(None)
+    }
+
     /// About the memory of both layers, in bytes.
     pub fn overlay_bytes(&self) -> usize {
         self.active.size_bytes() + self.committing.as_ref().map_or(0, Layer::size_bytes)
