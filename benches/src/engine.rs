@@ -9,7 +9,7 @@ use everlog_engine::command::{self, Command};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{activity, attempt, close, completion, signal, start, task};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::ActivityType;
+use everlog_engine::vocabulary::{ActivityType, TaskQueue};
 use everlog_engine::{Outcome, Reply, Run, Settings, Stamp, View, decide};
 use prost::Message;
 use stats_alloc::{Region, StatsAlloc};
@@ -154,6 +154,7 @@ fn schedule() -> command::Order {
     command::Order::ScheduleActivity(activity::Schedule {
         activity_id: "1".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
+        task_queue: Some(TaskQueue::normal("orders")),
         input: Some(payload()),
         start_to_close_timeout: Some(Duration::from_ms(10_000)),
         ..activity::Schedule::default()

@@ -39,7 +39,10 @@ pub(crate) async fn poll(
     };
     let (response, receipt) = match poll::wait(call, poll, &request.worker_instance_key).await? {
         Some(Delivery::Workflow(task)) => response(call, *task)?,
-        Some(Delivery::Query(task)) => (query_response(call, *task)?, None),
+        Some(Delivery::Query(mut task)) => {
+            let receipt = task.receipt.take();
+            (query_response(call, *task)?, receipt)
+        }
         // A task of the wrong kind goes back to its queue when it is dropped.
         Some(Delivery::Activity(_) | Delivery::Nothing) | None => Default::default(),
     };
@@ -115,6 +118,7 @@ fn query_response(call: &Call<'_>, task: QueryTask) -> Result<PollWorkflowTaskQu
         history,
         query,
         query_id,
+        receipt: _,
     } = task;
     let place = Bookmark {
         end_event_id: run.head.next_event_id,

@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 
 use crate::reply::tell;
 use crate::address::RunKey;
-use crate::delivery::{Delivery, Page, QueryOutcome, QueryRequest, QueryTask};
+use crate::delivery::{Delivery, Page, QueryOutcome, QueryRequest, QueryTask, Receipt};
 use crate::dispatch::{QueueKey, Ready, Waiting};
 use crate::error::Error;
 use crate::furnish;
-use crate::partition::Partition;
+use crate::partition::{Event, Partition};
 use crate::query::{Direct, Question, Way, way};
 use crate::router::{Answer, Slot};
 
@@ -91,6 +91,7 @@ impl<L: Log, B: Base> Partition<L, B> {
     pub(crate) fn requeue_query(&mut self, query_id: &str) -> Result<(), Error> {
         let Some(direct) = self.queries.direct(query_id) else { return Ok(()) };
         direct.sticky_until_ms = 0;
+        direct.taken = false;
         let key = direct.key.clone();
         if let Some(run) = self.runs.get(&key)? {
             self.offer_query(&normal_queue(&run), query_id.to_owned());
@@ -106,16 +107,28 @@ impl<L: Log, B: Base> Partition<L, B> {
             return Ok(());
         };
         let (key, query): (RunKey, Bytes) = (direct.key.clone(), direct.question.request.query.clone());
-        direct.taken = !waiting.reply.is_closed();
+        direct.taken = true;
         let Some(run) = self.runs.get(&key)? else { return Ok(()) };
-        let history = if waiting.poll.sticky { Page::default() } else { furnish::page(&mut self.runs, &key, 1, 0)? };
-        let task = QueryTask { run, sticky: waiting.poll.sticky, history, query, query_id: query_id.into() };
-        if waiting.reply.send(Delivery::Query(Box::new(task))).is_err()
-            && let Some(direct) = self.queries.direct(query_id)
-        {
-            direct.taken = false;
-            direct.sticky_until_ms = 1;
+        if way(&run) != Way::Direct {
+            // Something happened since the question was sent on its way. A worker must not see it outside a
+            // workflow task: it would run the workflow ahead of its history.
+            self.queries.hold_back(query_id);
+            for question in self.queries.settle(&key, &run) {
+                self.send_query(&key, &run, question);
+            }
+            self.dispatcher.poll_again(waiting, &self.send);
+            return Ok(());
         }
+        let history = if waiting.poll.sticky { Page::default() } else { furnish::page(&mut self.runs, &key, 1, 0)? };
+        let (send, id, lost) = (self.send.clone(), self.id, query_id.to_owned());
+        let receipt = Receipt::new(move || {
+            // A partition that is gone has told its callers so.
+            send(id, Event::QueryLost { query_id: lost });
+        });
+        let (sticky, query_id, receipt) = (waiting.poll.sticky, query_id.into(), Some(receipt));
+        let task = QueryTask { run, sticky, history, query, query_id, receipt };
+        // Dropped undelivered, the question comes back by its receipt.
+        tell(waiting.reply, Delivery::Query(Box::new(task)));
         Ok(())
     }
 }

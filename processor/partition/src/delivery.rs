@@ -83,6 +83,8 @@ pub struct QueryTask {
     pub query: Bytes,
     /// What the answer has to name.
     pub query_id: String,
+    /// Gives the question to another worker if it reaches nobody.
+    pub receipt: Option<Receipt>,
 }
 
 /// A piece of a history.

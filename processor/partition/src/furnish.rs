@@ -44,29 +44,25 @@ pub fn page_before<B: Base>(
     batches_max: usize,
 ) -> Result<Page, Error> {
     let batches_max = if batches_max == 0 { PAGE_BATCHES_MAX } else { batches_max.min(PAGE_BATCHES_MAX) };
-    let below = if below_event_id == 0 { i64::MAX } else { below_event_id };
-    let mut sizes = Vec::new();
-    runs.store().scan(Space::History, &history_key(key, 0), &history_key(key, below), &mut |row, value| {
-        sizes.push((first_event_id(row), value.len()));
-        true
-    })?;
+    let from = history_key(key, 0);
+    let mut to = history_key(key, if below_event_id == 0 { i64::MAX } else { below_event_id });
+    let mut batches = Vec::new();
     let mut bytes = 0;
-    let mut start = sizes.len();
-    while start > 0 && sizes.len() - start < batches_max {
-        bytes += sizes[start - 1].1;
-        if bytes > PAGE_BYTES_MAX && start < sizes.len() {
+    let mut next_event_id = 0;
+    while let Some((row, value)) = runs.store().last(Space::History, &from, &to)? {
+        bytes += value.len();
+        if !batches.is_empty() && (batches.len() == batches_max || bytes > PAGE_BYTES_MAX) {
+            next_event_id = first_event_id(&to);
             break;
         }
-        start -= 1;
+        batches.push(value);
+        to = row;
     }
-    let Some((from_event_id, _)) = sizes.get(start).copied() else { return Ok(Page::default()) };
-    let mut history = BytesMut::with_capacity(bytes);
-    let (from, to) = (history_key(key, from_event_id), history_key(key, below));
-    runs.store().scan(Space::History, &from, &to, &mut |_, value| {
-        history.extend_from_slice(value);
-        true
-    })?;
-    Ok(Page { history: history.freeze(), next_event_id: if start == 0 { 0 } else { from_event_id } })
+    let mut history = BytesMut::new();
+    for batch in batches.iter().rev() {
+        history.extend_from_slice(batch);
+    }
+    Ok(Page { history: history.freeze(), next_event_id })
 }
 
 fn first_event_id(row: &[u8]) -> i64 {

@@ -135,6 +135,11 @@ pub enum Event {
         /// The poll.
         waiting: Waiting,
     },
+    /// A question that was given to a worker reached nobody.
+    QueryLost {
+        /// The question.
+        query_id: String,
+    },
     /// A task that was handed out reached nobody.
     Release {
         /// The order that takes it back.
@@ -274,6 +279,7 @@ impl<L: Log, B: Base> Partition<L, B> {
                 tell(reply, self.queries.answer_direct(answer));
             }
             Event::HandQuery { query_id, waiting } => self.hand_query(&query_id, waiting)?,
+            Event::QueryLost { query_id } => self.requeue_query(&query_id)?,
             Event::Furnish { grant, reply } => {
                 let key = run_key(&grant.run);
                 let task = furnish::workflow_task(&mut self.runs, &key, grant)?;

@@ -147,6 +147,13 @@ impl Queries {
         self.direct.get_mut(query_id)
     }
 
+    /// The run has news that no worker has seen: a question on its way waits for the task that brings them.
+    pub fn hold_back(&mut self, query_id: &str) {
+        if let Some(direct) = self.direct.remove(query_id) {
+            self.buffer(&direct.key, direct.question);
+        }
+    }
+
     /// The answer to a direct question; false where nobody waits for it.
     pub fn answer_direct(&mut self, answer: QueryAnswer) -> bool {
         match self.direct.remove(&answer.query_id) {

@@ -9,11 +9,11 @@ use everlog_engine::command::{self, Command};
 use everlog_engine::event::History;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{activity, attempt, close, completion, signal, start, task, timer};
-use everlog_engine::vocabulary::ActivityType;
+use everlog_engine::vocabulary::{ActivityType, TaskQueue};
 use everlog_engine::{Reply, Run, Settings};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router, Want,
+    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, QueryRequest, Reading, Router, Want,
 };
 use everlog_store::{SharedRows, Store};
 use prost::Message;
@@ -208,6 +208,7 @@ fn schedule() -> command::Order {
     command::Order::ScheduleActivity(activity::Schedule {
         activity_id: "1".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
+        task_queue: Some(TaskQueue::normal("orders")),
         input: Some(Bytes::from_static(b"amount")),
         start_to_close_timeout: Some(everlog_engine::time::Duration::from_ms(10_000)),
         ..activity::Schedule::default()
@@ -322,4 +323,32 @@ fn a_run_is_forgotten_when_its_retention_is_over() {
         let reading = house.call(Box::pin(async move { router.read(address, Want::State).await }));
         reading.expect("it is answered").is_none()
     });
+}
+
+#[test]
+fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
+    let mut house = House::build();
+    house.start();
+    let task = workflow(house.poll(false));
+    let hour = everlog_engine::time::Duration::from_ms(3_600_000);
+    let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
+    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
+    let router = house.router.clone();
+    let address =
+        Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
+    let request = QueryRequest {
+        address,
+        query: Bytes::from_static(b"query"),
+        only_open: false,
+        only_completed_cleanly: false,
+    };
+    let mut question = Box::pin(async move { router.query(request).await });
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(question.as_mut().poll(&mut context).is_pending());
+    // The question is on its way to a worker, and none has come, when a signal arrives.
+    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    assert_eq!(reply, Reply::Done);
+    let task = workflow(house.poll(false));
+    assert_eq!(task.queries.len(), 1, "it goes along with the workflow task");
+    drop(question);
 }

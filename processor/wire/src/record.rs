@@ -24,8 +24,9 @@ pub struct Record {
     pub body: Option<Body>,
 }
 
-/// What a record asks for.
+/// What a record asks for. Records are handled one at a time, so the largest kind may set the size.
 #[derive(Clone, PartialEq, prost::Oneof)]
+#[allow(clippy::large_enum_variant)]
 pub enum Body {
     /// A node takes the partition over; the record's offset becomes the term.
     #[prost(message, tag = "3")]
