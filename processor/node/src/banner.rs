@@ -102,22 +102,24 @@ mod tests {
 
     #[test]
     fn the_banner_says_where_everything_is_and_what_to_try_next() {
+        let text = banner(Path::new("./everlog-data")).render(false);
+        // A margin, for an expected text may not be indented as a whole.
+        let lines: Vec<String> = text.lines().map(|line| format!("|{line}")).collect();
         expect![[r#"
-
-              Everlog 0.1.0
-
-              gRPC     127.0.0.1:7233                  namespace "default"
-              metrics  http://127.0.0.1:9233/metrics   and /health/ready
-              data     ./everlog-data                  stays, 8 partitions, every write synced
-
-              Try next
-              Python   await temporalio.client.Client.connect("127.0.0.1:7233")
-              CLI      temporal workflow start --address 127.0.0.1:7233 --task-queue hello --type Hello
-
-              Ctrl-C stops it.
-
-        "#]]
-        .assert_eq(&banner(Path::new("./everlog-data")).render(false));
+            |
+            |  Everlog 0.1.0
+            |
+            |  gRPC     127.0.0.1:7233                  namespace "default"
+            |  metrics  http://127.0.0.1:9233/metrics   and /health/ready
+            |  data     ./everlog-data                  stays, 8 partitions, every write synced
+            |
+            |  Try next
+            |  Python   await temporalio.client.Client.connect("127.0.0.1:7233")
+            |  CLI      temporal workflow start --address 127.0.0.1:7233 --task-queue hello --type Hello
+            |
+            |  Ctrl-C stops it.
+            |"#]]
+        .assert_eq(&lines.join("\n"));
     }
 
     #[test]

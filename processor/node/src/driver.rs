@@ -42,9 +42,12 @@ pub struct Running {
 }
 
 enum Message {
-    Event(u32, Event),
+    Event(u32, Box<Event>),
     Stop,
 }
+
+/// Is told which partition cannot go on, and why.
+type Failed = dyn Fn(u32, &Error) + Send + Sync;
 
 type Owned = Partition<Embedded, SharedRows>;
 
@@ -69,13 +72,13 @@ pub fn start(
     let send: everlog_partition::Send = {
         let inboxes: Vec<Sender<Message>> = inboxes.clone();
         Arc::new(move |partition, event| {
-            inboxes[partition as usize % inboxes.len()].send(Message::Event(partition, event)).is_ok()
+            inboxes[partition as usize % inboxes.len()].send(Message::Event(partition, Box::new(event))).is_ok()
         })
     };
     let dispatcher = Dispatcher::new(now_ms);
     let admission = Arc::new(Admission::new(partitions, options.waiting_orders_max));
     let router = Router::new(partitions, send.clone(), dispatcher.clone(), admission.clone());
-    let failed: Arc<dyn Fn(u32, &Error) + Send + Sync> = Arc::new(failed);
+    let failed: Arc<Failed> = Arc::new(failed);
     let mut running =
         Running { router, stats: Vec::new(), admission, dispatcher: dispatcher.clone(), inboxes, threads: Vec::new() };
     let mut shares: Vec<Vec<Owned>> = (0..threads).map(|_| Vec::new()).collect();
@@ -89,7 +92,14 @@ pub fn start(
     for (index, (share, inbox)) in shares.into_iter().zip(receivers).enumerate() {
         let failed = failed.clone();
         let thread = std::thread::Builder::new().name(format!("processor-{index}"));
-        let thread = thread.spawn(move || drive(share, &inbox, failed.as_ref()));
+        let thread = thread.spawn(move || {
+            let first = share.first().map_or(0, Partition::id);
+            let drive = std::panic::AssertUnwindSafe(|| drive(share, &inbox, failed.as_ref()));
+            if std::panic::catch_unwind(drive).is_err() {
+                let detail = "its thread panicked".into();
+                failed(first, &Error::Journal { partition: first, detail });
+            }
+        });
         running.threads.push(thread.map_err(|error| Error::Journal {
             partition: 0,
             detail: format!("no thread could be started: {error}"),
@@ -123,7 +133,7 @@ impl Running {
     }
 }
 
-fn drive(mut partitions: Vec<Owned>, inbox: &Receiver<Message>, failed: &dyn Fn(u32, &Error)) {
+fn drive(mut partitions: Vec<Owned>, inbox: &Receiver<Message>, failed: &Failed) {
     let mut stop_at: Option<Instant> = None;
     loop {
         let next_ms = turn(&mut partitions, failed);
@@ -141,7 +151,7 @@ fn drive(mut partitions: Vec<Owned>, inbox: &Receiver<Message>, failed: &dyn Fn(
         let now_ms = now_ms();
         for message in std::iter::once(first).chain(inbox.try_iter().take(EVENTS_PER_TURN)) {
             match message {
-                Message::Event(id, event) => handle(&mut partitions, id, event, now_ms, failed),
+                Message::Event(id, event) => handle(&mut partitions, id, *event, now_ms, failed),
                 Message::Stop => {
                     stop_at = Some(Instant::now() + STOP_WITHIN);
                     partitions.iter_mut().for_each(Partition::hurry);
@@ -151,14 +161,14 @@ fn drive(mut partitions: Vec<Owned>, inbox: &Receiver<Message>, failed: &dyn Fn(
     }
 }
 
-fn handle(partitions: &mut Vec<Owned>, id: u32, event: Event, now_ms: i64, failed: &dyn Fn(u32, &Error)) {
+fn handle(partitions: &mut Vec<Owned>, id: u32, event: Event, now_ms: i64, failed: &Failed) {
     let Some(index) = partitions.iter().position(|partition| partition.id() == id) else { return };
     if let Err(error) = partitions[index].handle(event, now_ms) {
         give_up(partitions, index, &error, failed);
     }
 }
 
-fn turn(partitions: &mut Vec<Owned>, failed: &dyn Fn(u32, &Error)) -> Option<i64> {
+fn turn(partitions: &mut Vec<Owned>, failed: &Failed) -> Option<i64> {
     let now_ms = now_ms();
     let mut next_ms: Option<i64> = None;
     let mut index = 0;
@@ -175,7 +185,7 @@ fn turn(partitions: &mut Vec<Owned>, failed: &dyn Fn(u32, &Error)) -> Option<i64
 }
 
 /// A partition that cannot go on is dropped: whoever waits for it is told so at once.
-fn give_up(partitions: &mut Vec<Owned>, index: usize, error: &Error, failed: &dyn Fn(u32, &Error)) {
+fn give_up(partitions: &mut Vec<Owned>, index: usize, error: &Error, failed: &Failed) {
     let partition = partitions.swap_remove(index);
     partition.stats().serving.store(0, std::sync::atomic::Ordering::Relaxed);
     failed(partition.id(), error);

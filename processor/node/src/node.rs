@@ -195,7 +195,7 @@ fn show_banner(config: &Config, data: &DataDir, address: SocketAddr, metrics_add
 /// Waits until all partitions serve: a few milliseconds, unless the disk is full or the node is asked to stop.
 async fn all_serve(running: &Running, health: &Health, mut asked: watch::Receiver<bool>) {
     let serve = async {
-        while !running.is_serving() {
+        while !running.is_serving() && health.signs().dead().is_none() {
             tokio::time::sleep(LOOK_AT_START_EVERY).await;
         }
     };
