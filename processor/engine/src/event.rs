@@ -49,6 +49,9 @@ macro_rules! attributes {
         pub enum Attributes { $(#[prost(message, tag = $tag)] $variant($message),)* }
 
         impl Attributes {
+            /// The names of all event types.
+            pub const NAMES: &[&str] = &[$(stringify!($variant)),*];
+
             /// Temporal's number of the event type.
             pub fn event_type(&self) -> i32 {
                 match self { $(Self::$variant(_) => $event_type,)* }

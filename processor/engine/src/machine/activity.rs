@@ -521,7 +521,8 @@ pub(crate) fn request_cancel(
     Ok(true)
 }
 
-/// Writes the closing event, with the Started event of the last attempt before it where a worker had it.
+/// Writes the closing event, with the Started event of the last attempt before it where a worker had it. The workflow
+/// has something new to look at then.
 pub(crate) fn close(draft: &mut Draft<'_>, activity: &Activity, closing: impl FnOnce(i64) -> Attributes) {
     let mut started_event_id = 0;
     if activity.is_started() {
@@ -539,7 +540,6 @@ pub(crate) fn close(draft: &mut Draft<'_>, activity: &Activity, closing: impl Fn
         draft.record_at(activity.started_ms, started.into(), crate::draft::Extras::default());
     }
     draft.record(closing(started_event_id));
-    super::task::settle(draft);
 }
 
 pub(crate) fn apply_closed(run: &mut Run, scheduled_event_id: i64) {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::draft::{Change, Draft};
 use crate::failure;
 use crate::machine::activity::{self, Activity, Canceled, Completed, Deadline, Failed, TimedOut};
+use crate::machine::task;
 use crate::outcome::{Rejection, Reply};
 use crate::retry::{self, Attempt, Verdict};
 use crate::vocabulary::{RetryPolicy, RetryState, TimeoutType};
@@ -204,6 +205,7 @@ pub(crate) fn complete(draft: &mut Draft<'_>, order: &Complete) -> Result<Reply,
         }
         .into()
     });
+    task::settle(draft);
     Ok(Reply::Done)
 }
 
@@ -276,6 +278,7 @@ fn end_failed(
         }
         .into()
     });
+    task::settle(draft);
 }
 
 pub(crate) fn cancel(draft: &mut Draft<'_>, order: &Cancel) -> Result<Reply, Rejection> {
@@ -298,6 +301,7 @@ pub(crate) fn cancel(draft: &mut Draft<'_>, order: &Cancel) -> Result<Reply, Rej
         }
         .into()
     });
+    task::settle(draft);
     Ok(Reply::Done)
 }
 
@@ -316,43 +320,38 @@ pub(crate) fn heartbeat(draft: &mut Draft<'_>, order: &Heartbeat) -> Result<Repl
     Ok(Reply::Heartbeat(activity.cancel_requested_event_id > 0))
 }
 
-/// Settles what is due of one activity.
-pub(crate) fn wake(draft: &mut Draft<'_>, activity: &Activity) {
+/// Settles what is due of one activity; true where the activity is closed by it.
+pub(crate) fn wake(draft: &mut Draft<'_>, activity: &Activity) -> bool {
     match activity.due(draft.stamp.grace(), draft.now_ms()) {
-        None => {}
+        None => false,
         Some(Deadline::StartToClose) => time_out(draft, activity, TimeoutType::StartToClose),
         Some(Deadline::ScheduleToStart) => time_out(draft, activity, TimeoutType::ScheduleToStart),
         Some(Deadline::ScheduleToClose) => time_out(draft, activity, TimeoutType::ScheduleToClose),
         Some(Deadline::Heartbeat) => time_out(draft, activity, TimeoutType::Heartbeat),
         Some(Deadline::Retry) => {
             draft.change(Change::Activity(Box::new(Activity { backing_off: false, ..activity.clone() })));
+            false
         }
     }
 }
 
-fn time_out(draft: &mut Draft<'_>, activity: &Activity, timeout_type: TimeoutType) {
+fn time_out(draft: &mut Draft<'_>, activity: &Activity, timeout_type: TimeoutType) -> bool {
     let message = format!("activity {timeout_type:?} timeout");
     let failure = failure::timeout(timeout_type, &message, None, None);
-    match judge(draft, activity, Some(&failure)) {
-        Verdict::Again { delay_ms } => try_again(draft, activity, Some(&failure), delay_ms),
+    let (timeout_type, message, state) = match judge(draft, activity, Some(&failure)) {
+        Verdict::Again { delay_ms } => {
+            try_again(draft, activity, Some(&failure), delay_ms);
+            return false;
+        }
         Verdict::Final(RetryState::Timeout) => {
             let message = "Not enough time to schedule next retry before activity ScheduleToClose timeout, \
                            giving up retrying";
-            end_timed_out(draft, activity, TimeoutType::ScheduleToClose, message, RetryState::Timeout);
+            (TimeoutType::ScheduleToClose, message.to_owned(), RetryState::Timeout)
         }
-        Verdict::Final(state) => end_timed_out(draft, activity, timeout_type, &message, state),
-    }
-}
-
-fn end_timed_out(
-    draft: &mut Draft<'_>,
-    activity: &Activity,
-    timeout_type: TimeoutType,
-    message: &str,
-    state: RetryState,
-) {
+        Verdict::Final(state) => (timeout_type, message, state),
+    };
     let (heartbeat, cause) = (activity.heartbeat_details.clone(), activity.last_failure.clone());
-    let failure = Some(failure::timeout(timeout_type, message, heartbeat, cause));
+    let failure = Some(failure::timeout(timeout_type, &message, heartbeat, cause));
     activity::close(draft, activity, |started_event_id| {
         TimedOut {
             failure,
@@ -362,4 +361,5 @@ fn end_timed_out(
         }
         .into()
     });
+    true
 }

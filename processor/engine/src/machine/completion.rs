@@ -97,7 +97,7 @@ pub(crate) fn extras(command: &Command) -> Extras {
 pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete) -> Outcome {
     let task = match check(&draft, order) {
         Ok(task) => task,
-        Err(rejection) => return Outcome::refuse(rejection),
+        Err(rejection) => return too_late(draft, order, rejection),
     };
     let alive_ms = draft.now_ms().saturating_sub(task.first_scheduled_ms);
     if is_heartbeat(order) && alive_ms > draft.settings.task_heartbeat_max_ms {
@@ -115,7 +115,19 @@ pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete) -> Outcome {
     }
 }
 
-/// What is refused here changes nothing: the worker keeps the task until it times out.
+/// The completion is refused. A worker that is told so drops the run from its cache, so from here on it is no longer
+/// the one to ask: with nothing pending, a query to it would be answered from whatever history it reads anew.
+fn too_late(mut draft: Draft<'_>, order: &Complete, rejection: Rejection) -> Outcome {
+    let cached = |sticky: &Sticky| order.sticky.as_ref().is_some_and(|own| own.queue == sticky.queue);
+    let drops = matches!(rejection, Rejection::NotFound(_)) && draft.run.head.task.is_none();
+    if !drops || !draft.run.head.sticky.as_ref().is_some_and(cached) {
+        return Outcome::refuse(rejection);
+    }
+    draft.change(Change::Sticky(None));
+    Outcome { steps: vec![draft.finish()], ..Outcome::answer(Reply::Rejected(rejection)) }
+}
+
+/// What is refused here changes no more than that: the worker keeps the task until it times out.
 fn check(draft: &Draft<'_>, order: &Complete) -> Result<Task, Rejection> {
     let task = turn::started(draft, order.token.as_ref())?.clone();
     for (index, command) in order.commands.iter().enumerate() {

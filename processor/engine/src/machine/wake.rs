@@ -1,10 +1,11 @@
 //! A deadline of a run has come: whatever is due is settled, in order of time, a bounded slice per record.
 
+use std::sync::Arc;
+
 use crate::draft::{Change, Draft};
 use crate::machine::activity::Activity;
 use crate::machine::timer::{self, Timer};
 use crate::machine::{attempt, close, task, turn};
-use std::sync::Arc;
 
 /// Order: look at the run's deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
@@ -15,7 +16,8 @@ enum Due {
     Timer(Timer),
 }
 
-/// Settles what is due. Too early is harmless: nothing is due then, and the run's next deadline stands.
+/// Settles what is due. Too early is harmless: nothing is due then, and the run's next deadline stands. What happened
+/// while nobody looked comes before the next task, so that the workflow sees all of it at once.
 pub(crate) fn wake(draft: &mut Draft<'_>) {
     let now_ms = draft.now_ms();
     let expires_ms = draft.run.start.run_expires_ms;
@@ -23,20 +25,24 @@ pub(crate) fn wake(draft: &mut Draft<'_>) {
         close::time_out(draft);
         return;
     }
+    let mut news = false;
     let backoff_ms = draft.run.head.backoff_until_ms;
     if backoff_ms > 0 && backoff_ms <= now_ms {
         draft.change(Change::BackoffOver);
-        task::settle(draft);
+        news = true;
     }
-    wake_task(draft);
     for due in due(draft) {
-        match due {
+        news |= match due {
             Due::Activity(activity) => attempt::wake(draft, &activity),
             Due::Timer(due) => {
                 timer::fire(draft, &due);
-                task::settle(draft);
+                true
             }
-        }
+        };
+    }
+    wake_task(draft);
+    if news {
+        task::settle(draft);
     }
 }
 

@@ -1,4 +1,5 @@
 //! The engine, proven from outside: stories that a reader can check, and laws that hold for whatever comes.
 
+mod laws;
 mod stories;
 mod world;

@@ -26,7 +26,25 @@ fn a_failed_attempt_is_followed_by_another() {
     world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {})));
     world.crash().advance(seconds(1)).claim_activity("a").fail_activity("a", "nothing said", None);
     world.advance(seconds(2)).claim_activity("a").complete_activity("a");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes a
+        < (a is taken)
+        > a fails: boom
+        < (a: attempt 2 at 00:00:01)
+        ~ crash, 5 events replayed
+        @ 00:00:01
+        < (a: attempt 2 is ready)
+        > a worker takes a
+        < (a is taken)
+        > a fails: nothing said
+        < (a: attempt 3 at 00:00:03)
+        @ 00:00:03
+        < (a: attempt 3 is ready)
+        > a worker takes a
+        < (a is taken)
+        > a returns
+        < activity.started a attempt 3, activity.completed a, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -51,7 +69,20 @@ fn a_failure_may_name_the_delay() {
     let now = application("Busy", |failure| failure.next_retry_delay = delay(0));
     world.fail_activity("a", "come back in 30 s", Some(later)).advance(seconds(30)).claim_activity("a");
     world.fail_activity("a", "come back at once", Some(now)).claim_activity("a");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes a
+        < (a is taken)
+        > a fails: come back in 30 s
+        < (a: attempt 2 at 00:00:30)
+        @ 00:00:30
+        < (a: attempt 2 is ready)
+        > a worker takes a
+        < (a is taken)
+        > a fails: come back at once
+        < (a: attempt 3 is ready)
+        > a worker takes a
+        < (a is taken)
+    "#]]);
 }
 
 #[test]
@@ -63,14 +94,26 @@ fn some_failures_are_final() {
     };
     let fatal = application("Fatal", |_failure| {});
     let mut world = ends(|p| p.non_retryable_error_types = vec!["Fatal".into()], fatal.clone());
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a fails: so
+        < activity.started a, activity.failed a NonRetryableFailure, task.scheduled
+    "#]]);
     let mut world = ends(|_policy| {}, application("Flaky", |failure| failure.non_retryable = true));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a fails: so
+        < activity.started a, activity.failed a NonRetryableFailure, task.scheduled
+    "#]]);
     let mut world = ends(|p| p.maximum_attempts = 1, fatal.clone());
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a fails: so
+        < activity.started a, activity.failed a MaximumAttemptsReached, task.scheduled
+    "#]]);
     let mut world = with_activity(|s| s.schedule_to_close_timeout = delay(999));
     world.claim_activity("a").hush().fail_activity("a", "no time is left", Some(fatal));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a fails: no time is left
+        < activity.started a, activity.failed a Timeout, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -78,7 +121,22 @@ fn reports_outlive_their_attempt() {
     let mut world = with_activity(|s| s.heartbeat_timeout = delay(3_000));
     world.claim_activity("a").advance(seconds(2)).heartbeat("a", "half").advance(seconds(2));
     world.heartbeat("a", "most").advance(seconds(3)).advance(seconds(1)).claim_activity("a");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes a
+        < (a is taken)
+        @ 00:00:02
+        > a reports half
+        < (a lives)
+        @ 00:00:04
+        > a reports most
+        < (a lives)
+        @ 00:00:07
+        < (a: attempt 2 at 00:00:08)
+        @ 00:00:08
+        < (a: attempt 2 is ready)
+        > a worker takes a
+        < (a is taken)
+    "#]]);
     let activity = world.run().activities.values().next().expect("it is open");
     assert_eq!(activity.heartbeat_details, Some(text("most")));
     assert_eq!(activity.heartbeat_ms, world.now_ms - seconds(4));
@@ -105,7 +163,20 @@ fn a_worker_that_lost_its_attempt_reports_to_nobody() {
     world.claim_activity("a").advance(seconds(10)).hush();
     world.complete_activity("a").heartbeat("a", "half").fail_activity("a", "late", None).cancel_activity("a");
     world.advance(seconds(1)).complete_activity("a");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a returns
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a reports half
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a fails: late
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a cancels itself
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        @ 00:00:11
+        < (a: attempt 2 is ready)
+        > a returns
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+    "#]]);
 }
 
 #[test]
@@ -116,7 +187,24 @@ fn a_result_by_id_may_come_between_two_attempts() {
     world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {})));
     world.fails("a fails, by id", World::by_id("a"), None);
     world.complete_activity_by_id("a").complete_activity_by_id("a").complete_activity_by_id("unknown");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a fails, by id
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a reports, by id
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a worker takes a
+        < (a is taken)
+        > a fails: boom
+        < (a: attempt 2 at 00:00:01)
+        > a fails, by id
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a returns, by id
+        < activity.started a attempt 2, activity.completed a, task.scheduled
+        > a returns, by id
+        ! not found: cannot find pending activity with ActivityID a, check workflow execution history for more details
+        > unknown returns, by id
+        ! not found: cannot find pending activity with ActivityID unknown, check workflow execution history for more details
+    "#]]);
     let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
     let Some(everlog_engine::event::Attributes::ActivityStarted(started)) = &kept.events[5].attributes else {
         panic!("{:?} is no start", kept.events[5]);
@@ -129,14 +217,26 @@ fn a_started_attempt_answers_to_its_id_as_well() {
     let mut world = with_activity(|s| s.heartbeat_timeout = delay(3_000));
     world.claim_activity("a").heartbeats("a reports, by id", World::by_id("a"), Some(text("half")));
     world.fails("a fails, by id", World::by_id("a"), Some(application("Flaky", |_failure| {})));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes a
+        < (a is taken)
+        > a reports, by id
+        < (a lives)
+        > a fails, by id
+        < (a: attempt 2 at 00:00:01)
+    "#]]);
 }
 
 #[test]
 fn an_activity_nobody_has_is_canceled_at_once() {
     let mut world = with_activity(|_schedule| {});
     world.signal("stop").task(|t| t.cancel_activity("a").start_timer("t", seconds(1)));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal stop
+        < workflow.signaled stop, task.scheduled
+        > task: cancel activity a, start timer t 1s
+        < task.started, task.completed, activity.cancel_requested a, activity.canceled a, timer.started t due 00:00:01, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -144,7 +244,13 @@ fn an_activity_between_two_attempts_is_canceled_at_once() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {}))).hush();
     world.signal("stop").task(|t| t.cancel_activity("a").sticky("cache-1").return_new());
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal stop
+        < workflow.signaled stop, task.scheduled
+        > task: cancel activity a, sticky on cache-1, at once
+        < task.started, task.completed, (sticky on cache-1), activity.cancel_requested a, activity.canceled a, task.scheduled on cache-1, task.started
+        = sticky task attempt 1, history 9-13
+    "#]]);
 }
 
 #[test]
@@ -152,7 +258,17 @@ fn an_activity_in_a_workers_hand_is_asked_to_cancel_itself() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").cancel_activity("a").hush();
     world.signal("stop").task(|t| t.cancel_activity("a")).heartbeat("a", "half").cancel_activity("a");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal stop
+        < workflow.signaled stop, task.scheduled
+        > task: cancel activity a
+        < task.started, task.completed, activity.cancel_requested a
+        > a reports half
+        < (a lives)
+        = cancel yourself
+        > a cancels itself
+        < activity.started a, activity.canceled a, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -160,11 +276,17 @@ fn an_activity_that_shall_cancel_itself_is_not_tried_again() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").signal("stop").task(|t| t.cancel_activity("a")).hush();
     world.fail_activity("a", "boom", Some(application("Flaky", |_failure| {})));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a fails: boom
+        < activity.started a, activity.failed a CancelRequested, task.scheduled
+    "#]]);
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").signal("stop").task(|t| t.cancel_activity("a")).hush();
     world.advance(seconds(10));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 00:00:10
+        < activity.started a, activity.timed_out a StartToClose CancelRequested, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -172,7 +294,13 @@ fn an_activity_whose_end_is_not_seen_yet_is_asked_in_vain() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").signal("stop").claim().complete_activity("a").hush();
     world.answer(|t| t.cancel_scheduled("cancel activity a", 5)).task(|t| t.cancel_scheduled("again", 5));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: cancel activity a
+        < task.completed, activity.cancel_requested a, activity.started a, activity.completed a, task.scheduled
+        > task: again
+        < task.started, task.failed BadRequestCancelActivityAttributes, (task attempt 2)
+        ! invalid: BadRequestCancelActivityAttributes: activity with ScheduledEventId 5 is not pending.
+    "#]]);
 }
 
 #[test]
@@ -180,7 +308,11 @@ fn a_cancellation_is_asked_for_once() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").signal("stop").task(|t| t.cancel_activity("a")).signal("stop").hush();
     world.task(|t| t.cancel_activity("a"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: cancel activity a
+        < task.started, task.failed BadRequestCancelActivityAttributes, (task attempt 2)
+        ! invalid: BadRequestCancelActivityAttributes: cancellation of activity 5 is already requested.
+    "#]]);
 }
 
 #[test]
@@ -188,7 +320,22 @@ fn an_attempt_that_reached_nobody_waits_again() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").release_activity("a").release_activity("a").complete_activity("a");
     world.claim_activity("a").claim_activity("a").complete_activity("a");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes a
+        < (a is taken)
+        > a reached nobody
+        < (a waits again)
+        > a reached nobody
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a returns
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a worker takes a
+        < (a is taken)
+        > a worker takes a
+        = gone
+        > a returns
+        < activity.started a, activity.completed a, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -196,21 +343,40 @@ fn an_activity_of_the_same_id_may_follow() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").complete_activity("a").hush();
     world.task(|t| t.activity("a")).claim_activity("a").complete_activity("a");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: activity a
+        < task.started, task.completed, activity.scheduled a
+        > a worker takes a
+        < (a is taken)
+        > a returns
+        < activity.started a, activity.completed a, task.scheduled
+    "#]]);
 }
 
 #[test]
 fn an_open_activity_keeps_its_id() {
     let mut world = with_activity(|_schedule| {});
     world.signal("one").task(|t| t.activity("b").activity("a"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal one
+        < workflow.signaled one, task.scheduled
+        > task: activity b, activity a
+        < task.started, task.failed ScheduleActivityDuplicateId, (task attempt 2)
+        ! invalid: ScheduleActivityDuplicateId: activity with ActivityId a is already pending.
+    "#]]);
 }
 
 #[test]
 fn a_workflow_has_a_limit_of_open_activities() {
     let mut world = World::with(|settings| settings.pending_activities_max = 2);
     world.start("order-1").task(|t| t.activity("a").activity("b").activity("c"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: activity a, activity b, activity c
+        < task.started, task.failed PendingActivitiesLimitExceeded, (task attempt 2)
+        ! invalid: PendingActivitiesLimitExceeded: the number of pending activities, 2, has reached the per-workflow limit of 2
+    "#]]);
 }
 
 #[test]
@@ -277,7 +443,20 @@ fn a_forged_target_reaches_nothing() {
     for target in wrong {
         world.completes("a forged result", target, text("gold"));
     }
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a forged result
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a forged result
+        ! not found: cannot find pending activity with ActivityID , check workflow execution history for more details
+        > a forged result
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a forged result
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a forged result
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a forged result
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+    "#]]);
 }
 
 #[test]
@@ -286,5 +465,21 @@ fn a_closed_run_takes_no_result() {
     world.claim_activity("a").terminate("enough").hush().advance(hours(1));
     world.complete_activity("a").fail_activity("a", "late", None).heartbeat("a", "half").cancel_activity("a");
     world.complete_activity_by_id("a").release_activity("a").claim_activity("a");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 01:00:00
+        > a returns
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a fails: late
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a reports half
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a cancels itself
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a returns, by id
+        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        > a reached nobody
+        ! not found: workflow execution already completed
+        > a worker takes a
+        = gone
+    "#]]);
 }

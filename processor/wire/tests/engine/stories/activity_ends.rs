@@ -24,7 +24,18 @@ fn attempts(maximum_attempts: i32) -> Option<RetryPolicy> {
 fn an_attempt_that_takes_too_long_is_made_again() {
     let mut world = with_activity(|s| s.retry_policy = attempts(2));
     world.claim_activity("a").advance(seconds(10)).advance(seconds(1)).claim_activity("a").advance(seconds(10));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes a
+        < (a is taken)
+        @ 00:00:10
+        < (a: attempt 2 at 00:00:11)
+        @ 00:00:11
+        < (a: attempt 2 is ready)
+        > a worker takes a
+        < (a is taken)
+        @ 00:00:21
+        < activity.started a attempt 2, activity.timed_out a StartToClose MaximumAttemptsReached, task.scheduled
+    "#]]);
     let failure = last_failure(&world);
     assert_eq!(failure.message, "activity StartToClose timeout");
     assert_eq!(failure_of(failure.cause.as_ref()).message, "activity StartToClose timeout");
@@ -38,7 +49,20 @@ fn a_silent_worker_loses_its_attempt() {
     });
     world.claim_activity("a").heartbeat("a", "half").advance(seconds(2)).advance(seconds(1));
     world.claim_activity("a").advance(seconds(2));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes a
+        < (a is taken)
+        > a reports half
+        < (a lives)
+        @ 00:00:02
+        < (a: attempt 2 at 00:00:03)
+        @ 00:00:03
+        < (a: attempt 2 is ready)
+        > a worker takes a
+        < (a is taken)
+        @ 00:00:05
+        < activity.started a attempt 2, activity.timed_out a Heartbeat MaximumAttemptsReached, task.scheduled
+    "#]]);
     let failure = last_failure(&world);
     let Some(Info::Timeout(timeout)) = failure.info else { panic!("{failure:?} is no timeout") };
     assert_eq!(timeout.last_heartbeat_details, Some(text("half")));
@@ -49,7 +73,10 @@ fn a_silent_worker_loses_its_attempt() {
 fn an_activity_that_no_worker_takes_is_given_up() {
     let mut world = with_activity(|s| s.schedule_to_start_timeout = delay(3_000));
     world.advance(seconds(3));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 00:00:03
+        < activity.timed_out a ScheduleToStart NonRetryableFailure, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -57,14 +84,23 @@ fn each_attempt_may_wait_for_a_worker_as_long() {
     let mut world = with_activity(|s| s.schedule_to_start_timeout = delay(3_000));
     world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {}))).hush();
     world.advance(seconds(4) - 1).advance(1);
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 00:00:01
+        < (a: attempt 2 is ready)
+        @ 00:00:03.999
+        @ 00:00:04
+        < activity.timed_out a ScheduleToStart NonRetryableFailure, task.scheduled
+    "#]]);
 }
 
 #[test]
 fn all_attempts_together_have_a_limit() {
     let mut world = with_activity(|s| s.schedule_to_close_timeout = delay(5_000));
-    world.claim_activity("a").heartbeat("a", "half").hush().advance(seconds(5));
-    world.expect(expect![[r#""#]]);
+    world.advance(1).claim_activity("a").heartbeat("a", "half").hush().advance(seconds(5) - 1);
+    world.expect(expect![[r#"
+        @ 00:00:05
+        < activity.started a, activity.timed_out a ScheduleToClose NonRetryableFailure, task.scheduled
+    "#]]);
     assert_eq!(last_failure(&world).message, "activity ScheduleToClose timeout");
 }
 
@@ -76,7 +112,12 @@ fn the_limit_of_all_attempts_ends_a_wait_too() {
     });
     world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {}))).hush();
     world.advance(seconds(4)).advance(seconds(1));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 00:00:04
+        < (a: attempt 2 is ready)
+        @ 00:00:05
+        < activity.timed_out a ScheduleToClose NonRetryableFailure, task.scheduled
+    "#]]);
     assert_eq!(failure_of(last_failure(&world).cause.as_ref()).message, "boom");
 }
 
@@ -87,7 +128,12 @@ fn an_attempt_that_could_not_be_repeated_in_time_is_the_last() {
         s.retry_policy = Some(RetryPolicy { initial_interval: delay(5_000), ..RetryPolicy::default() });
     });
     world.claim_activity("a").advance(seconds(10));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes a
+        < (a is taken)
+        @ 00:00:10
+        < activity.started a, activity.timed_out a ScheduleToClose Timeout, task.scheduled
+    "#]]);
     let message = "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying";
     assert_eq!(last_failure(&world).message, message);
 }
@@ -122,7 +168,12 @@ fn after_a_long_night_the_earliest_deadline_counts() {
         s.schedule_to_start_timeout = delay(3_000);
     });
     world.pass(hours(8)).crash().advance(1);
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 08:00:00
+        ~ crash, 5 events replayed
+        < activity.timed_out a ScheduleToStart NonRetryableFailure, task.scheduled
+        @ 08:00:00.001
+    "#]]);
 }
 
 #[test]
@@ -130,7 +181,12 @@ fn after_a_long_night_a_retry_that_is_too_late_is_not_offered() {
     let mut world = with_activity(|s| s.schedule_to_close_timeout = delay(60_000));
     world.claim_activity("a").fail_activity("a", "boom", Some(application("Flaky", |_failure| {}))).hush();
     world.pass(hours(8)).crash().advance(1);
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 08:00:00
+        ~ crash, 5 events replayed
+        < activity.timed_out a ScheduleToClose NonRetryableFailure, task.scheduled
+        @ 08:00:00.001
+    "#]]);
 }
 
 #[test]
@@ -138,7 +194,16 @@ fn a_new_owner_grants_ten_seconds_to_workers() {
     let mut world = with_activity(|s| s.heartbeat_timeout = delay(2_000));
     world.claim_activity("a").pass(hours(8)).crash().hush();
     world.advance(seconds(10) - 1).heartbeat("a", "still here").advance(seconds(2));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 08:00:09.999
+        > a reports still here
+        < (a lives)
+        @ 08:00:10
+        < (a: attempt 2 at 08:00:11)
+        @ 08:00:11
+        < (a: attempt 2 is ready)
+        @ 08:00:11.999
+    "#]]);
 }
 
 #[test]
@@ -146,7 +211,10 @@ fn a_result_that_is_too_large_fails_the_activity() {
     let mut world = with_activity(|_schedule| {});
     let target = world.claim_activity("a").hush().target("a");
     world.completes("a returns too much", target, large());
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a returns too much
+        < activity.started a, activity.failed a NonRetryableFailure, task.scheduled
+    "#]]);
     assert_eq!(last_failure(&world).message, "Complete result exceeds size limit.");
 }
 
@@ -155,7 +223,11 @@ fn a_report_that_is_too_large_fails_the_activity() {
     let mut world = with_activity(|_schedule| {});
     let target = world.claim_activity("a").hush().target("a");
     world.heartbeats("a reports too much", target, Some(large()));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a reports too much
+        < activity.started a, activity.failed a NonRetryableFailure, task.scheduled
+        = cancel yourself
+    "#]]);
     assert_eq!(last_failure(&world).message, "Heartbeat details exceed size limit.");
 }
 
@@ -164,7 +236,10 @@ fn a_failure_that_is_too_large_fails_the_activity_for_good() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").hush();
     world.fail_activity("a", "at length", Some(application(&"x".repeat(1_000), |_failure| {})));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a fails: at length
+        < activity.started a, activity.failed a NonRetryableFailure, task.scheduled
+    "#]]);
     let failure = last_failure(&world);
     assert_eq!(failure.message, "Failure exceeds size limit.");
     assert_eq!(failure_of(failure.cause.as_ref()).message, "boom");

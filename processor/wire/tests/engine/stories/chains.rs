@@ -33,7 +33,19 @@ fn a_run_goes_on_in_a_new_one() {
     world.start("order-1").task(|t| t.activity("a").start_timer("t", hours(1))).signal("one");
     world.task(|t| t.marker("m").continue_as_new(|_again| {}));
     world.advance(hours(2)).task(|t| t.complete("done"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: activity a, start timer t 1h
+        < task.started, task.completed, activity.scheduled a, timer.started t due 01:00:00
+        > signal one
+        < workflow.signaled one, task.scheduled
+        > task: marker m, continue as new
+        < task.started, task.completed, marker.recorded m, workflow.continued_as_new, run 2: workflow.started, task.scheduled
+        @ 02:00:00
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+    "#]]);
 }
 
 #[test]
@@ -61,7 +73,7 @@ fn a_new_run_gets_what_the_command_says_and_the_rest_of_the_old() {
             again.initiator = Initiator::Workflow.into();
         })
     });
-    let (second, event) = (world.run().start.clone(), started(&world));
+    let (second, event) = (world.run().start.as_ref().clone(), started(&world));
     assert_ne!(second.run_id, first.run_id);
     assert_eq!((&second.first_run_id, second.chain_start_ms), (&first.run_id, first.start_ms));
     assert_eq!((second.workflow_type, second.task_queue), (Some(WorkflowType { name: "Refund".into() }), "refunds".into()));
@@ -89,7 +101,15 @@ fn a_new_run_may_have_to_wait() {
     world.start("order-1").hush();
     world.task(|t| t.continue_as_new(|again| again.backoff_start_interval = delay(seconds(7)))).signal("one");
     world.crash().advance(seconds(7));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: continue as new
+        < task.started, task.completed, workflow.continued_as_new, run 2: workflow.started, first task in 7s
+        > signal one
+        < workflow.signaled one
+        ~ crash, 7 events replayed
+        @ 00:00:07
+        < (the delay is over), task.scheduled
+    "#]]);
     let first = world.run().start.first_run_id.clone();
     assert_eq!(continued(&world, &first).backoff_start_interval, delay(seconds(7)));
 }
@@ -131,7 +151,22 @@ fn a_run_has_its_time_and_so_has_a_chain() {
     world.advance(seconds(4)).task(|t| t.continue_as_new(|_again| {})).advance(seconds(6));
     world.start_with("order-1", "for 10 s a run", |begin| begin.run_timeout_ms = seconds(10));
     world.advance(seconds(4)).task(|t| t.continue_as_new(|_again| {})).advance(seconds(10));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1 for 10 s in all
+        < workflow.started, task.scheduled
+        @ 00:00:04
+        > task: continue as new
+        < task.started, task.completed, workflow.continued_as_new, run 2: workflow.started, task.scheduled
+        @ 00:00:10
+        < workflow.timed_out Timeout
+        > start order-1 for 10 s a run
+        < run 3: workflow.started, task.scheduled
+        @ 00:00:14
+        > task: continue as new
+        < task.started, task.completed, workflow.continued_as_new, run 4: workflow.started, task.scheduled
+        @ 00:00:24
+        < workflow.timed_out RetryPolicyNotSet
+    "#]]);
 }
 
 #[test]

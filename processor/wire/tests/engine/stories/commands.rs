@@ -44,7 +44,26 @@ fn a_command_without_its_attributes_fails_the_task() {
     }
     let foreign = Order::StartTimer(timer::Start::default());
     writeln!(table, "{}", refused(Command { command_type: 4, ..of(foreign) })).expect("a string takes all");
-    expect![[r#""#]]
+    expect![[r#"
+        BadScheduleActivityAttributes: ScheduleActivityTaskCommandAttributes is not set on ScheduleActivityTaskCommand.
+        BadRequestCancelActivityAttributes: RequestCancelActivityTaskCommandAttributes is not set on RequestCancelActivityTaskCommand.
+        BadStartTimerAttributes: StartTimerCommandAttributes is not set on StartTimerCommand.
+        BadCompleteWorkflowExecutionAttributes: CompleteWorkflowExecutionCommandAttributes is not set on CompleteWorkflowExecutionCommand.
+        BadFailWorkflowExecutionAttributes: FailWorkflowExecutionCommandAttributes is not set on FailWorkflowExecutionCommand.
+        BadCancelTimerAttributes: CancelTimerCommandAttributes is not set on CancelTimerCommand.
+        BadCancelWorkflowExecutionAttributes: CancelWorkflowExecutionCommandAttributes is not set on CancelWorkflowExecutionCommand.
+        BadRequestCancelExternalWorkflowExecutionAttributes: RequestCancelExternalWorkflowExecutionCommandAttributes is not set on RequestCancelExternalWorkflowExecutionCommand.
+        BadRecordMarkerAttributes: RecordMarkerCommandAttributes is not set on RecordMarkerCommand.
+        BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes is not set on ContinueAsNewWorkflowExecutionCommand.
+        BadStartChildExecutionAttributes: StartChildWorkflowExecutionCommandAttributes is not set on StartChildWorkflowExecutionCommand.
+        BadSignalWorkflowExecutionAttributes: SignalExternalWorkflowExecutionCommandAttributes is not set on SignalExternalWorkflowExecutionCommand.
+        BadSearchAttributes: UpsertWorkflowSearchAttributesCommandAttributes is not set on UpsertWorkflowSearchAttributesCommand.
+        BadUpdateWorkflowExecutionMessage: ProtocolMessageCommandAttributes is not set on ProtocolMessageCommand.
+        BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes is not set on ModifyWorkflowPropertiesCommand.
+        BadScheduleNexusOperationAttributes: ScheduleNexusOperationCommandAttributes is not set on ScheduleNexusOperationCommand.
+        BadRequestCancelNexusOperationAttributes: RequestCancelNexusOperationCommandAttributes is not set on RequestCancelNexusOperationCommand.
+        BadCompleteWorkflowExecutionAttributes: CompleteWorkflowExecutionCommandAttributes is not set on CompleteWorkflowExecutionCommand.
+    "#]]
     .assert_eq(&table);
 }
 
@@ -111,7 +130,39 @@ fn a_command_that_makes_no_sense_fails_the_task() {
     for command in bad {
         writeln!(table, "{}", refused(command)).expect("a string takes all");
     }
-    expect![[r#""#]]
+    expect![[r#"
+        BadScheduleActivityAttributes: ActivityId is not set on ScheduleActivityTaskCommand.
+        BadScheduleActivityAttributes: ActivityId on ScheduleActivityTaskCommand exceeds length limit.
+        BadScheduleActivityAttributes: ActivityType is not set on ScheduleActivityTaskCommand.
+        BadScheduleActivityAttributes: invalid TaskQueue on ScheduleActivityTaskCommand: missing task queue name.
+        BadScheduleActivityAttributes: TaskQueue on ScheduleActivityTaskCommand exceeds length limit.
+        BadScheduleActivityAttributes: A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand.
+        BadScheduleActivityAttributes: Invalid timeout on ScheduleActivityTaskCommand: negative duration.
+        BadScheduleActivityAttributes: BackoffCoefficient cannot be less than 1 on retry policy.
+        BadScheduleActivityAttributes: InitialInterval cannot be negative on retry policy.
+        BadScheduleActivityAttributes: MaximumInterval cannot be less than InitialInterval on retry policy.
+        BadScheduleActivityAttributes: MaximumAttempts cannot be negative on retry policy.
+        BadScheduleActivityAttributes: Invalid timeout type value: Never in NonRetryableErrorTypes on retry policy.
+        BadRequestCancelActivityAttributes: ScheduledEventId is not set on RequestCancelActivityTaskCommand.
+        BadRequestCancelActivityAttributes: activity with ScheduledEventId 77 is not pending.
+        BadStartTimerAttributes: TimerId is not set on StartTimerCommand.
+        BadStartTimerAttributes: TimerId on StartTimerCommand exceeds length limit.
+        BadStartTimerAttributes: Invalid StartToFireTimeout on StartTimerCommand: negative duration.
+        BadCancelTimerAttributes: TimerId is not set on CancelTimerCommand.
+        BadCancelTimerAttributes: timer with TimerId unknown is not pending.
+        BadRecordMarkerAttributes: MarkerName is not set on RecordMarkerCommand.
+        BadFailWorkflowExecutionAttributes: Failure is not set on FailWorkflowExecutionCommand.
+        BadModifyWorkflowPropertiesAttributes: UpsertedMemo is not set on ModifyWorkflowPropertiesCommand.
+        BadModifyWorkflowPropertiesAttributes: UpsertedMemo.Fields is not set on ModifyWorkflowPropertiesCommand.
+        BadModifyWorkflowPropertiesAttributes: UpsertedMemo on ModifyWorkflowPropertiesCommand cannot be read.
+        BadSearchAttributes: SearchAttributes is not set on UpsertWorkflowSearchAttributesCommand.
+        BadSearchAttributes: IndexedFields is not set on UpsertWorkflowSearchAttributesCommand.
+        BadSearchAttributes: search attributes cannot be read
+        BadContinueAsNewAttributes: CronSchedule on ContinueAsNewWorkflowExecutionCommand is not supported yet.
+        BadContinueAsNewAttributes: RetryPolicy on ContinueAsNewWorkflowExecutionCommand is not supported yet.
+        BadContinueAsNewAttributes: Invalid duration on ContinueAsNewWorkflowExecutionCommand: negative duration.
+        BadContinueAsNewAttributes: TaskQueue on ContinueAsNewWorkflowExecutionCommand exceeds length limit.
+    "#]]
     .assert_eq(&table);
 }
 
@@ -129,7 +180,14 @@ fn what_comes_later_is_refused_and_never_dropped() {
     for order in later {
         writeln!(table, "{}", refused(of(order))).expect("a string takes all");
     }
-    expect![[r#""#]]
+    expect![[r#"
+        BadStartChildExecutionAttributes: Child workflows are not supported yet.
+        BadRequestCancelExternalWorkflowExecutionAttributes: Cancellations of other workflows are not supported yet.
+        BadSignalWorkflowExecutionAttributes: Signals to other workflows are not supported yet.
+        BadUpdateWorkflowExecutionMessage: Updates are not supported yet.
+        BadScheduleNexusOperationAttributes: Nexus operations are not supported yet.
+        BadRequestCancelNexusOperationAttributes: Nexus operations are not supported yet.
+    "#]]
     .assert_eq(&table);
 }
 
@@ -142,7 +200,18 @@ fn an_unknown_command_changes_nothing() {
     world.answer(|t| t.complete("done").start_timer("late", minutes(1)));
     world.answer(|t| t.complete("done").complete("twice"));
     world.answer(|t| t.complete("done"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: 99
+        ! invalid: unknown command type: 99
+        > task: 0
+        ! invalid: unknown command type: 0
+        > task: complete the workflow, start timer late 1m
+        ! invalid: invalid command sequence: command CompleteWorkflowExecution must be the last command.
+        > task: complete the workflow, complete the workflow
+        ! invalid: invalid command sequence: command CompleteWorkflowExecution must be the last command.
+        > task: complete the workflow
+        < task.completed, workflow.completed
+    "#]]);
 }
 
 #[test]
@@ -152,7 +221,18 @@ fn a_bad_command_takes_the_good_ones_with_it() {
     world.answer(|t| t.start_timer("a", minutes(1)).activity("b").start_timer("a", minutes(2)));
     world.task(|t| t.start_timer("a", minutes(1)).activity("b")).signal("two");
     world.task(|t| t.activity("b"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: start timer a 1m, activity b, start timer a 2m
+        < task.failed StartTimerDuplicateId, workflow.signaled one, task.scheduled
+        ! invalid: StartTimerDuplicateId: timer with TimerId a is already pending.
+        > task: start timer a 1m, activity b
+        < task.started, task.completed, timer.started a due 00:01:00, activity.scheduled b
+        > signal two
+        < workflow.signaled two, task.scheduled
+        > task: activity b
+        < task.started, task.failed ScheduleActivityDuplicateId, (task attempt 2)
+        ! invalid: ScheduleActivityDuplicateId: activity with ActivityId b is already pending.
+    "#]]);
 }
 
 #[test]
@@ -160,7 +240,15 @@ fn a_bad_command_of_a_retry_leaves_no_trace() {
     let mut world = World::new();
     world.start("order-1").task(|t| t.cancel_timer("unknown")).hush();
     world.claim().answer(|t| t.cancel_timer("unknown")).answer(|t| t.start_timer("known", minutes(1)));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes the task
+        < (task attempt 2 is taken)
+        = task attempt 2, history 1-4 and 2 shown
+        > task: cancel timer unknown
+        ! invalid: BadCancelTimerAttributes: timer with TimerId unknown is not pending.
+        > task: start timer known 1m
+        < task.scheduled attempt 2, task.started, task.completed, timer.started known due 00:01:00
+    "#]]);
 }
 
 #[test]
@@ -168,7 +256,11 @@ fn an_input_that_is_too_large_ends_the_run() {
     let mut world = World::with(|settings| settings.blob_bytes_max = 100);
     world.start("order-1").claim().signal("one").hush();
     world.answer(|t| t.activity_with("a", "of 101 bytes", |s| s.input = Some(large(101))));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: activity a of 101 bytes
+        < task.failed BadScheduleActivityAttributes, workflow.signaled one, workflow.terminated "BadScheduleActivityAttributes: ScheduleActivityTaskCommandAttributes.Input exceeds size limit."
+        ! invalid: BadScheduleActivityAttributes: ScheduleActivityTaskCommandAttributes.Input exceeds size limit.
+    "#]]);
 }
 
 #[test]
@@ -176,15 +268,21 @@ fn an_input_that_is_too_large_in_a_retry_is_refused_only() {
     let mut world = World::with(|settings| settings.blob_bytes_max = 100);
     world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError).hush();
     world.claim().answer(|t| t.activity_with("a", "of 101 bytes", |s| s.input = Some(large(101))));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes the task
+        < (task attempt 2 is taken)
+        = task attempt 2, history 1-4 and 2 shown
+        > task: activity a of 101 bytes
+        ! invalid: BadScheduleActivityAttributes: ScheduleActivityTaskCommandAttributes.Input exceeds size limit.
+    "#]]);
 }
 
 #[test]
 fn everything_that_can_be_too_large_ends_the_run() {
-    let small = |command: &dyn Fn(&mut Turn)| {
+    let small = |command: &dyn Fn(&mut Turn) -> &mut Turn| {
         let mut world = World::with(|settings| {
             settings.blob_bytes_max = 100;
-            settings.memo_bytes_max = 60;
+            settings.memo_bytes_max = 40;
             settings.search_attribute_bytes_max = 20;
             settings.search_attributes_bytes_max = 30;
         });
@@ -200,21 +298,31 @@ fn everything_that_can_be_too_large_ends_the_run() {
             other => panic!("{other:?} is no end"),
         }
     };
-    let again = |change: fn(&mut close::ContinueAsNew)| move |t: &mut Turn| drop(t.continue_as_new(change));
     let long = "x".repeat(21);
     let table = [
-        small(&|t| drop(t.complete(&"x".repeat(100)))),
-        small(&|t| drop(t.fail(application(&"x".repeat(100), |_failure| {})))),
-        small(&|t| drop(t.marker(&"x".repeat(100)))),
-        small(&|t| drop(t.memo(&[("a", Some(&long)), ("b", Some(&long))]))),
-        small(&|t| drop(t.memo(&[("a", Some(&"x".repeat(100)))]))),
-        small(&|t| drop(t.search_attributes(&[("a", Some(&long))]))),
-        small(&|t| drop(t.search_attributes(&[("a", Some("123456789012")), ("b", Some("123456789012"))]))),
-        small(&again(|c| c.input = Some(large(101)))),
-        small(&again(|c| c.memo = Some(large(61)))),
-        small(&again(|c| c.search_attributes = Some(crate::world::fields(&[("a", Some(&"x".repeat(21)))])))),
+        small(&|t| t.complete(&"x".repeat(100))),
+        small(&|t| t.fail(application(&"x".repeat(100), |_failure| {}))),
+        small(&|t| t.marker(&"x".repeat(100))),
+        small(&|t| t.memo(&[("a", Some(&long))])),
+        small(&|t| t.memo(&[("a", Some(&"x".repeat(100)))])),
+        small(&|t| t.search_attributes(&[("a", Some(&long))])),
+        small(&|t| t.search_attributes(&[("a", Some("1234567890123")), ("b", Some("1234567890123"))])),
+        small(&|t| t.continue_as_new(|c| c.input = Some(large(101)))),
+        small(&|t| t.continue_as_new(|c| c.memo = Some(large(61)))),
+        small(&|t| t.continue_as_new(|c| c.search_attributes = Some(crate::world::fields(&[("a", Some(&"x".repeat(21)))])))),
     ];
-    expect![[r#""#]]
+    expect![[r#"
+        BadCompleteWorkflowExecutionAttributes: CompleteWorkflowExecutionCommandAttributes.Result exceeds size limit.
+        BadFailWorkflowExecutionAttributes: FailWorkflowExecutionCommandAttributes.Failure exceeds size limit.
+        BadRecordMarkerAttributes: RecordMarkerCommandAttributes.Details exceeds size limit.
+        BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.
+        BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes exceeds size limit.
+        BadSearchAttributes: search attribute a value size 23 exceeds size limit 20
+        BadSearchAttributes: total size of search attributes 32 exceeds size limit 30
+        BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes. Input exceeds size limit.
+        BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.
+        BadContinueAsNewAttributes: search attribute a value size 23 exceeds size limit 20
+    "#]]
     .assert_eq(&format!("{}\n", table.join("\n")));
 }
 
@@ -223,7 +331,11 @@ fn too_many_search_attributes_fail_the_task_only() {
     let mut world = World::with(|settings| settings.search_attributes_max = 2);
     world.start("order-1").claim().hush();
     world.answer(|t| t.search_attributes(&[("a", Some("1")), ("b", Some("2")), ("c", Some("3"))]));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: search attributes
+        < task.failed BadSearchAttributes, (task attempt 2)
+        ! invalid: BadSearchAttributes: number of search attributes 3 exceeds limit 2
+    "#]]);
 }
 
 #[test]
@@ -240,7 +352,14 @@ fn memo_and_search_attributes_are_merged_key_by_key() {
     assert_eq!(before[0].value, payload("json/plain", "\"4\""), "values are kept byte for byte");
     world.task(|t| t.search_attributes(&[("t", None), ("u", Some("3"))]));
     assert_eq!(keys(&world.run().properties.search_attributes), "s u");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1 with a memo
+        < workflow.started, task.scheduled
+        > task: memo, one more task
+        < task.started, task.completed, memo.modified, task.scheduled
+        > task: search attributes
+        < task.started, task.completed, search_attributes.upserted
+    "#]]);
 }
 
 fn keys(entries: &[everlog_engine::vocabulary::Entry]) -> String {
@@ -274,7 +393,7 @@ fn what_a_command_says_of_itself_stands_on_its_event() {
 
 #[test]
 fn each_way_of_closing_closes() {
-    let closed = |answer: &dyn Fn(&mut Turn)| {
+    let closed = |answer: &dyn Fn(&mut Turn) -> &mut Turn| {
         let mut world = World::new();
         world.start("order-1").task(|t| t.activity("a").start_timer("b", minutes(1))).signal("one");
         world.claim();
@@ -289,10 +408,10 @@ fn each_way_of_closing_closes() {
         everlog_engine::vocabulary::Status::try_from(outcome.steps[0].run.head.status).expect("a known status")
     };
     let statuses = [
-        closed(&|t| drop(t.complete("done"))),
-        closed(&|t| drop(t.fail(application("Broken", |_failure| {})))),
-        closed(&|t| drop(t.cancel())),
-        closed(&|t| drop(t.continue_as_new(|_again| {}))),
+        closed(&|t| t.complete("done")),
+        closed(&|t| t.fail(application("Broken", |_failure| {}))),
+        closed(&|t| t.cancel()),
+        closed(&|t| t.continue_as_new(|_again| {})),
     ];
     assert_eq!(format!("{statuses:?}"), "[Completed, Failed, Canceled, ContinuedAsNew]");
 }

@@ -2,13 +2,25 @@
 
 use expect_test::expect;
 
-use crate::world::{World, hours, minutes, seconds, text};
+use crate::world::{World, delay, hours, minutes, seconds, text};
 
 #[test]
 fn a_history_has_a_limit_of_events() {
     let mut world = World::with(|settings| settings.history_events_max = 4);
     world.start("order-1").signals(&["1", "2"]).signal("3").signal("4");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > signal 1
+        < workflow.signaled 1
+        > signal 2
+        < workflow.signaled 2
+        > signal 3
+        < workflow.terminated "Workflow history count exceeds limit."
+        ! invalid: Workflow history count exceeds limit.
+        > signal 4
+        ! not found: workflow execution already completed
+    "#]]);
 }
 
 #[test]
@@ -16,28 +28,45 @@ fn a_completion_beyond_the_limit_does_nothing_but_end_the_run() {
     let mut world = World::with(|settings| settings.history_events_max = 5);
     world.start("order-1").claim().signal("one").hush();
     world.answer(|t| t.activity("a").start_timer("t", minutes(1)));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > task: activity a, start timer t 1m
+        < task.failed ForceCloseCommand, workflow.signaled one, workflow.terminated "Workflow history count exceeds limit."
+        ! invalid: Workflow history count exceeds limit.
+    "#]]);
 }
 
 #[test]
 fn a_completion_that_closes_may_pass_the_limit() {
     let mut world = World::with(|settings| settings.history_events_max = 4);
     world.start("order-1").task(|t| t.marker("m").complete("done"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: marker m, complete the workflow
+        < task.started, task.completed, marker.recorded m, workflow.completed
+    "#]]);
 }
 
 #[test]
 fn a_deadline_beyond_the_limit_ends_the_run() {
     let mut world = World::with(|settings| settings.history_events_max = 5);
     world.start("order-1").task(|t| t.start_timer("t", minutes(1))).hush().advance(minutes(1));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 00:01:00
+        < workflow.terminated "Workflow history count exceeds limit."
+        ! invalid: Workflow history count exceeds limit.
+    "#]]);
 }
 
 #[test]
 fn a_claim_beyond_the_limit_ends_the_run() {
     let mut world = World::with(|settings| settings.history_events_max = 2);
     world.start("order-1").hush().claim();
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > a worker takes the task
+        < workflow.terminated "Workflow history count exceeds limit."
+        ! invalid: Workflow history count exceeds limit.
+    "#]]);
 }
 
 #[test]
@@ -45,20 +74,33 @@ fn a_history_has_a_limit_of_bytes() {
     let mut world = World::with(|settings| settings.history_bytes_max = 3_000);
     world.start("order-1").signal("small").hush();
     world.signal_with("large", "", |signal| signal.input = Some(vec![b' '; 3_000].into()));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal large
+        < workflow.terminated "Workflow history size exceeds limit."
+        ! invalid: Workflow history size exceeds limit.
+    "#]]);
 }
 
 #[test]
 fn a_state_has_a_limit_of_bytes() {
     let mut world = World::with(|settings| settings.state_bytes_max = 3_000);
     world.start("order-1").task(|t| t.activity("a").activity("b"));
-    let large = text(&"x".repeat(1_200));
+    let large = text(&"x".repeat(1_500));
     world.claim_activity("a").claim_activity("b").hush();
     let (a, b) = (world.target("a"), world.target("b"));
-    world.heartbeats("a reports 1.2 KB", a.clone(), Some(large.clone()));
+    world.heartbeats("a reports 1.5 KB", a.clone(), Some(large.clone())).advance(1);
     world.heartbeats("a reports the same", a, Some(large.clone()));
-    world.heartbeats("b reports 1.2 KB", b, Some(large));
-    world.expect(expect![[r#""#]]);
+    world.heartbeats("b reports 1.5 KB", b, Some(large));
+    world.expect(expect![[r#"
+        > a reports 1.5 KB
+        < (a lives)
+        @ 00:00:00.001
+        > a reports the same
+        < (a lives)
+        > b reports 1.5 KB
+        < workflow.terminated "Workflow mutable state size exceeds limit."
+        ! invalid: Workflow mutable state size exceeds limit.
+    "#]]);
 }
 
 #[test]
@@ -66,7 +108,26 @@ fn a_run_takes_so_many_signals_and_no_more() {
     let mut world = World::with(|settings| settings.signals_max = 2);
     world.start("order-1").signal("1").claim().signal("2").signal("3").answer(|t| t.complete("done"));
     world.task(|t| t.continue_as_new(|_again| {})).signal("4");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > signal 1
+        < workflow.signaled 1
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-4
+        > signal 2
+        < (waits: workflow.signaled 2)
+        > signal 3
+        ! invalid: exceeded workflow execution limit for signal events
+        > task: complete the workflow
+        < task.failed UnhandledCommand, workflow.signaled 2, task.scheduled, (about to close)
+        ! invalid: UnhandledCommand
+        > task: continue as new
+        < task.started, task.completed, (not about to close), workflow.continued_as_new, run 2: workflow.started, task.scheduled
+        > signal 4
+        < workflow.signaled 4
+    "#]]);
 }
 
 #[test]
@@ -80,7 +141,31 @@ fn many_deadlines_are_settled_slice_by_slice() {
         t
     });
     world.hush().pass(minutes(1)).advance(0);
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 00:01:00
+        < timer.fired a, timer.fired b, task.scheduled
+        < timer.fired c, timer.fired d
+        < timer.fired e
+    "#]]);
+}
+
+#[test]
+fn deadlines_that_passed_in_the_night_come_before_the_next_task() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| {
+        t.start_timer("t", seconds(1)).activity_with("a", "", |s| s.schedule_to_start_timeout = delay(2_000)).force()
+    });
+    world.claim().hush().pass(hours(8)).crash().advance(seconds(10)).claim();
+    world.expect(expect![[r#"
+        @ 08:00:00
+        ~ crash, 8 events replayed
+        < (waits: timer.fired t), (waits: activity.timed_out a ScheduleToStart NonRetryableFailure)
+        @ 08:00:10
+        < task.timed_out StartToClose, timer.fired t, activity.timed_out a ScheduleToStart NonRetryableFailure, task.scheduled
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-13
+    "#]]);
 }
 
 #[test]
@@ -89,7 +174,27 @@ fn a_closed_run_is_deleted_after_its_retention() {
     world.start_with("order-1", "kept for an hour", |begin| begin.retention_ms = hours(1)).signal("one");
     world.task(|t| t.complete("done")).wake();
     world.pass(hours(1) - 1).wake().pass(1).wake().signal("two").start("order-1");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1 kept for an hour
+        < workflow.started, task.scheduled
+        > signal one
+        < workflow.signaled one
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > wake
+        = nothing to do
+        @ 00:59:59.999
+        > wake
+        = nothing to do
+        @ 01:00:00
+        > wake
+        < (the run is deleted)
+        = nothing to do
+        > signal two
+        ! not found: workflow execution not found
+        > start order-1
+        < run 2: workflow.started, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -97,5 +202,16 @@ fn a_wake_that_comes_too_early_does_nothing() {
     let mut world = World::new();
     world.start("order-1").task(|t| t.start_timer("t", minutes(1)).activity("a")).hush();
     world.wake().pass(minutes(1) - 1).wake().pass(1).wake().wake();
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > wake
+        = nothing to do
+        @ 00:00:59.999
+        > wake
+        = nothing to do
+        @ 00:01:00
+        > wake
+        < timer.fired t, task.scheduled
+        > wake
+        = nothing to do
+    "#]]);
 }

@@ -33,14 +33,34 @@ fn a_repeated_start_finds_its_run_even_when_it_is_closed() {
     world.start_with("order-1", "(request r)", asks("r"));
     world.start_with("order-1", "(request s)", asks("s"));
     world.start_with("order-1", "(request r)", asks("r"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1 (request r)
+        < workflow.started, task.scheduled
+        > start order-1 (request r)
+        = it is run 1, running
+        > start order-1 (request s)
+        ! taken: Workflow execution is already running. WorkflowId: order-1, run 1.
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > start order-1 (request r)
+        = it is run 1, completed
+        > start order-1 (request s)
+        < run 2: workflow.started, task.scheduled
+        > start order-1 (request r)
+        ! taken: Workflow execution is already running. WorkflowId: order-1, run 2.
+    "#]]);
 }
 
 #[test]
 fn requests_without_an_id_are_never_the_same() {
     let mut world = World::new();
     world.start_with("order-1", "(no request id)", asks("")).start_with("order-1", "(no request id)", asks(""));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1 (no request id)
+        < workflow.started, task.scheduled
+        > start order-1 (no request id)
+        ! taken: Workflow execution is already running. WorkflowId: order-1, run 1.
+    "#]]);
 }
 
 #[test]
@@ -55,11 +75,26 @@ fn an_open_run_is_in_the_way_unless_the_start_says_otherwise() {
     world.start_with("order-1", "and end what is running", |begin| {
         begin.reuse_policy = ReusePolicy::TerminateIfRunning.into();
     });
-    world.expect(expect![[r#""#]]);
-    let details: Vec<_> = world.home.all().filter_map(|kept| match &kept.events.last()?.attributes {
+    world.expect(expect![[r#"
+        > start order-1 or fail
+        ! taken: Workflow execution is already running. WorkflowId: order-1, run 1.
+        > start order-1 or use what is there
+        = there is run 1, running
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-3
+        > signal one
+        < (waits: workflow.signaled one)
+        > start order-1 and end what is there
+        < task.failed ForceCloseCommand, workflow.signaled one, workflow.terminated "TerminateIfRunning WorkflowIdReusePolicy", run 2: workflow.started, task.scheduled
+        > start order-1 and end what is running
+        < workflow.terminated "TerminateIfRunning WorkflowIdReusePolicy", run 3: workflow.started, task.scheduled
+    "#]]);
+    let ends = world.home.all().filter_map(|kept| match &kept.events.last()?.attributes {
         Some(everlog_engine::event::Attributes::WorkflowTerminated(end)) => end.details.clone(),
         _other => None,
     });
+    let details: Vec<_> = ends.collect();
     assert_eq!(details.len(), 2);
     let told = String::from_utf8_lossy(&details[0]).into_owned();
     assert!(told.contains("\"terminated by new runID: "), "{told}");
@@ -67,20 +102,39 @@ fn an_open_run_is_in_the_way_unless_the_start_says_otherwise() {
 
 #[test]
 fn a_closed_run_may_be_in_the_way_as_well() {
-    let reuse = |end: fn(&mut World), policy: ReusePolicy| {
+    let reuse = |end: fn(&mut World) -> &mut World, policy: ReusePolicy| {
         let mut world = World::new();
         world.start("order-1");
         end(&mut world);
         world.hush().start_with("order-1", &format!("{policy:?}"), |begin| begin.reuse_policy = policy.into());
         world
     };
-    let completed = |world: &mut World| drop(world.task(|t| t.complete("done")));
-    let terminated = |world: &mut World| drop(world.terminate("enough"));
-    reuse(completed, ReusePolicy::AllowDuplicate).expect(expect![[r#""#]]);
-    reuse(completed, ReusePolicy::TerminateIfRunning).expect(expect![[r#""#]]);
-    reuse(completed, ReusePolicy::AllowDuplicateFailedOnly).expect(expect![[r#""#]]);
-    reuse(terminated, ReusePolicy::AllowDuplicateFailedOnly).expect(expect![[r#""#]]);
-    reuse(terminated, ReusePolicy::RejectDuplicate).expect(expect![[r#""#]]);
+    fn completed(world: &mut World) -> &mut World {
+        world.task(|t| t.complete("done"))
+    }
+    fn terminated(world: &mut World) -> &mut World {
+        world.terminate("enough")
+    }
+    reuse(completed, ReusePolicy::AllowDuplicate).expect(expect![[r#"
+        > start order-1 AllowDuplicate
+        < run 2: workflow.started, task.scheduled
+    "#]]);
+    reuse(completed, ReusePolicy::TerminateIfRunning).expect(expect![[r#"
+        > start order-1 TerminateIfRunning
+        < run 2: workflow.started, task.scheduled
+    "#]]);
+    reuse(completed, ReusePolicy::AllowDuplicateFailedOnly).expect(expect![[r#"
+        > start order-1 AllowDuplicateFailedOnly
+        ! taken: Workflow execution already finished successfully. WorkflowId: order-1, run 1. Workflow Id reuse policy: allow duplicate workflow Id if last run failed.
+    "#]]);
+    reuse(terminated, ReusePolicy::AllowDuplicateFailedOnly).expect(expect![[r#"
+        > start order-1 AllowDuplicateFailedOnly
+        < run 2: workflow.started, task.scheduled
+    "#]]);
+    reuse(terminated, ReusePolicy::RejectDuplicate).expect(expect![[r#"
+        > start order-1 RejectDuplicate
+        ! taken: Workflow execution already finished. WorkflowId: order-1, run 1. Workflow Id reuse policy: reject duplicate workflow Id.
+    "#]]);
 }
 
 #[test]
@@ -91,7 +145,23 @@ fn a_signal_is_taken_once() {
     world.claim().signal_with("one", "(request same)", same);
     let none = |signal: &mut Signal| signal.request_id.clear();
     world.signal_with("two", "(no request id)", none).signal_with("two", "(no request id)", none);
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > signal one (request same)
+        < workflow.signaled one
+        > signal one (request same)
+        = nothing to do
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-4
+        > signal one (request same)
+        = nothing to do
+        > signal two (no request id)
+        < (waits: workflow.signaled two)
+        > signal two (no request id)
+        < (waits: workflow.signaled two)
+    "#]]);
 }
 
 #[test]
@@ -102,7 +172,27 @@ fn signal_with_start_starts_or_signals_and_does_so_once() {
     world.task(|t| t.complete("done"));
     world.start_with("order-1", "(two)", signals("two")).start_with("order-1", "(one)", signals("one"));
     world.start_with("order-1", "(three)", signals("three")).start_with("order-1", "(three)", signals("three"));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal with start order-1 (one)
+        < workflow.started, workflow.signaled one, task.scheduled
+        > signal with start order-1 (one)
+        = it is run 1, running
+        > signal with start order-1 (two)
+        < workflow.signaled two
+        = there is run 1, running
+        > signal with start order-1 (two)
+        = there is run 1, running
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > signal with start order-1 (two)
+        = there is run 1, completed
+        > signal with start order-1 (one)
+        = it is run 1, completed
+        > signal with start order-1 (three)
+        < run 2: workflow.started, workflow.signaled three, task.scheduled
+        > signal with start order-1 (three)
+        = it is run 2, running
+    "#]]);
 }
 
 #[test]
@@ -114,7 +204,12 @@ fn signal_with_start_may_end_what_is_there() {
         begin.conflict_policy = ConflictPolicy::TerminateExisting.into();
     };
     world.start_with("order-1", "anew", both).start_with("order-1", "anew, the answer was lost", both);
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal with start order-1 anew
+        < workflow.terminated "TerminateIfRunning WorkflowIdReusePolicy", run 2: workflow.started, workflow.signaled one, task.scheduled
+        > signal with start order-1 anew, the answer was lost
+        = there is run 2, running
+    "#]]);
 }
 
 #[test]
@@ -125,7 +220,10 @@ fn signal_with_start_respects_the_reuse_policy() {
         begin.signal = Some(with_start("one"));
         begin.reuse_policy = ReusePolicy::RejectDuplicate.into();
     });
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal with start order-1 once only
+        ! taken: Workflow execution already finished. WorkflowId: order-1, run 1. Workflow Id reuse policy: reject duplicate workflow Id.
+    "#]]);
 }
 
 #[test]
@@ -133,7 +231,15 @@ fn a_delayed_start_waits_and_a_signal_does_not_wake_it() {
     let mut world = World::new();
     world.start_with("order-1", "in an hour", |begin| begin.start_delay_ms = hours(1));
     world.signal("one").crash().advance(hours(1));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1 in an hour
+        < workflow.started, first task in 1h
+        > signal one
+        < workflow.signaled one
+        ~ crash, 2 events replayed
+        @ 01:00:00
+        < (the delay is over), task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -145,7 +251,13 @@ fn signal_with_start_wakes_a_delayed_run() {
         begin.start_delay_ms = hours(2);
     });
     world.advance(hours(3) - minutes(1));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 00:01:00
+        > signal with start order-1 in two hours
+        < (the delay is over), workflow.signaled one, task.scheduled
+        = there is run 1, running
+        @ 03:00:00
+    "#]]);
 }
 
 #[test]
@@ -156,7 +268,12 @@ fn a_delayed_start_with_a_signal_waits_too() {
         begin.start_delay_ms = hours(1);
     });
     world.advance(hours(1));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > signal with start order-1 in an hour
+        < workflow.started, first task in 1h, workflow.signaled one
+        @ 01:00:00
+        < (the delay is over), task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -164,7 +281,14 @@ fn a_request_to_cancel_wakes_a_delayed_run() {
     let mut world = World::new();
     world.start_with("order-1", "in an hour", |begin| begin.start_delay_ms = hours(1)).hush();
     world.cancel().cancel().task(|t| t.cancel());
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > cancel
+        < workflow.cancel_requested, (the delay is over), task.scheduled
+        > cancel
+        = nothing to do
+        > task: cancel the workflow
+        < task.started, task.completed, workflow.canceled
+    "#]]);
 }
 
 #[test]
@@ -172,14 +296,29 @@ fn a_delayed_run_can_be_terminated() {
     let mut world = World::new();
     world.start_with("order-1", "in an hour", |begin| begin.start_delay_ms = hours(1)).hush();
     world.terminate("enough").advance(hours(2));
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > terminate: enough
+        < workflow.terminated "enough"
+        @ 02:00:00
+    "#]]);
 }
 
 #[test]
 fn a_request_to_cancel_is_recorded_once() {
     let mut world = World::new();
     world.start("order-1").cancel().cancel().task(|t| t.cancel()).cancel();
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > cancel
+        < workflow.cancel_requested
+        > cancel
+        = nothing to do
+        > task: cancel the workflow
+        < task.started, task.completed, workflow.canceled
+        > cancel
+        = nothing to do
+    "#]]);
 }
 
 #[test]
@@ -191,7 +330,20 @@ fn a_run_can_be_named_by_its_chain() {
     world.cancel_chain(&second, "of another chain").terminate_chain(&second, "of another chain");
     world.cancel_chain(&first, "of this chain").terminate_chain(&first, "of this chain");
     world.cancel_chain(&first, "of this chain").cancel_chain(&second, "of another chain");
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        > cancel, of another chain
+        ! not found: workflow execution not found
+        > terminate, of another chain
+        ! not found: workflow execution not found
+        > cancel, of this chain
+        < workflow.cancel_requested
+        > terminate, of this chain
+        < workflow.terminated ""
+        > cancel, of this chain
+        = nothing to do
+        > cancel, of another chain
+        ! not found: workflow execution not found
+    "#]]);
 }
 
 #[test]
@@ -243,6 +395,19 @@ fn what_is_unknown_is_not_found() {
     for order in orders {
         told.push(format!("{:?}", world.order(order).reply));
     }
-    expect![[r#""#]]
+    expect![[r#"
+        Rejected(NotFound("workflow execution not found"))
+        Rejected(NotFound("workflow execution not found"))
+        Rejected(NotFound("workflow execution not found"))
+        Gone
+        Rejected(NotFound("Workflow task not found."))
+        Rejected(NotFound("Workflow task not found."))
+        Rejected(NotFound("workflow execution not found"))
+        Gone
+        Rejected(NotFound("workflow execution not found"))
+        Rejected(NotFound("workflow execution not found"))
+        Rejected(NotFound("workflow execution not found"))
+        Rejected(NotFound("workflow execution not found"))
+    "#]]
     .assert_eq(&format!("{}\n", told.join("\n")));
 }

@@ -300,7 +300,12 @@ fn signs_of_life_keep_a_task_for_half_an_hour() {
         world.advance(seconds(90)).answer(|t| t.sticky("cache-1").force().return_new());
     }
     world.hush().advance(1).answer(|t| t.sticky("cache-1").force().return_new());
-    world.expect(expect![[r#""#]]);
+    world.expect(expect![[r#"
+        @ 00:30:00.001
+        > task: sticky on cache-1, one more task, at once
+        < task.timed_out StartToClose, (not sticky), task.scheduled
+        ! not found: workflow task heartbeat timeout
+    "#]]);
 }
 
 #[test]

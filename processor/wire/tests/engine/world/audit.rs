@@ -1,9 +1,10 @@
 //! An audit: the invariants of a history, followed event by event, and what the state must say after each step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::task::{Sticky, Task};
+use everlog_engine::time::{Timestamp, span_ms};
 use everlog_engine::vocabulary::{QueueKind, TimeoutType};
 use everlog_engine::{Grace, Run};
 use prost::Message;
@@ -20,9 +21,11 @@ pub struct Audit {
     completed_id: i64,
     previous_started_id: i64,
     activities: BTreeMap<i64, Activity>,
-    /// Timers by their Started event: a second timer of a name may begin before the first one's firing is written.
-    timers: BTreeMap<i64, String>,
+    /// Timers by their Started event, with when they are due: a second timer of a name may begin before the first one's
+    /// firing is written.
+    timers: BTreeMap<i64, (String, i64)>,
     signals: i64,
+    requests: BTreeSet<String>,
     cancel_requested: bool,
 }
 
@@ -64,7 +67,11 @@ impl Audit {
             | Attributes::MarkerRecorded(_)
             | Attributes::SearchAttributesUpserted(_)
             | Attributes::PropertiesModified(_) => {}
-            Attributes::WorkflowSignaled(_) => self.signals += 1,
+            Attributes::WorkflowSignaled(signaled) => {
+                self.signals += 1;
+                let id = &signaled.request_id;
+                assert!(id.is_empty() || self.requests.insert(id.clone()), "signal {id} is written twice");
+            }
             Attributes::WorkflowCancelRequested(_) => {
                 assert!(!self.cancel_requested, "a cancellation is recorded once");
                 self.cancel_requested = true;
@@ -82,7 +89,7 @@ impl Audit {
             | Attributes::TaskCompleted(_)
             | Attributes::TaskTimedOut(_)
             | Attributes::TaskFailed(_)) => self.task(id, task),
-            activity => self.activity_or_timer(id, activity),
+            activity => self.activity_or_timer(event, activity),
         }
     }
 
@@ -122,7 +129,8 @@ impl Audit {
         }
     }
 
-    fn activity_or_timer(&mut self, id: i64, what: &Attributes) {
+    fn activity_or_timer(&mut self, event: &HistoryEvent, what: &Attributes) {
+        let (id, now_ms) = (event.event_id, event.event_time.map_or(0, Timestamp::to_ms));
         match what {
             Attributes::ActivityScheduled(scheduled) => {
                 let open = Activity { id: scheduled.activity_id.clone(), ..Activity::default() };
@@ -148,13 +156,17 @@ impl Audit {
                 self.close(closed.scheduled_event_id, closed.started_event_id);
             }
             Attributes::TimerStarted(started) => {
-                self.timers.insert(id, started.timer_id.clone());
+                let due_ms = now_ms.saturating_add(span_ms(started.start_to_fire_timeout));
+                self.timers.insert(id, (started.timer_id.clone(), due_ms));
             }
             Attributes::TimerFired(fired) => {
-                assert_eq!(self.timers.remove(&fired.started_event_id).as_ref(), Some(&fired.timer_id));
+                let (timer_id, due_ms) = self.timers.remove(&fired.started_event_id).expect("a timer ends once");
+                assert_eq!(timer_id, fired.timer_id);
+                assert!(due_ms <= now_ms, "a timer fired too early");
             }
             Attributes::TimerCanceled(canceled) => {
-                assert_eq!(self.timers.remove(&canceled.started_event_id).as_ref(), Some(&canceled.timer_id));
+                let (timer_id, _) = self.timers.remove(&canceled.started_event_id).expect("a timer ends once");
+                assert_eq!(timer_id, canceled.timer_id);
             }
             other => panic!("{} is no event of an activity or a timer", other.name()),
         }

@@ -74,6 +74,11 @@ impl Home {
         if outcome.expired {
             self.expire(input);
         }
+        let named = self.runs.values().filter(|kept| kept.run.start.workflow_id == input.workflow_id);
+        for kept in named.filter(|kept| kept.run.is_open()) {
+            let current = self.current.get(&input.workflow_id);
+            assert_eq!(current, Some(&kept.run.start.run_id), "a run is open and its Workflow Id means another");
+        }
     }
 
     fn absorb_step(&mut self, step: &Step, stamp: &Stamp) {

@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::task::Task;
+use everlog_engine::machine::attempt::Target;
+use everlog_engine::machine::task::{Task, Token};
 use everlog_engine::time::Timestamp;
+use everlog_engine::vocabulary::Status;
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Stamp, Step, TaskGrant, View, apply};
 use prost::Message;
 
@@ -39,6 +41,78 @@ pub fn of_outcome(view: &View, input: &Input, outcome: &Outcome) {
         let touched = outcome.steps.iter().any(|step| step.run.start.run_id == run.start.run_id);
         assert!(!touched, "a closed run was changed");
     }
+    let forgot_worker = forgot_worker(outcome);
+    if !outcome.steps.is_empty() && !forgot_worker {
+        of_authority(view, input);
+    }
+    of_chain(view, outcome);
+}
+
+/// The one thing that a completion does that came too late: the worker no longer counts as having the run.
+fn forgot_worker(outcome: &Outcome) -> bool {
+    let late = matches!(outcome.reply, Reply::Rejected(Rejection::NotFound(_)));
+    let only = |step: &Step| step.changes == [Change::Sticky(None), Change::Transition];
+    late && outcome.steps.iter().all(only)
+}
+
+/// Only who holds the task, or the attempt, may end it; a repeated request does nothing.
+fn of_authority(view: &View, input: &Input) {
+    let order = input.order.as_ref().expect("something was ordered");
+    let task = |token: &Option<Token>| {
+        let held = view.run.as_ref().and_then(|run| run.started_task()).map(Task::token);
+        assert!(token.is_some() && *token == held, "a task was ended by somebody who does not hold it");
+    };
+    let attempt = |target: &Option<Target>| {
+        let target = target.as_ref().expect("somebody is named");
+        let open = view.run.iter().flat_map(|run| run.activities.values());
+        let meant: Vec<_> = match target.scheduled_event_id {
+            0 => open.filter(|activity| activity.activity_id == target.activity_id).collect(),
+            id => open.filter(|activity| activity.scheduled_event_id == id && activity.is_started()).collect(),
+        };
+        assert_eq!(meant.len(), 1, "an attempt was ended that is not there");
+        let held = meant[0].attempt == target.attempt && meant[0].claim == target.claim;
+        assert!(held || target.scheduled_event_id == 0, "an attempt was ended by somebody who does not hold it");
+    };
+    match order {
+        Order::CompleteTask(order) => task(&order.token),
+        Order::FailTask(order) => task(&order.token),
+        Order::ReleaseTask(order) => task(&order.token),
+        Order::CompleteActivity(order) => attempt(&order.target),
+        Order::FailActivity(order) => attempt(&order.target),
+        Order::CancelActivity(order) => attempt(&order.target),
+        Order::HeartbeatActivity(order) => attempt(&order.target),
+        Order::ReleaseActivity(order) => attempt(&order.target),
+        Order::Signal(_) => assert!(!view.seen, "a signal was taken twice"),
+        Order::Start(order) => {
+            let seen = view.seen && order.signal.is_some();
+            let same = view.current.as_ref().is_some_and(|run| run.start.request_id == order.request_id);
+            assert!(!seen && (!same || order.request_id.is_empty()), "a start was taken twice");
+        }
+        Order::Cancel(_) | Order::Terminate(_) | Order::ClaimTask(_) | Order::ClaimActivity(_) => {}
+        Order::Wake(_) | Order::ResetSticky(_) => {}
+    }
+}
+
+/// A new run follows a closed one, and the Workflow Id means it from then on.
+fn of_chain(view: &View, outcome: &Outcome) {
+    let known = |step: &&Step| {
+        let runs = [&view.run, &view.current].into_iter().flatten();
+        runs.map(|run| &run.start.run_id).any(|id| *id == step.run.start.run_id)
+    };
+    let new: Vec<_> = outcome.steps.iter().filter(|step| !known(step)).collect();
+    assert!(new.len() <= 1, "two runs began at once");
+    assert_eq!(outcome.current.as_ref().map(|current| &current.run_id), new.first().map(|step| &step.run.start.run_id));
+    let Some(step) = new.first() else { return };
+    let start = &step.run.start;
+    let closed = outcome.steps.iter().filter(|step| !step.run.is_open()).map(|step| &step.run).next();
+    if let Some(before) = closed.filter(|run| run.head.status == i32::from(Status::ContinuedAsNew)) {
+        assert_eq!(before.head.successor_run_id, start.run_id);
+        assert_eq!((&before.start.first_run_id, before.start.chain_start_ms), (&start.first_run_id, start.chain_start_ms));
+        assert_eq!(before.start.execution_expires_ms, start.execution_expires_ms);
+    } else {
+        assert_eq!(start.first_run_id, start.run_id);
+    }
+    assert!(view.current.as_ref().is_none_or(|run| !run.is_open()) || closed.is_some(), "two runs of an id are open");
 }
 
 fn is_about_limits(rejection: &Rejection) -> bool {
@@ -78,6 +152,23 @@ pub fn of_step(before: &Run, step: &Step, stamp: &Stamp) {
     }
     of_events(before, step);
     of_batches(before, step);
+    of_attempts(before, step);
+}
+
+/// Attempts are counted one by one, and never beyond the policy or the time.
+fn of_attempts(before: &Run, step: &Step) {
+    for (id, now) in step.run.activities.iter() {
+        let Some(then) = before.activities.get(id) else {
+            assert_eq!(now.attempt, 1);
+            continue;
+        };
+        assert!(now.attempt == then.attempt || now.attempt == then.attempt + 1, "an attempt was left out");
+        let attempts_max = now.retry_policy.as_ref().map_or(0, |policy| policy.maximum_attempts);
+        assert!(attempts_max == 0 || now.attempt <= attempts_max, "an attempt too many");
+        assert!(!now.backing_off || now.expires_ms == 0 || now.scheduled_ms <= now.expires_ms, "a retry too late");
+        let claimed = now.claim != then.claim && now.is_started();
+        assert!(!claimed || !then.backing_off, "an attempt was handed out before its time");
+    }
 }
 
 fn round_trip(event: &HistoryEvent) {

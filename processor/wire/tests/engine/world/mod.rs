@@ -66,6 +66,8 @@ pub struct World {
     told_ms: i64,
     /// What is remembered already and told together with the next verb.
     told_later: String,
+    /// Every order is told, not only those of verbs.
+    pub loud: bool,
 }
 
 impl World {
@@ -90,6 +92,7 @@ impl World {
             story: String::new(),
             told_ms: EPOCH_MS,
             told_later: String::new(),
+            loud: false,
         }
     }
 
@@ -101,7 +104,17 @@ impl World {
 
     /// The current run of the workflow.
     pub fn run(&self) -> &Run {
-        self.home.current_run(&self.workflow_id).expect("the workflow was started")
+        self.current().expect("the workflow was started")
+    }
+
+    /// The current run of the workflow, if there is one.
+    pub fn current(&self) -> Option<&Run> {
+        self.home.current_run(&self.workflow_id)
+    }
+
+    /// What was told so far.
+    pub fn story(&self) -> &str {
+        &self.story
     }
 
     /// The token of the workflow task that was handed out last.
@@ -169,8 +182,15 @@ impl World {
             now_ms: self.now_ms,
             owner_ms: self.owner_ms,
         };
+        if self.loud {
+            let line = format!("@ {} > {}: {}", tell::clock(self.now_ms), input.workflow_id, tell::order(&input));
+            self.say(&line);
+        }
         let record = Record::new(1, Body::Input(input)).encode();
         let outcome = self.home.take(&record, &stamp, &self.settings);
+        if self.loud {
+            self.tell(&outcome);
+        }
         self.journal.push(Entry { record, stamp, settings: self.settings.clone() });
         self.remember(&outcome);
         outcome
@@ -217,9 +237,14 @@ impl World {
     /// The house falls and stands up: the journal is replayed, and a new owner takes over.
     pub fn crash(&mut self) -> &mut Self {
         self.replay();
-        self.owner_ms = self.now_ms;
+        self.take_over();
         self.say(&format!("~ crash, {} events replayed", self.home.events()));
         self
+    }
+
+    /// A new owner takes over.
+    pub fn take_over(&mut self) {
+        self.owner_ms = self.now_ms;
     }
 
     /// What the present owner grants to workers.

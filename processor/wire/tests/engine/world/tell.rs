@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::failure::Info;
+use everlog_engine::input::Input;
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::task::Task;
 use everlog_engine::time::{Timestamp, span_ms};
@@ -27,6 +28,13 @@ pub fn clock(ms: i64) -> String {
     let (s, rest) = (since_ms / 1_000, since_ms % 1_000);
     let clock = format!("{:02}:{:02}:{:02}", s / 3_600, s / 60 % 60, s % 60);
     if rest == 0 { clock } else { format!("{clock}.{rest:03}") }
+}
+
+/// An order as it is, less what is empty.
+pub fn order(input: &Input) -> String {
+    let run = if input.run_id.is_empty() { String::new() } else { format!("(run {}) ", input.run_id) };
+    let order = format!("{:?}", input.order.as_ref().expect("an order says what is ordered"));
+    format!("{run}{order}")
 }
 
 /// A span as people write it.
@@ -162,7 +170,7 @@ impl Names {
 
     fn event(&mut self, run_id: &str, event: &HistoryEvent) -> String {
         let what = event.attributes.as_ref().expect("an event says what happened");
-        let mut of = |id: i64| self.activities.get(&(run_id.to_owned(), id)).cloned().unwrap_or_default();
+        let of = |id: i64| self.activities.get(&(run_id.to_owned(), id)).cloned().unwrap_or_default();
         match what {
             Attributes::ActivityScheduled(scheduled) => {
                 self.activities.insert((run_id.to_owned(), event.event_id), scheduled.activity_id.clone());
@@ -258,7 +266,7 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         },
         Attributes::TimerStarted(started) => {
             let now_ms = event.event_time.map_or(0, Timestamp::to_ms);
-            let due_ms = now_ms + span_ms(started.start_to_fire_timeout);
+            let due_ms = now_ms.saturating_add(span_ms(started.start_to_fire_timeout));
             format!("timer.started {} due {}", started.timer_id, clock(due_ms))
         }
         Attributes::TimerFired(fired) => format!("timer.fired {}", fired.timer_id),

@@ -29,8 +29,8 @@ impl World {
     }
 
     /// A claim whose result is told together with the answer to the task.
-    fn take_at_once(&mut self, sticky: bool) -> &mut Self {
-        let order = self.claim_order(sticky);
+    fn take_at_once(&mut self) -> &mut Self {
+        let order = self.claim_order(false);
         let outcome = self.order(order);
         let lines = self.names.outcome(&self.home, &outcome);
         let words = lines.iter().find_map(|line| line.strip_prefix("< "));
@@ -51,12 +51,7 @@ impl World {
 
     /// A worker takes the task and answers.
     pub fn task(&mut self, answer: impl FnOnce(&mut Turn) -> &mut Turn) -> &mut Self {
-        self.take_at_once(false).answer(answer)
-    }
-
-    /// The sticky worker takes the task and answers.
-    pub fn sticky_task(&mut self, answer: impl FnOnce(&mut Turn) -> &mut Turn) -> &mut Self {
-        self.take_at_once(true).answer(answer)
+        self.take_at_once().answer(answer)
     }
 
     /// The worker answers to the task that it took last.

@@ -1,0 +1,124 @@
+//! Commands, drawn by dice: a few per task, mostly sensible.
+
+use everlog_engine::command::{Command, Later, Order};
+use everlog_engine::machine::{activity, close, marker, properties, timer};
+use everlog_engine::time::Duration;
+use everlog_engine::vocabulary::{ActivityType, Entry, RetryPolicy, TaskQueue};
+
+use super::case::Case;
+
+impl Case {
+    /// The commands of one task; a closing one stands last, mostly.
+    pub fn commands(&mut self) -> Vec<Command> {
+        let count = *self.dice.one(&[0, 0, 1, 1, 2, 3, 5]);
+        let mut commands: Vec<_> = (0..count).map(|_| self.command()).collect();
+        if self.dice.percent(8) {
+            let closing = self.closing();
+            commands.push(of(closing));
+        }
+        if self.dice.percent(2) {
+            let place = self.dice.below(commands.len() + 1);
+            let command_type = *self.dice.one(&[0, 4, 15, 99, 1, 3]);
+            commands.insert(place, Command { command_type, ..Command::default() });
+        }
+        if self.dice.percent(2) && !commands.is_empty() {
+            let place = self.dice.below(commands.len());
+            commands[place].order = None;
+        }
+        commands
+    }
+
+    fn command(&mut self) -> Command {
+        let name = (self.dice.word(&["a", "b", "c", "d"])).to_owned();
+        let odd = self.dice.percent(3);
+        let name = if odd { (self.dice.word(&["", "a name that is much too long"])).to_owned() } else { name };
+        match self.dice.below(20) {
+            0..=6 => of(Order::ScheduleActivity(self.schedule(name))),
+            7..=8 => {
+                let open: Vec<_> = self.run().map_or_else(Vec::new, |run| run.activities.keys().copied().collect());
+                let any = self.dice.below(40) as i64;
+                let scheduled_event_id = if open.is_empty() { any } else { *self.dice.one(&open) };
+                of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id }))
+            }
+            9..=12 => {
+                let span_ms = self.dice.span_ms();
+                let start_to_fire_timeout = self.dice.percent(95).then(|| Duration::from_ms(span_ms));
+                of(Order::StartTimer(timer::Start { timer_id: name, start_to_fire_timeout }))
+            }
+            13..=14 => {
+                let open: Vec<_> = self.run().map_or_else(Vec::new, |run| {
+                    let fired = run.buffered.iter().filter_map(|event| match event.attributes.as_ref()? {
+                        everlog_engine::event::Attributes::TimerFired(fired) => Some(fired.timer_id.clone()),
+                        _other => None,
+                    });
+                    run.timers.keys().cloned().chain(fired).collect()
+                });
+                let timer_id = if open.is_empty() { name } else { self.dice.one(&open).clone() };
+                of(Order::CancelTimer(timer::Cancel { timer_id }))
+            }
+            15..=16 => {
+                let details = self.blob().map(|value| Entry { key: "data".into(), value });
+                let details = details.into_iter().collect();
+                of(Order::RecordMarker(marker::Record { marker_name: name, details, ..marker::Record::default() }))
+            }
+            17 => of(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes {
+                search_attributes: self.map(),
+            })),
+            18 => of(Order::ModifyProperties(properties::Modify { upserted_memo: self.map() })),
+            _seldom if self.dice.percent(70) => of(Order::ScheduleActivity(self.schedule(name))),
+            _seldom => of(self
+                .dice
+                .one(&[Order::StartChild(Later {}), Order::ProtocolMessage(Later {}), Order::SignalExternal(Later {})])
+                .clone()),
+        }
+    }
+
+    fn schedule(&mut self, activity_id: String) -> activity::Schedule {
+        let mut span = |chance| self.dice.percent(chance).then(|| Duration::from_ms(self.dice.span_ms()));
+        let (schedule_to_close_timeout, schedule_to_start_timeout) = (span(30), span(20));
+        let (start_to_close_timeout, heartbeat_timeout) = (span(20), span(40));
+        let usual = Some(Duration::from_ms(10_000));
+        let initial_interval = span(20);
+        let maximum_attempts = *self.dice.one(&[0, 0, 1, 2, 3]);
+        let retry_policy = RetryPolicy {
+            initial_interval,
+            backoff_coefficient: *self.dice.one(&[0.0, 1.0, 1.5, 2.0, 1_000.0]),
+            maximum_interval: None,
+            maximum_attempts,
+            non_retryable_error_types: vec!["Listed".into(), "TemporalTimeout:Heartbeat".into()],
+        };
+        activity::Schedule {
+            activity_id,
+            activity_type: Some(ActivityType { name: "Charge".into() }),
+            task_queue: Some(TaskQueue::normal(self.dice.word(&["orders", "orders", "payments"]))),
+            input: self.blob(),
+            schedule_to_close_timeout,
+            schedule_to_start_timeout,
+            start_to_close_timeout: start_to_close_timeout.or(usual),
+            heartbeat_timeout,
+            retry_policy: self.dice.percent(60).then_some(retry_policy),
+            request_eager_execution: self.dice.percent(20),
+            ..activity::Schedule::default()
+        }
+    }
+
+    fn closing(&mut self) -> Order {
+        match self.dice.below(8) {
+            0..=2 => Order::CompleteWorkflow(close::Complete { result: self.blob() }),
+            3 => Order::FailWorkflow(close::Fail { failure: self.blob() }),
+            4 => Order::CancelWorkflow(close::Cancel { details: self.blob() }),
+            _again => Order::ContinueAsNew(close::ContinueAsNew {
+                input: self.blob(),
+                memo: if self.dice.percent(20) { self.map() } else { None },
+                search_attributes: if self.dice.percent(20) { self.map() } else { None },
+                workflow_run_timeout: self.dice.percent(20).then(|| Duration::from_ms(self.dice.span_ms())),
+                backoff_start_interval: self.dice.percent(20).then(|| Duration::from_ms(self.dice.span_ms())),
+                ..close::ContinueAsNew::default()
+            }),
+        }
+    }
+}
+
+fn of(order: Order) -> Command {
+    Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
+}

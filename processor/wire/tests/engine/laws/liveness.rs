@@ -1,0 +1,123 @@
+//! Liveness: from wherever the dice have left a run, it goes on, or it waits for somebody outside.
+
+use everlog_engine::input::Order;
+use everlog_engine::machine::{attempt, close, completion, task};
+use everlog_engine::{Reply, Run};
+
+use super::case::Case;
+use super::sights::Sights;
+use crate::world::a_signal;
+
+/// Rounds within which a run comes to rest; each has a few timers and activities.
+const ROUNDS_MAX: usize = 3_000;
+/// Deadlines that are looked at while nobody works.
+const WAKES: usize = 60;
+
+/// Nobody works: every deadline, once it has come, does something, and none comes for ever.
+pub fn left_alone(case: &mut Case, sights: &mut Sights) {
+    let mut at_once = 0;
+    let mut last_ms = case.world.now_ms;
+    for _wake in 0..WAKES {
+        let parts: usize = case.open().values().map(|run| run.activities.len() + run.timers.len()).sum();
+        let Some(outcome) = case.wake_first(sights) else { break };
+        assert!(!outcome.steps.is_empty(), "a deadline has come and nothing was due");
+        at_once = if case.world.now_ms == last_ms { at_once + 1 } else { 0 };
+        assert!(at_once <= 40 + 4 * parts, "a deadline comes again and again");
+        last_ms = case.world.now_ms;
+        sights.saw("a run that was left alone");
+    }
+}
+
+/// Workers do whatever there is to do: every run closes or waits for somebody outside, and then it can be closed.
+pub fn settled(case: &mut Case, sights: &mut Sights) {
+    for (workflow_id, _) in case.open() {
+        case.world.on(&workflow_id);
+        let mut rounds = 0;
+        while let Some(run) = case.run().filter(|run| run.is_open()).cloned() {
+            if !go_on(case, &run, sights) {
+                break;
+            }
+            rounds += 1;
+            assert!(rounds < ROUNDS_MAX, "the run does not come to rest");
+        }
+        if let Some(run) = case.run().filter(|run| run.is_open()).cloned() {
+            assert!(run.activities.is_empty() && run.timers.is_empty() && run.buffered.is_empty());
+            assert_eq!(run.head.backoff_until_ms, 0, "it waits for a task that nobody schedules");
+            sights.saw("a run that settled by itself");
+            finish(case, sights);
+        }
+    }
+}
+
+/// One thing that a worker or the clock would do now; false where there is none.
+fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
+    let order = if let Some(pending) = &run.head.task {
+        match pending.is_started() {
+            true => answer(pending, Vec::new()),
+            false => claim(run, pending),
+        }
+    } else if let Some(activity) = run.activities.values().find(|activity| activity.is_ready()) {
+        let (scheduled_event_id, attempt) = (activity.scheduled_event_id, activity.attempt);
+        Order::ClaimActivity(attempt::Claim { scheduled_event_id, attempt, ..attempt::Claim::default() })
+    } else if let Some(activity) = run.activities.values().find(|activity| activity.is_started()) {
+        let target = attempt::Target {
+            scheduled_event_id: activity.scheduled_event_id,
+            attempt: activity.attempt,
+            claim: activity.claim,
+            activity_id: String::new(),
+        };
+        Order::CompleteActivity(attempt::Complete { target: Some(target), ..attempt::Complete::default() })
+    } else {
+        let waits = run.head.backoff_until_ms > 0 || !run.activities.is_empty() || !run.timers.is_empty();
+        if waits {
+            let due_ms = run.next_deadline_ms(case.world.grace()).expect("what waits for time has a time");
+            case.world.now_ms = case.world.now_ms.max(due_ms);
+            case.world.order(Order::Wake(everlog_engine::machine::wake::Wake {}));
+        }
+        return waits;
+    };
+    let outcome = case.world.order(order);
+    sights.outcome(&outcome);
+    assert!(!outcome.steps.is_empty(), "a worker could not do what there was to do: {:?}", outcome.reply);
+    true
+}
+
+fn claim(run: &Run, pending: &task::Task) -> Order {
+    Order::ClaimTask(task::Claim {
+        scheduled_event_id: pending.scheduled_event_id,
+        attempt: pending.attempt,
+        sticky: run.head.sticky.is_some(),
+        ..task::Claim::default()
+    })
+}
+
+fn answer(pending: &task::Task, commands: Vec<everlog_engine::command::Command>) -> Order {
+    let token = Some(pending.token());
+    Order::CompleteTask(completion::Complete { token, commands, ..completion::Complete::default() })
+}
+
+/// A run at rest takes a signal, completes over it, and is closed.
+fn finish(case: &mut Case, sights: &mut Sights) {
+    let signal = a_signal("finish", "");
+    let outcome = case.world.order(Order::Signal(signal));
+    let taken = matches!(outcome.reply, Reply::Done);
+    while let Some(run) = case.run().filter(|run| run.is_open()).cloned() {
+        let order = match &run.head.task {
+            Some(pending) if pending.is_started() => {
+                let complete = everlog_engine::command::Order::CompleteWorkflow(close::Complete::default());
+                let command_type = complete.command_type();
+                let order = Some(complete);
+                let command = everlog_engine::command::Command { command_type, order, ..Default::default() };
+                answer(pending, vec![command])
+            }
+            Some(pending) => claim(&run, pending),
+            None => {
+                assert!(!taken, "a signal was taken and nobody is told");
+                Order::Terminate(close::Terminate::default())
+            }
+        };
+        let outcome = case.world.order(order);
+        sights.outcome(&outcome);
+        assert!(!outcome.steps.is_empty(), "a run at rest cannot be closed: {:?}", outcome.reply);
+    }
+}

@@ -1,0 +1,315 @@
+//! Orders, drawn by dice: mostly what a client or a worker would do now, often too late, sometimes nonsense.
+
+use bytes::Bytes;
+use everlog_engine::input::{Order, ResetSticky};
+use everlog_engine::machine::signal::Signal;
+use everlog_engine::machine::task::Sticky;
+use everlog_engine::machine::{attempt, cancel, close, completion, start, task, wake};
+
+use super::case::Case;
+use crate::world::{a_signal, application, delay, fields, start as a_start, text};
+
+/// What can be ordered.
+#[derive(Clone, Copy)]
+enum Kind {
+    Start,
+    Signal,
+    Cancel,
+    Terminate,
+    ClaimTask,
+    CompleteTask,
+    FailTask,
+    ReleaseTask,
+    ClaimActivity,
+    CompleteActivity,
+    FailActivity,
+    CancelActivity,
+    Heartbeat,
+    ReleaseActivity,
+    Wake,
+    ResetSticky,
+}
+
+const ALL: [Kind; 19] = [
+    Kind::Start,
+    Kind::Start,
+    Kind::Signal,
+    Kind::Signal,
+    Kind::Cancel,
+    Kind::Terminate,
+    Kind::ClaimTask,
+    Kind::CompleteTask,
+    Kind::CompleteTask,
+    Kind::FailTask,
+    Kind::ReleaseTask,
+    Kind::ClaimActivity,
+    Kind::CompleteActivity,
+    Kind::FailActivity,
+    Kind::CancelActivity,
+    Kind::Heartbeat,
+    Kind::ReleaseActivity,
+    Kind::Wake,
+    Kind::ResetSticky,
+];
+
+impl Case {
+    /// A run id (empty = the current run) and an order: four times of five one that makes sense now.
+    pub fn draw(&mut self) -> (String, Order) {
+        let kind = if self.dice.percent(80) {
+            let sensible = self.sensible();
+            *self.dice.one(&sensible)
+        } else {
+            *self.dice.one(&ALL)
+        };
+        match kind {
+            Kind::Start => (String::new(), self.start()),
+            Kind::Signal => (self.some_run(), Order::Signal(self.signal())),
+            Kind::Cancel => (self.some_run(), self.cancel()),
+            Kind::Terminate => (self.some_run(), self.terminate()),
+            Kind::ClaimTask => (String::new(), self.claim_task()),
+            Kind::CompleteTask => self.complete_task(),
+            Kind::FailTask => self.fail_task(),
+            Kind::ReleaseTask => self.release_task(),
+            Kind::ClaimActivity => (String::new(), self.claim_activity()),
+            Kind::CompleteActivity => self.complete_activity(),
+            Kind::FailActivity => self.fail_activity(),
+            Kind::CancelActivity => self.cancel_activity(),
+            Kind::Heartbeat => self.heartbeat(),
+            Kind::ReleaseActivity => self.release_activity(),
+            Kind::Wake => (self.some_run(), Order::Wake(wake::Wake {})),
+            Kind::ResetSticky => (self.some_run(), Order::ResetSticky(ResetSticky {})),
+        }
+    }
+
+    /// What a client, a worker or the clock could well do now, as often as it is likely.
+    fn sensible(&self) -> Vec<Kind> {
+        let Some(run) = self.run().filter(|run| run.is_open()) else { return vec![Kind::Start] };
+        let mut kinds = vec![Kind::Signal, Kind::Wake];
+        match &run.head.task {
+            Some(task) if task.is_started() => {
+                kinds.extend([Kind::CompleteTask; 5]);
+                kinds.extend([Kind::FailTask, Kind::ReleaseTask]);
+            }
+            Some(_scheduled) => kinds.extend([Kind::ClaimTask; 5]),
+            None => {}
+        }
+        for activity in run.activities.values() {
+            if activity.is_ready() {
+                kinds.push(Kind::ClaimActivity);
+            } else if activity.cancel_requested_event_id > 0 && activity.is_started() {
+                kinds.extend([Kind::CancelActivity, Kind::Heartbeat]);
+            } else if activity.is_started() {
+                kinds.extend([Kind::CompleteActivity, Kind::FailActivity, Kind::Heartbeat]);
+            }
+        }
+        kinds
+    }
+
+    /// Mostly the current run.
+    fn some_run(&mut self) -> String {
+        match self.dice.below(10) {
+            0 => self.tasks.first().map_or_else(String::new, |(run_id, _)| run_id.clone()),
+            1 => "6f6b4a5e-0000-4000-8000-00000000dead".into(),
+            _current => String::new(),
+        }
+    }
+
+    /// Opaque bytes: none, some, or too many.
+    pub fn blob(&mut self) -> Option<Bytes> {
+        match self.dice.below(50) {
+            0..=9 => None,
+            10 => Some(vec![b'x'; 401].into()),
+            11 => Some(Bytes::from_static(b"\xff\xff")),
+            _usual => Some(text(&"x".repeat(self.dice.below(80)))),
+        }
+    }
+
+    pub fn map(&mut self) -> Option<Bytes> {
+        match self.dice.below(12) {
+            0 => None,
+            1 => Some(Bytes::new()),
+            2 => Some(Bytes::from_static(b"\xff")),
+            3 => Some(fields(&[("long", Some(&"x".repeat(self.dice.below(220))))])),
+            4 => Some(fields(&[("a", None), ("b", Some("2")), ("c", Some("3")), ("d", Some("4"))])),
+            5 => Some(fields(&[("a", None)])),
+            _usual => Some(fields(&[(self.dice.word(&["a", "b", "c"]), Some("1"))])),
+        }
+    }
+
+    fn start(&mut self) -> Order {
+        let request_id = format!("start-{}", self.dice.below(40));
+        let signal = self.dice.percent(30).then(|| self.signal());
+        Order::Start(start::Begin {
+            execution_timeout_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
+            run_timeout_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
+            task_timeout_ms: if self.dice.percent(30) { self.dice.span_ms() } else { 0 },
+            start_delay_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
+            retention_ms: self.dice.span_ms(),
+            memo: if self.dice.percent(20) { self.map() } else { None },
+            search_attributes: if self.dice.percent(20) { self.map() } else { None },
+            input: self.blob(),
+            reuse_policy: *self.dice.one(&[0, 0, 0, 0, 1, 2, 3, 4, 99]),
+            conflict_policy: *self.dice.one(&[0, 0, 0, 0, 1, 2, 2, 3, 99]),
+            eager: self.dice.percent(20),
+            signal,
+            ..a_start(&request_id)
+        })
+    }
+
+    fn signal(&mut self) -> Signal {
+        let request_id = match self.dice.below(4) {
+            0 => String::new(),
+            _named => format!("signal-{}", self.dice.below(30)),
+        };
+        Signal { input: self.blob(), ..a_signal(self.dice.word(&["go", "stop"]), &request_id) }
+    }
+
+    fn first_run_id(&mut self) -> String {
+        match self.dice.below(6) {
+            0 => self.run().map_or_else(String::new, |run| run.start.first_run_id.clone()),
+            1 => "another".into(),
+            _none => String::new(),
+        }
+    }
+
+    fn cancel(&mut self) -> Order {
+        Order::Cancel(cancel::Request { first_run_id: self.first_run_id(), ..cancel::Request::default() })
+    }
+
+    fn terminate(&mut self) -> Order {
+        let first_run_id = self.first_run_id();
+        Order::Terminate(close::Terminate { first_run_id, details: self.blob(), ..close::Terminate::default() })
+    }
+
+    fn claim_task(&mut self) -> Order {
+        let pending = self.run().and_then(|run| run.head.task.clone()).unwrap_or_default();
+        let has_sticky = self.run().is_some_and(|run| run.head.sticky.is_some());
+        let wrong = self.dice.percent(5);
+        Order::ClaimTask(task::Claim {
+            scheduled_event_id: pending.scheduled_event_id + i64::from(wrong),
+            attempt: pending.attempt + i32::from(self.dice.percent(3)),
+            sticky: has_sticky != self.dice.percent(20),
+            identity: "worker".into(),
+            poll_id: "poll".into(),
+        })
+    }
+
+    /// Mostly the token of the task in hand, with its run.
+    fn task_token(&mut self) -> (String, Option<task::Token>) {
+        match self.dice.below(20) {
+            0 => (String::new(), None),
+            1 => (String::new(), Some(task::Token { scheduled_event_id: 2, attempt: 1, claim: 1 })),
+            2..=3 if !self.tasks.is_empty() => {
+                let (run_id, token) = self.dice.one(&self.tasks).clone();
+                (run_id, Some(token))
+            }
+            _right => (String::new(), self.run().and_then(|run| run.started_task().map(task::Task::token))),
+        }
+    }
+
+    fn fail_task(&mut self) -> (String, Order) {
+        let (run_id, token) = self.task_token();
+        let cause = *self.dice.one(&[14, 14, 24, 24, 24, 24, 36, 37, 37, 99, -1]);
+        (run_id, Order::FailTask(task::Fail { token, cause, failure: self.blob(), identity: "worker".into() }))
+    }
+
+    fn release_task(&mut self) -> (String, Order) {
+        let (run_id, token) = self.task_token();
+        (run_id, Order::ReleaseTask(task::Release { token }))
+    }
+
+    fn complete_task(&mut self) -> (String, Order) {
+        let (run_id, token) = self.task_token();
+        let commands = self.commands();
+        let schedule_to_start_ms = if self.dice.percent(80) { 10_000 } else { self.dice.span_ms() };
+        let sticky = Sticky { queue: (self.dice.word(&["cache", ""])).into(), schedule_to_start_ms };
+        let order = completion::Complete {
+            token,
+            commands,
+            identity: "worker".into(),
+            sticky: self.dice.percent(50).then_some(sticky),
+            return_new_task: self.dice.percent(40),
+            force_new_task: self.dice.percent(20),
+            sdk_metadata: self.blob(),
+            has_messages: self.dice.percent(5),
+            ..completion::Complete::default()
+        };
+        (run_id, Order::CompleteTask(order))
+    }
+
+    fn claim_activity(&mut self) -> Order {
+        let open: Vec<_> = self.run().map_or_else(Vec::new, |run| run.activities.values().cloned().collect());
+        let (scheduled_event_id, attempt) = match open.is_empty() {
+            true => (self.dice.below(20) as i64, 1),
+            false => {
+                let activity = self.dice.one(&open);
+                (activity.scheduled_event_id, activity.attempt)
+            }
+        };
+        let attempt = attempt + i32::from(self.dice.percent(3));
+        Order::ClaimActivity(attempt::Claim { scheduled_event_id, attempt, ..attempt::Claim::default() })
+    }
+
+    /// Mostly the token of an attempt that is in hand, with its run.
+    fn target(&mut self) -> (String, Option<attempt::Target>) {
+        let named = |activity_id: &str| attempt::Target { activity_id: activity_id.into(), ..Default::default() };
+        match self.dice.below(20) {
+            0 => (String::new(), None),
+            1..=2 => (String::new(), Some(named(self.dice.word(&["a", "b", "unknown"])))),
+            3 => (String::new(), Some(attempt::Target { scheduled_event_id: 5, attempt: 1, ..named("") })),
+            4..=7 if !self.attempts.is_empty() => {
+                let (run_id, target) = self.dice.one(&self.attempts).clone();
+                (run_id, Some(target))
+            }
+            _right => {
+                let started = self.run().map_or_else(Vec::new, |run| {
+                    let started = run.activities.values().filter(|activity| activity.is_started());
+                    started.cloned().collect()
+                });
+                if started.is_empty() {
+                    return (String::new(), Some(named("a")));
+                }
+                let activity = self.dice.one(&started);
+                let (scheduled_event_id, attempt) = (activity.scheduled_event_id, activity.attempt);
+                let claim = activity.claim;
+                (String::new(), Some(attempt::Target { scheduled_event_id, attempt, claim, ..named("") }))
+            }
+        }
+    }
+
+    fn complete_activity(&mut self) -> (String, Order) {
+        let (run_id, target) = self.target();
+        let order = attempt::Complete { target, result: self.blob(), identity: "hand".into() };
+        (run_id, Order::CompleteActivity(order))
+    }
+
+    fn fail_activity(&mut self) -> (String, Order) {
+        let (run_id, target) = self.target();
+        let failure = match self.dice.below(8) {
+            0 => None,
+            1 => self.blob(),
+            2 => Some(application("Fatal", |failure| failure.non_retryable = true)),
+            3 => Some(application("Slow", |failure| failure.next_retry_delay = delay(self.dice.span_ms()))),
+            _usual => Some(application(self.dice.word(&["Flaky", "Listed"]), |_failure| {})),
+        };
+        let last_heartbeat_details = if self.dice.percent(20) { self.blob() } else { None };
+        let order = attempt::Fail { target, failure, identity: "hand".into(), last_heartbeat_details };
+        (run_id, Order::FailActivity(order))
+    }
+
+    fn cancel_activity(&mut self) -> (String, Order) {
+        let (run_id, target) = self.target();
+        let order = attempt::Cancel { target, details: self.blob(), identity: "hand".into() };
+        (run_id, Order::CancelActivity(order))
+    }
+
+    fn heartbeat(&mut self) -> (String, Order) {
+        let (run_id, target) = self.target();
+        (run_id, Order::HeartbeatActivity(attempt::Heartbeat { target, details: self.blob() }))
+    }
+
+    fn release_activity(&mut self) -> (String, Order) {
+        let (run_id, target) = self.target();
+        (run_id, Order::ReleaseActivity(attempt::Release { target }))
+    }
+}

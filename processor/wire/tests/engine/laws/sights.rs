@@ -1,0 +1,190 @@
+//! Sights: what the dice have come across. A corner that is never reached is not tested.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use everlog_engine::event::Attributes;
+use everlog_engine::vocabulary::TaskFailedCause;
+use everlog_engine::{Change, Outcome, Rejection, Reply};
+
+#[derive(Default)]
+pub struct Sights {
+    pub steps: u64,
+    seen: BTreeMap<String, u64>,
+}
+
+/// Each of these has to be seen in a million steps.
+const CORNERS: &[&str] = &[
+    "event WorkflowStarted",
+    "event WorkflowCompleted",
+    "event WorkflowFailed",
+    "event WorkflowTimedOut",
+    "event TaskScheduled",
+    "event TaskStarted",
+    "event TaskCompleted",
+    "event TaskTimedOut",
+    "event TaskFailed",
+    "event ActivityScheduled",
+    "event ActivityStarted",
+    "event ActivityCompleted",
+    "event ActivityFailed",
+    "event ActivityTimedOut",
+    "event ActivityCancelRequested",
+    "event ActivityCanceled",
+    "event TimerStarted",
+    "event TimerFired",
+    "event TimerCanceled",
+    "event MarkerRecorded",
+    "event WorkflowSignaled",
+    "event WorkflowTerminated",
+    "event WorkflowCancelRequested",
+    "event WorkflowCanceled",
+    "event WorkflowContinuedAsNew",
+    "event SearchAttributesUpserted",
+    "event PropertiesModified",
+    "cause UnhandledCommand",
+    "cause BadScheduleActivityAttributes",
+    "cause BadRequestCancelActivityAttributes",
+    "cause BadStartTimerAttributes",
+    "cause BadCancelTimerAttributes",
+    "cause BadRecordMarkerAttributes",
+    "cause BadStartChildExecutionAttributes",
+    "cause BadSearchAttributes",
+    "cause BadModifyWorkflowPropertiesAttributes",
+    "cause BadContinueAsNewAttributes",
+    "cause BadFailWorkflowExecutionAttributes",
+    "cause StartTimerDuplicateId",
+    "cause ScheduleActivityDuplicateId",
+    "cause PendingActivitiesLimitExceeded",
+    "cause ForceCloseCommand",
+    "limit Workflow history count exceeds limit.",
+    "limit Workflow history size exceeds limit.",
+    "limit Workflow mutable state size exceeds limit.",
+    "refused AlreadyStarted",
+    "refused Busy",
+    "refused InvalidArgument",
+    "refused NotFound",
+    "reply Gone",
+    "reply sticky task",
+    "reply task with a tail",
+    "reply next task",
+    "reply eager activity",
+    "reply eager first task",
+    "reply cancel yourself",
+    "a buffered event",
+    "a buffered event taken back",
+    "a close that was attempted",
+    "a retry of an activity",
+    "a retry of a task that is completed",
+    "a run that was deleted",
+    "a run that settled by itself",
+    "a run that was left alone",
+    "advice to continue as new",
+];
+
+impl Sights {
+    pub fn saw(&mut self, what: &str) {
+        match self.seen.get_mut(what) {
+            Some(count) => *count += 1,
+            None => drop(self.seen.insert(what.to_owned(), 1)),
+        }
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        for (what, count) in &other.seen {
+            *self.seen.entry(what.clone()).or_default() += count;
+        }
+    }
+
+    pub fn expect_everything(&self) {
+        let missed: Vec<_> = CORNERS.iter().filter(|corner| !self.seen.contains_key(**corner)).collect();
+        assert!(missed.is_empty(), "the dice never came across {missed:?}");
+    }
+
+    pub fn outcome(&mut self, outcome: &Outcome) {
+        self.steps += 1;
+        match &outcome.reply {
+            Reply::Rejected(Rejection::NotFound(_)) => self.saw("refused NotFound"),
+            Reply::Rejected(Rejection::InvalidArgument(why)) => {
+                self.saw("refused InvalidArgument");
+                if why.starts_with("Workflow ") {
+                    self.saw(&format!("limit {why}"));
+                }
+            }
+            Reply::Rejected(Rejection::Busy(_)) => self.saw("refused Busy"),
+            Reply::Rejected(Rejection::AlreadyStarted { .. }) => self.saw("refused AlreadyStarted"),
+            Reply::Task(grant) if grant.sticky => self.saw("reply sticky task"),
+            Reply::Task(grant) if !grant.tail.is_empty() => self.saw("reply task with a tail"),
+            Reply::Gone => self.saw("reply Gone"),
+            Reply::Completed(completed) => {
+                if completed.task.is_some() {
+                    self.saw("reply next task");
+                }
+                if !completed.activities.is_empty() {
+                    self.saw("reply eager activity");
+                }
+            }
+            Reply::Started(started) if started.task.is_some() => self.saw("reply eager first task"),
+            Reply::Heartbeat(true) => self.saw("reply cancel yourself"),
+            Reply::Done | Reply::Task(_) | Reply::Activity(_) | Reply::Started(_) | Reply::Heartbeat(false) => {}
+        }
+        if outcome.expired {
+            self.saw("a run that was deleted");
+        }
+        for change in outcome.steps.iter().flat_map(|step| &step.changes) {
+            self.change(change);
+        }
+    }
+
+    fn change(&mut self, change: &Change) {
+        match change {
+            Change::Event(event) => match event.attributes.as_ref() {
+                Some(what) => {
+                    self.saw(&format!("event {}", what.name()));
+                    self.event(what);
+                }
+                None => self.saw("an event without words"),
+            },
+            Change::Buffered(_) => self.saw("a buffered event"),
+            Change::Unbuffered(_) => self.saw("a buffered event taken back"),
+            Change::CloseAttempted(true) => self.saw("a close that was attempted"),
+            Change::Activity(activity) if activity.backing_off => self.saw("a retry of an activity"),
+            Change::Activity(_)
+            | Change::CloseAttempted(false)
+            | Change::Flushed
+            | Change::Task(_)
+            | Change::Sticky(_)
+            | Change::TaskDone(_)
+            | Change::BackoffOver
+            | Change::Signals(_)
+            | Change::Successor(_)
+            | Change::Transition => {}
+        }
+    }
+
+    fn event(&mut self, what: &Attributes) {
+        match what {
+            Attributes::TaskFailed(failed) => match TaskFailedCause::try_from(failed.cause) {
+                Ok(cause) => self.saw(&format!("cause {cause:?}")),
+                Err(_unknown) => self.saw("cause unknown"),
+            },
+            Attributes::TaskScheduled(scheduled) if scheduled.attempt > 1 => {
+                self.saw("a retry of a task that is completed");
+            }
+            Attributes::TaskStarted(started) if started.suggest_continue_as_new => {
+                self.saw("advice to continue as new");
+            }
+            _other => {}
+        }
+    }
+}
+
+impl fmt::Display for Sights {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, count) in &self.seen {
+            writeln!(formatter, "{count:>9} {what}")?;
+        }
+        Ok(())
+    }
+}

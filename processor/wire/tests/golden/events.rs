@@ -1,0 +1,288 @@
+//! One event of every type, with every field filled in.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::machine::{activity, cancel, close, marker, properties, signal, start, task, timer};
+use everlog_engine::time::{Duration, Timestamp};
+use everlog_engine::vocabulary::{
+    ActivityType, Entry, Execution, Initiator, QueueKind, RetryPolicy, RetryState, SuggestReason, TaskFailedCause,
+    TaskQueue, TimeoutType, WorkflowType,
+};
+
+pub fn samples() -> BTreeMap<String, HistoryEvent> {
+    let all = [workflow(), ends(), tasks(), activities(), activity_ends(), others()].concat();
+    let event = |(place, attributes): (usize, Attributes)| {
+        let event_id = place as i64 + 1;
+        let event = HistoryEvent {
+            event_id,
+            event_time: Some(Timestamp { seconds: 1_763_700_000, nanos: 123_000_000 }),
+            event_type: attributes.event_type(),
+            task_id: event_id,
+            worker_may_ignore: true,
+            user_metadata: Some(some(b"metadata")),
+            links: vec![some(b"link")],
+            event_group_markers: vec![some(b"group")],
+            attributes: Some(attributes.clone()),
+        };
+        (attributes.name().to_owned(), event)
+    };
+    all.into_iter().enumerate().map(event).collect()
+}
+
+/// An opaque message: a field 1 that holds a text.
+pub fn some(text: &'static [u8]) -> Bytes {
+    let mut bytes = vec![0x0a, text.len() as u8];
+    bytes.extend_from_slice(text);
+    bytes.into()
+}
+
+/// A map with one entry, as memo and search attributes are written.
+pub fn map() -> Bytes {
+    Bytes::from_static(b"\x0a\x0a\x0a\x03key\x12\x03\x12\x01v")
+}
+
+/// A failure with a message.
+pub fn failure() -> Bytes {
+    some(b"boom")
+}
+
+pub fn span(seconds: i64) -> Option<Duration> {
+    Some(Duration { seconds, nanos: 5_000_000 })
+}
+
+pub fn queue() -> Option<TaskQueue> {
+    Some(TaskQueue { name: "cache".into(), kind: QueueKind::Sticky.into(), normal_name: "orders".into() })
+}
+
+pub fn policy() -> RetryPolicy {
+    RetryPolicy {
+        initial_interval: span(1),
+        backoff_coefficient: 2.5,
+        maximum_interval: span(100),
+        maximum_attempts: 7,
+        non_retryable_error_types: vec!["Fatal".into(), "Final".into()],
+    }
+}
+
+pub fn execution(run_id: &str) -> Option<Execution> {
+    Some(Execution { workflow_id: "other".into(), run_id: run_id.into() })
+}
+
+fn workflow() -> Vec<Attributes> {
+    let started = start::Started {
+        workflow_type: Some(WorkflowType { name: "Order".into() }),
+        task_queue: Some(TaskQueue::normal("orders")),
+        input: Some(some(b"input")),
+        workflow_execution_timeout: span(3_600),
+        workflow_run_timeout: span(600),
+        workflow_task_timeout: span(10),
+        continued_execution_run_id: "before".into(),
+        initiator: Initiator::Workflow.into(),
+        continued_failure: Some(failure()),
+        last_completion_result: Some(some(b"result")),
+        original_execution_run_id: "this".into(),
+        identity: "client".into(),
+        first_execution_run_id: "first".into(),
+        retry_policy: Some(policy()),
+        attempt: 1,
+        workflow_execution_expiration_time: Some(Timestamp { seconds: 1_763_703_600, nanos: 0 }),
+        first_workflow_task_backoff: span(7),
+        memo: Some(map()),
+        search_attributes: Some(map()),
+        header: Some(map()),
+        workflow_id: "order-1".into(),
+        root_workflow_execution: execution("root"),
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+        eager_execution_accepted: true,
+    };
+    let signaled = signal::Signaled {
+        signal_name: "go".into(),
+        input: Some(some(b"input")),
+        identity: "client".into(),
+        header: Some(map()),
+        external_workflow_execution: execution("run"),
+        request_id: "request".into(),
+    };
+    let requested = cancel::Requested {
+        cause: "changed my mind".into(),
+        external_workflow_execution: execution("run"),
+        identity: "client".into(),
+    };
+    vec![started.into(), signaled.into(), requested.into()]
+}
+
+fn ends() -> Vec<Attributes> {
+    let completed = close::Completed {
+        result: Some(some(b"result")),
+        workflow_task_completed_event_id: 4,
+        new_execution_run_id: "next".into(),
+    };
+    let failed = close::Failed {
+        failure: Some(failure()),
+        retry_state: RetryState::RetryPolicyNotSet.into(),
+        workflow_task_completed_event_id: 4,
+        new_execution_run_id: "next".into(),
+    };
+    let timed_out =
+        close::TimedOut { retry_state: RetryState::Timeout.into(), new_execution_run_id: "next".into() };
+    let terminated = close::Terminated {
+        reason: "enough".into(),
+        details: Some(some(b"details")),
+        identity: "operator".into(),
+    };
+    let canceled =
+        close::Canceled { workflow_task_completed_event_id: 4, details: Some(some(b"details")) };
+    let continued = close::ContinuedAsNew {
+        new_execution_run_id: "next".into(),
+        workflow_type: Some(WorkflowType { name: "Order".into() }),
+        task_queue: Some(TaskQueue::normal("orders")),
+        input: Some(some(b"input")),
+        workflow_run_timeout: span(600),
+        workflow_task_timeout: span(10),
+        workflow_task_completed_event_id: 4,
+        backoff_start_interval: span(7),
+        initiator: Initiator::Workflow.into(),
+        failure: Some(failure()),
+        last_completion_result: Some(some(b"result")),
+        header: Some(map()),
+        memo: Some(map()),
+        search_attributes: Some(map()),
+    };
+    vec![
+        completed.into(),
+        failed.into(),
+        timed_out.into(),
+        terminated.into(),
+        canceled.into(),
+        continued.into(),
+    ]
+}
+
+fn tasks() -> Vec<Attributes> {
+    let scheduled = task::Scheduled { task_queue: queue(), start_to_close_timeout: span(10), attempt: 2 };
+    let started = task::Started {
+        scheduled_event_id: 2,
+        identity: "worker".into(),
+        request_id: "poll".into(),
+        suggest_continue_as_new: true,
+        history_size_bytes: 5_000_000,
+        suggest_continue_as_new_reasons: vec![
+            SuggestReason::HistorySizeTooLarge.into(),
+            SuggestReason::TooManyHistoryEvents.into(),
+        ],
+    };
+    let completed = task::Completed {
+        scheduled_event_id: 2,
+        started_event_id: 3,
+        identity: "worker".into(),
+        binary_checksum: "checksum".into(),
+        worker_version: Some(some(b"build")),
+        sdk_metadata: Some(Bytes::from_static(b"\x0a\x01\x05")),
+        metering_metadata: Some(Bytes::from_static(b"\x68\x01")),
+    };
+    let timed_out = task::TimedOut {
+        scheduled_event_id: 2,
+        started_event_id: 3,
+        timeout_type: TimeoutType::StartToClose.into(),
+    };
+    let failed = task::Failed {
+        scheduled_event_id: 2,
+        started_event_id: 3,
+        cause: TaskFailedCause::NonDeterministicError.into(),
+        failure: Some(failure()),
+        identity: "worker".into(),
+    };
+    vec![scheduled.into(), started.into(), completed.into(), timed_out.into(), failed.into()]
+}
+
+fn activities() -> Vec<Attributes> {
+    let scheduled = activity::Scheduled {
+        activity_id: "a".into(),
+        activity_type: Some(ActivityType { name: "Charge".into() }),
+        task_queue: Some(TaskQueue::normal("orders")),
+        header: Some(map()),
+        input: Some(some(b"input")),
+        schedule_to_close_timeout: span(600),
+        schedule_to_start_timeout: span(60),
+        start_to_close_timeout: span(10),
+        heartbeat_timeout: span(3),
+        workflow_task_completed_event_id: 4,
+        retry_policy: Some(policy()),
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+    };
+    let started = activity::Started {
+        scheduled_event_id: 5,
+        identity: "hand".into(),
+        request_id: "poll".into(),
+        attempt: 3,
+        last_failure: Some(failure()),
+    };
+    let requested = activity::CancelRequested { scheduled_event_id: 5, workflow_task_completed_event_id: 4 };
+    vec![scheduled.into(), started.into(), requested.into()]
+}
+
+fn activity_ends() -> Vec<Attributes> {
+    let completed = activity::Completed {
+        result: Some(some(b"result")),
+        scheduled_event_id: 5,
+        started_event_id: 6,
+        identity: "hand".into(),
+    };
+    let failed = activity::Failed {
+        failure: Some(failure()),
+        scheduled_event_id: 5,
+        started_event_id: 6,
+        identity: "hand".into(),
+        retry_state: RetryState::MaximumAttemptsReached.into(),
+    };
+    let timed_out = activity::TimedOut {
+        failure: Some(failure()),
+        scheduled_event_id: 5,
+        started_event_id: 6,
+        retry_state: RetryState::NonRetryableFailure.into(),
+    };
+    let canceled = activity::Canceled {
+        details: Some(some(b"details")),
+        latest_cancel_requested_event_id: 7,
+        scheduled_event_id: 5,
+        started_event_id: 6,
+        identity: "hand".into(),
+    };
+    vec![completed.into(), failed.into(), timed_out.into(), canceled.into()]
+}
+
+fn others() -> Vec<Attributes> {
+    let started = timer::Started {
+        timer_id: "t".into(),
+        start_to_fire_timeout: span(60),
+        workflow_task_completed_event_id: 4,
+    };
+    let canceled = timer::Canceled {
+        timer_id: "t".into(),
+        started_event_id: 5,
+        workflow_task_completed_event_id: 4,
+        identity: "worker".into(),
+    };
+    let recorded = marker::Recorded {
+        marker_name: "core_local_activity".into(),
+        details: vec![Entry { key: "data".into(), value: some(b"payload") }],
+        workflow_task_completed_event_id: 4,
+        header: Some(map()),
+        failure: Some(failure()),
+    };
+    let upserted = properties::SearchAttributesUpserted {
+        workflow_task_completed_event_id: 4,
+        search_attributes: Some(map()),
+    };
+    let modified = properties::Modified { workflow_task_completed_event_id: 4, upserted_memo: Some(map()) };
+    vec![
+        started.into(),
+        timer::Fired { timer_id: "t".into(), started_event_id: 5 }.into(),
+        canceled.into(),
+        recorded.into(),
+        upserted.into(),
+        modified.into(),
+    ]
+}

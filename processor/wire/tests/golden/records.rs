@@ -1,0 +1,269 @@
+//! One journal record of every kind, with every field filled in.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use everlog_engine::Settings;
+use everlog_engine::command::{Command, Later, Order as CommandOrder};
+use everlog_engine::input::{Input, Order, ResetSticky};
+use everlog_engine::machine::signal::Signal;
+use everlog_engine::machine::task::{self, Sticky};
+use everlog_engine::machine::{activity, attempt, cancel, close, completion, marker, properties, start, timer, wake};
+use everlog_engine::vocabulary::{
+    ActivityType, ConflictPolicy, Entry, Initiator, ReusePolicy, TaskFailedCause, TaskQueue, WorkflowType,
+};
+use everlog_wire::{Body, EventBatch, Owner, Position, Record};
+
+use crate::events::{failure, map, policy, some, span};
+use crate::rows::RUN_ID;
+
+pub fn samples() -> BTreeMap<String, Record> {
+    let mut samples = BTreeMap::from([
+        ("Owner".to_owned(), Record::new(0, Body::Owner(Owner { node: "node-1".into() }))),
+        ("Settings".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
+    ]);
+    for order in orders() {
+        let input = Input {
+            namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+            workflow_id: "order-1".into(),
+            run_id: RUN_ID.into(),
+            order: Some(order.clone()),
+        };
+        samples.insert(name(&order).to_owned(), Record::new(7, Body::Input(input)));
+    }
+    samples
+}
+
+/// A new kind of order does not compile here: give it a name, and a sample in [`orders`].
+fn name(order: &Order) -> &'static str {
+    match order {
+        Order::Start(_) => "Start",
+        Order::Signal(_) => "Signal",
+        Order::Cancel(_) => "Cancel",
+        Order::Terminate(_) => "Terminate",
+        Order::ClaimTask(_) => "ClaimTask",
+        Order::CompleteTask(_) => "CompleteTask",
+        Order::FailTask(_) => "FailTask",
+        Order::ReleaseTask(_) => "ReleaseTask",
+        Order::ClaimActivity(_) => "ClaimActivity",
+        Order::CompleteActivity(_) => "CompleteActivity",
+        Order::FailActivity(_) => "FailActivity",
+        Order::CancelActivity(_) => "CancelActivity",
+        Order::HeartbeatActivity(_) => "HeartbeatActivity",
+        Order::ReleaseActivity(_) => "ReleaseActivity",
+        Order::Wake(_) => "Wake",
+        Order::ResetSticky(_) => "ResetSticky",
+    }
+}
+
+fn orders() -> Vec<Order> {
+    let (token, target) = (Some(token()), Some(target()));
+    let (identity, poll_id) = ("worker".to_owned(), "poll".to_owned());
+    let blob = Some(some(b"blob"));
+    vec![
+        Order::Start(begin()),
+        Order::Signal(signal()),
+        Order::Cancel(cancel::Request {
+            reason: "changed my mind".into(),
+            identity: identity.clone(),
+            first_run_id: "first".into(),
+            links: vec![some(b"link")],
+        }),
+        Order::Terminate(close::Terminate {
+            reason: "enough".into(),
+            details: blob.clone(),
+            identity: identity.clone(),
+            first_run_id: "first".into(),
+        }),
+        Order::ClaimTask(task::Claim {
+            scheduled_event_id: 2,
+            attempt: 1,
+            sticky: true,
+            identity: identity.clone(),
+            poll_id: poll_id.clone(),
+        }),
+        Order::CompleteTask(complete()),
+        Order::FailTask(task::Fail {
+            token: token.clone(),
+            cause: TaskFailedCause::NonDeterministicError.into(),
+            failure: Some(failure()),
+            identity: identity.clone(),
+        }),
+        Order::ReleaseTask(task::Release { token }),
+        Order::ClaimActivity(attempt::Claim {
+            scheduled_event_id: 5,
+            attempt: 2,
+            identity: identity.clone(),
+            poll_id,
+        }),
+        Order::CompleteActivity(attempt::Complete {
+            target: target.clone(),
+            result: blob.clone(),
+            identity: identity.clone(),
+        }),
+        Order::FailActivity(attempt::Fail {
+            target: target.clone(),
+            failure: Some(failure()),
+            identity: identity.clone(),
+            last_heartbeat_details: blob.clone(),
+        }),
+        Order::CancelActivity(attempt::Cancel { target: target.clone(), details: blob.clone(), identity }),
+        Order::HeartbeatActivity(attempt::Heartbeat { target: target.clone(), details: blob }),
+        Order::ReleaseActivity(attempt::Release { target }),
+        Order::Wake(wake::Wake {}),
+        Order::ResetSticky(ResetSticky {}),
+    ]
+}
+
+pub fn token() -> task::Token {
+    task::Token { scheduled_event_id: 2, attempt: 3, claim: 4_711 }
+}
+
+pub fn target() -> attempt::Target {
+    attempt::Target { scheduled_event_id: 5, attempt: 2, claim: 4_712, activity_id: "a".into() }
+}
+
+fn signal() -> Signal {
+    Signal {
+        name: "go".into(),
+        input: Some(some(b"input")),
+        identity: "client".into(),
+        header: Some(map()),
+        request_id: "signal-1".into(),
+        links: vec![some(b"link")],
+    }
+}
+
+fn begin() -> start::Begin {
+    start::Begin {
+        request_id: "start".into(),
+        workflow_type: "Order".into(),
+        task_queue: "orders".into(),
+        input: Some(some(b"input")),
+        execution_timeout_ms: 3_600_000,
+        run_timeout_ms: 600_000,
+        task_timeout_ms: 10_000,
+        identity: "client".into(),
+        memo: Some(map()),
+        search_attributes: Some(map()),
+        header: Some(map()),
+        reuse_policy: ReusePolicy::AllowDuplicateFailedOnly.into(),
+        conflict_policy: ConflictPolicy::UseExisting.into(),
+        start_delay_ms: 7_000,
+        user_metadata: Some(some(b"summary")),
+        links: vec![some(b"link")],
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+        eager: true,
+        retention_ms: 86_400_000,
+        signal: Some(signal()),
+        continued_failure: Some(failure()),
+        last_completion_result: Some(some(b"result")),
+    }
+}
+
+fn complete() -> completion::Complete {
+    let command = |order: CommandOrder| Command {
+        command_type: order.command_type(),
+        user_metadata: Some(some(b"metadata")),
+        event_group_markers: vec![some(b"group")],
+        order: Some(order),
+    };
+    completion::Complete {
+        token: Some(token()),
+        commands: commands().into_iter().map(command).collect(),
+        identity: "worker".into(),
+        sticky: Some(Sticky { queue: "cache".into(), schedule_to_start_ms: 10_000 }),
+        return_new_task: true,
+        force_new_task: true,
+        sdk_metadata: Some(Bytes::from_static(b"\x0a\x01\x05")),
+        metering_metadata: Some(Bytes::from_static(b"\x68\x01")),
+        binary_checksum: "checksum".into(),
+        worker_version: Some(some(b"build")),
+        has_messages: true,
+    }
+}
+
+fn commands() -> Vec<CommandOrder> {
+    let schedule = activity::Schedule {
+        activity_id: "a".into(),
+        activity_type: Some(ActivityType { name: "Charge".into() }),
+        task_queue: Some(TaskQueue::normal("orders")),
+        header: Some(map()),
+        input: Some(some(b"input")),
+        schedule_to_close_timeout: span(600),
+        schedule_to_start_timeout: span(60),
+        start_to_close_timeout: span(10),
+        heartbeat_timeout: span(3),
+        retry_policy: Some(policy()),
+        request_eager_execution: true,
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+    };
+    let record = marker::Record {
+        marker_name: "Version".into(),
+        details: vec![Entry { key: "data".into(), value: some(b"payload") }],
+        header: Some(map()),
+        failure: Some(failure()),
+    };
+    let upsert = properties::UpsertSearchAttributes { search_attributes: Some(map()) };
+    vec![
+        CommandOrder::ScheduleActivity(schedule),
+        CommandOrder::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 5 }),
+        CommandOrder::StartTimer(timer::Start { timer_id: "t".into(), start_to_fire_timeout: span(60) }),
+        CommandOrder::CancelTimer(timer::Cancel { timer_id: "t".into() }),
+        CommandOrder::RecordMarker(record),
+        CommandOrder::UpsertSearchAttributes(upsert),
+        CommandOrder::ModifyProperties(properties::Modify { upserted_memo: Some(map()) }),
+        CommandOrder::StartChild(Later {}),
+        CommandOrder::RequestCancelExternal(Later {}),
+        CommandOrder::SignalExternal(Later {}),
+        CommandOrder::ProtocolMessage(Later {}),
+        CommandOrder::ScheduleNexusOperation(Later {}),
+        CommandOrder::RequestCancelNexusOperation(Later {}),
+        CommandOrder::CompleteWorkflow(close::Complete { result: Some(some(b"result")) }),
+        CommandOrder::FailWorkflow(close::Fail { failure: Some(failure()) }),
+        CommandOrder::CancelWorkflow(close::Cancel { details: Some(some(b"details")) }),
+        CommandOrder::ContinueAsNew(again()),
+    ]
+}
+
+fn again() -> close::ContinueAsNew {
+    close::ContinueAsNew {
+        workflow_type: Some(WorkflowType { name: "Order".into() }),
+        task_queue: Some(TaskQueue::normal("orders")),
+        input: Some(some(b"input")),
+        workflow_run_timeout: span(600),
+        workflow_task_timeout: span(10),
+        backoff_start_interval: span(7),
+        retry_policy: Some(policy()),
+        initiator: Initiator::Workflow.into(),
+        failure: Some(failure()),
+        last_completion_result: Some(some(b"result")),
+        cron_schedule: "@daily".into(),
+        header: Some(map()),
+        memo: Some(map()),
+        search_attributes: Some(map()),
+    }
+}
+
+pub fn position() -> Position {
+    Position {
+        applied: 42,
+        last_stamp_ms: 1_763_700_000_000,
+        term: 7,
+        owner_ms: 1_763_600_000_000,
+        settings: Some(Settings::standard()),
+        incarnation: Bytes::from_static(&[7; 16]),
+        level: 1,
+    }
+}
+
+pub fn batch() -> EventBatch {
+    EventBatch {
+        namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+        workflow_id: "order-1".into(),
+        run_id: RUN_ID.into(),
+        first_event_id: 4,
+        history: some(b"history"),
+        offset: 41,
+    }
+}

@@ -1,0 +1,119 @@
+//! A run with everything in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_engine::event::HistoryEvent;
+use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::task::{Sticky, Task};
+use everlog_engine::machine::timer::Timer;
+use everlog_engine::vocabulary::{Entry, Status, SuggestReason, WorkflowType};
+use everlog_engine::{Head, Properties, Run, Start};
+
+use crate::events::{failure, policy, queue, samples, some};
+
+pub const RUN_ID: &str = "0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
+
+pub fn sample() -> Run {
+    let timer = Timer { timer_id: "t".into(), started_event_id: 12, fire_ms: 1_763_700_060_000 };
+    let entry = |key: &str| Entry { key: key.into(), value: some(b"value") };
+    let properties = Properties { memo: vec![entry("a"), entry("b")], search_attributes: vec![entry("c")] };
+    Run {
+        start: Arc::new(start()),
+        head: head(),
+        properties: Arc::new(properties),
+        activities: Arc::new(BTreeMap::from([(9, Arc::new(activity()))])),
+        timers: Arc::new(BTreeMap::from([("t".into(), timer)])),
+        buffered: Arc::new(vec![HistoryEvent {
+            event_id: 0,
+            task_id: 0,
+            ..samples().remove("WorkflowSignaled").expect("there is a sample")
+        }]),
+    }
+}
+
+fn start() -> Start {
+    Start {
+        namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+        workflow_id: "order-1".into(),
+        run_id: RUN_ID.into(),
+        first_run_id: "2f1d6b6a-6f0e-5c3c-9a36-6a4b7f1d2c3e".into(),
+        workflow_type: Some(WorkflowType { name: "Order".into() }),
+        task_queue: "orders".into(),
+        execution_timeout_ms: 3_600_000,
+        run_timeout_ms: 600_000,
+        task_timeout_ms: 10_000,
+        start_ms: 1_763_700_000_000,
+        execution_expires_ms: 1_763_703_600_000,
+        run_expires_ms: 1_763_700_600_000,
+        first_task_backoff_ms: 7_000,
+        request_id: "start".into(),
+        retention_ms: 86_400_000,
+        user_metadata: Some(some(b"summary")),
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+        chain_start_ms: 1_763_690_000_000,
+    }
+}
+
+fn head() -> Head {
+    let task = Task {
+        scheduled_event_id: 20,
+        started_event_id: 21,
+        attempt: 3,
+        written: true,
+        queue: queue(),
+        scheduled_ms: 1_763_700_010_000,
+        first_scheduled_ms: 1_763_700_009_000,
+        started_ms: 1_763_700_011_000,
+        claim: 4_711,
+        timeout_ms: 15_000,
+        identity: "worker".into(),
+        request_id: "poll".into(),
+        suggest_reasons: vec![SuggestReason::TooManyHistoryEvents.into()],
+        history_bytes: 3_000,
+    };
+    Head {
+        next_event_id: 22,
+        history_bytes: 3_300,
+        status: Status::Running.into(),
+        close_ms: 1_763_700_099_000,
+        previous_started_event_id: 17,
+        task: Some(task),
+        sticky: Some(Sticky { queue: "cache".into(), schedule_to_start_ms: 10_000 }),
+        cancel_requested: true,
+        signals: 2,
+        close_attempted: true,
+        backoff_until_ms: 1_763_700_007_000,
+        transitions: 14,
+        successor_run_id: "next".into(),
+        state_bytes: 900,
+    }
+}
+
+fn activity() -> Activity {
+    Activity {
+        scheduled_event_id: 9,
+        batch_event_id: 8,
+        activity_id: "a".into(),
+        activity_type: "Charge".into(),
+        task_queue: "orders".into(),
+        expires_ms: 1_763_700_600_000,
+        schedule_to_start_ms: 60_000,
+        start_to_close_ms: 10_000,
+        heartbeat_timeout_ms: 3_000,
+        retry_policy: Some(policy()),
+        attempt: 2,
+        first_scheduled_ms: 1_763_700_002_000,
+        scheduled_ms: 1_763_700_005_000,
+        backing_off: true,
+        started_ms: 1_763_700_006_000,
+        claim: 4_712,
+        identity: "hand".into(),
+        request_id: "poll".into(),
+        heartbeat_details: Some(some(b"half")),
+        heartbeat_ms: 1_763_700_007_000,
+        cancel_requested_event_id: 11,
+        last_failure: Some(failure()),
+    }
+}
