@@ -12,13 +12,23 @@ use everlog_temporal_api::workflowservice::{
     StartWorkflowExecutionRequest,
 };
 use everlog_tests::raw;
-use prost::Message;
+use prost::{Message, Name};
 use tonic::Status;
 use tonic::transport::Channel;
 
 pub const NAMESPACE: &str = "default";
 /// How long something that must come to pass may take.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Sends a request. No answer within a while counts as an answer: a bad one.
+pub async fn send<M: Message + Name>(channel: &Channel, request: M) -> Result<Bytes, Status> {
+    let answer = tokio::time::timeout(PATIENCE, raw::send(channel, request)).await;
+    answer.unwrap_or_else(|_elapsed| {
+        Err(Status::deadline_exceeded(format!(
+            "no answer within {PATIENCE:?}"
+        )))
+    })
+}
 
 /// A start that is fine.
 pub fn start(id: &str, queue: &str) -> StartWorkflowExecutionRequest {
@@ -61,7 +71,7 @@ pub async fn signal(channel: &Channel, id: &str, name: &str, bytes: usize) -> Re
         request_id: name.into(),
         ..SignalWorkflowExecutionRequest::default()
     };
-    raw::send(channel, request).await
+    send(channel, request).await
 }
 
 /// Bytes that no compression makes smaller.
@@ -87,7 +97,7 @@ pub async fn events(channel: &Channel, id: &str) -> anyhow::Result<Vec<HistoryEv
             next_page_token,
             ..GetWorkflowExecutionHistoryRequest::default()
         };
-        let page = GetWorkflowExecutionHistoryResponse::decode(raw::send(channel, request).await?)?;
+        let page = GetWorkflowExecutionHistoryResponse::decode(send(channel, request).await?)?;
         events.extend(History::decode(page.history.unwrap_or_default())?.events);
         next_page_token = page.next_page_token;
         if next_page_token.is_empty() {

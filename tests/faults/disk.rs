@@ -5,25 +5,27 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use everlog_temporal_api::enums::ResourceExhaustedCause;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 use everlog_temporal_api::{errordetails, rpc};
+use everlog_tests::page;
 use everlog_tests::server::Server;
-use everlog_tests::{page, raw};
 use prost::Message;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use crate::client::{events, signal, start, until};
+use crate::client::{events, send, signal, start, until};
 
 const MIB: u64 = 1 << 20;
-const DISK_BYTES: u64 = 96 * MIB;
 const SIGNAL_BYTES: usize = 200_000;
 const RUNS: usize = 4;
+/// As many in a row mean that the disk stays full.
+const REFUSALS: usize = 8;
+const PAUSE: Duration = Duration::from_millis(150);
 /// More than the disk has room for.
 const SIGNALS_MAX: usize = 2_000;
-/// `ResourceExhaustedCause::PersistenceStorageLimit`.
-const STORAGE_LIMIT: i32 = 9;
 
 /// A small disk of its own, in memory; gone when dropped.
 struct Disk {
@@ -32,11 +34,11 @@ struct Disk {
 
 impl Disk {
     /// None where this process may not mount, which only a machine of a developer may say.
-    fn mount() -> anyhow::Result<Option<Self>> {
+    fn mount(bytes: u64) -> anyhow::Result<Option<Self>> {
         let disk = Self {
             dir: tempfile::tempdir()?,
         };
-        let size = format!("size={DISK_BYTES}");
+        let size = format!("size={bytes}");
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &size, "everlog-test"])
             .arg(disk.path())
@@ -63,8 +65,8 @@ impl Disk {
         self.path().join("data")
     }
 
-    fn grow(&self) -> anyhow::Result<()> {
-        let size = format!("remount,size={}", 4 * DISK_BYTES);
+    fn grow(&self, bytes: u64) -> anyhow::Result<()> {
+        let size = format!("remount,size={bytes}");
         let status = Command::new("mount")
             .args(["-o", &size])
             .arg(self.path())
@@ -132,7 +134,7 @@ impl Ledger {
 
 async fn start_runs(channel: &Channel) -> anyhow::Result<()> {
     for number in 0..RUNS {
-        raw::send(channel, start(&format!("run-{number}"), "nobody")).await?;
+        send(channel, start(&format!("run-{number}"), "nobody")).await?;
     }
     Ok(())
 }
@@ -155,69 +157,124 @@ fn check_refusal(status: &Status) -> anyhow::Result<()> {
         .map(|detail| detail.value.clone())
         .unwrap_or_default();
     let failure = errordetails::ResourceExhaustedFailure::decode(detail.as_slice())?;
-    anyhow::ensure!(failure.cause == STORAGE_LIMIT, "its cause is {}", failure.cause);
+    let cause = failure.cause();
+    anyhow::ensure!(
+        cause == ResourceExhaustedCause::PersistenceStorageLimit,
+        "its cause is {cause:?}"
+    );
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_writes_loses_nothing_and_goes_on_with_space() -> anyhow::Result<()> {
-    let Some(disk) = Disk::mount()? else { return Ok(()) };
-    let free_bytes_min = (24 * MIB).to_string();
-    let mut server = Server::start(&disk.data(), &[("EVERLOG_LOG__FREE_BYTES_MIN", &free_bytes_min)]).await?;
-    let channel = server.connect().await?;
-    start_runs(&channel).await?;
-    let mut ledger = Ledger::default();
-    let refusal = loop {
-        anyhow::ensure!(ledger.sent < SIGNALS_MAX, "the disk never fills");
-        if let Err(status) = ledger.signal(&channel, SIGNAL_BYTES).await {
-            break status;
+/// Sends signals until they are refused for good: at first the database still tidies up and makes room again. The
+/// first refusal of all.
+async fn fill(ledger: &mut Ledger, channel: &Channel) -> anyhow::Result<Status> {
+    let mut pause = tokio::time::interval(PAUSE);
+    let (mut first, mut refusals) = (None, 0);
+    while ledger.sent < SIGNALS_MAX {
+        let Err(status) = ledger.signal(channel, SIGNAL_BYTES).await else {
+            refusals = 0;
+            continue;
+        };
+        anyhow::ensure!(status.code() != Code::DeadlineExceeded, "{status:?}");
+        refusals += 1;
+        let is_over = refusals == REFUSALS || status.code() != Code::ResourceExhausted;
+        let first = first.get_or_insert(status);
+        if is_over {
+            let (count, code) = (ledger.acknowledged.len(), first.code());
+            println!(
+                "{count} signals fitted; the first refusal: {code:?} {:?}",
+                first.message()
+            );
+            return Ok(first.clone());
         }
-    };
-    println!(
-        "{} signals fitted; then: {:?} {:?}",
-        ledger.acknowledged.len(),
-        refusal.code(),
-        refusal.message()
-    );
-    check_refusal(&refusal)?;
-    // Alive, not ready, and every reader can see why.
-    until("readiness ends", async || !is_ready(&server).await).await?;
+        pause.tick().await;
+    }
+    anyhow::bail!("the disk never fills")
+}
+
+/// Alive, not ready, and every reader can see why.
+async fn shows_that_it_is_full(server: &Server) -> anyhow::Result<()> {
+    until("readiness ends", async || !is_ready(server).await).await?;
     let (status, page) = page::get(server.metrics_address(), "/health/ready").await?;
     anyhow::ensure!(status == 503 && page.contains("disk is full"), "{status} {page}");
     let (status, page) = page::get(server.metrics_address(), "/health/live").await?;
     anyhow::ensure!(status == 200, "{status} {page}");
     anyhow::ensure!(page::metric(server.metrics_address(), "everlog_disk_full").await? == Some(1.0));
-    // Whoever asks again is told the same, whatever it is that would be written; readers are served.
-    let begin = raw::send(&channel, start("late", "nobody")).await;
-    check_refusal(&begin.err().unwrap_or_else(|| Status::ok("taken")))?;
-    for _ in 0..10 {
-        check_refusal(
-            &ledger
-                .signal(&channel, 1)
-                .await
-                .err()
-                .unwrap_or_else(|| Status::ok("taken")),
-        )?;
-    }
-    ledger.check(&channel).await?;
+    Ok(())
+}
 
-    disk.grow()?;
+/// The refusals of a server on a full disk, to whoever asks; readers are served. Where what it had in hand could not
+/// be written either, it ends instead.
+async fn refuses(server: &Server, ledger: &mut Ledger, channel: &Channel) -> anyhow::Result<()> {
+    shows_that_it_is_full(server).await?;
+    for _ in 0..10 {
+        if let Err(status) = ledger.signal(channel, 1).await {
+            check_refusal(&status)?;
+        }
+    }
+    ledger.check(channel).await
+}
+
+/// Fills a disk of so many bytes, gives it space again, and looks at everything in between.
+async fn fill_and_free(disk_bytes: u64, variables: &[(&str, &str)]) -> anyhow::Result<()> {
+    let Some(disk) = Disk::mount(disk_bytes)? else {
+        return Ok(());
+    };
+    let mut server = Server::start(&disk.data(), variables).await?;
+    let channel = server.connect().await?;
+    start_runs(&channel).await?;
+    let mut ledger = Ledger::default();
+    check_refusal(&fill(&mut ledger, &channel).await?)?;
+    let refused = refuses(&server, &mut ledger, &channel).await;
+    disk.grow(4 * disk_bytes)?;
+    until("it serves or ends", async || {
+        !server.is_running() || is_ready(&server).await
+    })
+    .await?;
+    let went_on = server.is_running();
+    println!("the process went on by itself: {went_on}");
+    if went_on {
+        refused?;
+    } else {
+        drop(server);
+        server = Server::start(&disk.data(), variables).await?;
+    }
+    let channel = server.connect().await?;
     until("writes are taken again", async || {
         ledger.signal(&channel, SIGNAL_BYTES).await.is_ok()
     })
     .await?;
     until("it is ready again", async || is_ready(&server).await).await?;
     anyhow::ensure!(page::metric(server.metrics_address(), "everlog_disk_full").await? == Some(0.0));
-    raw::send(&channel, start("late", "nobody")).await?;
+    send(&channel, start("late", "nobody")).await?;
     ledger.check(&channel).await?;
     server.crash().await?;
     ledger.check(&server.connect().await?).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_writes_loses_nothing_and_goes_on_with_space() -> anyhow::Result<()> {
+    fill_and_free(192 * MIB, &[]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_full_disk_does_so_as_well() -> anyhow::Result<()> {
+    let variables = [
+        ("EVERLOG_LOG__FREE_BYTES_MIN", "25165824"),
+        ("EVERLOG_MEMORY__DATABASE_BYTES", "16777216"),
+    ];
+    fill_and_free(96 * MIB, &variables).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_disk_without_a_byte_left_loses_nothing() -> anyhow::Result<()> {
-    let Some(disk) = Disk::mount()? else { return Ok(()) };
-    let variables = [("EVERLOG_LOG__FREE_BYTES_MIN", "1048576")];
+    let Some(disk) = Disk::mount(96 * MIB)? else {
+        return Ok(());
+    };
+    let variables = [
+        ("EVERLOG_LOG__FREE_BYTES_MIN", "1048576"),
+        ("EVERLOG_MEMORY__DATABASE_BYTES", "16777216"),
+    ];
     let mut server = Server::start(&disk.data(), &variables).await?;
     let channel = server.connect().await?;
     start_runs(&channel).await?;
@@ -239,6 +296,11 @@ async fn a_disk_without_a_byte_left_loses_nothing() -> anyhow::Result<()> {
     let acknowledged = ledger.acknowledged.len();
     until("readiness ends", async || !is_ready(&server).await).await?;
     fs::remove_file(ballast)?;
+    // It may end, since what it had in hand could not be written; then it is started again, as by any supervisor.
+    until("it serves or ends", async || {
+        !server.is_running() || is_ready(&server).await
+    })
+    .await?;
     let went_on = server.is_running();
     if !went_on {
         drop(server);

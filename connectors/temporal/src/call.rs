@@ -18,6 +18,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
 use crate::Gateway;
+use crate::client;
 use crate::metrics::Operation;
 use crate::namespace::Namespace;
 use crate::quota::Place;
@@ -34,7 +35,7 @@ pub(crate) struct Call<'a> {
     operation: Operation,
     began: Instant,
     token: Option<TaskToken>,
-    _places: (Place, Option<Place>),
+    _places: Places,
 }
 
 /// How a request says what namespace it means.
@@ -65,39 +66,13 @@ impl<'a> Call<'a> {
         request: &Request<R>,
     ) -> Result<Self, Status> {
         let began = Instant::now();
-        Self::admit(gateway, operation, request, began).inspect_err(|status| {
-            let metrics = &gateway.namespaces.nameless().usage.metrics;
-            metrics.began(operation);
-            metrics.failed(operation, status);
-            metrics.ended(operation, began.elapsed());
-        })
-    }
-
-    fn admit<R: Asked>(
-        gateway: &'a Gateway,
-        operation: Operation,
-        request: &Request<R>,
-        began: Instant,
-    ) -> Result<Self, Status> {
-        let asked = request.get_ref();
-        let gate = if asked.is_long_poll() {
-            &gateway.polls
-        } else {
-            &gateway.calls
-        };
-        let place = gate.enter().ok_or_else(|| {
-            let (cause, scope) = (
-                ResourceExhaustedCause::SystemOverloaded,
-                ResourceExhaustedScope::System,
-            );
-            status::exhausted(cause, scope, "too many calls at once")
-        })?;
-        let (namespace, token) = resolve(gateway, asked.scope())?;
-        namespace.usage.quota.take_call(began)?;
-        let own_place = match asked.is_long_poll() {
-            true => namespace.usage.quota.take_poll(operation)?,
-            false => None,
-        };
+        let resolved =
+            client::check(request.metadata()).and_then(|()| resolve(gateway, request.get_ref().scope()));
+        let (namespace, token) = resolved
+            .inspect_err(|status| refused(gateway.namespaces.nameless(), operation, status, began))?;
+        let is_long_poll = request.get_ref().is_long_poll();
+        let places = admit(gateway, &namespace, operation, is_long_poll, began)
+            .inspect_err(|status| refused(&namespace, operation, status, began))?;
         namespace.usage.metrics.began(operation);
         let deadline = timeout(request.metadata()).and_then(|timeout| began.checked_add(timeout));
         Ok(Self {
@@ -107,7 +82,7 @@ impl<'a> Call<'a> {
             operation,
             began,
             token,
-            _places: (place, own_place),
+            _places: places,
         })
     }
 
@@ -214,6 +189,47 @@ impl Drop for Call<'_> {
             .metrics
             .ended(self.operation, self.began.elapsed());
     }
+}
+
+fn refused(namespace: &Namespace, operation: Operation, status: &Status, began: Instant) {
+    let metrics = &namespace.usage.metrics;
+    metrics.began(operation);
+    metrics.failed(operation, status);
+    metrics.ended(operation, began.elapsed());
+}
+
+/// A place among all calls, and one among the long polls of the namespace where these are counted.
+type Places = (Place, Option<Place>);
+
+fn admit(
+    gateway: &Gateway,
+    namespace: &Namespace,
+    operation: Operation,
+    is_long_poll: bool,
+    now: Instant,
+) -> Result<Places, Status> {
+    let gate = if is_long_poll {
+        &gateway.polls
+    } else {
+        &gateway.calls
+    };
+    let place = gate.enter().ok_or_else(|| {
+        let (cause, scope) = (
+            ResourceExhaustedCause::SystemOverloaded,
+            ResourceExhaustedScope::System,
+        );
+        status::exhausted(cause, scope, "too many calls at once")
+    })?;
+    let quota = &namespace.usage.quota;
+    quota.take_call(now)?;
+    Ok((
+        place,
+        if is_long_poll {
+            quota.take_poll(operation)?
+        } else {
+            None
+        },
+    ))
 }
 
 fn resolve(gateway: &Gateway, scope: Scope<'_>) -> Result<(Arc<Namespace>, Option<TaskToken>), Status> {

@@ -1,6 +1,7 @@
 //! Workflow tasks as workers give them back: completed with commands, or failed.
 
 use everlog_engine::Reply;
+use everlog_engine::command::{Command, Order as Asked};
 use everlog_engine::input::Order;
 use everlog_engine::machine::{completion, task};
 use everlog_partition::QueryAnswer;
@@ -15,6 +16,7 @@ use everlog_temporal_api::workflowservice::{
 use tonic::Status;
 
 use crate::call::Call;
+use crate::payload::kept;
 use crate::request::{Checks, not_yet, span_ms, unversioned};
 use crate::status;
 use crate::task::{accept, response};
@@ -35,10 +37,11 @@ pub(crate) async fn complete(
     let (execution, token) = subject(call)?;
     let checks = call.checks();
     checks.length("Identity", &request.identity)?;
+    checks.length("BinaryChecksum", &request.binary_checksum)?;
     refuse_later_features(&request)?;
     let order = completion::Complete {
         token: Some(token),
-        commands: request.commands,
+        commands: compacted(request.commands),
         identity: request.identity,
         sticky: sticky(&checks, request.sticky_attributes)?,
         return_new_task: request.return_new_workflow_task,
@@ -92,6 +95,24 @@ fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Resul
     not_yet("messages", !request.messages.is_empty())?;
     not_yet("versioning_behavior", request.versioning_behavior != 0)?;
     unversioned(request.deployment_options.as_ref(), "deployment_options")
+}
+
+/// What a run keeps in its state for long does not hold on to the request's buffer.
+fn compacted(mut commands: Vec<Command>) -> Vec<Command> {
+    for order in commands.iter_mut().filter_map(|command| command.order.as_mut()) {
+        match order {
+            Asked::UpsertSearchAttributes(upsert) => {
+                upsert.search_attributes = kept(upsert.search_attributes.take());
+            }
+            Asked::ModifyProperties(modify) => modify.upserted_memo = kept(modify.upserted_memo.take()),
+            Asked::ContinueAsNew(next) => {
+                next.memo = kept(next.memo.take());
+                next.search_attributes = kept(next.search_attributes.take());
+            }
+            _kept_nowhere => {}
+        }
+    }
+    commands
 }
 
 fn sticky(

@@ -7,12 +7,14 @@ mod activity;
 mod asked;
 mod call;
 mod chance;
+mod client;
 mod completion;
 mod describe;
 mod event;
 mod failure;
 mod history;
 mod limits;
+mod map;
 mod metrics;
 mod moment;
 mod namespace;
@@ -51,6 +53,7 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use tonic_reflection::server::Builder as Reflection;
+use tower::util::MapResponseLayer;
 
 pub use limits::{LimitError, Limits};
 pub use metrics::Metrics;
@@ -62,8 +65,13 @@ use operator::Operator;
 use quota::Gate;
 use request::Checks;
 use token::Sealer;
-use transport::GuardLayer;
+use transport::guarded;
 use worker::Workers;
+
+/// How long a connection may be silent before it is asked for a sign of life.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+/// How long it has for that sign; then it is closed, and its polls end without taking a task along.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What the server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,8 +193,14 @@ impl Gateway {
         let workflows = WorkflowServiceServer::from_arc(self.clone());
         let operators = OperatorServiceServer::new(Operator);
         let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);
-        let routes = self
-            .server()
+        let metrics = self.metrics.clone();
+        let guard = MapResponseLayer::new(move |response| guarded(response, &metrics, limit));
+        let routes = Server::builder()
+            .max_concurrent_streams(self.limits.streams_max)
+            .http2_max_header_list_size(self.limits.header_bytes_max)
+            .http2_keepalive_interval(Some(KEEPALIVE))
+            .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+            .layer(guard)
             .add_service(
                 workflows
                     .accept_compressed(Gzip)
@@ -221,17 +235,6 @@ impl Gateway {
             result = served => result.map_err(Error::from),
             () = drained => Ok(()),
         }
-    }
-
-    fn server(&self) -> Server<tower_layer::Stack<GuardLayer, tower_layer::Identity>> {
-        let guard = GuardLayer {
-            metrics: self.metrics.clone(),
-            message_bytes_max: self.limits.message_bytes_max,
-        };
-        Server::builder()
-            .max_concurrent_streams(self.limits.streams_max)
-            .http2_max_header_list_size(self.limits.header_bytes_max)
-            .layer(guard)
     }
 
     /// Completes when the gateway stops.

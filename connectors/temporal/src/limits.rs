@@ -106,7 +106,7 @@ impl Default for Limits {
             gzip_bytes_min: 64 << 10,
             stopped_workers_max: 10_000,
             stopped_worker_ms: 120_000,
-            drain_ms: 1_500,
+            drain_ms: 500,
         }
     }
 }

@@ -3,14 +3,17 @@
 use bytes::Bytes;
 use everlog_engine::machine::properties::check_search_attributes;
 use everlog_engine::payload::Payload;
-use everlog_engine::vocabulary::Fields;
 use everlog_temporal_api::common::Priority;
 use everlog_temporal_api::sdk::UserMetadata;
 use prost::Message;
 use tonic::Status;
 
+use crate::map::entries;
 use crate::request::{Checks, exceeds};
 use crate::status::invalid;
+
+/// Keys of a memo.
+const MEMO_KEYS_MAX: usize = 10_000;
 
 impl Checks<'_> {
     /// A payload field.
@@ -30,16 +33,31 @@ impl Checks<'_> {
         if exceeds(memo.len(), self.settings.memo_bytes_max) {
             return Err(invalid("Memo size exceeds limit."));
         }
-        Fields::decode(memo.clone()).map_err(|_error| invalid("Memo cannot be read."))?;
+        let mut keys = 0;
+        for entry in entries(memo) {
+            entry.map_err(|_malformed| invalid("Memo cannot be read."))?;
+            keys += 1;
+        }
+        if keys > MEMO_KEYS_MAX {
+            return Err(invalid(format!(
+                "Memo size exceeds limit. It has more than {MEMO_KEYS_MAX} keys."
+            )));
+        }
         Ok(())
     }
 
     pub(crate) fn search_attributes(&self, given: Option<&Bytes>) -> Result<(), Status> {
         let Some(given) = given else { return Ok(()) };
+        // Counted before anybody takes memory for them.
+        let (count, most) = (entries(given).count(), self.settings.search_attributes_max);
+        if i64::try_from(count).is_ok_and(|count| count > most) {
+            return Err(invalid(format!(
+                "number of search attributes {count} exceeds limit {most}"
+            )));
+        }
         check_search_attributes(given, self.settings).map_err(invalid)?;
-        let fields = Fields::decode(given.clone()).unwrap_or_default();
-        for entry in &fields.entries {
-            let value = Payload::decode(entry.value.clone());
+        for entry in entries(given).flatten() {
+            let value = Payload::decode(entry.value);
             if !value.is_ok_and(|value| std::str::from_utf8(&value.data).is_ok()) {
                 return Err(invalid(format!(
                     "search attribute {} value is not valid UTF-8",
@@ -110,7 +128,7 @@ pub(crate) fn kept(bytes: Option<Bytes>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use everlog_engine::Settings;
-    use everlog_engine::vocabulary::Entry;
+    use everlog_engine::vocabulary::{Entry, Fields};
     use tonic::Code;
 
     use super::*;

@@ -27,6 +27,11 @@ pub(crate) async fn describe(
 ) -> Result<DescribeTaskQueueResponse, Status> {
     let queue = call.checks().task_queue(request.task_queue)?;
     not_yet("report_task_reachability", request.report_task_reachability)?;
+    let builds = request
+        .versions
+        .as_ref()
+        .is_some_and(|versions| !versions.build_ids.is_empty());
+    not_yet("versions.build_ids", builds)?;
     let look = |kind: TaskQueueType| {
         let activities = kind == TaskQueueType::Activity;
         call.gateway

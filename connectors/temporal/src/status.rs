@@ -158,7 +158,8 @@ pub(crate) fn exhaustion(status: &Status) -> (&str, &str) {
     (text(CAUSE_HEADER), text(SCOPE_HEADER))
 }
 
-fn detailed<D: Message + Name>(code: Code, message: String, detail: &D) -> Status {
+/// A status with a typed detail.
+pub(crate) fn detailed<D: Message + Name>(code: Code, message: String, detail: &D) -> Status {
     let message = shortened(message);
     let details = details(code, &message, detail);
     Status::with_details(code, message, details)

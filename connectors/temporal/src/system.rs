@@ -21,7 +21,7 @@ use crate::namespace::{Namespace, Record};
 use crate::request::{not_yet, span_ms};
 use crate::status::{invalid, namespace_not_found};
 use crate::token::Purpose;
-use crate::{About, chance, moment};
+use crate::{About, chance, client, moment};
 
 /// Namespaces on a page where the caller does not say.
 const PAGE_DEFAULT: usize = 200;
@@ -59,21 +59,15 @@ pub(crate) async fn cluster(
     _request: GetClusterInfoRequest,
 ) -> Result<GetClusterInfoResponse, Status> {
     let about = &call.gateway.about;
-    let clients = [
-        "temporal-cli",
-        "temporal-go",
-        "temporal-java",
-        "temporal-python",
-        "temporal-typescript",
-    ];
+    let clients = client::KNOWN
+        .iter()
+        .map(|(name, below)| ((*name).to_owned(), client::supported(*below)));
     let release = ReleaseInfo {
         version: about.server_version.clone(),
         ..ReleaseInfo::default()
     };
     Ok(GetClusterInfoResponse {
-        supported_clients: clients
-            .map(|client| (client.to_owned(), "<3.0.0".to_owned()))
-            .into(),
+        supported_clients: clients.collect(),
         server_version: about.server_version.clone(),
         cluster_id: about.cluster_id.clone(),
         version_info: Some(VersionInfo {

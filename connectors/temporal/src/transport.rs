@@ -1,14 +1,9 @@
 //! The outermost layer: what was refused before a request could be read is put into the words that clients know.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tonic::body::Body;
-use tonic::codegen::{Service, http};
+use tonic::codegen::http::Response;
 use tonic::{Code, Status};
-use tower_layer::Layer;
 
 use crate::metrics::Metrics;
 use crate::status::exhausted;
@@ -17,86 +12,23 @@ use crate::status::exhausted;
 const TOO_LARGE: &str = "Error, decoded message length too large: found ";
 /// How tonic speaks of a message that is too large once it is unpacked.
 const TOO_LARGE_UNPACKED: &str = "Error decompressing: size limit";
-/// How tonic speaks of a message that is none.
+/// How prost speaks of a message that is none.
 const UNREADABLE: &str = "failed to decode Protobuf message";
 
-/// Puts a [`Guard`] around a service.
-#[derive(Clone)]
-pub(crate) struct GuardLayer {
-    pub metrics: Metrics,
-    pub message_bytes_max: usize,
-}
-
-impl<S> Layer<S> for GuardLayer {
-    type Service = Guard<S>;
-
-    fn layer(&self, inner: S) -> Guard<S> {
-        Guard {
-            inner,
-            layer: self.clone(),
-        }
-    }
-}
-
-/// Looks at answers that are errors before anybody else sees them.
-#[derive(Clone)]
-pub(crate) struct Guard<S> {
-    inner: S,
-    layer: GuardLayer,
-}
-
-impl<S> Service<http::Request<Body>> for Guard<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>>,
-    S::Future: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Guarded<S::Future>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Guarded {
-            answer: Box::pin(self.inner.call(request)),
-            layer: self.layer.clone(),
-        }
-    }
-}
-
-/// An answer on its way.
-pub(crate) struct Guarded<F> {
-    answer: Pin<Box<F>>,
-    layer: GuardLayer,
-}
-
-impl<F, E> Future for Guarded<F>
-where
-    F: Future<Output = Result<http::Response<Body>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.answer.as_mut().poll(context) {
-            Poll::Ready(Ok(response)) => Poll::Ready(Ok(self.layer.look_at(response))),
-            other => other,
-        }
-    }
-}
-
-impl GuardLayer {
-    fn look_at(&self, response: http::Response<Body>) -> http::Response<Body> {
-        let Some(status) = response.extensions().get::<Status>() else {
-            return response;
-        };
-        let Some(status) = unread(status, self.message_bytes_max) else {
-            return response;
-        };
-        self.metrics.count_unread(&status);
-        status.into_http()
-    }
+/// Looks at an answer before anybody else sees it.
+pub(crate) fn guarded(
+    response: Response<Body>,
+    metrics: &Metrics,
+    message_bytes_max: usize,
+) -> Response<Body> {
+    let Some(status) = response.extensions().get::<Status>() else {
+        return response;
+    };
+    let Some(status) = unread(status, message_bytes_max) else {
+        return response;
+    };
+    metrics.count_unread(&status);
+    status.into_http()
 }
 
 /// The answer to a request that no handler saw, in Temporal's words; none for what a handler answered.

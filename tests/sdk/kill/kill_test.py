@@ -124,6 +124,10 @@ class Kills:
                 await asyncio.sleep(0.002)
             # Mostly amid the calls, sometimes when only timers and activities are left.
             await asyncio.sleep(self.rng.uniform(0, self.rng.choice([0.1, 0.1, 2])))
+            while len(self.clients.unfinished) <= LEAST_UNFINISHED:
+                progress.check()
+                await self.clients.pace.allow(5)
+                await asyncio.sleep(0.005)
             self.unfinished.append(len(self.clients.unfinished))
             self.server.kill()
             at_s = time.monotonic() - begun

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
+from temporalio.api.workflowservice.v1 import PollWorkflowTaskQueueRequest
 from temporalio.client import (
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
@@ -18,7 +19,8 @@ from temporalio.service import RPCError, RPCStatusCode
 import expect
 from case import case
 from gate import arrived, open_gate, stand_at_gate, wait_at_gate
-from world import World
+from history import name_of
+from world import NAMESPACE, World
 
 
 @workflow.defn
@@ -60,6 +62,23 @@ class Tally:
     @workflow.query
     def broken(self) -> int:
         raise ApplicationError("cannot say", "because", type="Broken")
+
+
+@workflow.defn
+class Nap:
+    """Sleeps for a second."""
+
+    def __init__(self) -> None:
+        self.over = False
+
+    @workflow.run
+    async def run(self) -> None:
+        await asyncio.sleep(1)
+        self.over = True
+
+    @workflow.query
+    def is_over(self) -> bool:
+        return self.over
 
 
 async def closed(world: World, how: str) -> WorkflowHandle[Any, Any]:
@@ -202,6 +221,25 @@ async def without_a_worker_runs_into_its_deadline(world: World) -> None:
     expect.that(
         error.status in (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED), "the status", error.status
     )
+
+
+@case()
+async def that_waited_gets_no_news_of_its_own(world: World) -> None:
+    """A worker would act on what no workflow task has brought yet, and its history would not show it."""
+    async with world.worker(Nap):
+        handle = await world.start(Nap.run)
+        await world.until_event(handle, "TimerStarted")
+    answer = asyncio.create_task(handle.query(Nap.is_over))
+    await world.until_event(handle, "TimerFired")
+    request = PollWorkflowTaskQueueRequest(namespace=NAMESPACE, identity="looks and forgets")
+    request.task_queue.name = world.queue
+    for _ in range(2):
+        task = await world.client.workflow_service.poll_workflow_task_queue(request, timeout=timedelta(seconds=20))
+        if task.HasField("query"):
+            names = [name_of(event) for event in task.history.events]
+            expect.that("TimerFired" not in names, "a query of its own ends where the last task ended", names)
+    await handle.terminate()
+    answer.cancel()
 
 
 @case()

@@ -11,106 +11,67 @@ use tonic::{Code, Request};
 use crate::Front;
 use crate::sample::{NS, UUID, expect, large, long, queue, refused, run, signal, span};
 
-#[tokio::test]
-async fn calls_on_a_run_are_refused_with_their_code_and_message() {
-    let mut front = Front::open().await;
-    let bad = Code::InvalidArgument;
-    let signals = vec![
-        (
-            "5",
-            SignalWorkflowExecutionRequest {
-                workflow_execution: run("", ""),
-                ..signal()
-            },
-            "WorkflowId is not",
-        ),
-        (
-            "11",
-            SignalWorkflowExecutionRequest {
-                workflow_execution: run("w", "x"),
-                ..signal()
-            },
-            "Invalid RunId.",
-        ),
-        (
-            "12",
-            SignalWorkflowExecutionRequest {
-                workflow_execution: None,
-                ..signal()
-            },
-            "Execution is not set on",
-        ),
-        (
-            "14",
-            SignalWorkflowExecutionRequest {
-                signal_name: String::new(),
-                ..signal()
-            },
-            "SignalName is not set",
-        ),
-        (
-            "14",
-            SignalWorkflowExecutionRequest {
-                signal_name: long(),
-                ..signal()
-            },
-            "SignalName length exceeds",
-        ),
-        (
-            "19",
-            SignalWorkflowExecutionRequest {
-                input: large(),
-                ..signal()
-            },
-            "Blob data size exceeds limit.",
-        ),
-    ];
-    for (row, request, message) in signals {
-        expect(
-            row,
-            &refused!(front, signal_workflow_execution, request),
-            bad,
-            message,
-        );
-    }
-    expect(
-        "55",
-        &refused!(front, signal_workflow_execution, signal()),
-        Code::NotFound,
-        "workflow execution not found",
-    );
+/// Row of the list of bad inputs, what spoils the signal, and how the refusal begins.
+type Row = (
+    &'static str,
+    fn(&mut SignalWorkflowExecutionRequest),
+    &'static str,
+);
 
-    let query = |query| QueryWorkflowRequest {
-        namespace: NS.into(),
-        execution: run("order-1", ""),
-        query,
-        ..Default::default()
-    };
-    expect(
-        "15",
-        &refused!(front, query_workflow, query(None)),
-        bad,
-        "WorkflowQuery is not set on request.",
-    );
-    let nameless = query(Some(WorkflowQuery::default()));
-    expect(
-        "15",
-        &refused!(front, query_workflow, nameless),
-        bad,
-        "QueryType is not set on request.",
-    );
+#[rustfmt::skip]
+const SIGNALS: &[Row] = &[
+    ("5", |s| s.workflow_execution = run("", ""), "WorkflowId is not set on request."),
+    ("11", |s| s.workflow_execution = run("w", "x"), "Invalid RunId."),
+    ("12", |s| s.workflow_execution = None, "Execution is not set on request."),
+    ("14", |s| s.signal_name.clear(), "SignalName is not set on request."),
+    ("14", |s| s.signal_name = long(), "SignalName length exceeds limit."),
+    ("19", |s| s.input = large(), "Blob data size exceeds limit."),
+];
+
+#[tokio::test]
+async fn signals_are_refused_with_their_code_and_message() {
+    let mut front = Front::open().await;
+    for (row, spoil, message) in SIGNALS {
+        let mut request = signal();
+        spoil(&mut request);
+        let status = refused!(front, signal_workflow_execution, request);
+        expect(row, &status, Code::InvalidArgument, message);
+    }
+    let status = refused!(front, signal_workflow_execution, signal());
+    expect("55", &status, Code::NotFound, "workflow execution not found");
+}
+
+#[tokio::test]
+async fn queries_are_refused_with_their_code_and_message() {
+    let mut front = Front::open().await;
     let heavy = WorkflowQuery {
         query_type: "q".into(),
         query_args: large(),
         ..Default::default()
     };
-    expect(
-        "19",
-        &refused!(front, query_workflow, query(Some(heavy))),
-        bad,
-        "Blob data size exceeds limit.",
-    );
+    for (row, query, message) in [
+        ("15", None, "WorkflowQuery is not set on request."),
+        (
+            "15",
+            Some(WorkflowQuery::default()),
+            "QueryType is not set on request.",
+        ),
+        ("19", Some(heavy), "Blob data size exceeds limit."),
+    ] {
+        let request = QueryWorkflowRequest {
+            namespace: NS.into(),
+            execution: run("order-1", ""),
+            query,
+            ..Default::default()
+        };
+        let status = refused!(front, query_workflow, request);
+        expect(row, &status, Code::InvalidArgument, message);
+    }
+}
 
+#[tokio::test]
+async fn page_tokens_that_were_not_made_here_lead_nowhere() {
+    let mut front = Front::open().await;
     let history = |next_page_token: &'static [u8]| GetWorkflowExecutionHistoryRequest {
         namespace: NS.into(),
         execution: run("order-1", UUID),
@@ -118,7 +79,7 @@ async fn calls_on_a_run_are_refused_with_their_code_and_message() {
         ..Default::default()
     };
     let garbage = refused!(front, get_workflow_execution_history, history(b"garbage"));
-    expect("64", &garbage, bad, "Invalid NextPageToken.");
+    expect("64", &garbage, Code::InvalidArgument, "Invalid NextPageToken.");
     let unknown = refused!(front, get_workflow_execution_history, history(b""));
     expect("55", &unknown, Code::NotFound, "workflow execution not found");
 }

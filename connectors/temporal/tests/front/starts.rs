@@ -2,218 +2,60 @@
 
 use bytes::Bytes;
 use everlog_temporal_api::common::{Priority, RetryPolicy};
-use everlog_temporal_api::workflowservice::*;
+use everlog_temporal_api::workflowservice::StartWorkflowExecutionRequest as Start;
 use prost::Message;
 use tonic::Code;
 
 use crate::Front;
 use crate::sample::{expect, large, long, queue, refused, span, start};
 
-#[tokio::test]
-async fn starts_are_refused_with_their_code_and_message() {
-    let mut front = Front::open().await;
-    let bad = Code::InvalidArgument;
+/// Row of the list of bad inputs, what spoils the start, and what has to be answered.
+type Row = (&'static str, fn(&mut Start), Code, &'static str);
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    ("1", |s| s.namespace.clear(), Code::InvalidArgument, "Namespace not set on request."),
+    ("2", |s| s.namespace = "no".into(), Code::NotFound, "Namespace no is not found."),
+    ("3", |s| s.namespace = long(), Code::InvalidArgument, "Namespace length exceeds limit."),
+    ("5", |s| s.workflow_id.clear(), Code::InvalidArgument, "WorkflowId is not set on request."),
+    ("6", |s| s.workflow_id = long(), Code::InvalidArgument, "WorkflowId length exceeds limit."),
+    ("7", |s| s.workflow_type = None, Code::InvalidArgument, "WorkflowType is not set on request."),
+    ("8", |s| s.task_queue = None, Code::InvalidArgument, "taskQueue is not set"),
+    ("8", |s| s.task_queue = queue(""), Code::InvalidArgument, "missing task queue name"),
+    ("8", |s| s.task_queue = queue(&long()), Code::InvalidArgument, "taskQueue length exceeds limit"),
+    ("9", |s| s.task_queue = queue("/_sys/a"), Code::InvalidArgument, "task queue name cannot start with"),
+    ("10", |s| s.request_id = long(), Code::InvalidArgument, "RequestId length exceeds limit."),
+    ("13", |s| s.identity = long(), Code::InvalidArgument, "Identity length exceeds limit."),
+    ("19", |s| s.input = large(), Code::InvalidArgument, "Blob data size exceeds limit."),
+    ("20", |s| s.memo = large(), Code::InvalidArgument, "Memo size exceeds limit."),
+    ("39", |s| s.workflow_run_timeout = span(-1), Code::InvalidArgument, "negative duration"),
+    ("41", |s| s.retry_policy = Some(RetryPolicy::default()), Code::InvalidArgument, "retry_policy is not supported"),
+    ("42", |s| s.cron_schedule = "x".into(), Code::InvalidArgument, "cron_schedule is not supported yet."),
+    ("51", |s| s.workflow_id_conflict_policy = 99, Code::Internal, "unknown WorkflowIdConflictPolicy: 99"),
+    ("52", |s| (s.workflow_id_reuse_policy, s.workflow_id_conflict_policy) = (4, 2), Code::InvalidArgument,
+        "invalid WorkflowIdReusePolicy"),
+    ("72", |s| s.priority = negative_priority(), Code::InvalidArgument, "priority key can't be negative"),
+    ("73", |s| s.links = vec![Bytes::new(); 11], Code::InvalidArgument, "cannot attach more than 10 links"),
+];
+
+fn negative_priority() -> Option<Bytes> {
     let priority = Priority {
         priority_key: -1,
         ..Default::default()
     };
-    let rows: Vec<(&str, StartWorkflowExecutionRequest, Code, &str)> = vec![
-        (
-            "1",
-            StartWorkflowExecutionRequest {
-                namespace: String::new(),
-                ..start()
-            },
-            bad,
-            "Namespace not set on",
-        ),
-        (
-            "2",
-            StartWorkflowExecutionRequest {
-                namespace: "no".into(),
-                ..start()
-            },
-            Code::NotFound,
-            "Namespace no is",
-        ),
-        (
-            "3",
-            StartWorkflowExecutionRequest {
-                namespace: long(),
-                ..start()
-            },
-            bad,
-            "Namespace length exceeds limit.",
-        ),
-        (
-            "5",
-            StartWorkflowExecutionRequest {
-                workflow_id: String::new(),
-                ..start()
-            },
-            bad,
-            "WorkflowId is not set",
-        ),
-        (
-            "6",
-            StartWorkflowExecutionRequest {
-                workflow_id: long(),
-                ..start()
-            },
-            bad,
-            "WorkflowId length exceeds",
-        ),
-        (
-            "7",
-            StartWorkflowExecutionRequest {
-                workflow_type: None,
-                ..start()
-            },
-            bad,
-            "WorkflowType is not set",
-        ),
-        (
-            "8",
-            StartWorkflowExecutionRequest {
-                task_queue: None,
-                ..start()
-            },
-            bad,
-            "taskQueue is not set",
-        ),
-        (
-            "8",
-            StartWorkflowExecutionRequest {
-                task_queue: queue(""),
-                ..start()
-            },
-            bad,
-            "missing task queue name",
-        ),
-        (
-            "8",
-            StartWorkflowExecutionRequest {
-                task_queue: queue(&long()),
-                ..start()
-            },
-            bad,
-            "taskQueue length",
-        ),
-        (
-            "9",
-            StartWorkflowExecutionRequest {
-                task_queue: queue("/_sys/a"),
-                ..start()
-            },
-            bad,
-            "task queue name cannot",
-        ),
-        (
-            "10",
-            StartWorkflowExecutionRequest {
-                request_id: long(),
-                ..start()
-            },
-            bad,
-            "RequestId length exceeds",
-        ),
-        (
-            "13",
-            StartWorkflowExecutionRequest {
-                identity: long(),
-                ..start()
-            },
-            bad,
-            "Identity length exceeds",
-        ),
-        (
-            "19",
-            StartWorkflowExecutionRequest {
-                input: large(),
-                ..start()
-            },
-            bad,
-            "Blob data size exceeds limit.",
-        ),
-        (
-            "20",
-            StartWorkflowExecutionRequest {
-                memo: large(),
-                ..start()
-            },
-            bad,
-            "Memo size exceeds limit.",
-        ),
-        (
-            "39",
-            StartWorkflowExecutionRequest {
-                workflow_run_timeout: span(-1),
-                ..start()
-            },
-            bad,
-            "negative duration",
-        ),
-        (
-            "41",
-            StartWorkflowExecutionRequest {
-                retry_policy: Some(RetryPolicy::default()),
-                ..start()
-            },
-            bad,
-            "retry_policy is not supported yet.",
-        ),
-        (
-            "42",
-            StartWorkflowExecutionRequest {
-                cron_schedule: "x".into(),
-                ..start()
-            },
-            bad,
-            "cron_schedule is not",
-        ),
-        (
-            "51",
-            StartWorkflowExecutionRequest {
-                workflow_id_conflict_policy: 99,
-                ..start()
-            },
-            Code::Internal,
-            "unknown WorkflowIdConflictPolicy: 99",
-        ),
-        (
-            "52",
-            StartWorkflowExecutionRequest {
-                workflow_id_reuse_policy: 4,
-                workflow_id_conflict_policy: 2,
-                ..start()
-            },
-            bad,
-            "invalid WorkflowIdReusePolicy",
-        ),
-        (
-            "72",
-            StartWorkflowExecutionRequest {
-                priority: Some(priority.encode_to_vec().into()),
-                ..start()
-            },
-            bad,
-            "priority key can't be negative",
-        ),
-        (
-            "73",
-            StartWorkflowExecutionRequest {
-                links: vec![Bytes::new(); 11],
-                ..start()
-            },
-            bad,
-            "cannot attach more",
-        ),
-    ];
-    for (row, request, code, message) in rows {
+    Some(priority.encode_to_vec().into())
+}
+
+#[tokio::test]
+async fn starts_are_refused_with_their_code_and_message() {
+    let mut front = Front::open().await;
+    for (row, spoil, code, message) in ROWS {
+        let mut request = start();
+        spoil(&mut request);
         expect(
             row,
             &refused!(front, start_workflow_execution, request),
-            code,
+            *code,
             message,
         );
     }
