@@ -109,7 +109,7 @@ impl World {
     }
 
     /// Sends a request that must succeed.
-    pub async fn answer<A: Message + Default>(&self, request: impl Message + Name) -> anyhow::Result<A> {
+    pub async fn answer<A: Message + Default>(&self, request: impl Name) -> anyhow::Result<A> {
         Ok(A::decode(self.send(request).await?)?)
     }
 
