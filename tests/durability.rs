@@ -3,10 +3,7 @@
 //! A child process writes under `shim/disk.c`, which notes what was synced; it is killed, every file is cut back to
 //! what a disk would still have, and the log is opened again.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test ends at the first thing that is not as expected"
-)]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -40,9 +37,7 @@ fn shim() -> &'static Path {
         let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("disk.so");
         let new = library.with_extension(std::process::id().to_string());
         let mut cc = Command::new("cc");
-        cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
-            .arg(&new)
-            .arg(source);
+        cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&new).arg(source);
         assert!(cc.status().unwrap().success(), "cc builds the shim");
         std::fs::rename(&new, &library).unwrap();
         library
@@ -69,15 +64,9 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_log_writer"));
         command.arg(self.log_dir()).arg(mode).arg(seed.to_string());
         command.env("LD_PRELOAD", shim());
-        command
-            .env("SHIM_DIR", self.log_dir())
-            .env("SHIM_EVENTS", self.dir.path().join("events"));
+        command.env("SHIM_DIR", self.log_dir()).env("SHIM_EVENTS", self.dir.path().join("events"));
         command.envs(settings.iter().map(|(name, value)| (name, value.to_string())));
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Notes what a child prints; kills it after so many acknowledgements; true if it was killed by anyone.
@@ -97,10 +86,9 @@ impl Bench {
                     );
                     acks += 1;
                 }
-                ["trim", partition, below] => drop(
-                    self.trimmed
-                        .insert(partition.parse().unwrap(), below.parse().unwrap()),
-                ),
+                ["trim", partition, below] => {
+                    self.trimmed.insert(partition.parse().unwrap(), below.parse().unwrap());
+                }
                 ["refused", ..] => self.refused += 1,
                 ["end"] => self.ended = true,
                 _ => {}
@@ -128,15 +116,11 @@ impl Bench {
                 "S" => {
                     let (size, path) = sized();
                     syncs += 1;
-                    durable
-                        .entry(path)
-                        .and_modify(|synced: &mut u64| *synced = size.max(*synced));
+                    durable.entry(path).and_modify(|synced: &mut u64| *synced = size.max(*synced));
                 }
                 "T" => {
                     let (size, path) = sized();
-                    durable
-                        .entry(path)
-                        .and_modify(|synced| *synced = size.min(*synced));
+                    durable.entry(path).and_modify(|synced| *synced = size.min(*synced));
                 }
                 "U" => drop(durable.remove(Path::new(rest))),
                 "R" => {
@@ -172,10 +156,7 @@ impl Bench {
     }
 
     fn open(&self) -> Result<Embedded, Error> {
-        Embedded::open(Options {
-            partitions: PARTITIONS,
-            ..Options::new(self.log_dir())
-        })
+        Embedded::open(Options { partitions: PARTITIONS, ..Options::new(self.log_dir()) })
     }
 
     /// What is missing of all that was ever acknowledged.
@@ -183,10 +164,7 @@ impl Bench {
         let mut lost = 0;
         for partition in 0..PARTITIONS {
             let bounds = log.bounds(partition).unwrap();
-            assert!(
-                bounds.start >= self.trimmed.get(&partition).copied().unwrap_or(0),
-                "a trim came back"
-            );
+            assert!(bounds.start >= self.trimmed.get(&partition).copied().unwrap_or(0), "a trim came back");
             let mut next = bounds.start;
             let mut found = BTreeMap::new();
             while next < bounds.end {
@@ -206,11 +184,7 @@ fn rename(durable: &mut BTreeMap<PathBuf, u64>, from: &Path, to: &Path) {
     let moved: Vec<_> = durable.extract_if(.., |path, _| path.starts_with(from)).collect();
     for (path, synced) in moved {
         let rest = path.strip_prefix(from).unwrap();
-        let target = if rest.as_os_str().is_empty() {
-            to.into()
-        } else {
-            to.join(rest)
-        };
+        let target = if rest.as_os_str().is_empty() { to.into() } else { to.join(rest) };
         durable.insert(target, synced);
     }
 }
@@ -233,29 +207,23 @@ fn what_was_acknowledged_survives_a_loss_of_power() {
     let mut random = Random(seed);
     let mut bench = Bench::new();
     let (mut syncs, mut torn_bytes) = (0, 0);
-    for round in 1..=KILLS {
-        let acks = 1 + random.below(1 + 150 * round) as usize;
+    // A busy machine may have nothing on its way at any of the kills: then some more are needed for a torn tail.
+    let mut round = 0;
+    while round < KILLS || (torn_bytes == 0 && round < 3 * KILLS) {
+        round += 1;
+        let acks = 1 + random.below(1 + 150 * round.min(KILLS)) as usize;
         let child = bench.start("always", round, &[]);
         assert!(
             bench.follow(child, Some(acks)),
             "seed {seed}, round {round}: the child ends before its kill"
         );
         syncs += bench.lose_power(&mut random, round % 2 == 0);
-        let log = bench
-            .open()
-            .unwrap_or_else(|e| panic!("seed {seed}, round {round}: {e}"));
+        let log = bench.open().unwrap_or_else(|e| panic!("seed {seed}, round {round}: {e}"));
         torn_bytes += log.recovery().torn_bytes;
-        assert_eq!(
-            bench.lost(&log),
-            0,
-            "seed {seed}, round {round}: of {}",
-            bench.acked.len()
-        );
+        assert_eq!(bench.lost(&log), 0, "seed {seed}, round {round}: of {}", bench.acked.len());
         if log.bounds(0).unwrap().end > 0 {
             assert!(
-                log.position(0)
-                    .unwrap()
-                    .is_none_or(|(applied, _)| applied <= log.bounds(0).unwrap().end)
+                log.position(0).unwrap().is_none_or(|(applied, _)| applied <= log.bounds(0).unwrap().end)
             );
         }
     }
@@ -305,16 +273,10 @@ fn an_error_at_any_step_of_the_write_path_loses_nothing() {
         let mut points = 0;
         for step in (1..).step_by(5) {
             let mut bench = Bench::new();
-            let settings = [
-                ("SHIM_FAIL_AT", step),
-                ("SHIM_FAIL_COUNT", count),
-                ("SHIM_ERRNO", errno),
-            ];
+            let settings = [("SHIM_FAIL_AT", step), ("SHIM_FAIL_COUNT", count), ("SHIM_ERRNO", errno)];
             let child = bench.start("script", 1, &settings);
             bench.follow(child, None);
-            let log = bench
-                .open()
-                .unwrap_or_else(|e| panic!("errno {errno} at step {step}: {e}"));
+            let log = bench.open().unwrap_or_else(|e| panic!("errno {errno} at step {step}: {e}"));
             assert_eq!(bench.lost(&log), 0, "errno {errno} at step {step}");
             // Behind its last step the child ends as if nothing had been asked of it.
             if bench.ended && bench.refused == 0 && points > 40 {

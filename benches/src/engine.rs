@@ -22,7 +22,9 @@ const ROUNDS: usize = 5;
 /// # Errors
 /// None today; the signature is that of the other benches.
 pub fn run(allocator: &'static StatsAlloc<System>) -> anyhow::Result<()> {
-    println!("| record | records/s of one core (min, median, max of {ROUNDS}) | allocations | bytes allocated |");
+    println!(
+        "| record | records/s of one core (min, median, max of {ROUNDS}) | allocations | bytes allocated |"
+    );
     println!("|---|---|---|---|");
     row(allocator, "a signal", 1, 100_000, signals);
     row(allocator, "a workflow task that schedules an activity", 1, 50_000, tasks);
@@ -30,7 +32,13 @@ pub fn run(allocator: &'static StatsAlloc<System>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn row(allocator: &'static StatsAlloc<System>, name: &str, records: usize, count: usize, bench: fn(usize) -> f64) {
+fn row(
+    allocator: &'static StatsAlloc<System>,
+    name: &str,
+    records: usize,
+    count: usize,
+    bench: fn(usize) -> f64,
+) {
     bench(count / 10);
     let region = Region::new(allocator);
     let mut rates: Vec<f64> = (0..ROUNDS).map(|_| (count * records) as f64 / bench(count)).collect();
@@ -57,7 +65,13 @@ struct World {
 
 impl World {
     fn new(number: usize) -> Self {
-        let stamp = Stamp { incarnation: [7; 16], partition: 0, offset: number as u64 * 100, now_ms: 1_000, owner_ms: 0 };
+        let stamp = Stamp {
+            incarnation: [7; 16],
+            partition: 0,
+            offset: number as u64 * 100,
+            now_ms: 1_000,
+            owner_ms: 0,
+        };
         Self { run: None, stamp, settings: Settings::standard(), written_bytes: 0 }
     }
 
@@ -136,7 +150,8 @@ impl World {
             poll_id: "poll".into(),
         }));
         let claim = self.stamp.offset + 1;
-        let target = attempt::Target { scheduled_event_id: id, attempt: 1, claim, activity_id: String::new() };
+        let target =
+            attempt::Target { scheduled_event_id: id, attempt: 1, claim, activity_id: String::new() };
         let outcome = self.step(Order::CompleteActivity(attempt::Complete {
             target: Some(target),
             result: Some(payload()),
@@ -151,14 +166,14 @@ fn payload() -> Bytes {
 }
 
 fn schedule() -> command::Order {
-    command::Order::ScheduleActivity(activity::Schedule {
+    command::Order::ScheduleActivity(Box::new(activity::Schedule {
         activity_id: "1".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
         task_queue: Some(TaskQueue::normal("orders")),
         input: Some(payload()),
         start_to_close_timeout: Some(Duration::from_ms(10_000)),
         ..activity::Schedule::default()
-    })
+    }))
 }
 
 fn signals(count: usize) -> f64 {

@@ -30,10 +30,7 @@ impl WorkflowService for Starts {
         if self.refuses_each > 0 && asked.is_multiple_of(self.refuses_each) {
             return Err(Status::resource_exhausted("too much"));
         }
-        Ok(Response::new(StartWorkflowExecutionResponse {
-            run_id: asked.to_string(),
-            ..Default::default()
-        }))
+        Ok(Response::new(StartWorkflowExecutionResponse { run_id: asked.to_string(), ..Default::default() }))
     }
 }
 
@@ -42,15 +39,8 @@ async fn report(refuses_each: u64, line: &str) -> anyhow::Result<(Report, u64)> 
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse()?)?;
     let address = incoming.local_addr()?;
     let asked = Arc::new(AtomicU64::new(0));
-    let service = WorkflowServiceServer::new(Starts {
-        asked: asked.clone(),
-        refuses_each,
-    });
-    let server = tokio::spawn(
-        Server::builder()
-            .add_service(service)
-            .serve_with_incoming(incoming),
-    );
+    let service = WorkflowServiceServer::new(Starts { asked: asked.clone(), refuses_each });
+    let server = tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     let line = format!("everlog-load {line} --address {address}");
     let report = load::run(&Options::try_parse_from(line.split(' '))?).await?;
     server.abort();
@@ -80,9 +70,7 @@ async fn a_refused_operation_is_shown_with_its_code() {
 
 #[tokio::test]
 async fn the_open_loop_keeps_its_rate_with_a_single_place() {
-    let (report, asked) = report(0, "open --rate 1000 --operations 300 --max-in-flight 1")
-        .await
-        .unwrap();
+    let (report, asked) = report(0, "open --rate 1000 --operations 300 --max-in-flight 1").await.unwrap();
     assert_eq!((report.operations, asked), (300, 300));
     // The last one is due after 299 ms and no sooner.
     assert!(report.seconds >= 0.299, "{} s", report.seconds);
@@ -91,21 +79,11 @@ async fn the_open_loop_keeps_its_rate_with_a_single_place() {
 
 #[tokio::test]
 async fn calls_that_the_server_does_not_know_are_failures() {
-    let (report, _) = report(
-        0,
-        "start --operations 1 --concurrency 1 --pollers 1 --timeout 0.2",
-    )
-    .await
-    .unwrap();
-    let failed: Vec<_> = report
-        .failures
-        .iter()
-        .map(|failure| (failure.what, failure.code.as_str()))
-        .collect();
-    assert!(
-        failed.contains(&("PollWorkflowTaskQueue", "Unimplemented")),
-        "{failed:?}"
-    );
+    let (report, _) =
+        report(0, "start --operations 1 --concurrency 1 --pollers 1 --timeout 0.2").await.unwrap();
+    let failed: Vec<_> =
+        report.failures.iter().map(|failure| (failure.what, failure.code.as_str())).collect();
+    assert!(failed.contains(&("PollWorkflowTaskQueue", "Unimplemented")), "{failed:?}");
     assert!(failed.contains(&("operation", "Timeout")), "{failed:?}");
     assert_eq!(report.operations, 0);
 }

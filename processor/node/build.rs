@@ -3,17 +3,8 @@
 use std::path::Path;
 
 /// What a bug report should name.
-const NAMED: &[&str] = &[
-    "rocksdb",
-    "librocksdb-sys",
-    "lz4-sys",
-    "mimalloc",
-    "libmimalloc-sys",
-    "tokio",
-    "tonic",
-    "h2",
-    "prost",
-];
+const NAMED: &[&str] =
+    &["rocksdb", "librocksdb-sys", "lz4-sys", "mimalloc", "libmimalloc-sys", "tokio", "tonic", "h2", "prost"];
 
 fn main() {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");

@@ -83,10 +83,8 @@ fn one(edit: impl Fn(&mut engine_activity::Schedule) + Send + Sync + Copy + 'sta
 
 fn retry(edit: impl Fn(&mut RetryPolicy) + Send + Sync + Copy + 'static) -> Action {
     one(move |order| {
-        let mut policy = RetryPolicy {
-            initial_interval: Some(Span::from_ms(1_000)),
-            ..RetryPolicy::default()
-        };
+        let mut policy =
+            RetryPolicy { initial_interval: Some(Span::from_ms(1_000)), ..RetryPolicy::default() };
         edit(&mut policy);
         order.retry_policy = Some(policy);
     })
@@ -97,35 +95,22 @@ fn cancel_timer(id: &str) -> Command {
 }
 
 fn cancel_activity(scheduled_event_id: i64) -> Command {
-    command(Order::RequestCancelActivity(engine_activity::RequestCancel {
-        scheduled_event_id,
-    }))
+    command(Order::RequestCancelActivity(engine_activity::RequestCancel { scheduled_event_id }))
 }
 
 fn unknown() -> Command {
-    Command {
-        command_type: 99,
-        ..Command::default()
-    }
+    Command { command_type: 99, ..Command::default() }
 }
 
 async fn long_heartbeat(world: World) -> anyhow::Result<Told> {
     let run = world.begin(|_fine| {}).await?;
-    let order = engine_activity::Schedule {
-        heartbeat_timeout: Some(Span::from_ms(90_000)),
-        ..schedule()
-    };
-    let told = world
-        .work(&run, vec![command(Order::ScheduleActivity(order))])
-        .await?;
+    let order = engine_activity::Schedule { heartbeat_timeout: Some(Span::from_ms(90_000)), ..schedule() };
+    let told = world.work(&run, vec![command(Order::ScheduleActivity(Box::new(order)))]).await?;
     let mut left = "none".to_owned();
     for event in world.events(&run).await? {
         if let Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) = event.attributes {
             let timeout = scheduled.heartbeat_timeout.unwrap_or_default();
-            left = format!(
-                "{} ms",
-                timeout.seconds * 1_000 + i64::from(timeout.nanos) / 1_000_000
-            );
+            left = format!("{} ms", timeout.seconds * 1_000 + i64::from(timeout.nanos) / 1_000_000);
         }
     }
     Ok(Told { left, ..told })
@@ -135,11 +120,7 @@ async fn complete_over_signal(world: World) -> anyhow::Result<Told> {
     let run = world.begin(|_fine| {}).await?;
     let task = world.task(&run).await?;
     world.send(signal_for(&world, &run.id)).await?;
-    let told = told(
-        world
-            .send(world.completion(&task.task_token, vec![complete(1)]))
-            .await,
-    );
+    let told = told(world.send(world.completion(&task.task_token, vec![complete(1)])).await);
     world.leaving(&run, told).await
 }
 
@@ -149,13 +130,6 @@ async fn bad_twice(world: World) -> anyhow::Result<Told> {
     world.work(&run, bad()).await?;
     let task = world.task(&run).await?;
     let told = told(world.send(world.completion(&task.task_token, bad())).await);
-    let failures = world
-        .transcript(&run)
-        .await?
-        .matches("WORKFLOW_TASK_FAILED")
-        .count();
-    Ok(Told {
-        left: format!("{failures} failure written, last attempt {}", task.attempt),
-        ..told
-    })
+    let failures = world.transcript(&run).await?.matches("WORKFLOW_TASK_FAILED").count();
+    Ok(Told { left: format!("{failures} failure written, last attempt {}", task.attempt), ..told })
 }

@@ -91,18 +91,12 @@ fn describe(edit: impl Fn(&mut WorkflowExecution) + Send + Sync + Copy + 'static
     request(move |world| {
         let mut execution = execution(BYSTANDER);
         edit(&mut execution);
-        DescribeWorkflowExecutionRequest {
-            namespace: world.namespace.clone(),
-            execution: Some(execution),
-        }
+        DescribeWorkflowExecutionRequest { namespace: world.namespace.clone(), execution: Some(execution) }
     })
 }
 
 fn describe_nothing() -> Action {
-    request(|world| DescribeWorkflowExecutionRequest {
-        namespace: world.namespace.clone(),
-        execution: None,
-    })
+    request(|world| DescribeWorkflowExecutionRequest { namespace: world.namespace.clone(), execution: None })
 }
 
 /// A signal that is fine but for one thing.
@@ -146,10 +140,7 @@ fn query(query_type: Option<&'static str>) -> Action {
     request(move |world| QueryWorkflowRequest {
         namespace: world.namespace.clone(),
         execution: Some(execution(BYSTANDER)),
-        query: query_type.map(|name| WorkflowQuery {
-            query_type: name.into(),
-            ..WorkflowQuery::default()
-        }),
+        query: query_type.map(|name| WorkflowQuery { query_type: name.into(), ..WorkflowQuery::default() }),
         ..QueryWorkflowRequest::default()
     })
 }
@@ -157,19 +148,10 @@ fn query(query_type: Option<&'static str>) -> Action {
 fn delete_namespace() -> Action {
     Box::new(|world| {
         Box::pin(async move {
-            let request = DeleteNamespaceRequest {
-                namespace: "nowhere".into(),
-                ..DeleteNamespaceRequest::default()
-            };
-            let path = format!(
-                "/{}.OperatorService/DeleteNamespace",
-                DeleteNamespaceRequest::PACKAGE
-            );
-            Ok(told(
-                world
-                    .call(&path, Request::new(request.encode_to_vec().into()))
-                    .await,
-            ))
+            let request =
+                DeleteNamespaceRequest { namespace: "nowhere".into(), ..DeleteNamespaceRequest::default() };
+            let path = format!("/{}.OperatorService/DeleteNamespace", DeleteNamespaceRequest::PACKAGE);
+            Ok(told(world.call(&path, Request::new(request.encode_to_vec().into())).await))
         })
     })
 }
@@ -177,9 +159,7 @@ fn delete_namespace() -> Action {
 async fn start_twice_without_request_id(world: World) -> anyhow::Result<Told> {
     let mut start = world.start_of(&world.fresh("run"));
     start.request_id.clear();
-    world
-        .answer::<StartWorkflowExecutionResponse>(start.clone())
-        .await?;
+    world.answer::<StartWorkflowExecutionResponse>(start.clone()).await?;
     Ok(told(world.send(start).await))
 }
 
@@ -190,10 +170,7 @@ async fn start_running(world: World) -> anyhow::Result<Told> {
 /// A start whose Workflow Id is no UTF-8: made by hand, since no client would send it.
 async fn invalid_utf8(world: World) -> anyhow::Result<Told> {
     let mut start = world.start_of("torn").encode_to_vec();
-    let at = start
-        .windows(4)
-        .position(|bytes| bytes == b"torn")
-        .unwrap_or_default();
+    let at = start.windows(4).position(|bytes| bytes == b"torn").unwrap_or_default();
     start[at + 1] = 0xff;
     let path = path_of::<everlog_temporal_api::workflowservice::StartWorkflowExecutionRequest>();
     Ok(told(world.call(&path, Request::new(start.into())).await))
@@ -208,11 +185,7 @@ async fn complete_closed(world: World) -> anyhow::Result<Told> {
         ..TerminateWorkflowExecutionRequest::default()
     };
     world.send(terminate).await?;
-    let told = told(
-        world
-            .send(world.completion(&task.task_token, vec![complete(0)]))
-            .await,
-    );
+    let told = told(world.send(world.completion(&task.task_token, vec![complete(0)])).await);
     world.leaving(&run, told).await
 }
 
@@ -224,10 +197,7 @@ async fn unknown_query(world: World) -> anyhow::Result<Told> {
     let query = QueryWorkflowRequest {
         namespace: world.namespace.clone(),
         execution: Some(execution(&run.id)),
-        query: Some(WorkflowQuery {
-            query_type: "nonsense".into(),
-            ..WorkflowQuery::default()
-        }),
+        query: Some(WorkflowQuery { query_type: "nonsense".into(), ..WorkflowQuery::default() }),
         ..QueryWorkflowRequest::default()
     };
     let worker = async {

@@ -71,12 +71,7 @@ async fn bad_input_is_refused_as_documented_and_leaves_nothing() -> anyhow::Resu
         "{} rows of {KINDS} kinds: {later} of later features, {differ} other than Temporal on purpose",
         rows.len()
     );
-    assert!(
-        faults.is_empty(),
-        "{} faults\n{}",
-        faults.len(),
-        faults.join("\n")
-    );
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
     Ok(())
 }
 
@@ -101,10 +96,7 @@ async fn traces(row: &Row, told: &Told, world: &World) -> Option<String> {
         && let Some(id) = &told.unknown_id
     {
         let found = world.send(world.describe(id)).await;
-        if !found
-            .as_ref()
-            .is_err_and(|status| status.code() == Code::NotFound)
-        {
+        if !found.as_ref().is_err_and(|status| status.code() == Code::NotFound) {
             return Some(format!("{row}\n    was refused, and {id} is known: {found:?}"));
         }
     }
@@ -129,9 +121,7 @@ async fn hurt(server: &mut Server) -> anyhow::Result<Vec<String>> {
     if status != 200 {
         faults.push(format!("the server is not ready: {page}"));
     }
-    let world = World::new(server.connect().await?)
-        .await
-        .context("the server serves no longer");
+    let world = World::new(server.connect().await?).await.context("the server serves no longer");
     faults.extend(world.err().map(|error| format!("{error:#}")));
     Ok(faults)
 }
@@ -142,9 +132,7 @@ async fn a_reference_server_answers_the_same() -> anyhow::Result<()> {
         println!("skipped: EVERLOG_BAD_INPUT_REFERENCE names no server to compare with");
         return Ok(());
     };
-    let channel = Endpoint::from_shared(format!("http://{address}"))?
-        .connect()
-        .await?;
+    let channel = Endpoint::from_shared(format!("http://{address}"))?.connect().await?;
     let world = World::new(channel).await?;
     let (mut same, mut other, mut left_out) = (0, 0, 0);
     for row in table() {

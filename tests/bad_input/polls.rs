@@ -59,10 +59,7 @@ fn query(world: &World) -> QueryWorkflowRequest {
     QueryWorkflowRequest {
         namespace: world.namespace.clone(),
         execution: Some(execution(BYSTANDER)),
-        query: Some(WorkflowQuery {
-            query_type: "state".into(),
-            ..WorkflowQuery::default()
-        }),
+        query: Some(WorkflowQuery { query_type: "state".into(), ..WorkflowQuery::default() }),
         ..QueryWorkflowRequest::default()
     }
 }
@@ -87,10 +84,7 @@ fn poll_activities(world: &World) -> PollActivityTaskQueueRequest {
 async fn poll_without_deadline(world: World) -> anyhow::Result<Told> {
     let id = world.fresh("run");
     let start = world.start_of(&id);
-    let poll = PollWorkflowTaskQueueRequest {
-        task_queue: start.task_queue.clone(),
-        ..poll_tasks(&world)
-    };
+    let poll = PollWorkflowTaskQueueRequest { task_queue: start.task_queue.clone(), ..poll_tasks(&world) };
     let (answer, started) = tokio::join!(world.send(poll), world.send(start));
     started?;
     Ok(told(answer))
@@ -98,11 +92,7 @@ async fn poll_without_deadline(world: World) -> anyhow::Result<Told> {
 
 async fn garbage_page_token(world: World) -> anyhow::Result<Told> {
     let run = world.begin(|_fine| {}).await?;
-    Ok(told(
-        world
-            .send(world.history_of(&run, Bytes::from_static(b"\xffgarbage")))
-            .await,
-    ))
+    Ok(told(world.send(world.history_of(&run, Bytes::from_static(b"\xffgarbage"))).await))
 }
 
 /// The token of a run's second page.
@@ -150,16 +140,8 @@ async fn large_page(world: World) -> anyhow::Result<Told> {
     let events = History::decode(page.history.unwrap_or_default())?.events.len();
     // Each signal is a batch of its own unless several were taken together; the start is a batch of two.
     let cut = events <= 257 && !page.next_page_token.is_empty();
-    let left = if cut {
-        "at most 256 batches".into()
-    } else {
-        format!("{events} events")
-    };
-    Ok(Told {
-        code: Some(Code::Ok),
-        left,
-        ..Told::default()
-    })
+    let left = if cut { "at most 256 batches".into() } else { format!("{events} events") };
+    Ok(Told { code: Some(Code::Ok), left, ..Told::default() })
 }
 
 async fn many_calls(world: World) -> anyhow::Result<Told> {

@@ -68,21 +68,12 @@ pub struct Row {
 }
 
 pub fn row(number: u8, input: &'static str, action: Action, expected: Expected) -> Row {
-    Row {
-        number,
-        input,
-        action,
-        expected,
-        tight: false,
-    }
+    Row { number, input, action, expected, tight: false }
 }
 
 /// A row for the server with tight limits.
 pub fn tight(number: u8, input: &'static str, action: Action, expected: Expected) -> Row {
-    Row {
-        tight: true,
-        ..row(number, input, action, expected)
-    }
+    Row { tight: true, ..row(number, input, action, expected) }
 }
 
 /// An input that takes more than one call.
@@ -95,13 +86,7 @@ where
 
 /// Refused with a code and a message that begins so.
 pub fn refused(code: Code, message: &'static str) -> Expected {
-    Expected {
-        code,
-        message,
-        detail: "",
-        left: "",
-        note: Note::Same,
-    }
+    Expected { code, message, detail: "", left: "", note: Note::Same }
 }
 
 /// Refused as never valid.
@@ -111,18 +96,12 @@ pub fn invalid(message: &'static str) -> Expected {
 
 /// Accepted, and this is left behind.
 pub fn taken(left: &'static str) -> Expected {
-    Expected {
-        left,
-        ..refused(Code::Ok, "")
-    }
+    Expected { left, ..refused(Code::Ok, "") }
 }
 
 /// Not served yet at all.
 pub fn later(feature: &'static str) -> Expected {
-    Expected {
-        note: Note::Later(feature),
-        ..refused(Code::Unimplemented, "")
-    }
+    Expected { note: Note::Later(feature), ..refused(Code::Unimplemented, "") }
 }
 
 impl Expected {
@@ -138,18 +117,12 @@ impl Expected {
 
     /// Until the feature comes.
     pub fn until(self, feature: &'static str) -> Self {
-        Self {
-            note: Note::Later(feature),
-            ..self
-        }
+        Self { note: Note::Later(feature), ..self }
     }
 
     /// Other than Temporal, on purpose.
     pub fn unlike(self, why: &'static str) -> Self {
-        Self {
-            note: Note::Differs(why),
-            ..self
-        }
+        Self { note: Note::Differs(why), ..self }
     }
 
     fn fits(&self, told: &Told) -> bool {
@@ -166,10 +139,7 @@ impl Row {
         if self.expected.fits(told) {
             return None;
         }
-        Some(format!(
-            "{self}\n    expected {}\n    got      {told}",
-            self.expected
-        ))
+        Some(format!("{self}\n    expected {}\n    got      {told}", self.expected))
     }
 }
 

@@ -93,11 +93,7 @@ pub fn memo(bytes: usize) -> Bytes {
 }
 
 fn named_memo(name: &str, bytes: usize) -> Bytes {
-    Memo {
-        fields: [(name.to_owned(), payload(bytes))].into(),
-    }
-    .encode_to_vec()
-    .into()
+    Memo { fields: [(name.to_owned(), payload(bytes))].into() }.encode_to_vec().into()
 }
 
 fn query(argument_bytes: usize) -> Action {
@@ -122,10 +118,10 @@ fn numbered_timer(number: i32) -> everlog_engine::command::Command {
 }
 
 fn continue_as_new(input_bytes: usize) -> everlog_engine::command::Command {
-    command(Order::ContinueAsNew(close::ContinueAsNew {
+    command(Order::ContinueAsNew(Box::new(close::ContinueAsNew {
         input: payloads(input_bytes),
         ..close::ContinueAsNew::default()
-    }))
+    })))
 }
 
 async fn result_too_large(world: World) -> anyhow::Result<Told> {
@@ -177,14 +173,7 @@ async fn failure_too_large(world: World) -> anyhow::Result<Told> {
 }
 
 async fn failure_without_info(world: World) -> anyhow::Result<Told> {
-    fail_activity(
-        &world,
-        Failure {
-            failure_info: None,
-            ..application_failure(10)
-        },
-    )
-    .await
+    fail_activity(&world, Failure { failure_info: None, ..application_failure(10) }).await
 }
 
 async fn history_too_large(world: World) -> anyhow::Result<Told> {
@@ -203,9 +192,7 @@ async fn memo_grows(world: World) -> anyhow::Result<Told> {
     let run = world.begin(|_fine| {}).await?;
     let upserts = (0..2).map(|number| {
         let memo = named_memo(&number.to_string(), 1_200_000);
-        command(Order::ModifyProperties(properties::Modify {
-            upserted_memo: Some(memo),
-        }))
+        command(Order::ModifyProperties(properties::Modify { upserted_memo: Some(memo) }))
     });
     let told = world.work(&run, upserts.collect()).await?;
     world.leaving(&run, told).await
@@ -248,10 +235,7 @@ async fn too_many_queries(world: World) -> anyhow::Result<Told> {
     let query = || QueryWorkflowRequest {
         namespace: world.namespace.clone(),
         execution: Some(execution(&run.id)),
-        query: Some(WorkflowQuery {
-            query_type: "state".into(),
-            ..WorkflowQuery::default()
-        }),
+        query: Some(WorkflowQuery { query_type: "state".into(), ..WorkflowQuery::default() }),
         ..QueryWorkflowRequest::default()
     };
     world.task(&run).await?;

@@ -87,10 +87,7 @@ pub fn rows() -> Vec<Row> {
 
 fn retry(edit: impl Fn(&mut RetryPolicy) + Send + Sync + Copy + 'static) -> Action {
     start(move |request| {
-        let mut policy = RetryPolicy {
-            initial_interval: Some(seconds(10)),
-            ..RetryPolicy::default()
-        };
+        let mut policy = RetryPolicy { initial_interval: Some(seconds(10)), ..RetryPolicy::default() };
         edit(&mut policy);
         request.retry_policy = Some(policy);
     })
@@ -113,22 +110,15 @@ fn signal_with_start(
             };
             edit(&mut request);
             let told = told(world.send(request).await);
-            Ok(Told {
-                unknown_id: Some(start.workflow_id),
-                ..told
-            })
+            Ok(Told { unknown_id: Some(start.workflow_id), ..told })
         })
     })
 }
 
 fn keyword(value: &[u8]) -> everlog_temporal_api::full::temporal::api::common::v1::Payload {
     let mut keyword = payload(0);
-    keyword
-        .metadata
-        .insert("encoding".into(), Bytes::from_static(b"json/plain"));
-    keyword
-        .metadata
-        .insert("type".into(), Bytes::from_static(b"Keyword"));
+    keyword.metadata.insert("encoding".into(), Bytes::from_static(b"json/plain"));
+    keyword.metadata.insert("type".into(), Bytes::from_static(b"Keyword"));
     keyword.data = [b"\"", value, b"\""].concat().into();
     keyword
 }
@@ -136,9 +126,7 @@ fn keyword(value: &[u8]) -> everlog_temporal_api::full::temporal::api::common::v
 fn attributes(count: usize, value_bytes: usize) -> Action {
     start(move |request| {
         let names = (0..count).map(|number| format!("CustomKeywordField{number}"));
-        let indexed_fields = names
-            .map(|name| (name, keyword(text(value_bytes).as_bytes())))
-            .collect();
+        let indexed_fields = names.map(|name| (name, keyword(text(value_bytes).as_bytes()))).collect();
         request.search_attributes = Some(SearchAttributes { indexed_fields }.encode_to_vec().into());
     })
 }
@@ -148,10 +136,7 @@ async fn attribute_not_utf8(world: World) -> anyhow::Result<Told> {
     let mut start = world.start_of(&id);
     let indexed_fields = [("CustomKeywordField".to_owned(), keyword(&[0xff, 0xfe]))].into();
     start.search_attributes = Some(SearchAttributes { indexed_fields }.encode_to_vec().into());
-    Ok(Told {
-        unknown_id: Some(id),
-        ..told(world.send(start).await)
-    })
+    Ok(Told { unknown_id: Some(id), ..told(world.send(start).await) })
 }
 
 fn list(query: &'static str) -> Action {
@@ -184,12 +169,7 @@ fn a_callback(path_bytes: usize) -> Bytes {
         url: format!("http://callback/{}", text(path_bytes)),
         ..callback::Nexus::default()
     };
-    Callback {
-        variant: Some(callback::Variant::Nexus(nexus)),
-        ..Callback::default()
-    }
-    .encode_to_vec()
-    .into()
+    Callback { variant: Some(callback::Variant::Nexus(nexus)), ..Callback::default() }.encode_to_vec().into()
 }
 
 fn link(workflow_id_bytes: usize) -> Bytes {
@@ -200,18 +180,12 @@ fn link(workflow_id_bytes: usize) -> Bytes {
         run_id: "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11".into(),
         ..link::WorkflowEvent::default()
     };
-    Link {
-        variant: Some(link::Variant::WorkflowEvent(event)),
-    }
-    .encode_to_vec()
-    .into()
+    Link { variant: Some(link::Variant::WorkflowEvent(event)) }.encode_to_vec().into()
 }
 
 /// Accepted and cut: what the run keeps of it.
 async fn ten_thousand_years(world: World) -> anyhow::Result<Told> {
-    let run = world
-        .begin(|start| start.workflow_run_timeout = Some(seconds(10_000 * YEAR_SECONDS)))
-        .await?;
+    let run = world.begin(|start| start.workflow_run_timeout = Some(seconds(10_000 * YEAR_SECONDS))).await?;
     let mut kept = 0;
     for event in world.events(&run).await? {
         if let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) = event.attributes {
@@ -219,16 +193,8 @@ async fn ten_thousand_years(world: World) -> anyhow::Result<Told> {
         }
     }
     world.until(&run, EventType::WorkflowTaskScheduled).await?;
-    let left = if kept == 100 * YEAR_SECONDS {
-        "100 years".into()
-    } else {
-        format!("{kept} s")
-    };
-    Ok(Told {
-        code: Some(Code::Ok),
-        left,
-        ..Told::default()
-    })
+    let left = if kept == 100 * YEAR_SECONDS { "100 years".into() } else { format!("{kept} s") };
+    Ok(Told { code: Some(Code::Ok), left, ..Told::default() })
 }
 
 /// A start whose input is cut off in the middle of a field.

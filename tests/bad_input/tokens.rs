@@ -158,11 +158,7 @@ async fn guessed(world: World) -> anyhow::Result<Told> {
         attempt: 1,
         started_event_id: 3,
     };
-    let told = told(
-        world
-            .send(world.completion(&token.encode_to_vec().into(), Vec::new()))
-            .await,
-    );
+    let told = told(world.send(world.completion(&token.encode_to_vec().into(), Vec::new())).await);
     world.leaving(&run, told).await
 }
 
@@ -199,10 +195,7 @@ async fn wrong_kind(world: World) -> anyhow::Result<Told> {
 async fn timed_out_activity(world: World) -> anyhow::Result<Told> {
     let order = activity::Schedule {
         start_to_close_timeout: Some(Span::from_ms(500)),
-        retry_policy: Some(RetryPolicy {
-            maximum_attempts: 1,
-            ..RetryPolicy::default()
-        }),
+        retry_policy: Some(RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() }),
         ..schedule()
     };
     let (run, task) = world.run_with_activity(order).await?;
@@ -212,9 +205,7 @@ async fn timed_out_activity(world: World) -> anyhow::Result<Told> {
 }
 
 async fn timed_out_task(world: World) -> anyhow::Result<Told> {
-    let run = world
-        .begin(|start| start.workflow_task_timeout = Some(seconds(1)))
-        .await?;
+    let run = world.begin(|start| start.workflow_task_timeout = Some(seconds(1))).await?;
     let task = world.task(&run).await?;
     world.until(&run, EventType::WorkflowTaskTimedOut).await?;
     let told = told(world.send(world.completion(&task.task_token, Vec::new())).await);

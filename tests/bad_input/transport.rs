@@ -63,11 +63,7 @@ fn versioned(name: &'static str, version: &'static str) -> Action {
             let mut call = Request::new(Bytes::from(start.encode_to_vec()));
             call.metadata_mut().insert("client-name", name.parse()?);
             call.metadata_mut().insert("client-version", version.parse()?);
-            Ok(told(
-                world
-                    .call(&path_of::<StartWorkflowExecutionRequest>(), call)
-                    .await,
-            ))
+            Ok(told(world.call(&path_of::<StartWorkflowExecutionRequest>(), call).await))
         })
     })
 }

@@ -38,11 +38,7 @@ impl World {
             ..PollWorkflowTaskQueueRequest::default()
         };
         let task: PollWorkflowTaskQueueResponse = self.poll(request).await?;
-        anyhow::ensure!(
-            !task.task_token.is_empty(),
-            "no workflow task came for {}",
-            run.id
-        );
+        anyhow::ensure!(!task.task_token.is_empty(), "no workflow task came for {}", run.id);
         Ok(task)
     }
 
@@ -55,11 +51,7 @@ impl World {
             ..PollActivityTaskQueueRequest::default()
         };
         let task: PollActivityTaskQueueResponse = self.poll(request).await?;
-        anyhow::ensure!(
-            !task.task_token.is_empty(),
-            "no activity task came for {}",
-            run.id
-        );
+        anyhow::ensure!(!task.task_token.is_empty(), "no activity task came for {}", run.id);
         Ok(task)
     }
 
@@ -97,13 +89,8 @@ impl World {
     ) -> anyhow::Result<(Run, PollActivityTaskQueueResponse)> {
         let run = self.begin(|_fine| {}).await?;
         order.task_queue = Some(TaskQueue::normal(&run.queue));
-        let done = self
-            .work(&run, vec![command(Order::ScheduleActivity(order))])
-            .await?;
-        anyhow::ensure!(
-            done.code == Some(Code::Ok),
-            "the activity is not scheduled: {done}"
-        );
+        let done = self.work(&run, vec![command(Order::ScheduleActivity(Box::new(order)))]).await?;
+        anyhow::ensure!(done.code == Some(Code::Ok), "the activity is not scheduled: {done}");
         let task = self.activity_task(&run).await?;
         Ok((run, task))
     }
@@ -136,18 +123,12 @@ impl World {
     /// The run's events in words.
     pub async fn transcript(&self, run: &Run) -> anyhow::Result<String> {
         let events = self.events(run).await?;
-        Ok(format!(
-            "{}.",
-            events.iter().map(words).collect::<Vec<_>>().join(", ")
-        ))
+        Ok(format!("{}.", events.iter().map(words).collect::<Vec<_>>().join(", ")))
     }
 
     /// What came of a call, and the events of the run that it was about.
     pub async fn leaving(&self, run: &Run, told: Told) -> anyhow::Result<Told> {
-        Ok(Told {
-            left: self.transcript(run).await?,
-            ..told
-        })
+        Ok(Told { left: self.transcript(run).await?, ..told })
     }
 
     /// Waits until a run has an event of a type.
@@ -155,12 +136,7 @@ impl World {
         let mut pause = tokio::time::interval(Duration::from_millis(50));
         for _ in 0..200 {
             pause.tick().await;
-            if self
-                .events(run)
-                .await?
-                .iter()
-                .any(|event| event.event_type == event_type as i32)
-            {
+            if self.events(run).await?.iter().any(|event| event.event_type == event_type as i32) {
                 return Ok(());
             }
         }
@@ -180,24 +156,16 @@ pub fn commands(make: impl Fn() -> Vec<Command> + Send + Sync + Copy + 'static) 
 }
 
 fn words(event: &HistoryEvent) -> String {
-    let name = EventType::try_from(event.event_type)
-        .unwrap_or_default()
-        .as_str_name();
-    let name = name
-        .trim_start_matches("EVENT_TYPE_")
-        .trim_start_matches("WORKFLOW_EXECUTION_");
+    let name = EventType::try_from(event.event_type).unwrap_or_default().as_str_name();
+    let name = name.trim_start_matches("EVENT_TYPE_").trim_start_matches("WORKFLOW_EXECUTION_");
     let more = match &event.attributes {
         Some(Attributes::WorkflowTaskFailedEventAttributes(failed)) => {
-            let cause = WorkflowTaskFailedCause::try_from(failed.cause)
-                .unwrap_or_default()
-                .as_str_name();
+            let cause = WorkflowTaskFailedCause::try_from(failed.cause).unwrap_or_default().as_str_name();
             cause.trim_start_matches("WORKFLOW_TASK_FAILED_CAUSE_").to_owned()
         }
-        Some(Attributes::ActivityTaskFailedEventAttributes(failed)) => failed
-            .failure
-            .as_ref()
-            .map(|failure| failure.message.clone())
-            .unwrap_or_default(),
+        Some(Attributes::ActivityTaskFailedEventAttributes(failed)) => {
+            failed.failure.as_ref().map(|failure| failure.message.clone()).unwrap_or_default()
+        }
         _no_more => return name.into(),
     };
     format!("{name} ({more})")
@@ -205,20 +173,14 @@ fn words(event: &HistoryEvent) -> String {
 
 /// A command with its type.
 pub fn command(order: Order) -> Command {
-    Command {
-        command_type: order.command_type(),
-        order: Some(order),
-        ..Command::default()
-    }
+    Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
 }
 
 /// An activity that is fine and that nobody works on.
 pub fn schedule() -> activity::Schedule {
     activity::Schedule {
         activity_id: "charge".into(),
-        activity_type: Some(ActivityType {
-            name: "Charge".into(),
-        }),
+        activity_type: Some(ActivityType { name: "Charge".into() }),
         task_queue: Some(TaskQueue::normal("nobody")),
         input: payloads(10),
         start_to_close_timeout: Some(Span::from_ms(60_000)),
@@ -230,40 +192,30 @@ pub fn schedule() -> activity::Schedule {
 pub fn activity(edit: impl Fn(&mut activity::Schedule)) -> Command {
     let mut order = schedule();
     edit(&mut order);
-    command(Order::ScheduleActivity(order))
+    command(Order::ScheduleActivity(Box::new(order)))
 }
 
 pub fn timer(id: &str, ms: i64) -> Command {
     let start_to_fire_timeout = Some(Span::from_ms(ms));
-    command(Order::StartTimer(timer::Start {
-        timer_id: id.into(),
-        start_to_fire_timeout,
-    }))
+    command(Order::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout }))
 }
 
 pub fn marker(details_bytes: usize) -> Command {
     let value = payloads(details_bytes).unwrap_or_default();
-    let details = vec![Entry {
-        key: "data".into(),
-        value,
-    }];
-    command(Order::RecordMarker(marker::Record {
+    let details = vec![Entry { key: "data".into(), value }];
+    command(Order::RecordMarker(Box::new(marker::Record {
         marker_name: "mark".into(),
         details,
         ..marker::Record::default()
-    }))
+    })))
 }
 
 pub fn complete(result_bytes: usize) -> Command {
-    command(Order::CompleteWorkflow(close::Complete {
-        result: payloads(result_bytes),
-    }))
+    command(Order::CompleteWorkflow(close::Complete { result: payloads(result_bytes) }))
 }
 
 pub fn upsert_memo(memo: Bytes) -> Command {
-    command(Order::ModifyProperties(properties::Modify {
-        upserted_memo: Some(memo),
-    }))
+    command(Order::ModifyProperties(properties::Modify { upserted_memo: Some(memo) }))
 }
 
 /// A failure as a worker reports it.

@@ -52,11 +52,7 @@ pub const CLOSED: &str = "closed";
 impl World {
     /// Prepares a server.
     pub async fn new(channel: Channel) -> anyhow::Result<Self> {
-        let world = Self {
-            channel,
-            namespace: "default".into(),
-            other_namespace: "other".into(),
-        };
+        let world = Self { channel, namespace: "default".into(), other_namespace: "other".into() };
         world.register("other").await?;
         for id in [BYSTANDER, CLOSED] {
             let mut start = world.start_of(id);
@@ -68,9 +64,7 @@ impl World {
             workflow_execution: Some(execution(CLOSED)),
             ..TerminateWorkflowExecutionRequest::default()
         };
-        world
-            .answer::<workflowservice::TerminateWorkflowExecutionResponse>(request)
-            .await?;
+        world.answer::<workflowservice::TerminateWorkflowExecutionResponse>(request).await?;
         Ok(world)
     }
 
@@ -86,10 +80,8 @@ impl World {
             Err(status) => return Err(status.into()),
         }
         let mut pause = tokio::time::interval(Duration::from_millis(100));
-        let describe = || DescribeNamespaceRequest {
-            namespace: name.into(),
-            ..DescribeNamespaceRequest::default()
-        };
+        let describe =
+            || DescribeNamespaceRequest { namespace: name.into(), ..DescribeNamespaceRequest::default() };
         while self.send(describe()).await.is_err() {
             pause.tick().await;
         }
@@ -104,8 +96,7 @@ impl World {
 
     /// Sends a request as it is.
     pub async fn send<M: Message + Name>(&self, request: M) -> Result<Bytes, Status> {
-        self.call(&path_of::<M>(), Request::new(request.encode_to_vec().into()))
-            .await
+        self.call(&path_of::<M>(), Request::new(request.encode_to_vec().into())).await
     }
 
     /// Sends a request that must succeed.
@@ -139,59 +130,35 @@ impl World {
         let mut request = self.start_of(&id);
         edit(&mut request);
         let answer: StartWorkflowExecutionResponse = self.answer(request).await?;
-        Ok(Run {
-            queue: format!("{id}-queue"),
-            run_id: answer.run_id,
-            id,
-        })
+        Ok(Run { queue: format!("{id}-queue"), run_id: answer.run_id, id })
     }
 
     /// Events in a run's history.
     pub async fn history_length(&self, id: &str) -> anyhow::Result<i64> {
         let described: DescribeWorkflowExecutionResponse = self.answer(self.describe(id)).await?;
-        let info = described
-            .workflow_execution_info
-            .context("a description has it")?;
+        let info = described.workflow_execution_info.context("a description has it")?;
         Ok(info.history_length)
     }
 
     pub fn describe(&self, id: &str) -> DescribeWorkflowExecutionRequest {
         let execution = Some(execution(id));
-        DescribeWorkflowExecutionRequest {
-            namespace: self.namespace.clone(),
-            execution,
-        }
+        DescribeWorkflowExecutionRequest { namespace: self.namespace.clone(), execution }
     }
 }
 
 /// What came of a single call.
 pub fn told(answer: Result<Bytes, Status>) -> Told {
     let Err(status) = answer else {
-        return Told {
-            code: Some(Code::Ok),
-            ..Told::default()
-        };
+        return Told { code: Some(Code::Ok), ..Told::default() };
     };
     // At the deadline of a call either side may simply end it: then there is no code of the server.
     let ends = ["Timeout expired", "h2 protocol error"];
     let gave_up =
         status.code() == Code::Cancelled && ends.iter().any(|end| status.message().starts_with(end));
-    let code = if gave_up {
-        Code::DeadlineExceeded
-    } else {
-        status.code()
-    };
+    let code = if gave_up { Code::DeadlineExceeded } else { status.code() };
     let details = rpc::Status::decode(status.details()).unwrap_or_default().details;
-    let detail = details
-        .first()
-        .map(|detail| detail.type_url.clone())
-        .unwrap_or_default();
-    Told {
-        code: Some(code),
-        message: status.message().into(),
-        detail,
-        ..Told::default()
-    }
+    let detail = details.first().map(|detail| detail.type_url.clone()).unwrap_or_default();
+    Told { code: Some(code), message: status.message().into(), detail, ..Told::default() }
 }
 
 /// A start that is fine but for one thing. If it is refused, its Workflow Id must stay unknown.
@@ -202,10 +169,7 @@ pub fn start(edit: impl Fn(&mut StartWorkflowExecutionRequest) + Send + Sync + C
             let mut request = world.start_of(&id);
             edit(&mut request);
             let told = told(world.send(request).await);
-            Ok(Told {
-                unknown_id: Some(id),
-                ..told
-            })
+            Ok(Told { unknown_id: Some(id), ..told })
         })
     })
 }
@@ -225,18 +189,11 @@ pub fn empty(path: &'static str) -> Action {
 }
 
 pub fn execution(id: &str) -> WorkflowExecution {
-    WorkflowExecution {
-        workflow_id: id.into(),
-        run_id: String::new(),
-    }
+    WorkflowExecution { workflow_id: id.into(), run_id: String::new() }
 }
 
 pub fn queue(name: &str) -> TaskQueue {
-    TaskQueue {
-        name: name.into(),
-        kind: 1,
-        ..TaskQueue::default()
-    }
+    TaskQueue { name: name.into(), kind: 1, ..TaskQueue::default() }
 }
 
 pub fn seconds(seconds: i64) -> prost_types::Duration {
@@ -251,22 +208,12 @@ pub fn text(bytes: usize) -> String {
 /// An encoded payload with so many bytes of data.
 pub fn payload(bytes: usize) -> Payload {
     let metadata = [("encoding".to_owned(), Bytes::from_static(b"binary/plain"))];
-    Payload {
-        metadata: metadata.into(),
-        data: vec![b'x'; bytes].into(),
-        ..Payload::default()
-    }
+    Payload { metadata: metadata.into(), data: vec![b'x'; bytes].into(), ..Payload::default() }
 }
 
 /// Encoded payloads with so many bytes of data.
 pub fn payloads(bytes: usize) -> Option<Bytes> {
-    Some(
-        Payloads {
-            payloads: vec![payload(bytes)],
-        }
-        .encode_to_vec()
-        .into(),
-    )
+    Some(Payloads { payloads: vec![payload(bytes)] }.encode_to_vec().into())
 }
 
 /// Encoded payloads that are exactly so long, whatever the lengths of their lengths.
@@ -276,12 +223,8 @@ pub fn payloads_of(encoded_bytes: usize) -> Option<Bytes> {
     let mut candidate = payload(encoded_bytes);
     for (data_bytes, padding) in padded {
         candidate.data.truncate(data_bytes);
-        candidate
-            .metadata
-            .insert("padding".into(), Bytes::from_static(padding.as_bytes()));
-        let payloads = Payloads {
-            payloads: vec![candidate],
-        };
+        candidate.metadata.insert("padding".into(), Bytes::from_static(padding.as_bytes()));
+        let payloads = Payloads { payloads: vec![candidate] };
         if payloads.encoded_len() == encoded_bytes {
             return Some(payloads.encode_to_vec().into());
         }

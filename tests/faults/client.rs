@@ -23,11 +23,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Sends a request. No answer within a while counts as an answer: a bad one.
 pub async fn send<M: Message + Name>(channel: &Channel, request: M) -> Result<Bytes, Status> {
     let answer = tokio::time::timeout(PATIENCE, raw::send(channel, request)).await;
-    answer.unwrap_or_else(|_elapsed| {
-        Err(Status::deadline_exceeded(format!(
-            "no answer within {PATIENCE:?}"
-        )))
-    })
+    answer.unwrap_or_else(|_elapsed| Err(Status::deadline_exceeded(format!("no answer within {PATIENCE:?}"))))
 }
 
 /// A start that is fine.
@@ -36,11 +32,7 @@ pub fn start(id: &str, queue: &str) -> StartWorkflowExecutionRequest {
         namespace: NAMESPACE.into(),
         workflow_id: id.into(),
         workflow_type: Some(WorkflowType { name: "Order".into() }),
-        task_queue: Some(TaskQueue {
-            name: queue.into(),
-            kind: 1,
-            ..TaskQueue::default()
-        }),
+        task_queue: Some(TaskQueue { name: queue.into(), kind: 1, ..TaskQueue::default() }),
         identity: "tests".into(),
         request_id: id.into(),
         ..StartWorkflowExecutionRequest::default()
@@ -48,21 +40,13 @@ pub fn start(id: &str, queue: &str) -> StartWorkflowExecutionRequest {
 }
 
 pub fn execution(id: &str) -> Option<WorkflowExecution> {
-    Some(WorkflowExecution {
-        workflow_id: id.into(),
-        run_id: String::new(),
-    })
+    Some(WorkflowExecution { workflow_id: id.into(), run_id: String::new() })
 }
 
 /// Sends a signal with so many bytes; its name is its request id.
 pub async fn signal(channel: &Channel, id: &str, name: &str, bytes: usize) -> Result<Bytes, Status> {
     let data = Bytes::from(noise(bytes));
-    let input = Payloads {
-        payloads: vec![Payload {
-            data,
-            ..Payload::default()
-        }],
-    };
+    let input = Payloads { payloads: vec![Payload { data, ..Payload::default() }] };
     let request = SignalWorkflowExecutionRequest {
         namespace: NAMESPACE.into(),
         workflow_execution: execution(id),

@@ -54,23 +54,14 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
         let now_ms = now_ms.clone();
         move || now_ms.load(Ordering::Relaxed)
     };
-    let options = Options {
-        partitions: 1,
-        clock: Arc::new(clock()),
-        ..Options::new(dir)
-    };
+    let options = Options { partitions: 1, clock: Arc::new(clock()), ..Options::new(dir) };
     let log = Arc::new(Embedded::open(options)?);
     let (sender, inbox) = mpsc::channel();
     let sender = Mutex::new(sender);
     let send: everlog_partition::Send =
         Arc::new(move |_partition, event| sender.lock().is_ok_and(|sender| sender.send(event).is_ok()));
     let dispatcher = Dispatcher::new(clock());
-    let router = Router::new(
-        1,
-        send.clone(),
-        dispatcher.clone(),
-        Arc::new(Admission::new(1, 1_000)),
-    );
+    let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000)));
     let store = Store::new(SharedRows::new(log.database())?);
     let config = Config {
         node: "test".into(),
@@ -85,34 +76,17 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
         journal_keep_records: 10,
     };
     let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config)?;
-    Ok(Opened {
-        log,
-        partition,
-        inbox,
-        router,
-    })
+    Ok(Opened { log, partition, inbox, router })
 }
 
 impl House {
     fn build() -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
-        let Opened {
-            log,
-            partition,
-            inbox,
-            router,
-        } = open(dir.path(), &now_ms)?;
+        let Opened { log, partition, inbox, router } = open(dir.path(), &now_ms)?;
         let stats = partition.stats();
-        let mut house = Self {
-            partition: Some(partition),
-            log: Some(log),
-            inbox,
-            router,
-            stats,
-            now_ms,
-            dir,
-        };
+        let mut house =
+            Self { partition: Some(partition), log: Some(log), inbox, router, stats, now_ms, dir };
         house.until("it serves", House::is_serving)?;
         Ok(house)
     }
@@ -120,21 +94,14 @@ impl House {
     /// The process is killed and started again.
     fn crash(&mut self) -> anyhow::Result<()> {
         (self.partition, self.log) = (None, None);
-        let Opened {
-            log,
-            partition,
-            inbox,
-            router,
-        } = open(self.dir.path(), &self.now_ms)?;
+        let Opened { log, partition, inbox, router } = open(self.dir.path(), &self.now_ms)?;
         self.stats = partition.stats();
         (self.partition, self.log, self.inbox, self.router) = (Some(partition), Some(log), inbox, router);
         self.until("it serves again", House::is_serving)
     }
 
     fn partition(&mut self) -> &mut Partition<Embedded, SharedRows> {
-        self.partition
-            .as_mut()
-            .expect("it is taken away only for a moment")
+        self.partition.as_mut().expect("it is taken away only for a moment")
     }
 
     fn is_serving(&mut self) -> bool {
@@ -247,10 +214,7 @@ impl House {
     }
 
     fn signal(&mut self, id: &str, name: &str) -> anyhow::Result<()> {
-        let signal = signal::Signal {
-            name: name.into(),
-            ..signal::Signal::default()
-        };
+        let signal = signal::Signal { name: name.into(), ..signal::Signal::default() };
         let reply = self.order(id, Order::Signal(signal))?;
         anyhow::ensure!(reply == Reply::Done, "{reply:?}");
         Ok(())
@@ -258,15 +222,9 @@ impl House {
 
     fn events(&mut self, id: &str) -> anyhow::Result<Vec<HistoryEvent>> {
         let router = self.router.clone();
-        let address = Address {
-            namespace_id: NAMESPACE.into(),
-            workflow_id: id.into(),
-            run_id: String::new(),
-        };
-        let want = Want::History {
-            from_event_id: 1,
-            batches_max: 0,
-        };
+        let address =
+            Address { namespace_id: NAMESPACE.into(), workflow_id: id.into(), run_id: String::new() };
+        let want = Want::History { from_event_id: 1, batches_max: 0 };
         let reading = self.call(async move { router.read(address, want).await })??;
         let page = reading.map(|reading| reading.page).unwrap_or_default();
         Ok(History::decode(page.history)?.events)
@@ -274,10 +232,7 @@ impl House {
 
     fn firings(&mut self, id: &str) -> usize {
         let events = self.events(id).unwrap_or_default();
-        events
-            .iter()
-            .filter(|event| matches!(event.attributes, Some(Attributes::TimerFired(_))))
-            .count()
+        events.iter().filter(|event| matches!(event.attributes, Some(Attributes::TimerFired(_)))).count()
     }
 
     fn until_fired(&mut self, id: &str) -> anyhow::Result<()> {
@@ -291,11 +246,7 @@ impl House {
         let time_ms = |event: &HistoryEvent| event.event_time.map_or(0, Timestamp::to_ms);
         let times_ms: Vec<i64> = events.iter().map(time_ms).collect();
         anyhow::ensure!(times_ms.is_sorted(), "times of {id} go back: {times_ms:?}");
-        anyhow::ensure!(
-            self.firings(id) == firings,
-            "{id} fired {} times, not {firings}",
-            self.firings(id)
-        );
+        anyhow::ensure!(self.firings(id) == firings, "{id} fired {} times, not {firings}", self.firings(id));
         let mut due_ms = None;
         for event in &events {
             match &event.attributes {
@@ -322,10 +273,9 @@ impl House {
 
 #[test]
 fn a_jump_forward_fires_what_is_due_by_the_clock_and_nothing_else() -> anyhow::Result<()> {
-    for (jump_ms, due_ms, not_due_ms) in [
-        (HOUR_MS, HOUR_MS - MINUTE_MS, HOUR_MS + MINUTE_MS),
-        (DAY_MS, 2 * HOUR_MS, 2 * DAY_MS),
-    ] {
+    for (jump_ms, due_ms, not_due_ms) in
+        [(HOUR_MS, HOUR_MS - MINUTE_MS, HOUR_MS + MINUTE_MS), (DAY_MS, 2 * HOUR_MS, 2 * DAY_MS)]
+    {
         let mut house = House::build()?;
         house.start_timer("due", due_ms)?;
         house.start_timer("exactly", jump_ms)?;

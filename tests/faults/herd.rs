@@ -36,11 +36,7 @@ const OTHERS_MAX: Duration = Duration::from_secs(2);
 const CALM: Duration = Duration::from_secs(1);
 
 fn command(order: Order) -> Command {
-    Command {
-        command_type: order.command_type(),
-        order: Some(order),
-        ..Command::default()
-    }
+    Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
 }
 
 async fn complete(channel: &Channel, task_token: Bytes, order: Order) -> anyhow::Result<()> {
@@ -70,10 +66,7 @@ async fn start_all(channel: &Channel) -> anyhow::Result<Vec<Bytes>> {
                 }
                 let mut request = start(&format!("herd-{number}"), "herd");
                 request.request_eager_execution = true;
-                request.workflow_task_timeout = Some(prost_types::Duration {
-                    seconds: 120,
-                    nanos: 0,
-                });
+                request.workflow_task_timeout = Some(prost_types::Duration { seconds: 120, nanos: 0 });
                 let answer = raw::send(&channel, request).await.context("a start")?;
                 let task = StartWorkflowExecutionResponse::decode(answer)?.eager_workflow_task;
                 tokens.push(task.context("the first task comes with the start")?.task_token);
@@ -95,10 +88,7 @@ async fn set_all(channel: &Channel, tokens: Vec<Bytes>, due_ms: i64) -> anyhow::
         setters.spawn(async move {
             for token in share {
                 let wait = Some(Span::from_ms((due_ms - now_ms()).max(1)));
-                let order = timer::Start {
-                    timer_id: "wait".into(),
-                    start_to_fire_timeout: wait,
-                };
+                let order = timer::Start { timer_id: "wait".into(), start_to_fire_timeout: wait };
                 complete(&channel, token, Order::StartTimer(order)).await?;
             }
             anyhow::Ok(())
@@ -125,9 +115,7 @@ fn lateness_ms(events: &[HistoryEvent]) -> anyhow::Result<i64> {
             _other => {}
         }
     }
-    let [fired_ms] = fired_ms[..] else {
-        anyhow::bail!("the timer fired {} times", fired_ms.len())
-    };
+    let [fired_ms] = fired_ms[..] else { anyhow::bail!("the timer fired {} times", fired_ms.len()) };
     let late_ms = fired_ms - due_ms.context("a timer was started")?;
     anyhow::ensure!(late_ms >= 0, "a timer fired {} ms early", -late_ms);
     Ok(late_ms)
@@ -168,11 +156,7 @@ async fn work_off(channel: &Channel) -> anyhow::Result<Vec<i64>> {
 async fn poll(channel: &Channel) -> anyhow::Result<Option<PollWorkflowTaskQueueResponse>> {
     let request = PollWorkflowTaskQueueRequest {
         namespace: NAMESPACE.into(),
-        task_queue: Some(TaskQueue {
-            name: "herd".into(),
-            kind: 1,
-            ..TaskQueue::default()
-        }),
+        task_queue: Some(TaskQueue { name: "herd".into(), kind: 1, ..TaskQueue::default() }),
         identity: "tests".into(),
         ..PollWorkflowTaskQueueRequest::default()
     };
@@ -193,23 +177,15 @@ async fn others(channel: Channel, name: &str, stop: watch::Receiver<bool>) -> an
         }
         let id = format!("{name}-{number}");
         let begun = Instant::now();
-        raw::send(&channel, start(&id, "nobody"))
-            .await
-            .context("a start of somebody else")?;
+        raw::send(&channel, start(&id, "nobody")).await.context("a start of somebody else")?;
         took.push(begun.elapsed());
         let begun = Instant::now();
-        signal(&channel, &id, "changed", 100)
-            .await
-            .context("a signal of somebody else")?;
+        signal(&channel, &id, "changed", 100).await.context("a signal of somebody else")?;
         took.push(begun.elapsed());
         let begun = Instant::now();
-        let describe = DescribeWorkflowExecutionRequest {
-            namespace: NAMESPACE.into(),
-            execution: execution(&id),
-        };
-        raw::send(&channel, describe)
-            .await
-            .context("a description for somebody else")?;
+        let describe =
+            DescribeWorkflowExecutionRequest { namespace: NAMESPACE.into(), execution: execution(&id) };
+        raw::send(&channel, describe).await.context("a description for somebody else")?;
         took.push(begun.elapsed());
     }
     Ok(took)
@@ -231,9 +207,7 @@ async fn beside_others<T>(
 
 fn percentile<T: Ord + Copy>(values: &mut [T], percent: usize) -> Option<T> {
     values.sort_unstable();
-    values
-        .get((values.len() * percent / 100).min(values.len().saturating_sub(1)))
-        .copied()
+    values.get((values.len() * percent / 100).min(values.len().saturating_sub(1))).copied()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,11 +221,7 @@ async fn ten_thousand_timers_of_one_second_all_fire_none_early_and_others_are_se
     let due_ms = now_ms() + i64::try_from((started * 3 / 2 + CALM * 2).as_millis())?;
     set_all(&channel, tokens, due_ms).await?;
     let left_ms = due_ms - now_ms();
-    anyhow::ensure!(
-        left_ms > 0,
-        "the machine is too slow: the last timer was set {} ms too late",
-        -left_ms
-    );
+    anyhow::ensure!(left_ms > 0, "the machine is too slow: the last timer was set {} ms too late", -left_ms);
     let calm = until("the herd is due", async || now_ms() >= due_ms);
     let ((), mut calm_took) = beside_others(server.connect().await?, "calm", calm).await?;
     let (mut late_ms, mut herd_took) =
@@ -271,13 +241,7 @@ async fn ten_thousand_timers_of_one_second_all_fire_none_early_and_others_are_se
         percentile(&mut calm_took, 99),
         calm_took.len(),
     );
-    anyhow::ensure!(
-        late_ms.iter().all(|late_ms| *late_ms <= LATENESS_MS_MAX),
-        "the herd passes too slowly"
-    );
-    anyhow::ensure!(
-        herd_took.iter().all(|took| *took <= OTHERS_MAX),
-        "others wait too long"
-    );
+    anyhow::ensure!(late_ms.iter().all(|late_ms| *late_ms <= LATENESS_MS_MAX), "the herd passes too slowly");
+    anyhow::ensure!(herd_took.iter().all(|took| *took <= OTHERS_MAX), "others wait too long");
     Ok(())
 }

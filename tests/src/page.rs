@@ -16,14 +16,8 @@ pub async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let (head, body) = answer
-        .split_once("\r\n\r\n")
-        .context("an answer has a head and a body")?;
-    let status = head
-        .split(' ')
-        .nth(1)
-        .context("an answer has a status")?
-        .parse()?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer has a head and a body")?;
+    let status = head.split(' ').nth(1).context("an answer has a status")?.parse()?;
     Ok((status, body.to_owned()))
 }
 
@@ -35,8 +29,6 @@ pub async fn metric(address: SocketAddr, name: &str) -> anyhow::Result<Option<f6
     let (_, page) = get(address, "/metrics").await?;
     let lines = page.lines().filter_map(|line| line.strip_prefix(name));
     let values = lines.filter(|rest| rest.starts_with(['{', ' ']));
-    let values: Vec<f64> = values
-        .filter_map(|rest| rest.rsplit(' ').next()?.parse().ok())
-        .collect();
+    let values: Vec<f64> = values.filter_map(|rest| rest.rsplit(' ').next()?.parse().ok()).collect();
     Ok((!values.is_empty()).then(|| values.iter().sum()))
 }

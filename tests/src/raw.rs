@@ -15,13 +15,8 @@ use tonic::{Request, Response, Status};
 /// What the server answers.
 pub async fn call(channel: &Channel, path: &str, request: Request<Bytes>) -> Result<Response<Bytes>, Status> {
     let mut client = Grpc::new(channel.clone()).max_decoding_message_size(64 << 20);
-    client
-        .ready()
-        .await
-        .map_err(|error| Status::unavailable(error.to_string()))?;
-    let path = path
-        .parse()
-        .map_err(|_invalid| Status::internal("the path is not valid"))?;
+    client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
+    let path = path.parse().map_err(|_invalid| Status::internal("the path is not valid"))?;
     client.unary(request, path, BytesCodec).await
 }
 
@@ -30,22 +25,13 @@ pub async fn call(channel: &Channel, path: &str, request: Request<Bytes>) -> Res
 /// # Errors
 /// What the server answers.
 pub async fn send<M: Message + Name>(channel: &Channel, request: M) -> Result<Bytes, Status> {
-    let answer = call(
-        channel,
-        &path_of::<M>(),
-        Request::new(request.encode_to_vec().into()),
-    )
-    .await;
+    let answer = call(channel, &path_of::<M>(), Request::new(request.encode_to_vec().into())).await;
     answer.map(Response::into_inner)
 }
 
 /// The method of the workflow service that takes this request.
 pub fn path_of<M: Name>() -> String {
-    format!(
-        "/{}.WorkflowService/{}",
-        M::PACKAGE,
-        M::NAME.trim_end_matches("Request")
-    )
+    format!("/{}.WorkflowService/{}", M::PACKAGE, M::NAME.trim_end_matches("Request"))
 }
 
 /// True where the server's health service says so.
@@ -56,12 +42,7 @@ pub async fn is_serving(address: SocketAddr) -> bool {
     let Ok(channel) = endpoint.connect().await else {
         return false;
     };
-    let answer = call(
-        &channel,
-        "/grpc.health.v1.Health/Check",
-        Request::new(Bytes::new()),
-    )
-    .await;
+    let answer = call(&channel, "/grpc.health.v1.Health/Check", Request::new(Bytes::new())).await;
     // HealthCheckResponse { status = 1: SERVING }
     answer.is_ok_and(|answer| answer.get_ref()[..] == [8, 1])
 }

@@ -27,7 +27,8 @@ impl Server {
     /// # Errors
     /// The binary is not built, or does not serve in time.
     pub async fn start(data_dir: &Path, variables: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let variables: Vec<_> = variables.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        let variables: Vec<_> =
+            variables.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         let (address, metrics_address) = (free_address()?, free_address()?);
         let process = spawn(address, metrics_address, data_dir, &variables)?;
         let mut server = Self { process, address, metrics_address, data_dir: data_dir.into(), variables };

@@ -14,24 +14,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-store", &[]),
     ("everlog-temporal-api", &["everlog-engine"]),
     ("everlog-wire", &["everlog-engine"]),
-    (
-        "everlog-partition",
-        &["everlog-engine", "everlog-log", "everlog-store", "everlog-wire"],
-    ),
-    (
-        "everlog-temporal",
-        &["everlog-engine", "everlog-partition", "everlog-temporal-api"],
-    ),
-    (
-        "everlog",
-        &[
-            "everlog-engine",
-            "everlog-log",
-            "everlog-partition",
-            "everlog-store",
-            "everlog-temporal",
-        ],
-    ),
+    ("everlog-partition", &["everlog-engine", "everlog-log", "everlog-store", "everlog-wire"]),
+    ("everlog-temporal", &["everlog-engine", "everlog-partition", "everlog-temporal-api"]),
+    ("everlog", &["everlog-engine", "everlog-log", "everlog-partition", "everlog-store", "everlog-temporal"]),
 ];
 
 /// Packages that are never shipped: they may import anything, and nothing may import them.
@@ -42,27 +27,10 @@ const HOMES: &[(&str, &[&str])] = &[
     ("rdkafka", &[]),
     ("rocksdb", &["everlog-log", "everlog-store"]),
     ("librocksdb-sys", &[]),
-    (
-        "tonic",
-        &[
-            "everlog-temporal",
-            "everlog-temporal-api",
-            "everlog-benches",
-            "everlog-tests",
-        ],
-    ),
+    ("tonic", &["everlog-temporal", "everlog-temporal-api", "everlog-benches", "everlog-tests"]),
     ("temporalio", &["everlog-temporal-api"]),
     // The partition takes its channels only: see purity.rs.
-    (
-        "tokio",
-        &[
-            "everlog",
-            "everlog-partition",
-            "everlog-temporal",
-            "everlog-benches",
-            "everlog-tests",
-        ],
-    ),
+    ("tokio", &["everlog", "everlog-partition", "everlog-temporal", "everlog-benches", "everlog-tests"]),
     ("clap", &["everlog", "everlog-benches", "everlog-tests"]),
     ("anyhow", &["everlog", "everlog-benches", "everlog-tests"]),
 ];
@@ -88,45 +56,30 @@ const ENGINE_TREE: &[&str] = &[
 fn the_arrows_between_our_crates_point_one_way() {
     let graph = Graph::read();
     let mut problems = Vec::new();
-    for name in graph
-        .ours
-        .iter()
-        .filter(|name| !WORKSHOPS.contains(&name.as_str()))
-    {
+    for name in graph.ours.iter().filter(|name| !WORKSHOPS.contains(&name.as_str())) {
         let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| from == name) else {
-            problems.push(format!(
-                "{name} is not on the map: give it a line in ARROWS and in ARCHITECTURE.md"
-            ));
+            problems
+                .push(format!("{name} is not on the map: give it a line in ARROWS and in ARCHITECTURE.md"));
             continue;
         };
         let imported = graph.imports[name].iter().filter(|i| graph.ours.contains(*i));
         let wrong = imported.filter(|i| !allowed.contains(&i.as_str()));
         problems.extend(wrong.map(|i| format!("{name} imports {i}")));
     }
-    none(
-        &problems,
-        "arrows point from what changes often to what changes seldom:",
-    );
+    none(&problems, "arrows point from what changes often to what changes seldom:");
 }
 
 #[test]
 fn each_outside_world_has_one_home() {
     let graph = Graph::read();
     let mut problems = Vec::new();
-    for (name, imported) in graph
-        .imports
-        .iter()
-        .filter(|(name, _)| graph.ours.contains(*name))
-    {
+    for (name, imported) in graph.imports.iter().filter(|(name, _)| graph.ours.contains(*name)) {
         for (guest, homes) in HOMES.iter().filter(|(_, homes)| !homes.contains(&name.as_str())) {
             let members = imported.iter().filter(|i| is_of_family(i, guest));
             problems.extend(members.map(|i| format!("{name} imports {i}, which lives in {homes:?} only")));
         }
     }
-    none(
-        &problems,
-        "one crate knows RocksDB's rows and one its log, one knows gRPC, none knows Kafka yet:",
-    );
+    none(&problems, "one crate knows RocksDB's rows and one its log, one knows gRPC, none knows Kafka yet:");
 }
 
 #[test]
@@ -135,44 +88,27 @@ fn the_engine_is_built_from_nothing_impure() {
     let mut tree = BTreeSet::new();
     let mut open = vec!["everlog-engine".to_owned()];
     while let Some(name) = open.pop() {
-        let new = graph.shipped_imports[&name]
-            .iter()
-            .filter(|import| tree.insert((*import).clone()));
+        let new = graph.shipped_imports[&name].iter().filter(|import| tree.insert((*import).clone()));
         open.extend(new.cloned());
     }
     let unknown = tree.iter().filter(|name| !ENGINE_TREE.contains(&name.as_str()));
     let problems: Vec<String> = unknown.cloned().collect();
-    none(
-        &problems,
-        "the engine is built from crates that nobody has looked at for clocks, chance and IO:",
-    );
-    let unused = ENGINE_TREE
-        .iter()
-        .filter(|name| !tree.contains(**name))
-        .map(|name| (*name).to_owned());
-    none(
-        &unused.collect::<Vec<_>>(),
-        "the engine needs these no longer, remove them from ENGINE_TREE:",
-    );
+    none(&problems, "the engine is built from crates that nobody has looked at for clocks, chance and IO:");
+    let unused = ENGINE_TREE.iter().filter(|name| !tree.contains(**name)).map(|name| (*name).to_owned());
+    none(&unused.collect::<Vec<_>>(), "the engine needs these no longer, remove them from ENGINE_TREE:");
 }
 
 #[test]
 fn every_crate_obeys_the_lints_of_the_workspace() {
     let bare = files().into_iter().filter(|f| f.path.ends_with("/Cargo.toml"));
-    let problems: Vec<String> = bare
-        .filter(|f| !f.text.contains("[lints]\nworkspace = true"))
-        .map(|f| f.path)
-        .collect();
-    none(
-        &problems,
-        "unsafe code is forbidden by the workspace's lints; crates without them:",
-    );
+    let problems: Vec<String> =
+        bare.filter(|f| !f.text.contains("[lints]\nworkspace = true")).map(|f| f.path).collect();
+    none(&problems, "unsafe code is forbidden by the workspace's lints; crates without them:");
 }
 
 /// `tonic` and `tonic-health` are of the family `tonic`.
 fn is_of_family(name: &str, family: &str) -> bool {
-    name.strip_prefix(family)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Names of packages and of what each imports.
@@ -187,9 +123,8 @@ struct Graph {
 impl Graph {
     fn read() -> Self {
         let metadata = metadata();
-        let names: BTreeMap<&str, &str> = list(&metadata["packages"])
-            .map(|p| (text(&p["id"]), text(&p["name"])))
-            .collect();
+        let names: BTreeMap<&str, &str> =
+            list(&metadata["packages"]).map(|p| (text(&p["id"]), text(&p["name"]))).collect();
         let name_of = |id: &Value| names[text(id)].to_owned();
         let mut graph = Self {
             ours: list(&metadata["workspace_members"]).map(name_of).collect(),
@@ -213,30 +148,16 @@ impl Graph {
 /// What cargo resolved, for the platform that this test runs on.
 fn metadata() -> Value {
     let run = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program)
-            .args(arguments)
-            .current_dir(root())
-            .output()
-            .expect("it can be started");
+        let output =
+            Command::new(program).args(arguments).current_dir(root()).output().expect("it can be started");
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{program} {arguments:?}: {complaint}");
         String::from_utf8(output.stdout).expect("it writes UTF-8")
     };
     let cargo = env!("CARGO");
     let version = run(cargo, &["-vV"]);
-    let host = version
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .expect("cargo names its host");
-    let arguments = [
-        "metadata",
-        "--format-version",
-        "1",
-        "--locked",
-        "--offline",
-        "--filter-platform",
-        host,
-    ];
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo names its host");
+    let arguments = ["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", host];
     serde_json::from_str(&run(cargo, &arguments)).expect("cargo writes JSON")
 }
 

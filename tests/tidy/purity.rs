@@ -42,10 +42,7 @@ const PURE_MODULES: &[&str] = &[
 const BANNED_WORDS: &[(&str, &str)] = &[
     ("async", "async"),
     ("await", "async"),
-    (
-        "DefaultHasher",
-        "a hash that another release may compute otherwise",
-    ),
+    ("DefaultHasher", "a hash that another release may compute otherwise"),
     ("HashMap", "an order that differs from run to run"),
     ("HashSet", "an order that differs from run to run"),
     ("Instant", "a clock"),
@@ -55,15 +52,7 @@ const BANNED_WORDS: &[(&str, &str)] = &[
 ];
 
 const BANNED_CRATES: &[&str] = &["log", "rand", "tokio", "tracing"];
-const BANNED_MACROS: &[&str] = &[
-    "dbg",
-    "env",
-    "eprint",
-    "eprintln",
-    "option_env",
-    "print",
-    "println",
-];
+const BANNED_MACROS: &[&str] = &["dbg", "env", "eprint", "eprintln", "option_env", "print", "println"];
 
 /// Computed by the platform's library, so differently on different machines.
 const FLOAT_CALLS: &[&str] = &[
@@ -75,32 +64,21 @@ const FLOAT_CALLS: &[&str] = &[
 #[test]
 fn the_engine_knows_no_clock_no_chance_and_no_world() {
     let problems = problems_in(ENGINE, impurity);
-    none(
-        &problems,
-        "decide() may depend on nothing but the state and the journal record:",
-    );
+    none(&problems, "decide() may depend on nothing but the state and the journal record:");
 }
 
 #[test]
 fn the_partition_owns_no_thread_socket_or_clock() {
     let problems = problems_in(PARTITION, possession);
-    none(
-        &problems,
-        "a partition takes log, store and clock as parameters, so that it can run under a seed:",
-    );
+    none(&problems, "a partition takes log, store and clock as parameters, so that it can run under a seed:");
 }
 
 fn problems_in(folder: &str, rule: fn(&[Token], usize) -> Option<String>) -> Vec<String> {
-    let parted: Vec<Parted> = parted()
-        .into_iter()
-        .filter(|p| p.path.starts_with(folder))
-        .collect();
+    let parted: Vec<Parted> = parted().into_iter().filter(|p| p.path.starts_with(folder)).collect();
     assert!(!parted.is_empty(), "{folder} is gone");
     let told = |p: &Parted| {
         let found = all(&p.shipped, rule).into_iter();
-        found
-            .map(|(line, why)| format!("{}:{line}: {why}", p.path))
-            .collect::<Vec<_>>()
+        found.map(|(line, why)| format!("{}:{line}: {why}", p.path)).collect::<Vec<_>>()
     };
     parted.iter().flat_map(told).collect()
 }
@@ -188,49 +166,22 @@ fn modules_used(tokens: &[Token]) -> impl Iterator<Item = &str> {
 fn impurities_are_found() {
     let found = |code: &str| {
         let tokens = tokens_outside_tests(&syn::parse_file(code).expect("it is Rust"));
-        all(&tokens, impurity)
-            .into_iter()
-            .map(|(_, why)| why)
-            .collect::<Vec<_>>()
+        all(&tokens, impurity).into_iter().map(|(_, why)| why).collect::<Vec<_>>()
     };
     let nothing: [&str; 0] = [];
-    assert_eq!(
-        found("use std::collections::BTreeMap; use std::{fmt, mem::{self, take}};"),
-        nothing
-    );
+    assert_eq!(found("use std::collections::BTreeMap; use std::{fmt, mem::{self, take}};"), nothing);
     assert_eq!(
         found("use std::sync::Arc; fn a(log: u8) { self.log.tan; x::exp(y.log, core::cmp::min(1, 2)) }"),
         nothing
     );
-    assert_eq!(
-        found("#[cfg(test)] mod tests { use std::time::Instant; }"),
-        nothing
-    );
-    assert_eq!(
-        found("use std::time::Duration;"),
-        ["std::time is not known to be pure"]
-    );
-    assert_eq!(
-        found("use std::{fmt, time::Duration};"),
-        ["std::time is not known to be pure"]
-    );
-    assert_eq!(
-        found("use std::sync::Mutex;"),
-        ["std::sync is not known to be pure"]
-    );
-    assert_eq!(
-        found("fn a() { let x = b.powi(2); }"),
-        [".powi() is a floating-point library call"]
-    );
-    assert_eq!(
-        found("fn a() { f64::exp(1.0); }"),
-        ["exp is a floating-point library call"]
-    );
+    assert_eq!(found("#[cfg(test)] mod tests { use std::time::Instant; }"), nothing);
+    assert_eq!(found("use std::time::Duration;"), ["std::time is not known to be pure"]);
+    assert_eq!(found("use std::{fmt, time::Duration};"), ["std::time is not known to be pure"]);
+    assert_eq!(found("use std::sync::Mutex;"), ["std::sync is not known to be pure"]);
+    assert_eq!(found("fn a() { let x = b.powi(2); }"), [".powi() is a floating-point library call"]);
+    assert_eq!(found("fn a() { f64::exp(1.0); }"), ["exp is a floating-point library call"]);
     assert_eq!(found("fn a() { log::info!(\"b\") }"), ["the crate log"]);
-    assert_eq!(
-        found("fn a() { foo!(println!(\"b\")) }"),
-        ["println! speaks to the world"]
-    );
+    assert_eq!(found("fn a() { foo!(println!(\"b\")) }"), ["println! speaks to the world"]);
     assert_eq!(
         found("fn a() -> HashSet<u8> { b }"),
         ["HashSet brings in an order that differs from run to run"]
@@ -241,20 +192,11 @@ fn impurities_are_found() {
 fn possessions_are_found() {
     let found = |code: &str| {
         let tokens = tokens_outside_tests(&syn::parse_file(code).expect("it is Rust"));
-        all(&tokens, possession)
-            .into_iter()
-            .map(|(_, why)| why)
-            .collect::<Vec<_>>()
+        all(&tokens, possession).into_iter().map(|(_, why)| why).collect::<Vec<_>>()
     };
     let nothing: [&str; 0] = [];
-    assert_eq!(
-        found("use tokio::sync::oneshot; use std::{time::Duration, sync::Mutex};"),
-        nothing
-    );
+    assert_eq!(found("use tokio::sync::oneshot; use std::{time::Duration, sync::Mutex};"), nothing);
     assert_eq!(found("use tokio::{sync::mpsc, time::sleep};"), ["tokio::time"]);
     assert_eq!(found("use std::{fmt, thread};"), ["std::thread"]);
-    assert_eq!(
-        found("fn a() { Instant::now(); }"),
-        ["Instant::now() is a clock of its own"]
-    );
+    assert_eq!(found("fn a() { Instant::now(); }"), ["Instant::now() is a clock of its own"]);
 }

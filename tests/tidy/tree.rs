@@ -5,14 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that are no part of what is written by hand.
-const SKIPPED: &[&str] = &[
-    ".git",
-    ".venv",
-    "__pycache__",
-    "everlog-data",
-    "node_modules",
-    "target",
-];
+const SKIPPED: &[&str] = &[".git", ".venv", "__pycache__", "everlog-data", "node_modules", "target"];
 
 /// A text file of the clone.
 pub struct File {
@@ -35,10 +28,7 @@ impl File {
 /// The root of the clone.
 pub fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests
-        .parent()
-        .expect("the tests package is a folder of the clone")
-        .to_path_buf()
+    tests.parent().expect("the tests package is a folder of the clone").to_path_buf()
 }
 
 /// All text files of the clone, in the order of their paths.
@@ -56,11 +46,7 @@ pub fn files() -> Vec<File> {
             } else if kind.is_file()
                 && let Ok(text) = fs::read_to_string(entry.path())
             {
-                let path = entry
-                    .path()
-                    .strip_prefix(&root)
-                    .expect("found under the root")
-                    .to_path_buf();
+                let path = entry.path().strip_prefix(&root).expect("found under the root").to_path_buf();
                 let path = path.to_str().expect("names are UTF-8").replace('\\', "/");
                 found.push(File { path, text });
             }
@@ -86,9 +72,7 @@ pub fn ratchet(lengths: &BTreeMap<String, usize>, wall: usize, exceptions: &[(&s
                 problems.push(format!("{name}: grew from {most} to {lines} lines"))
             }
             Some(&most) if lines < most => {
-                problems.push(format!(
-                    "{name}: shrank to {lines} lines, lower the exception of {most}"
-                ));
+                problems.push(format!("{name}: shrank to {lines} lines, lower the exception of {most}"));
             }
             _ => {}
         }
@@ -104,16 +88,7 @@ fn a_ratchet_turns_one_way() {
     assert_eq!(ratchet(&lengths(10), 10, &[]), [] as [&str; 0]);
     assert_eq!(ratchet(&lengths(11), 10, &[]), ["a: 11 lines, 10 is the wall"]);
     assert_eq!(ratchet(&lengths(12), 10, &[("a", 12)]), [] as [&str; 0]);
-    assert_eq!(
-        ratchet(&lengths(13), 10, &[("a", 12)]),
-        ["a: grew from 12 to 13 lines"]
-    );
-    assert_eq!(
-        ratchet(&lengths(11), 10, &[("a", 12)]),
-        ["a: shrank to 11 lines, lower the exception of 12"]
-    );
-    assert_eq!(
-        ratchet(&BTreeMap::new(), 10, &[("a", 12)]),
-        ["a: is gone, remove the exception"]
-    );
+    assert_eq!(ratchet(&lengths(13), 10, &[("a", 12)]), ["a: grew from 12 to 13 lines"]);
+    assert_eq!(ratchet(&lengths(11), 10, &[("a", 12)]), ["a: shrank to 11 lines, lower the exception of 12"]);
+    assert_eq!(ratchet(&BTreeMap::new(), 10, &[("a", 12)]), ["a: is gone, remove the exception"]);
 }

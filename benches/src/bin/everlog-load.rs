@@ -21,14 +21,9 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> anyhow::Result<bool> {
     let runtime = match options.load.threads {
         0 | 1 => tokio::runtime::Builder::new_current_thread().enable_all().build(),
-        threads => tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
-            .enable_all()
-            .build(),
+        threads => tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
     };
-    let report = runtime
-        .context("the runtime does not start")?
-        .block_on(load::run(options))?;
+    let report = runtime.context("the runtime does not start")?.block_on(load::run(options))?;
     match options.load.json.as_deref() {
         Some("-") => println!("{}", report.to_json()?),
         Some(file) => {

@@ -44,11 +44,7 @@ impl Worker {
         }
         let sent = Instant::now();
         let send = || async {
-            self.session
-                .worker_connections
-                .client()
-                .respond_activity_task_completed(request.clone())
-                .await
+            self.session.worker_connections.client().respond_activity_task_completed(request.clone()).await
         };
         if self.insist("RespondActivityTaskCompleted", send).await.is_some() {
             self.session.tally.ended("RespondActivityTaskCompleted", sent);

@@ -56,20 +56,10 @@ impl Calls {
         };
         let query = QueryWorkflowRequest {
             namespace: load.namespace.clone(),
-            query: Some(WorkflowQuery {
-                query_type: "query".into(),
-                ..Default::default()
-            }),
+            query: Some(WorkflowQuery { query_type: "query".into(), ..Default::default() }),
             ..Default::default()
         };
-        Self {
-            clients,
-            timeout: load.timeout,
-            start,
-            signal,
-            query,
-            answer: payloads,
-        }
+        Self { clients, timeout: load.timeout, start, signal, query, answer: payloads }
     }
 
     /// Starts a workflow; its run id.
@@ -78,17 +68,10 @@ impl Calls {
         let mut request = self.start.clone();
         request.workflow_id = workflow_id.into();
         request.request_id = workflow_id.into();
-        let answer = self
-            .clients
-            .client()
-            .start_workflow_execution(self.timed(request))
-            .await;
+        let answer = self.clients.client().start_workflow_execution(self.timed(request)).await;
         let answer = answer.map_err(|status| Failed { call, status })?.into_inner();
         match answer.run_id.is_empty() {
-            true => Err(Failed {
-                call,
-                status: Status::data_loss("started without a run id"),
-            }),
+            true => Err(Failed { call, status: Status::data_loss("started without a run id") }),
             false => Ok(answer.run_id),
         }
     }
@@ -98,15 +81,8 @@ impl Calls {
         let mut request = self.signal.clone();
         request.workflow_execution = Some(current(workflow_id));
         request.request_id = request_id;
-        let answer = self
-            .clients
-            .client()
-            .signal_workflow_execution(self.timed(request))
-            .await;
-        answer.map(drop).map_err(|status| Failed {
-            call: "SignalWorkflowExecution",
-            status,
-        })
+        let answer = self.clients.client().signal_workflow_execution(self.timed(request)).await;
+        answer.map(drop).map_err(|status| Failed { call: "SignalWorkflowExecution", status })
     }
 
     /// Asks a query and compares the answer with what the worker answers.
@@ -118,10 +94,7 @@ impl Calls {
         let answer = answer.map_err(|status| Failed { call, status })?.into_inner();
         match answer.query_result.as_ref() == Some(&self.answer) {
             true => Ok(()),
-            false => Err(Failed {
-                call,
-                status: Status::data_loss("not the worker's answer"),
-            }),
+            false => Err(Failed { call, status: Status::data_loss("not the worker's answer") }),
         }
     }
 
@@ -130,26 +103,18 @@ impl Calls {
         let call = "GetWorkflowExecutionHistory";
         let mut request = GetWorkflowExecutionHistoryRequest {
             namespace: self.start.namespace.clone(),
-            execution: Some(WorkflowExecution {
-                workflow_id: workflow_id.into(),
-                run_id,
-            }),
+            execution: Some(WorkflowExecution { workflow_id: workflow_id.into(), run_id }),
             wait_new_event: true,
             history_event_filter_type: HistoryEventFilterType::CloseEvent.into(),
             skip_archival: true,
             ..Default::default()
         };
         loop {
-            let answer = self
-                .clients
-                .client()
-                .get_workflow_execution_history(self.timed(request.clone()))
-                .await;
+            let answer =
+                self.clients.client().get_workflow_execution_history(self.timed(request.clone())).await;
             let answer = answer.map_err(|status| Failed { call, status })?.into_inner();
-            let history = History::decode(answer.history.unwrap_or_default()).map_err(|error| Failed {
-                call,
-                status: Status::data_loss(error.to_string()),
-            })?;
+            let history = History::decode(answer.history.unwrap_or_default())
+                .map_err(|error| Failed { call, status: Status::data_loss(error.to_string()) })?;
             match history.events.first().map(|event| event.event_type()) {
                 Some(EventType::WorkflowExecutionCompleted) => return Ok(()),
                 Some(other) => {
@@ -169,15 +134,8 @@ impl Calls {
             reason: "the load is over".into(),
             ..Default::default()
         };
-        let answer = self
-            .clients
-            .client()
-            .terminate_workflow_execution(self.timed(request))
-            .await;
-        answer.map(drop).map_err(|status| Failed {
-            call: "TerminateWorkflowExecution",
-            status,
-        })
+        let answer = self.clients.client().terminate_workflow_execution(self.timed(request)).await;
+        answer.map(drop).map_err(|status| Failed { call: "TerminateWorkflowExecution", status })
     }
 
     fn timed<T>(&self, message: T) -> Request<T> {
@@ -188,8 +146,5 @@ impl Calls {
 }
 
 fn current(workflow_id: &str) -> WorkflowExecution {
-    WorkflowExecution {
-        workflow_id: workflow_id.into(),
-        run_id: String::new(),
-    }
+    WorkflowExecution { workflow_id: workflow_id.into(), run_id: String::new() }
 }

@@ -28,18 +28,9 @@ impl Connections {
             let endpoint =
                 Endpoint::from_shared(url.to_string()).with_context(|| format!("{url} is not an address"))?;
             let endpoint = endpoint.tcp_nodelay(true);
-            channels.push(
-                endpoint
-                    .connect()
-                    .await
-                    .with_context(|| format!("nobody listens at {url}"))?,
-            );
+            channels.push(endpoint.connect().await.with_context(|| format!("nobody listens at {url}"))?);
         }
-        Ok(Self {
-            channels,
-            next: AtomicUsize::new(0),
-            gzip,
-        })
+        Ok(Self { channels, next: AtomicUsize::new(0), gzip })
     }
 
     /// A client on the next connection.
@@ -47,9 +38,9 @@ impl Connections {
         let client =
             WorkflowServiceClient::new(self.channel()).max_decoding_message_size(ANSWER_SIZE_MAX_BYTES);
         match self.gzip {
-            true => client
-                .send_compressed(CompressionEncoding::Gzip)
-                .accept_compressed(CompressionEncoding::Gzip),
+            true => {
+                client.send_compressed(CompressionEncoding::Gzip).accept_compressed(CompressionEncoding::Gzip)
+            }
             false => client,
         }
     }
@@ -58,9 +49,9 @@ impl Connections {
     pub fn grpc(&self) -> Grpc<Channel> {
         let grpc = Grpc::new(self.channel()).max_decoding_message_size(ANSWER_SIZE_MAX_BYTES);
         match self.gzip {
-            true => grpc
-                .send_compressed(CompressionEncoding::Gzip)
-                .accept_compressed(CompressionEncoding::Gzip),
+            true => {
+                grpc.send_compressed(CompressionEncoding::Gzip).accept_compressed(CompressionEncoding::Gzip)
+            }
             false => grpc,
         }
     }

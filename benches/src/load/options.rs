@@ -155,20 +155,13 @@ impl Load {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .trim_end_matches('s')
-        .parse()
-        .map_err(|error| format!("{error}"))?;
+    let seconds: f64 = text.trim_end_matches('s').parse().map_err(|error| format!("{error}"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|error| format!("{error}"))?;
-    if (0.01..=1_000_000.0).contains(&rate) {
-        Ok(rate)
-    } else {
-        Err("0.01 to 1,000,000 per second".into())
-    }
+    if (0.01..=1_000_000.0).contains(&rate) { Ok(rate) } else { Err("0.01 to 1,000,000 per second".into()) }
 }
 
 #[cfg(test)]
@@ -188,14 +181,7 @@ mod tests {
         assert_eq!(options.load.rate, Some(50.0));
         assert_eq!(options.load.duration, Duration::from_millis(1_500));
         assert_eq!(options.load.pid, [1, 2]);
-        assert!(matches!(
-            options.scenario,
-            Scenario::Activities {
-                count: 3,
-                parallel: false,
-                ..
-            }
-        ));
+        assert!(matches!(options.scenario, Scenario::Activities { count: 3, parallel: false, .. }));
         assert!(Options::try_parse_from(["everlog-load", "start", "--rate", "0"]).is_err());
     }
 }

@@ -62,15 +62,9 @@ pub fn schedule_activity(number: u32, task_queue: &str, input: Bytes) -> Bytes {
     let attributes = ScheduleActivityTaskCommandAttributes {
         activity_id: number.to_string(),
         activity_type: Some(ActivityType { name: "step".into() }),
-        task_queue: Some(TaskQueue {
-            name: task_queue.into(),
-            ..Default::default()
-        }),
+        task_queue: Some(TaskQueue { name: task_queue.into(), ..Default::default() }),
         input: Some(input),
-        start_to_close_timeout: Some(Duration {
-            seconds: ACTIVITY_TIMEOUT_SECONDS,
-            nanos: 0,
-        }),
+        start_to_close_timeout: Some(Duration { seconds: ACTIVITY_TIMEOUT_SECONDS, nanos: 0 }),
         ..Default::default()
     };
     encoded(Command {
@@ -125,9 +119,6 @@ mod tests {
         let wire = completion.encode_to_vec();
         let request = RespondWorkflowTaskCompletedRequest::decode(wire.as_slice()).unwrap();
         assert_eq!(request.encode_to_vec(), wire);
-        assert_eq!(
-            (request.commands.len(), request.namespace.as_str()),
-            (3, "default")
-        );
+        assert_eq!((request.commands.len(), request.namespace.as_str()), (3, "default"));
     }
 }

@@ -75,26 +75,17 @@ async fn open_loop<O: Operation>(session: Arc<Session>, operation: Arc<O>, windo
     let limit = session.load.operations.unwrap_or(u64::MAX);
     // A thread of its own: the runtime's timers are a millisecond coarse, which would count as latency.
     let clock = std::thread::spawn(move || tick(&ticks, rate, limit, window.until));
-    let in_flight_max = u32::try_from(session.load.max_in_flight)
-        .unwrap_or(u32::MAX)
-        .max(1);
+    let in_flight_max = u32::try_from(session.load.max_in_flight).unwrap_or(u32::MAX).max(1);
     let places = Arc::new(Semaphore::new(in_flight_max as usize));
     while let Some((number, intended)) = due.recv().await {
-        let place = places
-            .clone()
-            .acquire_owned()
-            .await
-            .expect("the semaphore is never closed");
+        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
         let (session, operation) = (session.clone(), operation.clone());
         tokio::spawn(async move {
             perform_one(&session, &*operation, number, intended).await;
             drop(place);
         });
     }
-    let _all_places = places
-        .acquire_many(in_flight_max)
-        .await
-        .expect("the semaphore is never closed");
+    let _all_places = places.acquire_many(in_flight_max).await.expect("the semaphore is never closed");
     clock.join().expect("the clock does not panic");
 }
 
@@ -120,9 +111,7 @@ async fn perform_one<O: Operation>(session: &Session, operation: &O, number: u64
     match &result {
         Ok(Ok(())) => session.tally.succeeded(),
         Ok(Err(failed)) => session.tally.refused(failed.call, &failed.status),
-        Err(_) => session
-            .tally
-            .failed("operation", "Timeout", &format!("not finished after {timeout:?}")),
+        Err(_) => session.tally.failed("operation", "Timeout", &format!("not finished after {timeout:?}")),
     }
     matches!(result, Ok(Ok(())))
 }

@@ -52,9 +52,8 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
 /// A process that has no such line (a kernel thread) has no memory.
 fn field_bytes(status: &str, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
-    let kibibytes = line
-        .and_then(|rest| rest.split_whitespace().next())
-        .and_then(|number| number.parse::<u64>().ok());
+    let kibibytes =
+        line.and_then(|rest| rest.split_whitespace().next()).and_then(|number| number.parse::<u64>().ok());
     kibibytes.unwrap_or(0) * 1024
 }
 

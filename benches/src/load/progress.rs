@@ -67,10 +67,7 @@ impl Progress {
         let mut fired = Vec::new();
         for event in events {
             if event.event_id != self.last_event_id + 1 {
-                return Err(Gap {
-                    expected: self.last_event_id + 1,
-                    found: event.event_id,
-                });
+                return Err(Gap { expected: self.last_event_id + 1, found: event.event_id });
             }
             self.last_event_id = event.event_id;
             fired.extend(self.count(event).filter(|_| event.event_id > seen));
@@ -92,10 +89,7 @@ impl Progress {
             EventType::TimerFired => {
                 self.timers_fired += 1;
                 let due_ns = self.timers_due_ns.remove(&event.timer_fired.as_ref()?.timer_id)?;
-                return Some(Fired {
-                    due_ns,
-                    fired_ns: nanoseconds(event.event_time?),
-                });
+                return Some(Fired { due_ns, fired_ns: nanoseconds(event.event_time?) });
             }
             _ => (),
         }
@@ -116,11 +110,7 @@ mod tests {
     use super::*;
 
     fn event(event_id: i64, kind: EventType) -> Event {
-        Event {
-            event_id,
-            event_type: kind.into(),
-            ..Default::default()
-        }
+        Event { event_id, event_type: kind.into(), ..Default::default() }
     }
 
     #[test]
@@ -139,13 +129,7 @@ mod tests {
         whole.absorb(&events).unwrap();
         assert_eq!(parts, whole);
         assert_eq!((whole.activities_scheduled, whole.activities_completed), (2, 1));
-        assert_eq!(
-            parts.absorb(&[event(6, ActivityTaskCompleted)]),
-            Err(Gap {
-                expected: 5,
-                found: 6
-            })
-        );
+        assert_eq!(parts.absorb(&[event(6, ActivityTaskCompleted)]), Err(Gap { expected: 5, found: 6 }));
     }
 
     #[test]
@@ -156,27 +140,13 @@ mod tests {
             start_to_fire_timeout: Some(Duration { seconds: 2, nanos: 0 }),
             ..Default::default()
         };
-        let fired = TimerFiredEventAttributes {
-            timer_id: "1".into(),
-            ..Default::default()
-        };
+        let fired = TimerFiredEventAttributes { timer_id: "1".into(), ..Default::default() };
         let events = [
-            Event {
-                event_time: at(10),
-                timer_started: Some(started),
-                ..event(1, EventType::TimerStarted)
-            },
-            Event {
-                event_time: at(13),
-                timer_fired: Some(fired),
-                ..event(2, EventType::TimerFired)
-            },
+            Event { event_time: at(10), timer_started: Some(started), ..event(1, EventType::TimerStarted) },
+            Event { event_time: at(13), timer_fired: Some(fired), ..event(2, EventType::TimerFired) },
         ];
         let mut progress = Progress::default();
-        let told = Fired {
-            due_ns: 12_000_000_005,
-            fired_ns: 13_000_000_005,
-        };
+        let told = Fired { due_ns: 12_000_000_005, fired_ns: 13_000_000_005 };
         assert_eq!(progress.absorb(&events), Ok(vec![told]));
         assert_eq!(progress.absorb(&events), Ok(vec![]));
     }

@@ -112,10 +112,7 @@ impl Report {
             operations,
             operations_per_second: operations as f64 / measured.seconds,
             timeline,
-            latency_ms: latencies
-                .iter()
-                .map(|(name, one)| (name.to_string(), Latency::of_us(one)))
-                .collect(),
+            latency_ms: latencies.iter().map(|(name, one)| (name.to_string(), Latency::of_us(one))).collect(),
             failures: session.tally.failures().into_iter().map(failure).collect(),
             server: (!session.load.pid.is_empty()).then(|| Cost::of(measured.server, operations)),
             client: Cost::of(measured.client, operations),
@@ -154,11 +151,7 @@ impl Cost {
         Self {
             cpu_seconds,
             // Less than a tick of CPU is no measure.
-            operations_per_cpu_second: if cpu_seconds > 0.0 {
-                operations as f64 / cpu_seconds
-            } else {
-                0.0
-            },
+            operations_per_cpu_second: if cpu_seconds > 0.0 { operations as f64 / cpu_seconds } else { 0.0 },
             rss_bytes: after.rss_bytes,
             rss_peak_bytes: after.rss_peak_bytes,
         }
@@ -171,50 +164,21 @@ impl fmt::Display for Report {
             Some(rate) => format!("open loop at {rate}/s"),
             None => "closed loop".to_string(),
         };
-        let Self {
-            scenario,
-            operations,
-            seconds,
-            operations_per_second,
-            ..
-        } = self;
-        writeln!(
-            f,
-            "{scenario}, {pace}: {operations} in {seconds:.1} s = {operations_per_second:.1}/s"
-        )?;
+        let Self { scenario, operations, seconds, operations_per_second, .. } = self;
+        writeln!(f, "{scenario}, {pace}: {operations} in {seconds:.1} s = {operations_per_second:.1}/s")?;
         writeln!(
             f,
             "{:<42}{:>9}{:>10}{:>10}{:>10}{:>10}{:>10}",
             "ms", "count", "p50", "p90", "p99", "p99.9", "max"
         )?;
-        let disk = self
-            .fdatasync_ms
-            .iter()
-            .map(|latency| ("fdatasync 4 KiB", latency));
-        for (name, latency) in self
-            .latency_ms
-            .iter()
-            .map(|(name, latency)| (name.as_str(), latency))
-            .chain(disk)
+        let disk = self.fdatasync_ms.iter().map(|latency| ("fdatasync 4 KiB", latency));
+        for (name, latency) in
+            self.latency_ms.iter().map(|(name, latency)| (name.as_str(), latency)).chain(disk)
         {
-            let Latency {
-                count,
-                p50,
-                p90,
-                p99,
-                p999,
-                max,
-            } = latency;
-            writeln!(
-                f,
-                "{name:<42}{count:>9}{p50:>10.2}{p90:>10.2}{p99:>10.2}{p999:>10.2}{max:>10.2}"
-            )?;
+            let Latency { count, p50, p90, p99, p999, max } = latency;
+            writeln!(f, "{name:<42}{count:>9}{p50:>10.2}{p90:>10.2}{p99:>10.2}{p999:>10.2}{max:>10.2}")?;
         }
-        for (name, cost) in self
-            .server
-            .iter()
-            .map(|cost| ("server", cost))
-            .chain([("client", &self.client)])
+        for (name, cost) in self.server.iter().map(|cost| ("server", cost)).chain([("client", &self.client)])
         {
             let (rss, peak) = (cost.rss_bytes >> 20, cost.rss_peak_bytes >> 20);
             writeln!(
@@ -223,13 +187,7 @@ impl fmt::Display for Report {
                 cost.cpu_seconds, cost.operations_per_cpu_second
             )?;
         }
-        for Failure {
-            what,
-            code,
-            count,
-            message,
-        } in &self.failures
-        {
+        for Failure { what, code, count, message } in &self.failures {
             writeln!(f, "FAILED {count} x {what}: {code}: {message}")?;
         }
         Ok(())

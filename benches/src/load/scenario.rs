@@ -42,19 +42,11 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
             let worker = worker(&session, programs::nothing(&session), false);
             measure(&session, Some(worker), Workflows::new(&session)).await?
         }
-        Scenario::Activities {
-            count,
-            parallel: true,
-            ..
-        } => {
+        Scenario::Activities { count, parallel: true, .. } => {
             let worker = worker(&session, programs::activities_at_once(&session, *count), false);
             measure(&session, Some(worker), Workflows::new(&session)).await?
         }
-        Scenario::Activities {
-            count,
-            parallel: false,
-            ..
-        } => {
+        Scenario::Activities { count, parallel: false, .. } => {
             let worker = worker(&session, programs::activities_in_sequence(&session, *count), true);
             measure(&session, Some(worker), Workflows::new(&session)).await?
         }
@@ -76,12 +68,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         }
         Scenario::Open => measure(&session, None, Open::new(&session)).await?,
     };
-    Ok(Report::new(
-        options.scenario.name(),
-        &session,
-        measured,
-        fdatasync_us.as_ref(),
-    ))
+    Ok(Report::new(options.scenario.name(), &session, measured, fdatasync_us.as_ref()))
 }
 
 fn worker(session: &Arc<Session>, program: Program, stepwise: bool) -> Arc<Worker> {
@@ -122,9 +109,5 @@ async fn measure<O: Operation>(
     if let Err(failed) = operation.clean_up().await {
         session.tally.refused(failed.call, &failed.status);
     }
-    Ok(Measured {
-        seconds,
-        server: (before.0, server_after),
-        client: (before.1, client_after),
-    })
+    Ok(Measured { seconds, server: (before.0, server_after), client: (before.1, client_after) })
 }

@@ -32,15 +32,10 @@ pub struct Session {
 
 impl Session {
     pub async fn open(load: &Load) -> anyhow::Result<Self> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("it is later than 1970");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
         let name = format!("load-{:x}-{:x}", now.as_micros(), std::process::id());
-        let task_queue = TaskQueue {
-            name: name.clone(),
-            kind: TaskQueueKind::Normal.into(),
-            ..Default::default()
-        };
+        let task_queue =
+            TaskQueue { name: name.clone(), kind: TaskQueueKind::Normal.into(), ..Default::default() };
         let sticky_queue = TaskQueue {
             name: format!("{name}-sticky"),
             kind: TaskQueueKind::Sticky.into(),
@@ -72,9 +67,5 @@ fn payloads(size_bytes: usize) -> Bytes {
         data: vec![b'x'; size_bytes].into(),
         ..Default::default()
     };
-    Payloads {
-        payloads: vec![payload],
-    }
-    .encode_to_vec()
-    .into()
+    Payloads { payloads: vec![payload] }.encode_to_vec().into()
 }

@@ -23,13 +23,7 @@ struct Step {
 impl Steps {
     /// An answer that schedules an activity is about to be sent.
     pub fn begin(&self, run_id: &str, began: Instant) {
-        self.locked().insert(
-            run_id.to_string(),
-            Step {
-                began,
-                activity_answered: None,
-            },
-        );
+        self.locked().insert(run_id.to_string(), Step { began, activity_answered: None });
     }
 
     /// The activity has come.

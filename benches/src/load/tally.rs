@@ -99,9 +99,7 @@ impl Tally {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .expect("nobody panics while holding a lock of the tally")
+    mutex.lock().expect("nobody panics while holding a lock of the tally")
 }
 
 #[cfg(test)]
@@ -114,16 +112,9 @@ mod tests {
         let before = Instant::now();
         tally.ended("early", before);
         tally.succeeded();
-        tally.open(Window {
-            from: before + Duration::from_secs(1),
-            until: before + Duration::from_secs(2),
-        });
+        tally.open(Window { from: before + Duration::from_secs(1), until: before + Duration::from_secs(2) });
         tally.took("late", before + Duration::from_secs(2), Duration::from_millis(1));
-        tally.took(
-            "call",
-            before + Duration::from_millis(1_500),
-            Duration::from_millis(7),
-        );
+        tally.took("call", before + Duration::from_millis(1_500), Duration::from_millis(7));
         let latencies = tally.latencies();
         assert_eq!(latencies.keys().copied().collect::<Vec<_>>(), ["call"]);
         assert!((6_990..=7_010).contains(&latencies["call"].value_at_quantile(0.5)));

@@ -15,20 +15,13 @@ impl Waiters {
     /// To be called before the workflow is started, so that its end cannot be missed.
     pub fn register(&self, workflow_id: &str) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        self.waiting
-            .lock()
-            .expect("the lock is held for one call")
-            .insert(workflow_id.to_string(), sender);
+        self.waiting.lock().expect("the lock is held for one call").insert(workflow_id.to_string(), sender);
         receiver
     }
 
     /// Calls whoever waits for this workflow.
     pub fn call(&self, workflow_id: &str) {
-        let waiting = self
-            .waiting
-            .lock()
-            .expect("the lock is held for one call")
-            .remove(workflow_id);
+        let waiting = self.waiting.lock().expect("the lock is held for one call").remove(workflow_id);
         if let Some(sender) = waiting {
             // Who has given up does not hear it.
             let _ = sender.send(());

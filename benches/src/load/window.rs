@@ -16,19 +16,13 @@ impl Window {
     /// A window that opens after `warmup`.
     pub fn of_duration(warmup: Duration, duration: Duration) -> Self {
         let from = Instant::now() + warmup;
-        Self {
-            from,
-            until: from + duration,
-        }
+        Self { from, until: from + duration }
     }
 
     /// A window that is open now, until the operations are done.
     pub fn of_operations() -> Self {
         let from = Instant::now();
-        Self {
-            from,
-            until: from + LONGEST,
-        }
+        Self { from, until: from + LONGEST }
     }
 
     pub fn contains(&self, at: Instant) -> bool {

@@ -59,12 +59,7 @@ pub struct Worker {
 impl Worker {
     /// A worker that does not poll yet; `stepwise`: runs have one activity at a time, and steps are timed.
     pub fn new(session: Arc<Session>, program: Program, stepwise: bool) -> Self {
-        Self {
-            session,
-            program,
-            runs: Mutex::default(),
-            steps: stepwise.then(Steps::default),
-        }
+        Self { session, program, runs: Mutex::default(), steps: stepwise.then(Steps::default) }
     }
 
     /// Polls all queues until the set is dropped.
@@ -165,14 +160,11 @@ impl Worker {
     async fn complete(&self, completion: Completion) -> Option<RespondWorkflowTaskCompletedResponse> {
         let send = || async {
             let mut grpc = self.session.worker_connections.grpc();
-            grpc.ready()
-                .await
-                .map_err(|error| Status::unavailable(error.to_string()))?;
+            grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
             let codec = ProstCodec::<Completion, RespondWorkflowTaskCompletedResponse>::default();
             let mut request = Request::new(completion.clone());
             request.set_timeout(self.session.load.timeout);
-            grpc.unary(request, PathAndQuery::from_static(COMPLETE_PATH), codec)
-                .await
+            grpc.unary(request, PathAndQuery::from_static(COMPLETE_PATH), codec).await
         };
         self.insist("RespondWorkflowTaskCompleted", send).await
     }
@@ -186,11 +178,7 @@ impl Worker {
             ..Default::default()
         };
         let send = || async {
-            self.session
-                .worker_connections
-                .client()
-                .respond_query_task_completed(request.clone())
-                .await
+            self.session.worker_connections.client().respond_query_task_completed(request.clone()).await
         };
         self.insist("RespondQueryTaskCompleted", send).await;
     }
@@ -210,11 +198,7 @@ impl Worker {
         };
         while !request.next_page_token.is_empty() {
             let send = || async {
-                self.session
-                    .worker_connections
-                    .client()
-                    .get_workflow_execution_history(request.clone())
-                    .await
+                self.session.worker_connections.client().get_workflow_execution_history(request.clone()).await
             };
             let page = self.insist("GetWorkflowExecutionHistory", send).await?;
             events.extend(self.decoded(page.history)?);
@@ -227,9 +211,7 @@ impl Worker {
         match History::decode(history.unwrap_or_default()) {
             Ok(history) => Some(history.events),
             Err(error) => {
-                self.session
-                    .tally
-                    .failed("history", "Undecodable", &error.to_string());
+                self.session.tally.failed("history", "Undecodable", &error.to_string());
                 None
             }
         }
@@ -244,9 +226,7 @@ impl Worker {
                 Some((self.program)(progress))
             }
             Err(gap) => {
-                self.session
-                    .tally
-                    .failed("history", "Gap", &format!("run {run_id}: {gap:?}"));
+                self.session.tally.failed("history", "Gap", &format!("run {run_id}: {gap:?}"));
                 None
             }
         }
@@ -254,20 +234,14 @@ impl Worker {
 
     fn note_lateness(&self, fired: Fired) {
         let now = Instant::now();
-        let now_ns = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("it is later than 1970")
-            .as_nanos() as i64;
-        for (name, at_ns) in [
-            ("timer lateness: event", fired.fired_ns),
-            ("timer lateness: task polled", now_ns),
-        ] {
+        let now_ns =
+            SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_nanos() as i64;
+        for (name, at_ns) in
+            [("timer lateness: event", fired.fired_ns), ("timer lateness: task polled", now_ns)]
+        {
             match u64::try_from(at_ns - fired.due_ns) {
                 Ok(late_ns) => self.session.tally.took(name, now, Duration::from_nanos(late_ns)),
-                Err(_) => self
-                    .session
-                    .tally
-                    .failed("timer", "Early", &format!("{name}: {fired:?}")),
+                Err(_) => self.session.tally.failed("timer", "Early", &format!("{name}: {fired:?}")),
             }
         }
     }
@@ -301,10 +275,8 @@ impl Worker {
                 Err(status) => status,
             };
             self.session.tally.refused(call, &status);
-            if !matches!(
-                status.code(),
-                Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded
-            ) {
+            if !matches!(status.code(), Code::Unavailable | Code::ResourceExhausted | Code::DeadlineExceeded)
+            {
                 break;
             }
             tokio::time::sleep(ANSWER_PAUSE * 2_u32.pow(attempt)).await;

@@ -16,10 +16,7 @@ use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, Fi
 const DESCRIPTOR_PATH: &str = "DEP_TEMPORALIO_PROTOS_DESCRIPTOR_PATH";
 
 /// The packages whose services are served.
-const SERVICES: &[&str] = &[
-    "temporal.api.workflowservice.v1",
-    "temporal.api.operatorservice.v1",
-];
+const SERVICES: &[&str] = &["temporal.api.workflowservice.v1", "temporal.api.operatorservice.v1"];
 
 /// What the server carries and never looks into. A name that ends with a dot means a whole package.
 const OPAQUE: &[&str] = &[
@@ -71,16 +68,10 @@ const FULL_TREE_ROOTS: &[&str] = &[
 ];
 
 /// The full tree uses the enums of the opaque one.
-const ENUMS: (&str, &str) = (
-    ".temporal.api.enums.v1",
-    "crate::opaque::temporal::api::enums::v1",
-);
+const ENUMS: (&str, &str) = (".temporal.api.enums.v1", "crate::opaque::temporal::api::enums::v1");
 
 /// Commands are decoded straight into the engine's own type, which has the same field numbers.
-const COMMAND: (&str, &str) = (
-    ".temporal.api.command.v1.Command",
-    "::everlog_engine::command::Command",
-);
+const COMMAND: (&str, &str) = (".temporal.api.command.v1.Command", "::everlog_engine::command::Command");
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
@@ -120,12 +111,7 @@ fn served(set: &FileDescriptorSet) -> Result<FileDescriptorSet, Box<dyn Error>> 
         }
     }
     Ok(FileDescriptorSet {
-        file: set
-            .file
-            .iter()
-            .filter(|file| wanted.contains(file.name()))
-            .cloned()
-            .collect(),
+        file: set.file.iter().filter(|file| wanted.contains(file.name())).cloned().collect(),
     })
 }
 
@@ -138,12 +124,7 @@ fn generate_opaque(mut set: FileDescriptorSet, out: &Path) -> Result<(), Box<dyn
         clear_deprecations(file);
     }
     let mut roots: Vec<String> = OPAQUE_TREE_ROOTS.iter().map(|root| root.to_string()).collect();
-    for method in set
-        .file
-        .iter()
-        .flat_map(|file| &file.service)
-        .flat_map(|service| &service.method)
-    {
+    for method in set.file.iter().flat_map(|file| &file.service).flat_map(|service| &service.method) {
         roots.extend([method.input_type().to_string(), method.output_type().to_string()]);
     }
     retain_reachable(&mut set, &roots)?;
@@ -163,11 +144,7 @@ fn generate_full(mut set: FileDescriptorSet, out: &Path) -> Result<(), Box<dyn E
         file.service.clear();
         clear_deprecations(file);
     }
-    let roots: Vec<String> = FULL_TREE_ROOTS
-        .iter()
-        .chain(OPAQUE)
-        .map(|root| root.to_string())
-        .collect();
+    let roots: Vec<String> = FULL_TREE_ROOTS.iter().chain(OPAQUE).map(|root| root.to_string()).collect();
     retain_reachable(&mut set, &roots)?;
     let mut config = config(out)?;
     config.extern_path(ENUMS.0, ENUMS.1);
@@ -179,9 +156,7 @@ fn config(out: &Path) -> Result<tonic_prost_build::Config, Box<dyn Error>> {
     fs::create_dir_all(out)?;
     let mut config = tonic_prost_build::Config::new();
     // The names that an `Any` carries, as a Temporal server writes them.
-    config
-        .enable_type_names()
-        .type_name_domain(["."], "type.googleapis.com");
+    config.enable_type_names().type_name_domain(["."], "type.googleapis.com");
     // Sorted maps: the same message always has the same bytes.
     config.bytes(["."]).btree_map(["."]).include_file("tree.rs");
     // Nobody reads the files, and making them pretty takes longer than making them.
@@ -191,10 +166,7 @@ fn config(out: &Path) -> Result<tonic_prost_build::Config, Box<dyn Error>> {
 
 /// Turns every field of an opaque type into `bytes` with the same number.
 fn make_opaque(message: &mut DescriptorProto) {
-    let is_map_entry = message
-        .options
-        .as_ref()
-        .is_some_and(|options| options.map_entry());
+    let is_map_entry = message.options.as_ref().is_some_and(|options| options.map_entry());
     for field in &mut message.field {
         if field.r#type() == Type::Message && matches(field.type_name(), OPAQUE) {
             field.set_type(Type::Bytes);
@@ -223,13 +195,9 @@ fn clear_deprecations(file: &mut FileDescriptorProto) {
     }
     file.message_type.iter_mut().for_each(clear_message);
     let values = file.enum_type.iter_mut().flat_map(|one| &mut one.value);
-    values
-        .filter_map(|value| value.options.as_mut())
-        .for_each(|options| options.deprecated = None);
+    values.filter_map(|value| value.options.as_mut()).for_each(|options| options.deprecated = None);
     let methods = file.service.iter_mut().flat_map(|service| &mut service.method);
-    methods
-        .filter_map(|method| method.options.as_mut())
-        .for_each(|options| options.deprecated = None);
+    methods.filter_map(|method| method.options.as_mut()).for_each(|options| options.deprecated = None);
 }
 
 /// Drops every type of a file's top level that no root leads to. A root that matches nothing is an error.
@@ -248,12 +216,7 @@ fn retain_reachable(set: &mut FileDescriptorSet, roots: &[String]) -> Result<(),
     let mut open: Vec<&str> = Vec::new();
     for root in roots {
         let before = open.len();
-        open.extend(
-            leads_to
-                .keys()
-                .filter(|name| matches(name, &[root]))
-                .map(String::as_str),
-        );
+        open.extend(leads_to.keys().filter(|name| matches(name, &[root])).map(String::as_str));
         if open.len() == before {
             return Err(format!("the descriptor set has no {root}").into());
         }
@@ -270,10 +233,8 @@ fn retain_reachable(set: &mut FileDescriptorSet, roots: &[String]) -> Result<(),
     }
     for file in &mut set.file {
         let package = file.package().to_string();
-        file.message_type
-            .retain(|message| reached.contains(&format!(".{package}.{}", message.name())));
-        file.enum_type
-            .retain(|one| reached.contains(&format!(".{package}.{}", one.name())));
+        file.message_type.retain(|message| reached.contains(&format!(".{package}.{}", message.name())));
+        file.enum_type.retain(|one| reached.contains(&format!(".{package}.{}", one.name())));
     }
     set.file.retain(|file| {
         !(file.message_type.is_empty() && file.enum_type.is_empty() && file.service.is_empty())
@@ -283,31 +244,18 @@ fn retain_reachable(set: &mut FileDescriptorSet, roots: &[String]) -> Result<(),
 
 fn collect_types(message: &DescriptorProto, types: &mut Vec<String>) {
     let has_name = |field: &&FieldDescriptorProto| field.type_name.is_some();
-    types.extend(
-        message
-            .field
-            .iter()
-            .filter(has_name)
-            .map(|field| field.type_name().to_string()),
-    );
-    message
-        .nested_type
-        .iter()
-        .for_each(|nested| collect_types(nested, types));
+    types.extend(message.field.iter().filter(has_name).map(|field| field.type_name().to_string()));
+    message.nested_type.iter().for_each(|nested| collect_types(nested, types));
 }
 
 /// Whether a fully qualified name is one of `patterns`, or in a package of them.
 fn matches<S: AsRef<str>>(name: &str, patterns: &[S]) -> bool {
-    patterns
-        .iter()
-        .map(AsRef::as_ref)
-        .any(|pattern| match pattern.ends_with('.') {
-            true => name.starts_with(pattern),
-            false => name == pattern,
-        })
+    patterns.iter().map(AsRef::as_ref).any(|pattern| match pattern.ends_with('.') {
+        true => name.starts_with(pattern),
+        false => name == pattern,
+    })
 }
 
 fn is_within(name: &str, top: &str) -> bool {
-    name.strip_prefix(top)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    name.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -36,9 +36,7 @@ pub(crate) async fn poll(
     checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
     let queue = checks.task_queue(request.task_queue)?;
     unversioned(request.deployment_options.as_ref(), "deployment_options")?;
-    let rate = request
-        .task_queue_metadata
-        .and_then(|metadata| metadata.max_tasks_per_second);
+    let rate = request.task_queue_metadata.and_then(|metadata| metadata.max_tasks_per_second);
     if rate.is_some_and(|rate| !rate.is_finite() || rate < 0.0) {
         return Err(invalid("task_queue_metadata.max_tasks_per_second is not a rate."));
     }
@@ -65,12 +63,7 @@ pub(crate) fn response(
     call: &Call<'_>,
     task: ActivityTask,
 ) -> (PollActivityTaskQueueResponse, Option<Receipt>) {
-    let ActivityTask {
-        run,
-        activity,
-        scheduled,
-        receipt,
-    } = task;
+    let ActivityTask { run, activity, scheduled, receipt } = task;
     let target = Target {
         scheduled_event_id: activity.scheduled_event_id,
         attempt: activity.attempt,
@@ -80,13 +73,9 @@ pub(crate) fn response(
     let response = PollActivityTaskQueueResponse {
         task_token: task::token(call, &run, Subject::Activity(target)),
         workflow_namespace: call.namespace.record.name.clone(),
-        workflow_type: Some(WorkflowType {
-            name: run.workflow_type().to_owned(),
-        }),
+        workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         workflow_execution: Some(task::execution(&run)),
-        activity_type: Some(ActivityType {
-            name: activity.activity_type.clone(),
-        }),
+        activity_type: Some(ActivityType { name: activity.activity_type.clone() }),
         activity_id: activity.activity_id.clone(),
         header: scheduled.header,
         input: scheduled.input,
@@ -138,25 +127,13 @@ fn by_id(
     let execution = checks.run(workflow_id, run_id)?;
     checks.id("ActivityId", &activity_id)?;
     checks.length("Identity", identity)?;
-    Ok((
-        execution,
-        Target {
-            activity_id,
-            ..Target::default()
-        },
-    ))
+    Ok((execution, Target { activity_id, ..Target::default() }))
 }
 
 async fn beat(call: &Call<'_>, attempt: Attempt, details: Option<Bytes>) -> Result<bool, Status> {
     let (execution, target) = attempt;
-    let order = Heartbeat {
-        target: Some(target),
-        details: kept(details),
-    };
-    match call
-        .order(call.input(execution, Order::HeartbeatActivity(order)))
-        .await?
-    {
+    let order = Heartbeat { target: Some(target), details: kept(details) };
+    match call.order(call.input(execution, Order::HeartbeatActivity(order))).await? {
         Reply::Heartbeat(cancel_requested) => Ok(cancel_requested),
         _other => Err(status::unexpected_reply()),
     }
@@ -168,28 +145,16 @@ pub(crate) async fn heartbeat(
 ) -> Result<RecordActivityTaskHeartbeatResponse, Status> {
     let attempt = by_token(call, &request.identity)?;
     let cancel_requested = beat(call, attempt, request.details).await?;
-    Ok(RecordActivityTaskHeartbeatResponse {
-        cancel_requested,
-        ..Default::default()
-    })
+    Ok(RecordActivityTaskHeartbeatResponse { cancel_requested, ..Default::default() })
 }
 
 pub(crate) async fn heartbeat_by_id(
     call: &Call<'_>,
     request: RecordActivityTaskHeartbeatByIdRequest,
 ) -> Result<RecordActivityTaskHeartbeatByIdResponse, Status> {
-    let attempt = by_id(
-        call,
-        request.workflow_id,
-        request.run_id,
-        request.activity_id,
-        &request.identity,
-    )?;
+    let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
     let cancel_requested = beat(call, attempt, request.details).await?;
-    Ok(RecordActivityTaskHeartbeatByIdResponse {
-        cancel_requested,
-        ..Default::default()
-    })
+    Ok(RecordActivityTaskHeartbeatByIdResponse { cancel_requested, ..Default::default() })
 }
 
 async fn finish(
@@ -199,13 +164,8 @@ async fn finish(
     identity: String,
 ) -> Result<(), Status> {
     let (execution, target) = attempt;
-    let order = Complete {
-        target: Some(target),
-        result,
-        identity,
-    };
-    call.order(call.input(execution, Order::CompleteActivity(order)))
-        .await?;
+    let order = Complete { target: Some(target), result, identity };
+    call.order(call.input(execution, Order::CompleteActivity(order))).await?;
     Ok(())
 }
 
@@ -222,13 +182,7 @@ pub(crate) async fn complete_by_id(
     call: &Call<'_>,
     request: RespondActivityTaskCompletedByIdRequest,
 ) -> Result<RespondActivityTaskCompletedByIdResponse, Status> {
-    let attempt = by_id(
-        call,
-        request.workflow_id,
-        request.run_id,
-        request.activity_id,
-        &request.identity,
-    )?;
+    let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
     finish(call, attempt, request.result, request.identity).await?;
     Ok(RespondActivityTaskCompletedByIdResponse::default())
 }
@@ -256,14 +210,8 @@ async fn break_off(call: &Call<'_>, attempt: Attempt, report: Fail) -> Result<Ve
         details => kept(details),
     };
     let (execution, target) = attempt;
-    let order = Fail {
-        target: Some(target),
-        failure,
-        last_heartbeat_details,
-        ..report
-    };
-    call.order(call.input(execution, Order::FailActivity(order)))
-        .await?;
+    let order = Fail { target: Some(target), failure, last_heartbeat_details, ..report };
+    call.order(call.input(execution, Order::FailActivity(order))).await?;
     Ok(remarks)
 }
 
@@ -286,13 +234,7 @@ pub(crate) async fn fail_by_id(
     call: &Call<'_>,
     request: RespondActivityTaskFailedByIdRequest,
 ) -> Result<RespondActivityTaskFailedByIdResponse, Status> {
-    let attempt = by_id(
-        call,
-        request.workflow_id,
-        request.run_id,
-        request.activity_id,
-        &request.identity,
-    )?;
+    let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
     let report = Fail {
         target: None,
         failure: request.failure,
@@ -312,18 +254,9 @@ async fn call_off(
     let (execution, target) = attempt;
     let order = if call.checks().is_oversize(details.as_ref()) {
         let failure = Some(failure::server("Cancel details exceed size limit.", None));
-        Order::FailActivity(Fail {
-            target: Some(target),
-            failure,
-            identity,
-            last_heartbeat_details: None,
-        })
+        Order::FailActivity(Fail { target: Some(target), failure, identity, last_heartbeat_details: None })
     } else {
-        Order::CancelActivity(Cancel {
-            target: Some(target),
-            details,
-            identity,
-        })
+        Order::CancelActivity(Cancel { target: Some(target), details, identity })
     };
     call.order(call.input(execution, order)).await?;
     Ok(())
@@ -342,13 +275,7 @@ pub(crate) async fn cancel_by_id(
     call: &Call<'_>,
     request: RespondActivityTaskCanceledByIdRequest,
 ) -> Result<RespondActivityTaskCanceledByIdResponse, Status> {
-    let attempt = by_id(
-        call,
-        request.workflow_id,
-        request.run_id,
-        request.activity_id,
-        &request.identity,
-    )?;
+    let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
     call_off(call, attempt, request.details, request.identity).await?;
     Ok(RespondActivityTaskCanceledByIdResponse::default())
 }
@@ -362,17 +289,8 @@ mod tests {
     #[test]
     fn a_worker_is_told_the_policy_in_force() {
         let policy = retry_policy(normalized_retry_policy(None).expect("the default is valid"));
-        assert_eq!(
-            policy.initial_interval,
-            Some(prost_types::Duration { seconds: 1, nanos: 0 })
-        );
-        assert_eq!(
-            policy.maximum_interval,
-            Some(prost_types::Duration {
-                seconds: 100,
-                nanos: 0
-            })
-        );
+        assert_eq!(policy.initial_interval, Some(prost_types::Duration { seconds: 1, nanos: 0 }));
+        assert_eq!(policy.maximum_interval, Some(prost_types::Duration { seconds: 100, nanos: 0 }));
         assert_eq!((policy.backoff_coefficient, policy.maximum_attempts), (2.0, 0));
     }
 }

@@ -75,15 +75,7 @@ impl<'a> Call<'a> {
             .inspect_err(|status| refused(&namespace, operation, status, began))?;
         namespace.usage.metrics.began(operation);
         let deadline = timeout(request.metadata()).and_then(|timeout| began.checked_add(timeout));
-        Ok(Self {
-            gateway,
-            namespace,
-            deadline,
-            operation,
-            began,
-            token,
-            _places: places,
-        })
+        Ok(Self { gateway, namespace, deadline, operation, began, token, _places: places })
     }
 
     /// Runs the handler; a panic in it costs the caller an answer, and nobody else anything.
@@ -93,12 +85,10 @@ impl<'a> Call<'a> {
     ) -> Result<Response<T>, Status> {
         let mut handler = pin!(handler);
         let answer =
-            poll_fn(
-                |context| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
-                    Ok(poll) => poll,
-                    Err(_panic) => Poll::Ready(Err(self.panicked())),
-                },
-            );
+            poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
+                Ok(poll) => poll,
+                Err(_panic) => Poll::Ready(Err(self.panicked())),
+            });
         match answer.await {
             Ok(message) => {
                 let is_small = message.encoded_len() < self.gateway.limits.gzip_bytes_min;
@@ -123,16 +113,14 @@ impl<'a> Call<'a> {
 
     /// How long until the caller gives up; none where it does not.
     pub(crate) fn remaining(&self) -> Option<Duration> {
-        self.deadline
-            .map(|deadline| deadline.saturating_duration_since(Instant::now()))
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     /// How long a call may wait that answers "nothing yet" well before the caller's deadline.
     pub(crate) fn patience(&self, longest_ms: u64) -> Duration {
         let longest = Duration::from_millis(longest_ms);
         let margin = Duration::from_millis(self.gateway.limits.deadline_margin_ms);
-        self.remaining()
-            .map_or(longest, |remaining| remaining.saturating_sub(margin).min(longest))
+        self.remaining().map_or(longest, |remaining| remaining.saturating_sub(margin).min(longest))
     }
 
     /// The limits that the request is held against.
@@ -172,22 +160,13 @@ impl<'a> Call<'a> {
     pub(crate) fn task(&self) -> Result<(WorkflowExecution, Subject), Status> {
         let token = self.token.clone().ok_or_else(unreadable)?;
         let subject = token.subject.ok_or_else(unreadable)?;
-        Ok((
-            WorkflowExecution {
-                workflow_id: token.workflow_id,
-                run_id: token.run_id,
-            },
-            subject,
-        ))
+        Ok((WorkflowExecution { workflow_id: token.workflow_id, run_id: token.run_id }, subject))
     }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.namespace
-            .usage
-            .metrics
-            .ended(self.operation, self.began.elapsed());
+        self.namespace.usage.metrics.ended(self.operation, self.began.elapsed());
     }
 }
 
@@ -208,28 +187,14 @@ fn admit(
     is_long_poll: bool,
     now: Instant,
 ) -> Result<Places, Status> {
-    let gate = if is_long_poll {
-        &gateway.polls
-    } else {
-        &gateway.calls
-    };
+    let gate = if is_long_poll { &gateway.polls } else { &gateway.calls };
     let place = gate.enter().ok_or_else(|| {
-        let (cause, scope) = (
-            ResourceExhaustedCause::SystemOverloaded,
-            ResourceExhaustedScope::System,
-        );
+        let (cause, scope) = (ResourceExhaustedCause::SystemOverloaded, ResourceExhaustedScope::System);
         status::exhausted(cause, scope, "too many calls at once")
     })?;
     let quota = &namespace.usage.quota;
     quota.take_call(now)?;
-    Ok((
-        place,
-        if is_long_poll {
-            quota.take_poll(operation)?
-        } else {
-            None
-        },
-    ))
+    Ok((place, if is_long_poll { quota.take_poll(operation)? } else { None }))
 }
 
 fn resolve(gateway: &Gateway, scope: Scope<'_>) -> Result<(Arc<Namespace>, Option<TaskToken>), Status> {
@@ -244,9 +209,7 @@ fn resolve(gateway: &Gateway, scope: Scope<'_>) -> Result<(Arc<Namespace>, Optio
                 name => gateway.namespaces.find(name, id_bytes_max)?,
             };
             if namespace.record.id != token.namespace_id {
-                return Err(invalid(
-                    "Operation requested with a token from a different namespace.",
-                ));
+                return Err(invalid("Operation requested with a token from a different namespace."));
             }
             Ok((namespace, Some(token)))
         }

@@ -17,9 +17,6 @@ mod tests {
     fn an_id_is_a_uuid_and_never_the_same() {
         let (first, second) = (id(), id());
         assert_ne!(first, second);
-        assert_eq!(
-            uuid::Uuid::parse_str(&first).expect("a UUID").get_version_num(),
-            4
-        );
+        assert_eq!(uuid::Uuid::parse_str(&first).expect("a UUID").get_version_num(), 4);
     }
 }

@@ -31,12 +31,8 @@ pub(crate) fn supported(major_below: u64) -> String {
 
 /// Lets a call in unless it comes from a version of a known client that is not supported.
 pub(crate) fn check(metadata: &MetadataMap) -> Result<(), Status> {
-    let text = |name| {
-        metadata
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .filter(|text| !text.is_empty())
-    };
+    let text =
+        |name| metadata.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
     let (Some(name), Some(version)) = (text(NAME_HEADER), text(VERSION_HEADER)) else {
         return Ok(());
     };
@@ -69,11 +65,7 @@ fn major(version: &str) -> Option<u64> {
         if plain { number.parse::<u64>().ok() } else { None }
     });
     let [major, _minor, _patch] = [numbers.next()??, numbers.next()??, numbers.next()??];
-    if numbers.next().is_none() {
-        Some(major)
-    } else {
-        None
-    }
+    if numbers.next().is_none() { Some(major) } else { None }
 }
 
 #[cfg(test)]
@@ -108,15 +100,7 @@ mod tests {
 
     #[test]
     fn a_version_that_is_none_is_refused() {
-        for version in [
-            "1",
-            "1.2",
-            "1.2.x",
-            "1..2",
-            "1.2.3.4",
-            "-1.0.0",
-            "99999999999999999999.0.0",
-        ] {
+        for version in ["1", "1.2", "1.2.x", "1..2", "1.2.3.4", "-1.0.0", "99999999999999999999.0.0"] {
             let (code, message) = called_by("temporal-go", version).expect_err(version);
             assert_eq!(code, Code::InvalidArgument);
             assert!(message.starts_with("Unable to parse client version"), "{message}");

@@ -52,18 +52,9 @@ pub(crate) async fn complete(
         worker_version: request.worker_version_stamp,
         has_messages: false,
     };
-    let answers = request
-        .query_results
-        .into_iter()
-        .map(|(id, result)| answer(&checks, id, result))
-        .collect();
+    let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
     let input = call.input(execution, Order::CompleteTask(order));
-    let completion = call
-        .gateway
-        .router
-        .complete_task(input, answers)
-        .await
-        .map_err(status::of_failure)?;
+    let completion = call.gateway.router.complete_task(input, answers).await.map_err(status::of_failure)?;
     match completion.reply {
         Reply::Completed(_) => {}
         Reply::Rejected(rejection) => return Err(status::of_rejection(rejection)),
@@ -76,17 +67,10 @@ pub(crate) async fn complete(
         }
         None => (None, None),
     };
-    let (activity_tasks, receipts): (Vec<_>, Vec<_>) = completion
-        .activities
-        .into_iter()
-        .map(|task| activity::response(call, task))
-        .unzip();
+    let (activity_tasks, receipts): (Vec<_>, Vec<_>) =
+        completion.activities.into_iter().map(|task| activity::response(call, task)).unzip();
     receipts.into_iter().chain([receipt]).for_each(accept);
-    Ok(RespondWorkflowTaskCompletedResponse {
-        workflow_task,
-        activity_tasks,
-        reset_history_event_id: 0,
-    })
+    Ok(RespondWorkflowTaskCompletedResponse { workflow_task, activity_tasks, reset_history_event_id: 0 })
 }
 
 fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Result<(), Status> {
@@ -119,27 +103,19 @@ fn sticky(
     checks: &Checks<'_>,
     given: Option<StickyExecutionAttributes>,
 ) -> Result<Option<task::Sticky>, Status> {
-    let Some(StickyExecutionAttributes {
-        worker_task_queue: Some(queue),
-        schedule_to_start_timeout,
-    }) = given
+    let Some(StickyExecutionAttributes { worker_task_queue: Some(queue), schedule_to_start_timeout }) = given
     else {
         return Ok(None);
     };
     if queue.name.is_empty() {
         return Ok(None);
     }
-    let schedule_to_start_ms = match span_ms(
-        "StickyAttributes.ScheduleToStartTimeout",
-        schedule_to_start_timeout,
-    )? {
-        0 => checks.limits.sticky_wait_ms,
-        ms => ms,
-    };
-    Ok(Some(task::Sticky {
-        queue: checks.task_queue(Some(queue))?.name,
-        schedule_to_start_ms,
-    }))
+    let schedule_to_start_ms =
+        match span_ms("StickyAttributes.ScheduleToStartTimeout", schedule_to_start_timeout)? {
+            0 => checks.limits.sticky_wait_ms,
+            ms => ms,
+        };
+    Ok(Some(task::Sticky { queue: checks.task_queue(Some(queue))?.name, schedule_to_start_ms }))
 }
 
 /// A worker's answer to a query; one that is too large is a failure that says so.
@@ -161,13 +137,7 @@ pub(crate) fn bounded(checks: &Checks<'_>, answer: QueryAnswer) -> QueryAnswer {
     if answer.succeeded && checks.is_oversize(answer.result.as_ref()) {
         let error_message = "Blob data size exceeds limit.".to_owned();
         let failure = Some(failure::server(&error_message, None));
-        return QueryAnswer {
-            succeeded: false,
-            result: None,
-            error_message,
-            failure,
-            ..answer
-        };
+        return QueryAnswer { succeeded: false, result: None, error_message, failure, ..answer };
     }
     answer
 }
@@ -185,12 +155,7 @@ pub(crate) async fn fail(
         }
         failure => failure,
     };
-    let order = task::Fail {
-        token: Some(token),
-        cause: request.cause,
-        failure,
-        identity: request.identity,
-    };
+    let order = task::Fail { token: Some(token), cause: request.cause, failure, identity: request.identity };
     call.order(call.input(execution, Order::FailTask(order))).await?;
     Ok(RespondWorkflowTaskFailedResponse::default())
 }
@@ -208,44 +173,24 @@ mod tests {
 
     fn with_checks<T>(test: impl FnOnce(Checks<'_>) -> T) -> T {
         let (limits, settings) = (Limits::default(), Settings::standard());
-        test(Checks {
-            limits: &limits,
-            settings: &settings,
-        })
+        test(Checks { limits: &limits, settings: &settings })
     }
 
     fn attributes(name: &str, timeout: Option<Duration>) -> Option<StickyExecutionAttributes> {
-        let queue = TaskQueue {
-            name: name.into(),
-            ..TaskQueue::default()
-        };
-        Some(StickyExecutionAttributes {
-            worker_task_queue: Some(queue),
-            schedule_to_start_timeout: timeout,
-        })
+        let queue = TaskQueue { name: name.into(), ..TaskQueue::default() };
+        Some(StickyExecutionAttributes { worker_task_queue: Some(queue), schedule_to_start_timeout: timeout })
     }
 
     #[test]
     fn a_sticky_queue_without_a_timeout_gets_the_default() {
         with_checks(|checks| {
             let sticky = |given| sticky(&checks, given).map_err(|status| status.code());
-            let wait = |ms| {
-                Ok(Some(task::Sticky {
-                    queue: "q".into(),
-                    schedule_to_start_ms: ms,
-                }))
-            };
+            let wait = |ms| Ok(Some(task::Sticky { queue: "q".into(), schedule_to_start_ms: ms }));
             assert_eq!(sticky(attributes("q", None)), wait(10_000));
-            assert_eq!(
-                sticky(attributes("q", Some(Duration { seconds: 5, nanos: 0 }))),
-                wait(5_000)
-            );
+            assert_eq!(sticky(attributes("q", Some(Duration { seconds: 5, nanos: 0 }))), wait(5_000));
             assert_eq!(sticky(attributes("", None)), Ok(None));
             assert_eq!(sticky(None), Ok(None));
-            let negative = Some(Duration {
-                seconds: -5,
-                nanos: 0,
-            });
+            let negative = Some(Duration { seconds: -5, nanos: 0 });
             assert_eq!(sticky(attributes("q", negative)), Err(Code::InvalidArgument));
         });
     }
@@ -255,11 +200,7 @@ mod tests {
         with_checks(|checks| {
             let large = Some(Bytes::from(vec![0; (2 << 20) + 1]));
             let result_type = QueryResultType::Answered.into();
-            let result = WorkflowQueryResult {
-                result_type,
-                answer: large,
-                ..Default::default()
-            };
+            let result = WorkflowQueryResult { result_type, answer: large, ..Default::default() };
             let answer = answer(&checks, "1".into(), result);
             assert!(!answer.succeeded && answer.result.is_none());
             assert_eq!(answer.error_message, "Blob data size exceeds limit.");
@@ -270,25 +211,10 @@ mod tests {
     fn parts_of_a_completion_that_come_later_are_refused_by_name() {
         let empty = RespondWorkflowTaskCompletedRequest::default;
         let cases = [
+            (RespondWorkflowTaskCompletedRequest { page_number: 1, ..empty() }, "page_number"),
+            (RespondWorkflowTaskCompletedRequest { intermediate_page: true, ..empty() }, "intermediate_page"),
             (
-                RespondWorkflowTaskCompletedRequest {
-                    page_number: 1,
-                    ..empty()
-                },
-                "page_number",
-            ),
-            (
-                RespondWorkflowTaskCompletedRequest {
-                    intermediate_page: true,
-                    ..empty()
-                },
-                "intermediate_page",
-            ),
-            (
-                RespondWorkflowTaskCompletedRequest {
-                    versioning_behavior: 1,
-                    ..empty()
-                },
+                RespondWorkflowTaskCompletedRequest { versioning_behavior: 1, ..empty() },
                 "versioning_behavior",
             ),
         ];

@@ -41,11 +41,7 @@ fn description(run: &Run) -> DescribeWorkflowExecutionResponse {
     DescribeWorkflowExecutionResponse {
         execution_config: Some(config(run)),
         workflow_execution_info: Some(info(run)),
-        pending_activities: run
-            .activities
-            .values()
-            .map(|activity| pending_activity(activity))
-            .collect(),
+        pending_activities: run.activities.values().map(|activity| pending_activity(activity)).collect(),
         pending_workflow_task: pending_task(run),
         workflow_extended_info: Some(extended(run)),
         ..DescribeWorkflowExecutionResponse::default()
@@ -68,9 +64,7 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
     let execution_ms = start.start_ms + start.first_task_backoff_ms;
     WorkflowExecutionInfo {
         execution: Some(execution(run)),
-        r#type: Some(WorkflowType {
-            name: run.workflow_type().to_owned(),
-        }),
+        r#type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         start_time: Some(timestamp(start.start_ms)),
         close_time: timestamp_if_set(head.close_ms),
         status: head.status,
@@ -91,11 +85,7 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
 
 /// An encoded map of opaque values: a memo, or search attributes.
 fn map(entries: &[Entry]) -> Bytes {
-    Fields {
-        entries: entries.to_vec(),
-    }
-    .encode_to_vec()
-    .into()
+    Fields { entries: entries.to_vec() }.encode_to_vec().into()
 }
 
 fn extended(run: &Run) -> WorkflowExecutionExtendedInfo {
@@ -140,18 +130,13 @@ fn pending_activity(activity: &Activity) -> PendingActivityInfo {
     let waits = activity.backing_off;
     PendingActivityInfo {
         activity_id: activity.activity_id.clone(),
-        activity_type: Some(ActivityType {
-            name: activity.activity_type.clone(),
-        }),
+        activity_type: Some(ActivityType { name: activity.activity_type.clone() }),
         state: state.into(),
         heartbeat_details: activity.heartbeat_details.clone(),
         last_heartbeat_time: timestamp_if_set(activity.heartbeat_ms),
         last_started_time: timestamp_if_set(activity.started_ms),
         attempt: activity.attempt,
-        maximum_attempts: activity
-            .retry_policy
-            .as_ref()
-            .map_or(0, |policy| policy.maximum_attempts),
+        maximum_attempts: activity.retry_policy.as_ref().map_or(0, |policy| policy.maximum_attempts),
         scheduled_time: Some(timestamp(activity.scheduled_ms)),
         expiration_time: timestamp_if_set(activity.expires_ms),
         last_failure: activity.last_failure.clone(),
@@ -174,11 +159,7 @@ fn retry_interval_ms(activity: &Activity) -> i64 {
     };
     let doublings = (activity.attempt - 2).clamp(0, 10_000);
     let grown = span_ms(policy.initial_interval) as f64 * policy.backoff_coefficient.powi(doublings);
-    if grown.is_finite() {
-        (grown as i64).min(longest_ms)
-    } else {
-        longest_ms
-    }
+    if grown.is_finite() { (grown as i64).min(longest_ms) } else { longest_ms }
 }
 
 fn options(activity: &Activity) -> ActivityOptions {
@@ -198,11 +179,7 @@ fn options(activity: &Activity) -> ActivityOptions {
 }
 
 fn queue(name: &str) -> TaskQueue {
-    TaskQueue {
-        name: name.into(),
-        kind: TaskQueueKind::Normal.into(),
-        normal_name: String::new(),
-    }
+    TaskQueue { name: name.into(), kind: TaskQueueKind::Normal.into(), normal_name: String::new() }
 }
 
 #[cfg(test)]
@@ -232,12 +209,8 @@ mod tests {
     #[test]
     fn an_open_run_is_described_from_its_state() {
         let mut run = run();
-        run.head.task = Some(Task {
-            attempt: 2,
-            scheduled_ms: 6_000,
-            first_scheduled_ms: 6_000,
-            ..Task::default()
-        });
+        run.head.task =
+            Some(Task { attempt: 2, scheduled_ms: 6_000, first_scheduled_ms: 6_000, ..Task::default() });
         let description = description(&run);
         let info = description.workflow_execution_info.expect("always there");
         assert_eq!((info.status, info.history_length, info.close_time), (1, 0, None));
@@ -274,10 +247,7 @@ mod tests {
     #[test]
     fn memo_and_search_attributes_pass_byte_for_byte() {
         let mut run = run();
-        let entry = Entry {
-            key: "k".into(),
-            value: Bytes::from_static(b"opaque"),
-        };
+        let entry = Entry { key: "k".into(), value: Bytes::from_static(b"opaque") };
         Arc::make_mut(&mut run.properties).memo.push(entry.clone());
         let info = description(&run).workflow_execution_info.expect("always there");
         let memo = Fields::decode(info.memo.expect("always there")).expect("a map");

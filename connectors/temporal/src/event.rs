@@ -39,10 +39,7 @@ pub(crate) fn spans(history: &Bytes) -> Vec<Span> {
         };
         let id = event_id(&rest[..length]);
         rest.advance(length);
-        found.push(Span {
-            id,
-            range: start..history.len() - rest.len(),
-        });
+        found.push(Span { id, range: start..history.len() - rest.len() });
     }
     found
 }
@@ -65,9 +62,7 @@ fn event_id(mut event: &[u8]) -> i64 {
 
 /// The history of only the last event.
 pub(crate) fn last(history: &Bytes) -> Bytes {
-    spans(history)
-        .pop()
-        .map_or_else(Bytes::new, |span| history.slice(span.range))
+    spans(history).pop().map_or_else(Bytes::new, |span| history.slice(span.range))
 }
 
 /// The events before `end_event_id`.
@@ -107,20 +102,11 @@ mod tests {
     use super::*;
 
     fn event(event_id: i64) -> HistoryEvent {
-        HistoryEvent {
-            event_id,
-            event_type: 26,
-            task_id: event_id,
-            ..HistoryEvent::default()
-        }
+        HistoryEvent { event_id, event_type: 26, task_id: event_id, ..HistoryEvent::default() }
     }
 
     fn history(ids: &[i64]) -> Bytes {
-        History {
-            events: ids.iter().copied().map(event).collect(),
-        }
-        .encode_to_vec()
-        .into()
+        History { events: ids.iter().copied().map(event).collect() }.encode_to_vec().into()
     }
 
     fn ids(history: &Bytes) -> Vec<i64> {
@@ -131,19 +117,13 @@ mod tests {
     #[test]
     fn a_history_comes_apart_between_its_events() {
         let whole = history(&[1, 2, 300]);
-        assert_eq!(
-            spans(&whole).iter().map(|span| span.id).collect::<Vec<_>>(),
-            [1, 2, 300]
-        );
+        assert_eq!(spans(&whole).iter().map(|span| span.id).collect::<Vec<_>>(), [1, 2, 300]);
         assert_eq!(spans(&whole).last().map(|span| span.range.end), Some(whole.len()));
         assert_eq!(ids(&last(&whole)), [300]);
         assert_eq!(ids(&until(&whole, 300)), [1, 2]);
         assert_eq!(ids(&until(&whole, 1)), [] as [i64; 0]);
         assert_eq!(ids(&reversed(&whole)), [300, 2, 1]);
-        assert_eq!(
-            ids(&with_tail(whole, vec![event(301), event(302)])),
-            [1, 2, 300, 301, 302]
-        );
+        assert_eq!(ids(&with_tail(whole, vec![event(301), event(302)])), [1, 2, 300, 301, 302]);
     }
 
     #[test]
@@ -159,17 +139,7 @@ mod tests {
         for end in 0..whole.len() {
             assert!(spans(&whole.slice(..end)).len() < 2);
         }
-        assert!(
-            spans(&Bytes::from_static(
-                b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
-            ))
-            .is_empty()
-        );
-        assert!(
-            spans(&Bytes::from_static(
-                b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
-            ))
-            .is_empty()
-        );
+        assert!(spans(&Bytes::from_static(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")).is_empty());
+        assert!(spans(&Bytes::from_static(b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")).is_empty());
     }
 }

@@ -28,10 +28,7 @@ pub(crate) fn server(message: &str, cause: Option<Bytes>) -> Bytes {
 
 /// What stands for a failure that is larger than a payload may be: final, with what fits of it behind.
 pub(crate) fn oversize(failure: &Bytes, limits: &Limits) -> Bytes {
-    server(
-        "Failure exceeds size limit.",
-        Some(cut(failure, limits.cut_failure_bytes)),
-    )
+    server("Failure exceeds size limit.", Some(cut(failure, limits.cut_failure_bytes)))
 }
 
 /// The failure itself where it has at most `bytes_max` bytes, else what of its message and kind fits.
@@ -47,11 +44,7 @@ pub(crate) fn cut(failure: &Bytes, bytes_max: usize) -> Bytes {
     }
     let failure = Failure {
         message: read.message[..end].to_owned(),
-        source: if read.source.len() <= 64 {
-            read.source
-        } else {
-            String::new()
-        },
+        source: if read.source.len() <= 64 { read.source } else { String::new() },
         failure_info: read.failure_info.and_then(bare),
         ..Failure::default()
     };
@@ -62,20 +55,10 @@ pub(crate) fn cut(failure: &Bytes, bytes_max: usize) -> Bytes {
 fn bare(info: FailureInfo) -> Option<FailureInfo> {
     match info {
         FailureInfo::ApplicationFailureInfo(application) if application.r#type.len() <= 256 => {
-            let ApplicationFailureInfo {
-                r#type,
-                non_retryable,
-                next_retry_delay,
-                category,
-                ..
-            } = application;
-            let kept = ApplicationFailureInfo {
-                r#type,
-                non_retryable,
-                next_retry_delay,
-                category,
-                details: None,
-            };
+            let ApplicationFailureInfo { r#type, non_retryable, next_retry_delay, category, .. } =
+                application;
+            let kept =
+                ApplicationFailureInfo { r#type, non_retryable, next_retry_delay, category, details: None };
             Some(FailureInfo::ApplicationFailureInfo(kept))
         }
         FailureInfo::ServerFailureInfo(server) => Some(FailureInfo::ServerFailureInfo(server)),
@@ -119,10 +102,7 @@ mod tests {
         let Some(FailureInfo::ApplicationFailureInfo(info)) = read.failure_info else {
             panic!("another kind")
         };
-        assert_eq!(
-            (info.r#type.as_str(), info.non_retryable, info.details),
-            ("Broken", true, None)
-        );
+        assert_eq!((info.r#type.as_str(), info.non_retryable, info.details), ("Broken", true, None));
         assert!(is_application(&cut));
     }
 

@@ -34,11 +34,7 @@ pub(crate) struct Bookmark {
 
 impl Bookmark {
     pub(crate) fn of(run: &Run, event_id: i64) -> Self {
-        Self {
-            run_id: run.start.run_id.clone(),
-            event_id,
-            end_event_id: 0,
-        }
+        Self { run_id: run.start.run_id.clone(), event_id, end_event_id: 0 }
     }
 
     pub(crate) fn seal(&self, call: &Call<'_>, workflow_id: &str) -> Bytes {
@@ -46,9 +42,7 @@ impl Bookmark {
     }
 
     fn seal_for(&self, call: &Call<'_>, purpose: Purpose, workflow_id: &str) -> Bytes {
-        call.gateway
-            .sealer
-            .seal(purpose, &[&call.namespace.record.id, workflow_id], self)
+        call.gateway.sealer.seal(purpose, &[&call.namespace.record.id, workflow_id], self)
     }
 
     /// The bookmark of a page token; none where there is no token.
@@ -77,10 +71,7 @@ pub(crate) async fn get(
 ) -> Result<GetWorkflowExecutionHistoryResponse, Status> {
     let mut address = call.address(call.checks().execution(request.execution)?);
     let bookmark = Bookmark::open(call, Purpose::History, &address, &request.next_page_token)?;
-    let bookmark = bookmark.unwrap_or(Bookmark {
-        event_id: 1,
-        ..Bookmark::default()
-    });
+    let bookmark = bookmark.unwrap_or(Bookmark { event_id: 1, ..Bookmark::default() });
     if !bookmark.run_id.is_empty() {
         address.run_id.clone_from(&bookmark.run_id);
     }
@@ -94,24 +85,14 @@ pub(crate) async fn get(
         Some((bookmark, workflow_id)) => bookmark.seal(call, &workflow_id),
         None => Bytes::new(),
     };
-    Ok(GetWorkflowExecutionHistoryResponse {
-        history: Some(history),
-        next_page_token,
-        ..Default::default()
-    })
+    Ok(GetWorkflowExecutionHistoryResponse { history: Some(history), next_page_token, ..Default::default() })
 }
 
 /// Events, and where to go on, with the Workflow Id that the token is bound to.
 type Piece = (Bytes, Option<(Bookmark, String)>);
 
 fn go_on(run: &Run, event_id: i64, end_event_id: i64) -> Option<(Bookmark, String)> {
-    Some((
-        Bookmark {
-            end_event_id,
-            ..Bookmark::of(run, event_id)
-        },
-        run.start.workflow_id.clone(),
-    ))
+    Some((Bookmark { end_event_id, ..Bookmark::of(run, event_id) }, run.start.workflow_id.clone()))
 }
 
 /// Only the closing event: nothing and a token while the run is open, if the caller waits for it.
@@ -136,10 +117,7 @@ async fn close_event(call: &Call<'_>, mut address: Address, wait: bool) -> Resul
 /// All events as they come: the token ends with the run. Where nothing is new for a while, nothing and a token.
 async fn tail(call: &Call<'_>, mut address: Address, from: Bookmark, batches: i32) -> Result<Piece, Status> {
     let deadline = Instant::now() + call.patience(call.gateway.limits.history_wait_ms);
-    let want = Want::History {
-        from_event_id: from.event_id,
-        batches_max: batches_max(call, batches),
-    };
+    let want = Want::History { from_event_id: from.event_id, batches_max: batches_max(call, batches) };
     loop {
         let Reading { run, page, .. } = read(call, &address, want).await?;
         address.run_id.clone_from(&run.start.run_id);
@@ -160,24 +138,15 @@ async fn tail(call: &Call<'_>, mut address: Address, from: Bookmark, batches: i3
 
 /// A page of what is there. Behind the last one stand the events of a started task that are not written yet.
 async fn page(call: &Call<'_>, address: Address, from: Bookmark, batches: i32) -> Result<Piece, Status> {
-    let want = Want::History {
-        from_event_id: from.event_id,
-        batches_max: batches_max(call, batches),
-    };
+    let want = Want::History { from_event_id: from.event_id, batches_max: batches_max(call, batches) };
     let Reading { run, page, .. } = read(call, &address, want).await?;
     let end = from.end_event_id;
     let is_last = page.next_event_id == 0 || (end != 0 && page.next_event_id >= end);
-    let history = if is_last && end != 0 {
-        event::until(&page.history, end)
-    } else {
-        page.history
-    };
+    let history = if is_last && end != 0 { event::until(&page.history, end) } else { page.history };
     if !is_last {
         return Ok((history, go_on(&run, page.next_event_id, end)));
     }
-    let task = run
-        .started_task()
-        .filter(|task| end == 0 || task.started_event_id + 1 == end);
+    let task = run.started_task().filter(|task| end == 0 || task.started_event_id + 1 == end);
     let unwritten = task.map(|task| task.tail()).unwrap_or_default();
     Ok((event::with_tail(history, unwritten), None))
 }
@@ -195,29 +164,18 @@ pub(crate) async fn get_reverse(
         }
         None => 0,
     };
-    let want = Want::Reverse {
-        below_event_id,
-        batches_max: batches_max(call, request.maximum_page_size),
-    };
+    let want = Want::Reverse { below_event_id, batches_max: batches_max(call, request.maximum_page_size) };
     let Reading { run, page, .. } = read(call, &address, want).await?;
     let next_page_token = match page.next_event_id {
         0 => Bytes::new(),
         below => Bookmark::of(&run, below).seal_for(call, Purpose::Reverse, &run.start.workflow_id),
     };
     let history = Some(event::reversed(&page.history));
-    Ok(GetWorkflowExecutionHistoryReverseResponse {
-        history,
-        next_page_token,
-    })
+    Ok(GetWorkflowExecutionHistoryReverseResponse { history, next_page_token })
 }
 
 pub(crate) async fn read(call: &Call<'_>, address: &Address, want: Want) -> Result<Reading, Status> {
-    let reading = call
-        .gateway
-        .router
-        .read(address.clone(), want)
-        .await
-        .map_err(status::of_failure)?;
+    let reading = call.gateway.router.read(address.clone(), want).await.map_err(status::of_failure)?;
     reading.ok_or_else(|| status::of_rejection(everlog_engine::Rejection::unknown()))
 }
 

@@ -149,15 +149,7 @@ impl Gateway {
     /// # Errors
     /// [`Error`]: a limit, a key or the namespaces.
     pub fn new(config: Config) -> Result<Self, Error> {
-        let Config {
-            about,
-            limits,
-            settings,
-            token_keys,
-            control,
-            router,
-            metrics,
-        } = config;
+        let Config { about, limits, settings, token_keys, control, router, metrics } = config;
         limits.validate()?;
         let memory = Duration::from_millis(limits.stopped_worker_ms);
         Ok(Self {
@@ -185,9 +177,7 @@ impl Gateway {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let reporter = HealthReporter::new();
-        reporter
-            .set_service_status(SERVICE_NAME, ServingStatus::Serving)
-            .await;
+        reporter.set_service_status(SERVICE_NAME, ServingStatus::Serving).await;
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
         let limit = self.limits.message_bytes_max;
         let workflows = WorkflowServiceServer::from_arc(self.clone());
@@ -202,16 +192,10 @@ impl Gateway {
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
             .layer(guard)
             .add_service(
-                workflows
-                    .accept_compressed(Gzip)
-                    .send_compressed(Gzip)
-                    .max_decoding_message_size(limit),
+                workflows.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit),
             )
             .add_service(
-                operators
-                    .accept_compressed(Gzip)
-                    .send_compressed(Gzip)
-                    .max_decoding_message_size(limit),
+                operators.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit),
             )
             .add_service(health.accept_compressed(Gzip).send_compressed(Gzip))
             .add_service(descriptor().build_v1()?)
@@ -219,9 +203,7 @@ impl Gateway {
         let stop = async {
             shutdown.await;
             for service in ["", SERVICE_NAME] {
-                reporter
-                    .set_service_status(service, ServingStatus::NotServing)
-                    .await;
+                reporter.set_service_status(service, ServingStatus::NotServing).await;
             }
             self.stopping.send_replace(true);
         };
@@ -244,10 +226,7 @@ impl Gateway {
     }
 
     fn checks(&self) -> Checks<'_> {
-        Checks {
-            limits: &self.limits,
-            settings: &self.settings,
-        }
+        Checks { limits: &self.limits, settings: &self.settings }
     }
 
     fn id_bytes_max(&self) -> usize {

@@ -134,11 +134,7 @@ impl Limits {
                     4_096 => "it has to be at least 4096",
                     _ => "it has to be at least 65536",
                 };
-                return Err(LimitError {
-                    name,
-                    value: value.to_string(),
-                    allowed,
-                });
+                return Err(LimitError { name, value: value.to_string(), allowed });
             }
         }
         self.validate_times()
@@ -151,34 +147,18 @@ impl Limits {
             return wrong("poll_wait_ms", self.poll_wait_ms.to_string(), allowed);
         }
         if !(1_000..=60_000).contains(&self.history_wait_ms) {
-            return wrong(
-                "history_wait_ms",
-                self.history_wait_ms.to_string(),
-                "1000 to 60000 are allowed",
-            );
+            return wrong("history_wait_ms", self.history_wait_ms.to_string(), "1000 to 60000 are allowed");
         }
         if self.poll_deadline_min_ms <= self.deadline_margin_ms {
             let allowed = "it has to be greater than deadline_margin_ms";
-            return wrong(
-                "poll_deadline_min_ms",
-                self.poll_deadline_min_ms.to_string(),
-                allowed,
-            );
+            return wrong("poll_deadline_min_ms", self.poll_deadline_min_ms.to_string(), allowed);
         }
         if self.sticky_wait_ms < 1 {
-            return wrong(
-                "sticky_wait_ms",
-                self.sticky_wait_ms.to_string(),
-                "it has to be at least 1",
-            );
+            return wrong("sticky_wait_ms", self.sticky_wait_ms.to_string(), "it has to be at least 1");
         }
         if self.retention_min_ms < 1 || self.default_retention_ms < self.retention_min_ms {
             let allowed = "it has to be at least retention_min_ms, and that at least 1";
-            return wrong(
-                "default_retention_ms",
-                self.default_retention_ms.to_string(),
-                allowed,
-            );
+            return wrong("default_retention_ms", self.default_retention_ms.to_string(), allowed);
         }
         Ok(())
     }
@@ -195,22 +175,13 @@ mod tests {
 
     #[test]
     fn a_wrong_limit_is_named_with_its_value_and_what_is_allowed() {
-        let limits = Limits {
-            poll_wait_ms: 90_000,
-            ..Limits::default()
-        };
+        let limits = Limits { poll_wait_ms: 90_000, ..Limits::default() };
         let error = limits.validate().expect_err("too long");
         assert_eq!(
             error.to_string(),
             "poll_wait_ms is 90000; workers give up after 70 s: 1000 to 60000 are allowed"
         );
-        let limits = Limits {
-            message_bytes_max: 10,
-            ..Limits::default()
-        };
-        assert_eq!(
-            limits.validate().expect_err("too small").name,
-            "message_bytes_max"
-        );
+        let limits = Limits { message_bytes_max: 10, ..Limits::default() };
+        assert_eq!(limits.validate().expect_err("too small").name, "message_bytes_max");
     }
 }

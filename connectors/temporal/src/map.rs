@@ -74,24 +74,15 @@ mod tests {
     use super::*;
 
     fn map(keys: &[&str]) -> Vec<u8> {
-        let entry = |key: &&str| Whole {
-            key: (*key).into(),
-            value: format!("value of {key}").into(),
-        };
-        Fields {
-            entries: keys.iter().map(entry).collect(),
-        }
-        .encode_to_vec()
+        let entry = |key: &&str| Whole { key: (*key).into(), value: format!("value of {key}").into() };
+        Fields { entries: keys.iter().map(entry).collect() }.encode_to_vec()
     }
 
     #[test]
     fn a_map_is_walked_through_in_order() {
         let map = map(&["b", "a", ""]);
         let read: Vec<_> = entries(&map).map(|entry| entry.expect("a map")).collect();
-        assert_eq!(
-            read.iter().map(|entry| entry.key).collect::<Vec<_>>(),
-            ["b", "a", ""]
-        );
+        assert_eq!(read.iter().map(|entry| entry.key).collect::<Vec<_>>(), ["b", "a", ""]);
         assert_eq!(read[1].value, b"value of a");
     }
 

@@ -17,9 +17,8 @@ pub(crate) const UNKNOWN: &str = "_unknown_";
 pub(crate) const OTHER: &str = "_other_";
 
 const CALL_LABELS: &[&str] = &["operation", "namespace", "service_name"];
-const LATENCY_BUCKETS_SECONDS: &[f64] = &[
-    0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0,
-];
+const LATENCY_BUCKETS_SECONDS: &[f64] =
+    &[0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0];
 
 macro_rules! operations {
     ($($name:ident),* $(,)?) => {
@@ -87,16 +86,8 @@ impl Metrics {
             requests: counter("service_requests", "Calls", &[])?,
             latency,
             pending,
-            errors: counter(
-                "service_errors",
-                "Calls that failed through no fault of the caller",
-                &[],
-            )?,
-            error_types: counter(
-                "service_error_with_type",
-                "Calls that failed, by code",
-                &["error_type"],
-            )?,
+            errors: counter("service_errors", "Calls that failed through no fault of the caller", &[])?,
+            error_types: counter("service_error_with_type", "Calls that failed, by code", &["error_type"])?,
             exhausted: counter(
                 "service_errors_resource_exhausted",
                 "Calls that were turned away, by cause",
@@ -108,28 +99,20 @@ impl Metrics {
 
     /// A call that was refused before its request could be read.
     pub(crate) fn count_unread(&self, status: &Status) {
-        self.requests
-            .with_label_values(&[UNKNOWN, UNKNOWN, SERVICE])
-            .inc();
+        self.requests.with_label_values(&[UNKNOWN, UNKNOWN, SERVICE]).inc();
         self.count_error(UNKNOWN, UNKNOWN, status);
     }
 
     fn count_error(&self, operation: &str, namespace: &str, status: &Status) {
         let code = format!("{:?}", status.code());
-        self.error_types
-            .with_label_values(&[operation, namespace, SERVICE, &code])
-            .inc();
+        self.error_types.with_label_values(&[operation, namespace, SERVICE, &code]).inc();
         match status.code() {
             Code::ResourceExhausted => {
                 let (cause, scope) = status::exhaustion(status);
-                self.exhausted
-                    .with_label_values(&[operation, namespace, SERVICE, cause, scope])
-                    .inc();
+                self.exhausted.with_label_values(&[operation, namespace, SERVICE, cause, scope]).inc();
             }
             Code::Unknown | Code::Aborted | Code::Internal | Code::Unavailable | Code::DataLoss => {
-                self.errors
-                    .with_label_values(&[operation, namespace, SERVICE])
-                    .inc();
+                self.errors.with_label_values(&[operation, namespace, SERVICE]).inc();
             }
             Code::Ok
             | Code::Cancelled
@@ -162,11 +145,7 @@ struct Handles {
 
 impl NamespaceMetrics {
     pub(crate) fn new(label: &str, metrics: Metrics) -> Self {
-        Self {
-            label: label.into(),
-            metrics,
-            handles: [const { OnceLock::new() }; OPERATIONS],
-        }
+        Self { label: label.into(), metrics, handles: [const { OnceLock::new() }; OPERATIONS] }
     }
 
     /// A call began.
@@ -190,10 +169,7 @@ impl NamespaceMetrics {
 
     /// A call ended in a panic.
     pub(crate) fn panicked(&self, operation: Operation) {
-        self.metrics
-            .panics
-            .with_label_values(&[operation.name(), &self.label, SERVICE])
-            .inc();
+        self.metrics.panics.with_label_values(&[operation.name(), &self.label, SERVICE]).inc();
     }
 
     fn handles(&self, operation: Operation) -> &Handles {
@@ -213,13 +189,8 @@ mod tests {
     use super::*;
 
     fn lines(registry: &Registry, name: &str) -> Vec<String> {
-        let text = prometheus::TextEncoder::new()
-            .encode_to_string(&registry.gather())
-            .expect("text");
-        text.lines()
-            .filter(|line| line.starts_with(name))
-            .map(str::to_owned)
-            .collect()
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
+        text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
     }
 
     #[test]
@@ -234,18 +205,12 @@ mod tests {
             [format!("service_pending_requests{labels} 1")]
         );
         shop.ended(Operation::QueryWorkflow, Duration::from_millis(3));
-        assert_eq!(
-            lines(&registry, "service_requests"),
-            [format!("service_requests{labels} 1")]
-        );
+        assert_eq!(lines(&registry, "service_requests"), [format!("service_requests{labels} 1")]);
         assert_eq!(
             lines(&registry, "service_pending_requests"),
             [format!("service_pending_requests{labels} 0")]
         );
-        assert_eq!(
-            lines(&registry, "service_latency_count"),
-            [format!("service_latency_count{labels} 1")]
-        );
+        assert_eq!(lines(&registry, "service_latency_count"), [format!("service_latency_count{labels} 1")]);
     }
 
     #[test]

@@ -20,16 +20,10 @@ pub(crate) fn duration(ms: i64) -> prost_types::Duration {
 
 /// A span as the API has it.
 pub(crate) fn outer(span: engine::Duration) -> prost_types::Duration {
-    prost_types::Duration {
-        seconds: span.seconds,
-        nanos: span.nanos,
-    }
+    prost_types::Duration { seconds: span.seconds, nanos: span.nanos }
 }
 
 /// A span as the engine has it.
 pub(crate) fn inner(span: prost_types::Duration) -> engine::Duration {
-    engine::Duration {
-        seconds: span.seconds,
-        nanos: span.nanos,
-    }
+    engine::Duration { seconds: span.seconds, nanos: span.nanos }
 }

@@ -98,16 +98,10 @@ impl Namespaces {
         metrics: &Metrics,
     ) -> Result<Self, String> {
         let unknown = Arc::new(NamespaceMetrics::new(UNKNOWN, metrics.clone()));
-        let usage = Arc::new(Usage {
-            metrics: unknown,
-            quota: Quota::new(0, 0),
-        });
+        let usage = Arc::new(Usage { metrics: unknown, quota: Quota::new(0, 0) });
         let namespaces = Self {
             known: ArcSwap::default(),
-            nameless: Arc::new(Namespace {
-                record: Record::default(),
-                usage,
-            }),
+            nameless: Arc::new(Namespace { record: Record::default(), usage }),
             other: Arc::new(NamespaceMetrics::new(OTHER, metrics.clone())),
             metrics: metrics.clone(),
             control,
@@ -142,22 +136,12 @@ impl Namespaces {
         if name.len() > id_bytes_max {
             return Err(invalid("Namespace length exceeds limit."));
         }
-        self.known
-            .load()
-            .by_name
-            .get(name)
-            .cloned()
-            .ok_or_else(|| namespace_not_found(name))
+        self.known.load().by_name.get(name).cloned().ok_or_else(|| namespace_not_found(name))
     }
 
     /// The namespace with this UUID.
     pub(crate) fn find_id(&self, id: &str) -> Result<Arc<Namespace>, Status> {
-        self.known
-            .load()
-            .by_id
-            .get(id)
-            .cloned()
-            .ok_or_else(|| namespace_not_found(id))
+        self.known.load().by_id.get(id).cloned().ok_or_else(|| namespace_not_found(id))
     }
 
     /// What calls without a namespace are counted under.
@@ -170,11 +154,7 @@ impl Namespaces {
         use std::ops::Bound::{Excluded, Unbounded};
         let known = self.known.load();
         let mut rest = known.by_name.range::<str, _>((Excluded(name), Unbounded));
-        let page = rest
-            .by_ref()
-            .take(count)
-            .map(|(_, namespace)| namespace.clone())
-            .collect();
+        let page = rest.by_ref().take(count).map(|(_, namespace)| namespace.clone()).collect();
         (page, rest.next().is_some())
     }
 
@@ -227,9 +207,7 @@ impl Namespaces {
             None => Arc::new(self.usage(&record.name, known.by_name.len())),
         };
         let namespace = Arc::new(Namespace { record, usage });
-        known
-            .by_name
-            .insert(namespace.record.name.clone(), namespace.clone());
+        known.by_name.insert(namespace.record.name.clone(), namespace.clone());
         known.by_id.insert(namespace.record.id.clone(), namespace.clone());
         self.known.store(Arc::new(known));
         namespace
@@ -241,19 +219,13 @@ impl Namespaces {
             true => Arc::new(NamespaceMetrics::new(name, self.metrics.clone())),
             false => self.other.clone(),
         };
-        let quota = Quota::new(
-            self.limits.namespace_calls_per_second,
-            self.limits.namespace_polls_max,
-        );
+        let quota = Quota::new(self.limits.namespace_calls_per_second, self.limits.namespace_polls_max);
         Usage { metrics, quota }
     }
 }
 
 fn put(control: &dyn Control, record: &Record) -> Result<(), String> {
-    control.put(
-        &[KEY_PREFIX, record.id.as_bytes()].concat(),
-        &record.encode_to_vec(),
-    )
+    control.put(&[KEY_PREFIX, record.id.as_bytes()].concat(), &record.encode_to_vec())
 }
 
 #[cfg(test)]
@@ -273,19 +245,13 @@ mod tests {
 
     impl Control for Memory {
         fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-            self.rows
-                .lock()
-                .expect("no test panics in here")
-                .insert(key.to_vec(), value.to_vec());
+            self.rows.lock().expect("no test panics in here").insert(key.to_vec(), value.to_vec());
             Ok(())
         }
 
         fn scan(&self) -> Result<Vec<Row>, String> {
             let rows = self.rows.lock().expect("no test panics in here");
-            Ok(rows
-                .iter()
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect())
+            Ok(rows.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
         }
     }
 
@@ -295,23 +261,14 @@ mod tests {
     }
 
     fn record(name: &str) -> Record {
-        Record {
-            id: chance::id(),
-            name: name.into(),
-            retention_ms: 3_600_000,
-            ..Record::default()
-        }
+        Record { id: chance::id(), name: name.into(), retention_ms: 3_600_000, ..Record::default() }
     }
 
     #[tokio::test]
     async fn the_default_namespace_is_there_from_the_first_start_and_keeps_its_id() {
         let control = Arc::new(Memory::default());
-        let first = open(&control, &Limits::default())
-            .find(DEFAULT, 1_000)
-            .expect("made at the start");
-        let second = open(&control, &Limits::default())
-            .find(DEFAULT, 1_000)
-            .expect("read at the start");
+        let first = open(&control, &Limits::default()).find(DEFAULT, 1_000).expect("made at the start");
+        let second = open(&control, &Limits::default()).find(DEFAULT, 1_000).expect("read at the start");
         assert_eq!(first.record, second.record);
         assert_eq!(first.record.retention_ms, 3 * 86_400_000);
     }
@@ -321,13 +278,9 @@ mod tests {
         let control = Arc::new(Memory::default());
         let namespaces = open(&control, &Limits::default());
         namespaces.add(record("shop")).await.expect("new");
-        let changed = namespaces
-            .update("shop", 1_000, |record| record.description = "orders".into())
-            .await;
+        let changed = namespaces.update("shop", 1_000, |record| record.description = "orders".into()).await;
         assert_eq!(changed.expect("known").record.description, "orders");
-        let again = open(&control, &Limits::default())
-            .find("shop", 1_000)
-            .expect("kept");
+        let again = open(&control, &Limits::default()).find("shop", 1_000).expect("kept");
         assert_eq!(again.record.description, "orders");
         assert!(namespaces.find_id(&again.record.id).is_ok());
     }
@@ -343,24 +296,14 @@ mod tests {
     #[tokio::test]
     async fn names_that_cannot_be_are_refused_before_they_are_looked_up() {
         let namespaces = open(&Arc::new(Memory::default()), &Limits::default());
-        let refused = |name: &str| {
-            namespaces
-                .find(name, 1_000)
-                .err()
-                .map(|s| (s.code(), s.message().to_owned()))
-        };
-        assert_eq!(
-            refused(""),
-            Some((Code::InvalidArgument, "Namespace not set on request.".into()))
-        );
+        let refused =
+            |name: &str| namespaces.find(name, 1_000).err().map(|s| (s.code(), s.message().to_owned()));
+        assert_eq!(refused(""), Some((Code::InvalidArgument, "Namespace not set on request.".into())));
         assert_eq!(
             refused(&"n".repeat(1_001)),
             Some((Code::InvalidArgument, "Namespace length exceeds limit.".into()))
         );
-        assert_eq!(
-            refused(&"n".repeat(1_000)).map(|(code, _)| code),
-            Some(Code::NotFound)
-        );
+        assert_eq!(refused(&"n".repeat(1_000)).map(|(code, _)| code), Some(Code::NotFound));
     }
 
     #[tokio::test]
@@ -378,10 +321,7 @@ mod tests {
 
     #[tokio::test]
     async fn there_are_never_more_namespaces_than_the_limit() {
-        let limits = Limits {
-            namespaces_max: 1,
-            ..Limits::default()
-        };
+        let limits = Limits { namespaces_max: 1, ..Limits::default() };
         let namespaces = open(&Arc::new(Memory::default()), &limits);
         let status = namespaces.add(record("shop")).await.expect_err("full");
         assert_eq!(status.code(), Code::ResourceExhausted);

@@ -39,9 +39,7 @@ impl Checks<'_> {
             keys += 1;
         }
         if keys > MEMO_KEYS_MAX {
-            return Err(invalid(format!(
-                "Memo size exceeds limit. It has more than {MEMO_KEYS_MAX} keys."
-            )));
+            return Err(invalid(format!("Memo size exceeds limit. It has more than {MEMO_KEYS_MAX} keys.")));
         }
         Ok(())
     }
@@ -51,18 +49,13 @@ impl Checks<'_> {
         // Counted before anybody takes memory for them.
         let (count, most) = (entries(given).count(), self.settings.search_attributes_max);
         if i64::try_from(count).is_ok_and(|count| count > most) {
-            return Err(invalid(format!(
-                "number of search attributes {count} exceeds limit {most}"
-            )));
+            return Err(invalid(format!("number of search attributes {count} exceeds limit {most}")));
         }
         check_search_attributes(given, self.settings).map_err(invalid)?;
         for entry in entries(given).flatten() {
             let value = Payload::decode(entry.value);
             if !value.is_ok_and(|value| std::str::from_utf8(&value.data).is_ok()) {
-                return Err(invalid(format!(
-                    "search attribute {} value is not valid UTF-8",
-                    entry.key
-                )));
+                return Err(invalid(format!("search attribute {} value is not valid UTF-8", entry.key)));
             }
         }
         Ok(())
@@ -87,15 +80,11 @@ impl Checks<'_> {
     pub(crate) fn links(&self, links: &[Bytes]) -> Result<(), Status> {
         if links.len() > self.limits.links_max {
             let (most, count) = (self.limits.links_max, links.len());
-            return Err(invalid(format!(
-                "cannot attach more than {most} links per request, got {count}"
-            )));
+            return Err(invalid(format!("cannot attach more than {most} links per request, got {count}")));
         }
         if let Some(link) = links.iter().find(|link| link.len() > self.limits.link_bytes_max) {
             let (most, bytes) = (self.limits.link_bytes_max, link.len());
-            return Err(invalid(format!(
-                "link exceeds allowed size of {most}, got {bytes}"
-            )));
+            return Err(invalid(format!("link exceeds allowed size of {most}, got {bytes}")));
         }
         Ok(())
     }
@@ -111,9 +100,7 @@ impl Checks<'_> {
         }
         if priority.fairness_key.len() > self.limits.fairness_key_bytes_max {
             let most = self.limits.fairness_key_bytes_max;
-            return Err(invalid(format!(
-                "fairness key length exceeds limit of {most} bytes"
-            )));
+            return Err(invalid(format!("fairness key length exceeds limit of {most} bytes")));
         }
         Ok(())
     }
@@ -136,10 +123,7 @@ mod tests {
 
     fn with_checks<T>(test: impl FnOnce(Checks<'_>) -> T) -> T {
         let (limits, settings) = (Limits::default(), Settings::standard());
-        test(Checks {
-            limits: &limits,
-            settings: &settings,
-        })
+        test(Checks { limits: &limits, settings: &settings })
     }
 
     fn refusal<T: std::fmt::Debug>(result: Result<T, Status>) -> String {
@@ -152,10 +136,7 @@ mod tests {
     fn payloads_have_a_limit() {
         with_checks(|checks| {
             let large = Bytes::from(vec![0; (2 << 20) + 1]);
-            assert_eq!(
-                refusal(checks.blob(Some(&large))),
-                "Blob data size exceeds limit."
-            );
+            assert_eq!(refusal(checks.blob(Some(&large))), "Blob data size exceeds limit.");
             assert_eq!(refusal(checks.memo(Some(&large))), "Memo size exceeds limit.");
             assert!(checks.blob(Some(&large.slice(1..))).is_ok());
             assert!(checks.blob(None).is_ok());
@@ -163,20 +144,9 @@ mod tests {
     }
 
     fn attributes(entries: usize, data: &[u8]) -> Bytes {
-        let value = Payload {
-            metadata: Vec::new(),
-            data: Bytes::copy_from_slice(data),
-        }
-        .encode_to_vec();
-        let entry = |number| Entry {
-            key: format!("Key{number}"),
-            value: value.clone().into(),
-        };
-        Fields {
-            entries: (0..entries).map(entry).collect(),
-        }
-        .encode_to_vec()
-        .into()
+        let value = Payload { metadata: Vec::new(), data: Bytes::copy_from_slice(data) }.encode_to_vec();
+        let entry = |number| Entry { key: format!("Key{number}"), value: value.clone().into() };
+        Fields { entries: (0..entries).map(entry).collect() }.encode_to_vec().into()
     }
 
     #[test]
@@ -200,10 +170,7 @@ mod tests {
     fn user_metadata_is_for_a_line_and_a_page() {
         let metadata = |summary: usize, details: usize| {
             let part = |bytes| Some(Bytes::from(vec![b'x'; bytes]));
-            let metadata = UserMetadata {
-                summary: part(summary),
-                details: part(details),
-            };
+            let metadata = UserMetadata { summary: part(summary), details: part(details) };
             Bytes::from(metadata.encode_to_vec())
         };
         with_checks(|checks| {
@@ -235,20 +202,12 @@ mod tests {
     fn priorities_are_not_negative_and_fairness_keys_are_short() {
         let priority = |priority_key, key: &str| {
             Bytes::from(
-                Priority {
-                    priority_key,
-                    fairness_key: key.into(),
-                    fairness_weight: 1.0,
-                }
-                .encode_to_vec(),
+                Priority { priority_key, fairness_key: key.into(), fairness_weight: 1.0 }.encode_to_vec(),
             )
         };
         with_checks(|checks| {
             assert!(checks.priority(Some(&priority(3, &"k".repeat(64)))).is_ok());
-            assert_eq!(
-                refusal(checks.priority(Some(&priority(-1, "")))),
-                "priority key can't be negative"
-            );
+            assert_eq!(refusal(checks.priority(Some(&priority(-1, "")))), "priority key can't be negative");
             assert!(
                 refusal(checks.priority(Some(&priority(0, &"k".repeat(65)))))
                     .starts_with("fairness key length")

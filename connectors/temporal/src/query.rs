@@ -29,9 +29,7 @@ pub(crate) async fn ask(
 ) -> Result<QueryWorkflowResponse, Status> {
     let checks = call.checks();
     let execution = checks.execution(request.execution)?;
-    let query = request
-        .query
-        .ok_or_else(|| invalid("WorkflowQuery is not set on request."))?;
+    let query = request.query.ok_or_else(|| invalid("WorkflowQuery is not set on request."))?;
     checks.id("QueryType", &query.query_type)?;
     checks.blob(query.query_args.as_ref())?;
     checks.blob(query.header.as_ref())?;
@@ -63,29 +61,18 @@ fn patience(call: &Call<'_>) -> Duration {
 
 fn settle(outcome: QueryOutcome) -> Result<QueryWorkflowResponse, Status> {
     match outcome {
-        QueryOutcome::Answered(QueryAnswer {
-            succeeded: true,
-            result,
-            ..
-        }) => Ok(QueryWorkflowResponse {
-            query_result: Some(result.unwrap_or_default()),
-            ..Default::default()
-        }),
+        QueryOutcome::Answered(QueryAnswer { succeeded: true, result, .. }) => {
+            Ok(QueryWorkflowResponse { query_result: Some(result.unwrap_or_default()), ..Default::default() })
+        }
         QueryOutcome::Answered(answer) => Err(status::query_failed(answer.error_message, answer.failure)),
         QueryOutcome::NotWished(status) => {
             let status = RunStatus::try_from(status).map_or(status, i32::from);
-            Ok(QueryWorkflowResponse {
-                query_rejected: Some(QueryRejected { status }),
-                ..Default::default()
-            })
+            Ok(QueryWorkflowResponse { query_rejected: Some(QueryRejected { status }), ..Default::default() })
         }
         QueryOutcome::Refused(rejection) => Err(status::of_rejection(rejection)),
         QueryOutcome::NotReady(reason) => Err(status::not_ready(reason)),
         QueryOutcome::Busy => {
-            let (cause, scope) = (
-                ResourceExhaustedCause::BusyWorkflow,
-                ResourceExhaustedScope::Namespace,
-            );
+            let (cause, scope) = (ResourceExhaustedCause::BusyWorkflow, ResourceExhaustedScope::Namespace);
             Err(status::exhausted(
                 cause,
                 scope,
@@ -111,11 +98,7 @@ pub(crate) async fn respond(
         failure: request.failure,
     };
     let answer = bounded(&call.checks(), answer);
-    let taken = call
-        .gateway
-        .router
-        .answer_query(call.address(execution), answer)
-        .await;
+    let taken = call.gateway.router.answer_query(call.address(execution), answer).await;
     match taken.map_err(status::of_failure)? {
         true => Ok(RespondQueryTaskCompletedResponse::default()),
         false => Err(not_found("query task not found, or already expired")),
@@ -157,10 +140,7 @@ mod tests {
     fn what_went_wrong_decides_the_code() {
         let code = |outcome| settle(outcome).expect_err("an error").code();
         assert_eq!(code(answer(false)), Code::InvalidArgument);
-        assert_eq!(
-            code(QueryOutcome::NotReady("later".into())),
-            Code::FailedPrecondition
-        );
+        assert_eq!(code(QueryOutcome::NotReady("later".into())), Code::FailedPrecondition);
         assert_eq!(code(QueryOutcome::Refused(Rejection::unknown())), Code::NotFound);
         assert_eq!(code(QueryOutcome::Busy), Code::ResourceExhausted);
     }

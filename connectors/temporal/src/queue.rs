@@ -27,16 +27,11 @@ pub(crate) async fn describe(
 ) -> Result<DescribeTaskQueueResponse, Status> {
     let queue = call.checks().task_queue(request.task_queue)?;
     not_yet("report_task_reachability", request.report_task_reachability)?;
-    let builds = request
-        .versions
-        .as_ref()
-        .is_some_and(|versions| !versions.build_ids.is_empty());
+    let builds = request.versions.as_ref().is_some_and(|versions| !versions.build_ids.is_empty());
     not_yet("versions.build_ids", builds)?;
     let look = |kind: TaskQueueType| {
         let activities = kind == TaskQueueType::Activity;
-        call.gateway
-            .router
-            .queue_status(&call.namespace.record.id, &queue.name, activities)
+        call.gateway.router.queue_status(&call.namespace.record.id, &queue.name, activities)
     };
     if request.api_mode == i32::from(DescribeTaskQueueMode::Enhanced) {
         let types = match request.task_queue_types.as_slice() {
@@ -46,28 +41,15 @@ pub(crate) async fn describe(
         let types_info = types.into_iter().filter_map(|number| {
             let found = look(kind(number)?);
             let stats = request.report_stats.then(|| stats(&found));
-            let pollers = if request.report_pollers {
-                pollers(&found)
-            } else {
-                Vec::new()
-            };
+            let pollers = if request.report_pollers { pollers(&found) } else { Vec::new() };
             Some((number, TaskQueueTypeInfo { pollers, stats }))
         });
-        let version = TaskQueueVersionInfo {
-            types_info: types_info.collect(),
-            task_reachability: 0,
-        };
+        let version = TaskQueueVersionInfo { types_info: types_info.collect(), task_reachability: 0 };
         let versions_info = BTreeMap::from([(String::new(), version)]);
-        return Ok(DescribeTaskQueueResponse {
-            versions_info,
-            ..Default::default()
-        });
+        return Ok(DescribeTaskQueueResponse { versions_info, ..Default::default() });
     }
     let found = look(kind(request.task_queue_type).unwrap_or(TaskQueueType::Workflow));
-    let mut response = DescribeTaskQueueResponse {
-        pollers: pollers(&found),
-        ..Default::default()
-    };
+    let mut response = DescribeTaskQueueResponse { pollers: pollers(&found), ..Default::default() };
     if request.report_stats {
         response.stats = Some(stats(&found));
         response.stats_by_priority_key = BTreeMap::from([(PRIORITY_DEFAULT, stats(&found))]);
@@ -119,8 +101,7 @@ pub(crate) async fn reset_sticky(
     request: ResetStickyTaskQueueRequest,
 ) -> Result<ResetStickyTaskQueueResponse, Status> {
     let execution = call.checks().execution(request.execution)?;
-    call.order(call.input(execution, Order::ResetSticky(ResetSticky {})))
-        .await?;
+    call.order(call.input(execution, Order::ResetSticky(ResetSticky {}))).await?;
     Ok(ResetStickyTaskQueueResponse::default())
 }
 
@@ -134,14 +115,10 @@ pub(crate) async fn shut_down_worker(
     checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
     let namespace_id = &call.namespace.record.id;
     if !request.worker_instance_key.is_empty() {
-        call.gateway
-            .workers
-            .stop(namespace_id, &request.worker_instance_key);
+        call.gateway.workers.stop(namespace_id, &request.worker_instance_key);
     }
     if !request.sticky_task_queue.is_empty() {
-        call.gateway
-            .router
-            .retire_sticky_queue(namespace_id, &request.sticky_task_queue);
+        call.gateway.router.retire_sticky_queue(namespace_id, &request.sticky_task_queue);
     }
     Ok(ShutdownWorkerResponse::default())
 }
@@ -152,16 +129,10 @@ mod tests {
 
     #[test]
     fn a_queue_is_described_with_its_pollers_and_its_backlog() {
-        let found = QueueStatus {
-            pollers: vec![("worker".into(), 5_000)],
-            backlog: 7,
-            backlog_age_ms: 1_500,
-        };
+        let found =
+            QueueStatus { pollers: vec![("worker".into(), 5_000)], backlog: 7, backlog_age_ms: 1_500 };
         let poller = &pollers(&found)[0];
-        assert_eq!(
-            (poller.identity.as_str(), poller.last_access_time),
-            ("worker", Some(timestamp(5_000)))
-        );
+        assert_eq!((poller.identity.as_str(), poller.last_access_time), ("worker", Some(timestamp(5_000))));
         let stats = stats(&found);
         assert_eq!(stats.approximate_backlog_count, 7);
         assert_eq!(stats.approximate_backlog_age, Some(duration(1_500)));

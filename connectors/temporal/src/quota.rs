@@ -23,10 +23,7 @@ pub(crate) struct Place(Arc<Gate>);
 
 impl Gate {
     pub(crate) fn new(places: usize) -> Arc<Self> {
-        Arc::new(Self {
-            taken: AtomicUsize::new(0),
-            places,
-        })
+        Arc::new(Self { taken: AtomicUsize::new(0), places })
     }
 
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Place> {
@@ -65,10 +62,7 @@ impl Quota {
     pub(crate) fn take_call(&self, now: Instant) -> Result<(), Status> {
         match &self.rate {
             Some(rate) if !rate.take(now) => {
-                let (cause, scope) = (
-                    ResourceExhaustedCause::RpsLimit,
-                    ResourceExhaustedScope::Namespace,
-                );
+                let (cause, scope) = (ResourceExhaustedCause::RpsLimit, ResourceExhaustedScope::Namespace);
                 Err(status::exhausted(cause, scope, "namespace rate limit exceeded"))
             }
             Some(_) | None => Ok(()),
@@ -80,10 +74,7 @@ impl Quota {
         let Some(gates) = &self.polls else { return Ok(None) };
         let place = gates[operation as usize].enter();
         place.map(Some).ok_or_else(|| {
-            let (cause, scope) = (
-                ResourceExhaustedCause::ConcurrentLimit,
-                ResourceExhaustedScope::Namespace,
-            );
+            let (cause, scope) = (ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace);
             status::exhausted(cause, scope, "namespace concurrent poller limit exceeded")
         })
     }
@@ -103,22 +94,16 @@ const BURST_NS: u64 = 1_000_000_000;
 impl Rate {
     fn new(per_second: u32) -> Self {
         let gap_ns = BURST_NS / u64::from(per_second);
-        Self {
-            began: Instant::now(),
-            gap_ns,
-            next_ns: AtomicU64::new(0),
-        }
+        Self { began: Instant::now(), gap_ns, next_ns: AtomicU64::new(0) }
     }
 
     fn take(&self, now: Instant) -> bool {
         let since = now.saturating_duration_since(self.began).as_nanos();
         let now_ns = u64::try_from(since).unwrap_or(u64::MAX - 2 * BURST_NS);
-        let taken = self
-            .next_ns
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next_ns| {
-                let next_ns = next_ns.max(now_ns) + self.gap_ns;
-                (next_ns <= now_ns + BURST_NS).then_some(next_ns)
-            });
+        let taken = self.next_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next_ns| {
+            let next_ns = next_ns.max(now_ns) + self.gap_ns;
+            (next_ns <= now_ns + BURST_NS).then_some(next_ns)
+        });
         taken.is_ok()
     }
 }
@@ -160,9 +145,7 @@ mod tests {
     fn polls_are_counted_by_method() {
         let quota = Quota::new(0, 1);
         let _place = quota.take_poll(Operation::PollWorkflowTaskQueue).expect("free");
-        let status = quota
-            .take_poll(Operation::PollWorkflowTaskQueue)
-            .expect_err("taken");
+        let status = quota.take_poll(Operation::PollWorkflowTaskQueue).expect_err("taken");
         assert_eq!(status.message(), "namespace concurrent poller limit exceeded");
         assert!(quota.take_poll(Operation::PollActivityTaskQueue).is_ok());
     }
@@ -172,11 +155,6 @@ mod tests {
         let quota = Quota::new(0, 0);
         let now = Instant::now();
         assert!((0..10_000).all(|_| quota.take_call(now).is_ok()));
-        assert!(
-            quota
-                .take_poll(Operation::PollWorkflowTaskQueue)
-                .expect("no limit")
-                .is_none()
-        );
+        assert!(quota.take_poll(Operation::PollWorkflowTaskQueue).expect("no limit").is_none());
     }
 }

@@ -57,10 +57,7 @@ impl Checks<'_> {
     /// The same, from two fields.
     pub(crate) fn run(&self, workflow_id: String, run_id: String) -> Result<WorkflowExecution, Status> {
         self.id("WorkflowId", &workflow_id)?;
-        Ok(WorkflowExecution {
-            workflow_id,
-            run_id: run_id_or_empty(run_id, "RunId")?,
-        })
+        Ok(WorkflowExecution { workflow_id, run_id: run_id_or_empty(run_id, "RunId")? })
     }
 
     /// The name of a task queue.
@@ -100,20 +97,14 @@ pub(crate) fn span_ms(what: &str, span: Option<prost_types::Duration>) -> Result
         return Ok(0);
     };
     if span.is_negative() || span.nanos > 999_999_999 {
-        return Err(invalid(format!(
-            "negative duration: An invalid {what} is set on request."
-        )));
+        return Err(invalid(format!("negative duration: An invalid {what} is set on request.")));
     }
     Ok(span.to_ms())
 }
 
 /// A feature that comes later is refused, never dropped.
 pub(crate) fn not_yet(field: &str, is_set: bool) -> Result<(), Status> {
-    if is_set {
-        Err(invalid(format!("{field} is not supported yet.")))
-    } else {
-        Ok(())
-    }
+    if is_set { Err(invalid(format!("{field} is not supported yet."))) } else { Ok(()) }
 }
 
 /// Workers without versions are welcome; those with one come later.
@@ -139,10 +130,7 @@ mod tests {
 
     fn with_checks<T>(test: impl FnOnce(Checks<'_>) -> T) -> T {
         let (limits, settings) = (Limits::default(), Settings::standard());
-        test(Checks {
-            limits: &limits,
-            settings: &settings,
-        })
+        test(Checks { limits: &limits, settings: &settings })
     }
 
     fn refusal<T: std::fmt::Debug>(result: Result<T, Status>) -> String {
@@ -152,10 +140,7 @@ mod tests {
     }
 
     fn queue(name: &str) -> Option<TaskQueue> {
-        Some(TaskQueue {
-            name: name.into(),
-            ..TaskQueue::default()
-        })
+        Some(TaskQueue { name: name.into(), ..TaskQueue::default() })
     }
 
     #[test]
@@ -163,14 +148,8 @@ mod tests {
         with_checks(|checks| {
             assert!(checks.id("WorkflowId", &"w".repeat(1_000)).is_ok());
             let long = "ä".repeat(501);
-            assert_eq!(
-                refusal(checks.id("WorkflowId", &long)),
-                "WorkflowId length exceeds limit."
-            );
-            assert_eq!(
-                refusal(checks.id("WorkflowId", "")),
-                "WorkflowId is not set on request."
-            );
+            assert_eq!(refusal(checks.id("WorkflowId", &long)), "WorkflowId length exceeds limit.");
+            assert_eq!(refusal(checks.id("WorkflowId", "")), "WorkflowId is not set on request.");
             assert!(checks.length("Identity", "").is_ok());
         });
     }
@@ -178,23 +157,12 @@ mod tests {
     #[test]
     fn a_run_is_named_by_a_uuid_or_not_at_all() {
         with_checks(|checks| {
-            assert_eq!(
-                refusal(checks.execution(None)),
-                "Execution is not set on request."
-            );
+            assert_eq!(refusal(checks.execution(None)), "Execution is not set on request.");
             assert_eq!(refusal(checks.run("w".into(), "x".into())), "Invalid RunId.");
             let upper = "5BBE3C42-7BC0-4A94-A8A9-1B8E3A6EF5B1";
-            let run = checks
-                .run("w".into(), upper.into())
-                .expect("a UUID in capitals is one");
+            let run = checks.run("w".into(), upper.into()).expect("a UUID in capitals is one");
             assert_eq!(run.run_id, upper.to_lowercase());
-            assert_eq!(
-                checks
-                    .run("w".into(), String::new())
-                    .expect("the current run")
-                    .run_id,
-                ""
-            );
+            assert_eq!(checks.run("w".into(), String::new()).expect("the current run").run_id, "");
         });
     }
 
@@ -203,10 +171,7 @@ mod tests {
         with_checks(|checks| {
             assert_eq!(checks.request_id("given".into()).expect("short"), "given");
             assert_eq!(checks.request_id(String::new()).expect("made up").len(), 36);
-            assert_eq!(
-                refusal(checks.request_id("r".repeat(1_001))),
-                "RequestId length exceeds limit."
-            );
+            assert_eq!(refusal(checks.request_id("r".repeat(1_001))), "RequestId length exceeds limit.");
         });
     }
 
@@ -220,30 +185,20 @@ mod tests {
                 "taskQueue length exceeds limit"
             );
             let reserved = refusal(checks.task_queue(queue("/_sys/orders/1")));
-            assert_eq!(
-                reserved,
-                "task queue name cannot start with reserved prefix /_sys/"
-            );
+            assert_eq!(reserved, "task queue name cannot start with reserved prefix /_sys/");
             assert!(checks.task_queue(queue("orders")).is_ok());
         });
     }
 
     #[test]
     fn spans_point_forward_and_are_cut_to_a_hundred_years() {
-        let span = |seconds, nanos| {
-            span_ms(
-                "WorkflowRunTimeout",
-                Some(prost_types::Duration { seconds, nanos }),
-            )
-        };
+        let span =
+            |seconds, nanos| span_ms("WorkflowRunTimeout", Some(prost_types::Duration { seconds, nanos }));
         let message = "negative duration: An invalid WorkflowRunTimeout is set on request.";
         assert_eq!(refusal(span(-1, 0)), message);
         assert_eq!(refusal(span(1, -1)), message);
         assert_eq!(refusal(span(0, i32::MAX)), message);
-        assert_eq!(
-            span(10_000 * 365 * 86_400, 0).expect("cut"),
-            everlog_engine::time::DURATION_MS_MAX
-        );
+        assert_eq!(span(10_000 * 365 * 86_400, 0).expect("cut"), everlog_engine::time::DURATION_MS_MAX);
         assert_eq!(span(1, 1).expect("forward"), 1_001);
         assert_eq!(span_ms("", None).expect("absent"), 0);
     }
@@ -252,10 +207,7 @@ mod tests {
     fn versioned_workers_come_later_and_others_are_welcome() {
         let options = |mode: WorkerVersioningMode| {
             let worker_versioning_mode = mode.into();
-            let options = WorkerDeploymentOptions {
-                worker_versioning_mode,
-                ..Default::default()
-            };
+            let options = WorkerDeploymentOptions { worker_versioning_mode, ..Default::default() };
             Bytes::from(options.encode_to_vec())
         };
         let check = |mode| unversioned(Some(&options(mode)), "deployment_options");

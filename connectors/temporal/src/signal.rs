@@ -87,13 +87,7 @@ fn of_chain(
     let first_run_id = run_id_or_empty(first_run_id, "FirstExecutionRunId")?;
     match first_run_id.as_str() {
         "" => Ok((execution, first_run_id)),
-        _chain => Ok((
-            WorkflowExecution {
-                run_id: String::new(),
-                ..execution
-            },
-            first_run_id,
-        )),
+        _chain => Ok((WorkflowExecution { run_id: String::new(), ..execution }, first_run_id)),
     }
 }
 
@@ -111,10 +105,7 @@ mod tests {
     #[test]
     fn the_first_run_of_a_chain_stands_for_its_current_one() {
         let run_id = "5bbe3c42-7bc0-4a94-a8a9-1b8e3a6ef5b1";
-        let execution = WorkflowExecution {
-            workflow_id: "w".into(),
-            run_id: run_id.into(),
-        };
+        let execution = WorkflowExecution { workflow_id: "w".into(), run_id: run_id.into() };
         let (same, first) = of_chain(execution.clone(), String::new()).expect("no chain");
         assert_eq!((same.run_id.as_str(), first.as_str()), (run_id, ""));
         let (current, first) = of_chain(execution.clone(), run_id.into()).expect("a UUID");

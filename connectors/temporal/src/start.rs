@@ -105,10 +105,7 @@ pub(crate) async fn signal_with_start(
     not_yet("retry_policy", request.retry_policy.is_some())?;
     not_yet("cron_schedule", !request.cron_schedule.is_empty())?;
     not_yet("versioning_override", request.versioning_override.is_some())?;
-    not_yet(
-        "time_skipping_config",
-        is_skipping(request.time_skipping_config.as_ref()),
-    )?;
+    not_yet("time_skipping_config", is_skipping(request.time_skipping_config.as_ref()))?;
     let checks = call.checks();
     checks.id("SignalName", &request.signal_name)?;
     checks.blob(request.signal_input.as_ref())?;
@@ -147,15 +144,7 @@ pub(crate) async fn signal_with_start(
         priority: request.priority,
     };
     let (execution, begin) = begin(call, wanted)?;
-    let (started, _) = send(
-        call,
-        execution,
-        Begin {
-            signal: Some(signal),
-            ..begin
-        },
-    )
-    .await?;
+    let (started, _) = send(call, execution, Begin { signal: Some(signal), ..begin }).await?;
     Ok(SignalWithStartWorkflowExecutionResponse {
         run_id: started.run_id,
         first_execution_run_id: started.first_run_id,
@@ -183,22 +172,13 @@ fn refuse_later_features(request: &StartWorkflowExecutionRequest) -> Result<(), 
     not_yet("cron_schedule", !request.cron_schedule.is_empty())?;
     not_yet("completion_callbacks", !request.completion_callbacks.is_empty())?;
     not_yet("versioning_override", request.versioning_override.is_some())?;
-    not_yet(
-        "time_skipping_config",
-        is_skipping(request.time_skipping_config.as_ref()),
-    )?;
+    not_yet("time_skipping_config", is_skipping(request.time_skipping_config.as_ref()))?;
     if let Some(options) = &request.on_conflict_options {
         not_yet("on_conflict_options.attach_request_id", options.attach_request_id)?;
-        not_yet(
-            "on_conflict_options.attach_completion_callbacks",
-            options.attach_completion_callbacks,
-        )?;
+        not_yet("on_conflict_options.attach_completion_callbacks", options.attach_completion_callbacks)?;
         not_yet("on_conflict_options.attach_links", options.attach_links)?;
     }
-    unversioned(
-        request.eager_worker_deployment_options.as_ref(),
-        "eager_worker_deployment_options",
-    )
+    unversioned(request.eager_worker_deployment_options.as_ref(), "eager_worker_deployment_options")
 }
 
 fn is_skipping(config: Option<&TimeSkippingConfig>) -> bool {
@@ -234,10 +214,7 @@ fn begin(call: &Call<'_>, wanted: Wanted) -> Result<(WorkflowExecution, Begin), 
         continued_failure: None,
         last_completion_result: None,
     };
-    let execution = WorkflowExecution {
-        workflow_id: wanted.workflow_id,
-        run_id: String::new(),
-    };
+    let execution = WorkflowExecution { workflow_id: wanted.workflow_id, run_id: String::new() };
     Ok((execution, begin))
 }
 
@@ -298,50 +275,29 @@ mod tests {
     fn features_that_come_later_are_refused_by_name() {
         let refusal = |request: StartWorkflowExecutionRequest| {
             let status = refuse_later_features(&request).expect_err("it has to be refused");
-            (
-                status.code(),
-                status.message().split(' ').next().unwrap_or_default().to_owned(),
-            )
+            (status.code(), status.message().split(' ').next().unwrap_or_default().to_owned())
         };
         let empty = StartWorkflowExecutionRequest::default();
-        let options = OnConflictOptions {
-            attach_links: true,
-            ..Default::default()
-        };
+        let options = OnConflictOptions { attach_links: true, ..Default::default() };
         let cases = [
             (
-                StartWorkflowExecutionRequest {
-                    retry_policy: Some(RetryPolicy::default()),
-                    ..empty.clone()
-                },
+                StartWorkflowExecutionRequest { retry_policy: Some(RetryPolicy::default()), ..empty.clone() },
                 "retry_policy",
             ),
             (
-                StartWorkflowExecutionRequest {
-                    cron_schedule: "@daily".into(),
-                    ..empty.clone()
-                },
+                StartWorkflowExecutionRequest { cron_schedule: "@daily".into(), ..empty.clone() },
                 "cron_schedule",
             ),
             (
-                StartWorkflowExecutionRequest {
-                    completion_callbacks: vec![Bytes::new()],
-                    ..empty.clone()
-                },
+                StartWorkflowExecutionRequest { completion_callbacks: vec![Bytes::new()], ..empty.clone() },
                 "completion_callbacks",
             ),
             (
-                StartWorkflowExecutionRequest {
-                    versioning_override: Some(Bytes::new()),
-                    ..empty.clone()
-                },
+                StartWorkflowExecutionRequest { versioning_override: Some(Bytes::new()), ..empty.clone() },
                 "versioning_override",
             ),
             (
-                StartWorkflowExecutionRequest {
-                    on_conflict_options: Some(options),
-                    ..empty.clone()
-                },
+                StartWorkflowExecutionRequest { on_conflict_options: Some(options), ..empty.clone() },
                 "on_conflict_options.attach_links",
             ),
         ];
@@ -350,10 +306,7 @@ mod tests {
         }
         assert!(refuse_later_features(&empty).is_ok());
         let harmless = OnConflictOptions::default();
-        let request = StartWorkflowExecutionRequest {
-            on_conflict_options: Some(harmless),
-            ..empty
-        };
+        let request = StartWorkflowExecutionRequest { on_conflict_options: Some(harmless), ..empty };
         assert!(refuse_later_features(&request).is_ok());
     }
 }

@@ -27,52 +27,30 @@ pub(crate) fn invalid(message: impl Into<String>) -> Status {
 
 /// A run, task or activity that is not there (any more).
 pub(crate) fn not_found(message: impl Into<String>) -> Status {
-    detailed(
-        Code::NotFound,
-        message.into(),
-        &errordetails::NotFoundFailure::default(),
-    )
+    detailed(Code::NotFound, message.into(), &errordetails::NotFoundFailure::default())
 }
 
 /// No namespace has this name.
 pub(crate) fn namespace_not_found(namespace: &str) -> Status {
-    let detail = errordetails::NamespaceNotFoundFailure {
-        namespace: namespace.into(),
-    };
-    detailed(
-        Code::NotFound,
-        format!("Namespace {namespace} is not found."),
-        &detail,
-    )
+    let detail = errordetails::NamespaceNotFoundFailure { namespace: namespace.into() };
+    detailed(Code::NotFound, format!("Namespace {namespace} is not found."), &detail)
 }
 
 /// A namespace of this name is there already.
 pub(crate) fn namespace_exists(namespace: &str) -> Status {
     let message = format!("Namespace {namespace} already exists.");
-    detailed(
-        Code::AlreadyExists,
-        message,
-        &errordetails::NamespaceAlreadyExistsFailure::default(),
-    )
+    detailed(Code::AlreadyExists, message, &errordetails::NamespaceAlreadyExistsFailure::default())
 }
 
 /// The run cannot do that now.
 pub(crate) fn not_ready(message: impl Into<String>) -> Status {
-    detailed(
-        Code::FailedPrecondition,
-        message.into(),
-        &errordetails::WorkflowNotReadyFailure::default(),
-    )
+    detailed(Code::FailedPrecondition, message.into(), &errordetails::WorkflowNotReadyFailure::default())
 }
 
 /// The handler of a query failed.
 pub(crate) fn query_failed(message: String, failure: Option<Bytes>) -> Status {
     let failure = failure.map(|failure| failure::cut(&failure, FAILURE_BYTES_MAX));
-    detailed(
-        Code::InvalidArgument,
-        message,
-        &errordetails::QueryFailedFailure { failure },
-    )
+    detailed(Code::InvalidArgument, message, &errordetails::QueryFailedFailure { failure })
 }
 
 /// Too much; the cause and the scope say of what.
@@ -81,10 +59,7 @@ pub(crate) fn exhausted(
     scope: ResourceExhaustedScope,
     message: impl Into<String>,
 ) -> Status {
-    let detail = errordetails::ResourceExhaustedFailure {
-        cause: cause.into(),
-        scope: scope.into(),
-    };
+    let detail = errordetails::ResourceExhaustedFailure { cause: cause.into(), scope: scope.into() };
     let mut metadata = MetadataMap::new();
     metadata.insert(CAUSE_HEADER, MetadataValue::from_static(cause_name(cause)));
     metadata.insert(SCOPE_HEADER, MetadataValue::from_static(scope_name(scope)));
@@ -97,17 +72,12 @@ pub(crate) fn exhausted(
 pub(crate) fn of_failure(failure: Failure) -> Status {
     match failure {
         Failure::Busy => {
-            let (cause, scope) = (
-                ResourceExhaustedCause::SystemOverloaded,
-                ResourceExhaustedScope::System,
-            );
+            let (cause, scope) = (ResourceExhaustedCause::SystemOverloaded, ResourceExhaustedScope::System);
             exhausted(cause, scope, failure.to_string())
         }
         Failure::Full => {
-            let (cause, scope) = (
-                ResourceExhaustedCause::PersistenceStorageLimit,
-                ResourceExhaustedScope::System,
-            );
+            let (cause, scope) =
+                (ResourceExhaustedCause::PersistenceStorageLimit, ResourceExhaustedScope::System);
             exhausted(cause, scope, failure.to_string())
         }
         Failure::Unavailable => Status::unavailable(failure.to_string()),
@@ -120,17 +90,10 @@ pub(crate) fn of_rejection(rejection: Rejection) -> Status {
     match rejection {
         Rejection::NotFound(message) => not_found(message),
         Rejection::InvalidArgument(message) => invalid(message),
-        Rejection::Busy(message) => exhausted(
-            ResourceExhaustedCause::BusyWorkflow,
-            ResourceExhaustedScope::Namespace,
-            message,
-        ),
-        Rejection::AlreadyStarted {
-            message,
-            run_id,
-            first_run_id,
-            request_id,
-        } => {
+        Rejection::Busy(message) => {
+            exhausted(ResourceExhaustedCause::BusyWorkflow, ResourceExhaustedScope::Namespace, message)
+        }
+        Rejection::AlreadyStarted { message, run_id, first_run_id, request_id } => {
             let detail = errordetails::WorkflowExecutionAlreadyStartedFailure {
                 start_request_id: request_id,
                 run_id,
@@ -148,13 +111,8 @@ pub(crate) fn unexpected_reply() -> Status {
 
 /// The cause that a status of exhaustion names, and its scope; for metrics.
 pub(crate) fn exhaustion(status: &Status) -> (&str, &str) {
-    let text = |name| {
-        status
-            .metadata()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("Unspecified")
-    };
+    let text =
+        |name| status.metadata().get(name).and_then(|value| value.to_str().ok()).unwrap_or("Unspecified");
     (text(CAUSE_HEADER), text(SCOPE_HEADER))
 }
 
@@ -166,17 +124,8 @@ pub(crate) fn detailed<D: Message + Name>(code: Code, message: String, detail: &
 }
 
 fn details<D: Message + Name>(code: Code, message: &str, detail: &D) -> Bytes {
-    let any = Any {
-        type_url: D::type_url(),
-        value: detail.encode_to_vec(),
-    };
-    rpc::Status {
-        code: code.into(),
-        message: message.into(),
-        details: vec![any],
-    }
-    .encode_to_vec()
-    .into()
+    let any = Any { type_url: D::type_url(), value: detail.encode_to_vec() };
+    rpc::Status { code: code.into(), message: message.into(), details: vec![any] }.encode_to_vec().into()
 }
 
 fn shortened(mut message: String) -> String {
@@ -223,9 +172,7 @@ mod tests {
         let read = rpc::Status::decode(status.details()).expect("details are a google.rpc.Status");
         assert_eq!(read.code, i32::from(status.code()));
         assert_eq!(read.message, status.message());
-        read.details[0]
-            .to_msg()
-            .expect("the first detail is of this type")
+        read.details[0].to_msg().expect("the first detail is of this type")
     }
 
     #[test]
@@ -251,14 +198,8 @@ mod tests {
     #[test]
     fn an_unknown_namespace_is_named_in_the_details() {
         let status = namespace_not_found("shop");
-        assert_eq!(
-            (status.code(), status.message()),
-            (Code::NotFound, "Namespace shop is not found.")
-        );
-        assert_eq!(
-            detail::<errordetails::NamespaceNotFoundFailure>(&status).namespace,
-            "shop"
-        );
+        assert_eq!((status.code(), status.message()), (Code::NotFound, "Namespace shop is not found."));
+        assert_eq!(detail::<errordetails::NamespaceNotFoundFailure>(&status).namespace, "shop");
     }
 
     #[test]
@@ -272,16 +213,11 @@ mod tests {
 
     #[test]
     fn a_failed_query_keeps_its_failure() {
-        let failure = everlog_temporal_api::failure::Failure {
-            message: "no such query".into(),
-            ..Default::default()
-        };
+        let failure =
+            everlog_temporal_api::failure::Failure { message: "no such query".into(), ..Default::default() };
         let status = query_failed("no such query".into(), Some(failure.encode_to_vec().into()));
         let detail: errordetails::QueryFailedFailure = detail(&status);
-        assert_eq!(
-            detail.failure.as_deref(),
-            Some(failure.encode_to_vec().as_slice())
-        );
+        assert_eq!(detail.failure.as_deref(), Some(failure.encode_to_vec().as_slice()));
     }
 
     #[test]

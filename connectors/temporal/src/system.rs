@@ -48,10 +48,7 @@ pub(crate) async fn info(
         server_scaled_provider_cloud_run: false,
     };
     let server_version = call.gateway.about.server_version.clone();
-    Ok(GetSystemInfoResponse {
-        server_version,
-        capabilities: Some(capabilities),
-    })
+    Ok(GetSystemInfoResponse { server_version, capabilities: Some(capabilities) })
 }
 
 pub(crate) async fn cluster(
@@ -59,21 +56,13 @@ pub(crate) async fn cluster(
     _request: GetClusterInfoRequest,
 ) -> Result<GetClusterInfoResponse, Status> {
     let about = &call.gateway.about;
-    let clients = client::KNOWN
-        .iter()
-        .map(|(name, below)| ((*name).to_owned(), client::supported(*below)));
-    let release = ReleaseInfo {
-        version: about.server_version.clone(),
-        ..ReleaseInfo::default()
-    };
+    let clients = client::KNOWN.iter().map(|(name, below)| ((*name).to_owned(), client::supported(*below)));
+    let release = ReleaseInfo { version: about.server_version.clone(), ..ReleaseInfo::default() };
     Ok(GetClusterInfoResponse {
         supported_clients: clients.collect(),
         server_version: about.server_version.clone(),
         cluster_id: about.cluster_id.clone(),
-        version_info: Some(VersionInfo {
-            current: Some(release),
-            ..VersionInfo::default()
-        }),
+        version_info: Some(VersionInfo { current: Some(release), ..VersionInfo::default() }),
         cluster_name: about.cluster_name.clone(),
         history_shard_count: i32::try_from(about.partitions).unwrap_or(i32::MAX),
         persistence_store: about.persistence_store.clone(),
@@ -91,9 +80,7 @@ pub(crate) async fn describe_namespace(
     let namespace = match (request.namespace.as_str(), request.id.as_str()) {
         ("", id) if !id.is_empty() => {
             call.checks().length("Namespace", id)?;
-            namespaces
-                .find_id(id)
-                .map_err(|_unknown| namespace_not_found(id))?
+            namespaces.find_id(id).map_err(|_unknown| namespace_not_found(id))?
         }
         (name, _) => namespaces.find(name, call.gateway.id_bytes_max())?,
     };
@@ -146,10 +133,7 @@ fn config(record: &Record) -> NamespaceConfig {
 }
 
 fn replication(about: &About) -> NamespaceReplicationConfig {
-    let cluster = ClusterReplicationConfig {
-        cluster_name: about.cluster_name.clone(),
-        ..Default::default()
-    };
+    let cluster = ClusterReplicationConfig { cluster_name: about.cluster_name.clone(), ..Default::default() };
     NamespaceReplicationConfig {
         active_cluster_name: about.cluster_name.clone(),
         clusters: vec![cluster],
@@ -184,23 +168,13 @@ pub(crate) async fn list_namespaces(
     };
     let (page, more) = call.gateway.namespaces.after(&after, count);
     let next_page_token = match page.last() {
-        Some(last) if more => sealer.seal(
-            Purpose::Namespaces,
-            &[],
-            &PageMark {
-                after: last.record.name.clone(),
-            },
-        ),
+        Some(last) if more => {
+            sealer.seal(Purpose::Namespaces, &[], &PageMark { after: last.record.name.clone() })
+        }
         Some(_) | None => bytes::Bytes::new(),
     };
-    let namespaces = page
-        .iter()
-        .map(|namespace| description(call, namespace))
-        .collect();
-    Ok(ListNamespacesResponse {
-        namespaces,
-        next_page_token,
-    })
+    let namespaces = page.iter().map(|namespace| description(call, namespace)).collect();
+    Ok(ListNamespacesResponse { namespaces, next_page_token })
 }
 
 pub(crate) async fn register_namespace(
@@ -217,24 +191,12 @@ pub(crate) async fn register_namespace(
     let least_ms = if request.is_global_namespace { DAY_MS } else { 0 };
     let retention_ms = retention(call, request.workflow_execution_retention_period, least_ms)?;
     not_yet("is_global_namespace", request.is_global_namespace)?;
-    not_yet(
-        "history_archival_state",
-        is_archived(request.history_archival_state),
-    )?;
-    not_yet(
-        "visibility_archival_state",
-        is_archived(request.visibility_archival_state),
-    )?;
+    not_yet("history_archival_state", is_archived(request.history_archival_state))?;
+    not_yet("visibility_archival_state", is_archived(request.visibility_archival_state))?;
     let own = &call.gateway.about.cluster_name;
     let foreign = |name: &str| !name.is_empty() && name != own;
-    not_yet(
-        "active_cluster_name of another cluster",
-        foreign(&request.active_cluster_name),
-    )?;
-    let elsewhere = request
-        .clusters
-        .iter()
-        .any(|cluster| foreign(&cluster.cluster_name));
+    not_yet("active_cluster_name of another cluster", foreign(&request.active_cluster_name))?;
+    let elsewhere = request.clusters.iter().any(|cluster| foreign(&cluster.cluster_name));
     not_yet("clusters beyond this one", elsewhere)?;
     check_texts(call, &request.description, &request.owner_email, &request.data)?;
     let record = Record {
@@ -268,10 +230,7 @@ fn check_texts(
     owner_email: &str,
     data: &BTreeMap<String, String>,
 ) -> Result<(), Status> {
-    let bytes = data
-        .iter()
-        .map(|(key, value)| key.len() + value.len())
-        .sum::<usize>();
+    let bytes = data.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
     let bytes = bytes + description.len() + owner_email.len();
     if i64::try_from(bytes).is_ok_and(|bytes| bytes > call.gateway.settings.blob_bytes_max) {
         return Err(invalid("Blob data size exceeds limit."));
@@ -289,41 +248,20 @@ pub(crate) async fn update_namespace(
     let foreign = |name: &str| !name.is_empty() && name != own;
     if let Some(replication) = &request.replication_config {
         let moves = foreign(&replication.active_cluster_name);
-        let spreads = replication
-            .clusters
-            .iter()
-            .any(|cluster| foreign(&cluster.cluster_name));
+        let spreads = replication.clusters.iter().any(|cluster| foreign(&cluster.cluster_name));
         not_yet("replication_config beyond this cluster", moves || spreads)?;
     }
     let given = request.config.unwrap_or_default();
-    not_yet(
-        "config.bad_binaries",
-        given
-            .bad_binaries
-            .as_ref()
-            .is_some_and(|bad| !bad.binaries.is_empty()),
-    )?;
-    not_yet(
-        "config.history_archival_state",
-        is_archived(given.history_archival_state),
-    )?;
-    not_yet(
-        "config.visibility_archival_state",
-        is_archived(given.visibility_archival_state),
-    )?;
-    not_yet(
-        "config.custom_search_attribute_aliases",
-        !given.custom_search_attribute_aliases.is_empty(),
-    )?;
+    not_yet("config.bad_binaries", given.bad_binaries.as_ref().is_some_and(|bad| !bad.binaries.is_empty()))?;
+    not_yet("config.history_archival_state", is_archived(given.history_archival_state))?;
+    not_yet("config.visibility_archival_state", is_archived(given.visibility_archival_state))?;
+    not_yet("config.custom_search_attribute_aliases", !given.custom_search_attribute_aliases.is_empty())?;
     let retention_ms = match given.workflow_execution_retention_ttl {
         Some(given) => Some(retention(call, Some(given), 0)?),
         None => None,
     };
     let update = request.update_info.unwrap_or_default();
-    let states = [
-        NamespaceState::Unspecified.into(),
-        NamespaceState::Registered.into(),
-    ];
+    let states = [NamespaceState::Unspecified.into(), NamespaceState::Registered.into()];
     not_yet("update_info.state", !states.contains(&update.state))?;
     check_texts(call, &update.description, &update.owner_email, &update.data)?;
     let change = |record: &mut Record| {
@@ -336,11 +274,8 @@ pub(crate) async fn update_namespace(
         }
         record.data.extend(update.data);
     };
-    let namespace = call
-        .gateway
-        .namespaces
-        .update(&request.namespace, call.gateway.id_bytes_max(), change)
-        .await?;
+    let namespace =
+        call.gateway.namespaces.update(&request.namespace, call.gateway.id_bytes_max(), change).await?;
     Ok(UpdateNamespaceResponse {
         namespace_info: Some(namespace_info(call, &namespace.record)),
         config: Some(config(&namespace.record)),

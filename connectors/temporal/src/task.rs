@@ -73,19 +73,10 @@ pub(crate) fn response(
     call: &Call<'_>,
     task: WorkflowTask,
 ) -> Result<(PollWorkflowTaskQueueResponse, Option<Receipt>), Status> {
-    let WorkflowTask {
-        run,
-        sticky: _,
-        history,
-        queries,
-        backlog,
-        receipt,
-    } = task;
+    let WorkflowTask { run, sticky: _, history, queries, backlog, receipt } = task;
     let pending = run.head.task.as_ref().ok_or_else(status::unexpected_reply)?;
-    let place = Bookmark {
-        end_event_id: pending.started_event_id + 1,
-        ..Bookmark::of(&run, history.next_event_id)
-    };
+    let place =
+        Bookmark { end_event_id: pending.started_event_id + 1, ..Bookmark::of(&run, history.next_event_id) };
     let next_page_token = match history.next_event_id {
         0 => Bytes::new(),
         _more => place.seal(call, &run.start.workflow_id),
@@ -93,9 +84,7 @@ pub(crate) fn response(
     let response = PollWorkflowTaskQueueResponse {
         task_token: token(call, &run, Subject::Workflow(pending.token())),
         workflow_execution: Some(execution(&run)),
-        workflow_type: Some(WorkflowType {
-            name: run.workflow_type().to_owned(),
-        }),
+        workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         previous_started_event_id: run.head.previous_started_event_id,
         started_event_id: pending.started_event_id,
         attempt: pending.attempt,
@@ -112,18 +101,9 @@ pub(crate) fn response(
 }
 
 fn query_response(call: &Call<'_>, task: QueryTask) -> Result<PollWorkflowTaskQueueResponse, Status> {
-    let QueryTask {
-        run,
-        sticky: _,
-        history,
-        query,
-        query_id,
-        receipt: _,
-    } = task;
-    let place = Bookmark {
-        end_event_id: run.head.next_event_id,
-        ..Bookmark::of(&run, history.next_event_id)
-    };
+    let QueryTask { run, sticky: _, history, query, query_id, receipt: _ } = task;
+    let place =
+        Bookmark { end_event_id: run.head.next_event_id, ..Bookmark::of(&run, history.next_event_id) };
     let next_page_token = match history.next_event_id {
         0 => Bytes::new(),
         _more => place.seal(call, &run.start.workflow_id),
@@ -131,9 +111,7 @@ fn query_response(call: &Call<'_>, task: QueryTask) -> Result<PollWorkflowTaskQu
     Ok(PollWorkflowTaskQueueResponse {
         task_token: token(call, &run, Subject::Query(query_id)),
         workflow_execution: Some(execution(&run)),
-        workflow_type: Some(WorkflowType {
-            name: run.workflow_type().to_owned(),
-        }),
+        workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         previous_started_event_id: run.head.previous_started_event_id,
         attempt: 1,
         history: Some(history.history),
@@ -145,10 +123,7 @@ fn query_response(call: &Call<'_>, task: QueryTask) -> Result<PollWorkflowTaskQu
 }
 
 fn attached(queries: Vec<(String, Bytes)>) -> Result<BTreeMap<String, WorkflowQuery>, Status> {
-    queries
-        .into_iter()
-        .map(|(id, query)| Ok((id, readable(&query)?)))
-        .collect()
+    queries.into_iter().map(|(id, query)| Ok((id, readable(&query)?))).collect()
 }
 
 fn readable(query: &Bytes) -> Result<WorkflowQuery, Status> {
@@ -156,10 +131,7 @@ fn readable(query: &Bytes) -> Result<WorkflowQuery, Status> {
 }
 
 pub(crate) fn execution(run: &everlog_engine::Run) -> WorkflowExecution {
-    WorkflowExecution {
-        workflow_id: run.start.workflow_id.clone(),
-        run_id: run.start.run_id.clone(),
-    }
+    WorkflowExecution { workflow_id: run.start.workflow_id.clone(), run_id: run.start.run_id.clone() }
 }
 
 pub(crate) fn token(call: &Call<'_>, run: &everlog_engine::Run, subject: Subject) -> Bytes {
@@ -174,9 +146,5 @@ pub(crate) fn token(call: &Call<'_>, run: &everlog_engine::Run, subject: Subject
 
 fn normal_queue(run: &everlog_engine::Run) -> TaskQueue {
     let kind = TaskQueueKind::Normal.into();
-    TaskQueue {
-        name: run.start.task_queue.clone(),
-        kind,
-        normal_name: String::new(),
-    }
+    TaskQueue { name: run.start.task_queue.clone(), kind, normal_name: String::new() }
 }

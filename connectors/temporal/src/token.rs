@@ -62,15 +62,10 @@ impl Sealer {
             return Err(KeyError::Missing);
         }
         if let Some((index, key)) = keys.iter().enumerate().find(|(_, key)| key.len() < KEY_BYTES_MIN) {
-            return Err(KeyError::Short {
-                index,
-                bytes: key.len(),
-            });
+            return Err(KeyError::Short { index, bytes: key.len() });
         }
         let key = |key: &Vec<u8>| Hmac::new_from_slice(key).expect("HMAC takes keys of every length");
-        Ok(Self {
-            keys: keys.iter().map(key).collect(),
-        })
+        Ok(Self { keys: keys.iter().map(key).collect() })
     }
 
     pub(crate) fn seal(&self, purpose: Purpose, context: &[&str], body: &impl Message) -> Bytes {
@@ -79,9 +74,7 @@ impl Sealer {
         token.extend_from_slice(&[0; TAG_BYTES]);
         body.encode_raw(&mut token);
         let key = self.keys.first().expect("a sealer has at least one key");
-        let tag = authenticate(key, purpose, context, &token[1 + TAG_BYTES..])
-            .finalize()
-            .into_bytes();
+        let tag = authenticate(key, purpose, context, &token[1 + TAG_BYTES..]).finalize().into_bytes();
         token[1..=TAG_BYTES].copy_from_slice(&tag);
         token.into()
     }
@@ -97,11 +90,8 @@ impl Sealer {
             return None;
         }
         let (tag, body) = (&token[1..=TAG_BYTES], token.slice(1 + TAG_BYTES..));
-        let made_here = self.keys.iter().any(|key| {
-            authenticate(key, purpose, context, &body)
-                .verify_slice(tag)
-                .is_ok()
-        });
+        let made_here =
+            self.keys.iter().any(|key| authenticate(key, purpose, context, &body).verify_slice(tag).is_ok());
         if made_here { B::decode(body).ok() } else { None }
     }
 }
@@ -180,11 +170,7 @@ mod tests {
             namespace_id: "5bbe3c42-7bc0-4a94-a8a9-1b8e3a6ef5b1".into(),
             workflow_id: "order-1".into(),
             run_id: "0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2".into(),
-            subject: Some(Subject::Workflow(task::Token {
-                scheduled_event_id: 5,
-                attempt: 2,
-                claim: 77,
-            })),
+            subject: Some(Subject::Workflow(task::Token { scheduled_event_id: 5, attempt: 2, claim: 77 })),
         }
     }
 
@@ -209,10 +195,7 @@ mod tests {
     fn a_truncated_lengthened_or_foreign_token_never_passes() {
         let sealed = token().seal(&sealer(1));
         for bytes in 1..sealed.len() {
-            assert!(
-                TaskToken::open(&sealer(1), &sealed.slice(..bytes)).is_err(),
-                "{bytes} bytes"
-            );
+            assert!(TaskToken::open(&sealer(1), &sealed.slice(..bytes)).is_err(), "{bytes} bytes");
         }
         let longer = Bytes::from([sealed.as_ref(), b"\x0a\x01x"].concat());
         assert!(TaskToken::open(&sealer(1), &longer).is_err());

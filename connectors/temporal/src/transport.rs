@@ -34,29 +34,21 @@ pub(crate) fn guarded(
 /// The answer to a request that no handler saw, in Temporal's words; none for what a handler answered.
 fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
     let too_large = |message: String| {
-        let (cause, scope) = (
-            ResourceExhaustedCause::Unspecified,
-            ResourceExhaustedScope::Unspecified,
-        );
+        let (cause, scope) = (ResourceExhaustedCause::Unspecified, ResourceExhaustedScope::Unspecified);
         Some(exhausted(cause, scope, message))
     };
     let message = status.message();
     match status.code() {
         Code::OutOfRange if message.starts_with(TOO_LARGE) => {
-            let found: String = message[TOO_LARGE.len()..]
-                .chars()
-                .take_while(char::is_ascii_digit)
-                .collect();
-            too_large(format!(
-                "grpc: received message larger than max ({found} vs. {message_bytes_max})"
-            ))
+            let found: String = message[TOO_LARGE.len()..].chars().take_while(char::is_ascii_digit).collect();
+            too_large(format!("grpc: received message larger than max ({found} vs. {message_bytes_max})"))
         }
         Code::ResourceExhausted if message.starts_with(TOO_LARGE_UNPACKED) => too_large(format!(
             "grpc: received message after decompression larger than max {message_bytes_max}"
         )),
-        Code::Internal if message.contains(UNREADABLE) => Some(Status::internal(format!(
-            "grpc: error unmarshalling request: {message}"
-        ))),
+        Code::Internal if message.contains(UNREADABLE) => {
+            Some(Status::internal(format!("grpc: error unmarshalling request: {message}")))
+        }
         Code::Unimplemented => Some(Status::unimplemented(message)),
         _handled => None,
     }
@@ -73,10 +65,7 @@ mod tests {
         );
         let status = unread(&status, 4 << 20).expect("it is put into other words");
         assert_eq!(status.code(), Code::ResourceExhausted);
-        assert_eq!(
-            status.message(),
-            "grpc: received message larger than max (5000000 vs. 4194304)"
-        );
+        assert_eq!(status.message(), "grpc: received message larger than max (5000000 vs. 4194304)");
     }
 
     #[test]
@@ -85,10 +74,7 @@ mod tests {
             "Error decompressing: size limit, of 4194304 bytes, exceeded while decompressing message",
         );
         let status = unread(&status, 4 << 20).expect("it is put into other words");
-        assert_eq!(
-            status.message(),
-            "grpc: received message after decompression larger than max 4194304"
-        );
+        assert_eq!(status.message(), "grpc: received message after decompression larger than max 4194304");
     }
 
     #[test]

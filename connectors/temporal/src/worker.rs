@@ -37,11 +37,7 @@ pub(crate) struct Seat {
 impl Workers {
     /// Remembers at most `stopped_max` workers that were shut down, each for `memory`.
     pub(crate) fn new(stopped_max: usize, memory: Duration) -> Arc<Self> {
-        Arc::new(Self {
-            shards: Default::default(),
-            stopped_max: stopped_max.div_ceil(SHARDS),
-            memory,
-        })
+        Arc::new(Self { shards: Default::default(), stopped_max: stopped_max.div_ceil(SHARDS), memory })
     }
 
     /// A poll of the worker begins.
@@ -56,11 +52,7 @@ impl Workers {
         worker.polls += 1;
         let stop = worker.stop.subscribe();
         drop(shard);
-        Seat {
-            workers: self.clone(),
-            key,
-            stop,
-        }
+        Seat { workers: self.clone(), key, stop }
     }
 
     /// The worker shuts down: its open polls end, and those that are still on their way end at once.
@@ -78,11 +70,7 @@ impl Workers {
                 }
             }
             None if may_remember => {
-                let worker = Worker {
-                    polls: 0,
-                    stop: watch::Sender::new(true),
-                    stopped_at: Some(now),
-                };
+                let worker = Worker { polls: 0, stop: watch::Sender::new(true), stopped_at: Some(now) };
                 shard.workers.insert(key, worker);
                 shard.stopped += 1;
             }
@@ -91,28 +79,18 @@ impl Workers {
     }
 
     fn shard(&self, key: &str) -> MutexGuard<'_, Shard> {
-        let hash = key.bytes().fold(0_usize, |hash, byte| {
-            hash.wrapping_mul(31).wrapping_add(usize::from(byte))
-        });
-        self.shards[hash % SHARDS]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let hash =
+            key.bytes().fold(0_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(usize::from(byte)));
+        self.shards[hash % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Shard {
     fn forget(&mut self, now: Instant, memory: Duration) {
-        let old = |worker: &Worker| {
-            worker
-                .stopped_at
-                .is_some_and(|at| now.saturating_duration_since(at) > memory)
-        };
+        let old =
+            |worker: &Worker| worker.stopped_at.is_some_and(|at| now.saturating_duration_since(at) > memory);
         self.workers.retain(|_, worker| worker.polls > 0 || !old(worker));
-        self.stopped = self
-            .workers
-            .values()
-            .filter(|worker| worker.stopped_at.is_some())
-            .count();
+        self.stopped = self.workers.values().filter(|worker| worker.stopped_at.is_some()).count();
     }
 }
 
@@ -149,11 +127,7 @@ mod tests {
     use super::*;
 
     fn entries(workers: &Workers) -> usize {
-        workers
-            .shards
-            .iter()
-            .map(|shard| shard.lock().expect("no test panics in there").workers.len())
-            .sum()
+        workers.shards.iter().map(|shard| shard.lock().expect("no test panics in there").workers.len()).sum()
     }
 
     #[tokio::test]

@@ -22,12 +22,12 @@ pub struct Command {
     pub order: Option<Order>,
 }
 
-/// What is asked for, by kind.
+/// What is asked for, by kind. The large kinds are boxed: a completion may hold two million commands of two bytes each.
 #[derive(Clone, PartialEq, prost::Oneof)]
 #[allow(missing_docs)]
 pub enum Order {
     #[prost(message, tag = "2")]
-    ScheduleActivity(activity::Schedule),
+    ScheduleActivity(Box<activity::Schedule>),
     #[prost(message, tag = "3")]
     StartTimer(timer::Start),
     #[prost(message, tag = "4")]
@@ -43,9 +43,9 @@ pub enum Order {
     #[prost(message, tag = "9")]
     RequestCancelExternal(Later),
     #[prost(message, tag = "10")]
-    RecordMarker(marker::Record),
+    RecordMarker(Box<marker::Record>),
     #[prost(message, tag = "11")]
-    ContinueAsNew(close::ContinueAsNew),
+    ContinueAsNew(Box<close::ContinueAsNew>),
     #[prost(message, tag = "12")]
     StartChild(Later),
     #[prost(message, tag = "13")]
@@ -135,5 +135,15 @@ impl Order {
             Self::ScheduleNexusOperation(_) => 17,
             Self::RequestCancelNexusOperation(_) => 18,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_command_takes_little_memory() {
+        assert!(size_of::<Command>() <= 128, "{} bytes", size_of::<Command>());
     }
 }

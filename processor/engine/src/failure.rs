@@ -98,7 +98,12 @@ fn server(message: &str, non_retryable: bool, cause: Option<Bytes>) -> Bytes {
 }
 
 /// A passed deadline of an activity, with the last attempt's failure behind it.
-pub(crate) fn timeout(timeout_type: TimeoutType, message: &str, heartbeat: Option<Bytes>, cause: Option<Bytes>) -> Bytes {
+pub(crate) fn timeout(
+    timeout_type: TimeoutType,
+    message: &str,
+    heartbeat: Option<Bytes>,
+    cause: Option<Bytes>,
+) -> Bytes {
     let info = Timeout { timeout_type: timeout_type.into(), last_heartbeat_details: heartbeat };
     let info = Some(Info::Timeout(info));
     Failure { message: message.into(), source: "Server".into(), cause, info }.encode_to_vec().into()
@@ -148,11 +153,16 @@ mod tests {
     #[test]
     fn a_kept_failure_is_never_larger_than_its_limit() {
         let info = Info::Application(Application { r#type: "ö".repeat(9_000), ..Application::default() });
-        let large = Failure { message: "ü".repeat(9_000), source: "x".repeat(9_000), cause: None, info: Some(info) };
+        let large =
+            Failure { message: "ü".repeat(9_000), source: "x".repeat(9_000), cause: None, info: Some(info) };
         let large: Bytes = large.encode_to_vec().into();
         for bytes_max in [64, 256, 4_096, 20_000] {
             let small = kept(&large, bytes_max);
-            assert!(small.len() <= usize::try_from(bytes_max).expect("positive"), "{bytes_max}: {}", small.len());
+            assert!(
+                small.len() <= usize::try_from(bytes_max).expect("positive"),
+                "{bytes_max}: {}",
+                small.len()
+            );
             assert!(matches!(Failure::decode(small).expect("a failure").info, Some(Info::Application(_))));
         }
         assert_eq!(kept(&large, 1 << 20), large);

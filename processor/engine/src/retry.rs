@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 
 use crate::failure::{Failure, Info};
-use crate::time::{Duration, DURATION_MS_MAX, span_ms};
+use crate::time::{DURATION_MS_MAX, Duration, span_ms};
 use crate::vocabulary::{RetryPolicy, RetryState, TimeoutType};
 
 /// What follows a failed attempt.
@@ -63,14 +63,17 @@ fn is_final(failure: &Failure, policy: &RetryPolicy) -> bool {
         Some(Info::Timeout(timeout)) => match TimeoutType::try_from(timeout.timeout_type) {
             Ok(TimeoutType::StartToClose) => named("TemporalTimeout:StartToClose"),
             Ok(TimeoutType::Heartbeat) => named("TemporalTimeout:Heartbeat"),
-            Ok(TimeoutType::Unspecified | TimeoutType::ScheduleToStart | TimeoutType::ScheduleToClose) | Err(_) => true,
+            Ok(TimeoutType::Unspecified | TimeoutType::ScheduleToStart | TimeoutType::ScheduleToClose)
+            | Err(_) => true,
         },
     }
 }
 
 fn asked_delay_ms(failure: &Failure) -> Option<i64> {
     match &failure.info {
-        Some(Info::Application(application)) => application.next_retry_delay.map(|delay| delay.to_ms().max(0)),
+        Some(Info::Application(application)) => {
+            application.next_retry_delay.map(|delay| delay.to_ms().max(0))
+        }
         Some(Info::Canceled(_) | Info::Terminated(_) | Info::Server(_) | Info::Timeout(_)) | None => None,
     }
 }
@@ -143,7 +146,9 @@ fn check(policy: &RetryPolicy) -> Result<(), String> {
         if let Some(timeout) = name.strip_prefix("TemporalTimeout:")
             && !matches!(timeout, "StartToClose" | "ScheduleToStart" | "ScheduleToClose" | "Heartbeat")
         {
-            return Err(format!("Invalid timeout type value: {timeout} in NonRetryableErrorTypes on retry policy."));
+            return Err(format!(
+                "Invalid timeout type value: {timeout} in NonRetryableErrorTypes on retry policy."
+            ));
         }
     }
     Ok(())

@@ -200,7 +200,8 @@ impl Run {
         }
         let whole = [self.start.run_expires_ms, self.head.backoff_until_ms];
         let whole = whole.into_iter().filter(|due_ms| *due_ms > 0);
-        let task = self.head.task.as_ref().and_then(|task| task.deadline_ms(self.head.sticky.as_ref(), grace));
+        let task =
+            self.head.task.as_ref().and_then(|task| task.deadline_ms(self.head.sticky.as_ref(), grace));
         let activities = self.activities.values().filter_map(|activity| activity.deadline_ms(grace));
         let timers = self.timers.values().map(|timer| timer.fire_ms);
         whole.chain(task).chain(activities).chain(timers).min()
@@ -222,6 +223,10 @@ impl Grace {
     /// The moment at which something that a worker holds since `since_ms` times out after `timeout_ms`.
     pub fn deadline_ms(self, since_ms: i64, timeout_ms: i64) -> i64 {
         let due_ms = since_ms.saturating_add(timeout_ms);
-        if since_ms <= self.owner_ms { due_ms.max(self.owner_ms.saturating_add(Self::SPAN_MS)) } else { due_ms }
+        if since_ms <= self.owner_ms {
+            due_ms.max(self.owner_ms.saturating_add(Self::SPAN_MS))
+        } else {
+            due_ms
+        }
     }
 }

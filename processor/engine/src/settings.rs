@@ -76,6 +76,9 @@ pub struct Settings {
     /// buffered events, memo and search attributes.
     #[prost(int64, tag = "24")]
     pub state_bytes_max: i64,
+    /// Keys of a memo.
+    #[prost(int64, tag = "25")]
+    pub memo_keys_max: i64,
 }
 
 impl Settings {
@@ -106,6 +109,7 @@ impl Settings {
             search_attribute_bytes_max: 2_048,
             search_attributes_bytes_max: 40_960,
             state_bytes_max: 8 << 20,
+            memo_keys_max: 10_000,
         }
     }
 }

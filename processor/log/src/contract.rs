@@ -46,11 +46,7 @@ pub fn check<P: Place>(mut place: impl FnMut() -> P) {
 fn offsets_have_no_gaps<P: Place>(place: &P) {
     let log = place.open();
     assert_eq!(log.bounds(0).expect("bounds"), 0..0);
-    assert_eq!(
-        log.read(0, 0, 1000)
-            .expect("an empty journal can be read at its end"),
-        []
-    );
+    assert_eq!(log.read(0, 0, 1000).expect("an empty journal can be read at its end"), []);
     let first = append(&log, 0, &["a", "b", "c"]);
     let second = append(&log, 0, &["d"]);
     let other = append(&log, 1, &["x"]);
@@ -59,25 +55,10 @@ fn offsets_have_no_gaps<P: Place>(place: &P) {
     assert_eq!(texts(&log, 0, 2), ["c", "d"]);
     assert_eq!(texts(&log, 1, 0), ["x"]);
     assert_eq!(log.bounds(0).expect("bounds"), 0..4);
-    assert_eq!(
-        append(&log, 0, &["", "e"]).first,
-        4,
-        "an empty record is a record"
-    );
+    assert_eq!(append(&log, 0, &["", "e"]).first, 4, "an empty record is a record");
     assert_eq!(texts(&log, 0, 3), ["d", "", "e"]);
     let beyond = log.read(0, 7, 1000);
-    assert!(
-        matches!(
-            beyond,
-            Err(Error::OutOfRange {
-                wanted: 7,
-                start: 0,
-                end: 6,
-                ..
-            })
-        ),
-        "{beyond:?}"
-    );
+    assert!(matches!(beyond, Err(Error::OutOfRange { wanted: 7, start: 0, end: 6, .. })), "{beyond:?}");
 }
 
 fn a_read_keeps_to_its_limit<P: Place>(place: &P) {
@@ -118,10 +99,7 @@ fn everything_acknowledged_is_there_after_reopening<P: Place>(place: &P) {
     let log = place.open();
     assert_eq!((log.partitions(), log.incarnation()), (partitions, incarnation));
     for (partition, stamp_ms) in (0..partitions).zip(stamps) {
-        assert_eq!(
-            texts(&log, partition, 0),
-            ["kept".to_owned(), format!("of {partition}")]
-        );
+        assert_eq!(texts(&log, partition, 0), ["kept".to_owned(), format!("of {partition}")]);
         let next = append(&log, partition, &["next"]);
         assert_eq!(next.first, 2, "offsets go on");
         assert!(next.stamp_ms >= stamp_ms, "stamps go on");
@@ -137,17 +115,11 @@ fn many_appenders_share_a_journal<H: Log>(log: &H) {
                         begin_append(
                             log,
                             0,
-                            vec![
-                                format!("{appender} {n} a").into(),
-                                format!("{appender} {n} b").into(),
-                            ],
+                            vec![format!("{appender} {n} a").into(), format!("{appender} {n} b").into()],
                         )
                     })
                     .collect();
-                let firsts: Vec<_> = pending
-                    .iter()
-                    .map(|done| wait(done).expect("append").first)
-                    .collect();
+                let firsts: Vec<_> = pending.iter().map(|done| wait(done).expect("append").first).collect();
                 assert!(firsts.is_sorted(), "one caller's appends keep their order");
             });
         }
@@ -162,11 +134,7 @@ fn many_appenders_share_a_journal<H: Log>(log: &H) {
         let (appender, rest) = first.split_once(' ').expect("two words");
         let counted: &mut u64 = next.entry(appender.to_owned()).or_default();
         assert_eq!(rest, format!("{counted} a"));
-        assert_eq!(
-            second,
-            format!("{appender} {counted} b"),
-            "the records of an append stand together"
-        );
+        assert_eq!(second, format!("{appender} {counted} b"), "the records of an append stand together");
         *counted += 1;
     }
 }
@@ -189,10 +157,7 @@ fn a_newer_fence_ends_the_older<P: Place>(place: &P) {
     let log = place.open();
     let newest = log.fence(0).expect("fence");
     assert!(![old, new].contains(&newest), "a fence is never given twice");
-    assert!(matches!(
-        commit(&log, 0, new, 2, "ghost", vec![]),
-        Err(Error::Fenced { .. })
-    ));
+    assert!(matches!(commit(&log, 0, new, 2, "ghost", vec![]), Err(Error::Fenced { .. })));
     assert_eq!(log.position(0).expect("position"), Some((2, "two".into())));
 }
 
@@ -202,53 +167,19 @@ fn a_commit_is_whole_or_absent<P: Place>(place: &P) {
     let fence = log.fence(0).expect("fence");
     let outputs = vec![
         row(&log, 0, "state", Some("1")),
-        Output {
-            topic: Topic::History,
-            ..row(&log, 0, "batch", Some("2"))
-        },
-        Output {
-            topic: Topic::Timers,
-            ..row(&log, 0, "due", Some("3"))
-        },
-        Output {
-            topic: Topic::Events,
-            key: "wf".into(),
-            value: Some("started".into()),
-        },
+        Output { topic: Topic::History, ..row(&log, 0, "batch", Some("2")) },
+        Output { topic: Topic::Timers, ..row(&log, 0, "due", Some("3")) },
+        Output { topic: Topic::Events, key: "wf".into(), value: Some("started".into()) },
     ];
     commit(&log, 0, fence, 2, "here", outputs).expect("commit");
     let refused = vec![
         row(&log, 0, "state", Some("bad")),
-        Output {
-            topic: Topic::Events,
-            key: "wf".into(),
-            value: None,
-        },
+        Output { topic: Topic::Events, key: "wf".into(), value: None },
     ];
-    assert!(matches!(
-        commit(&log, 0, fence, 3, "there", refused),
-        Err(Error::Refused { .. })
-    ));
-    let backwards = commit(
-        &log,
-        0,
-        fence,
-        1,
-        "back",
-        vec![row(&log, 0, "state", Some("bad"))],
-    );
-    assert!(
-        matches!(backwards, Err(Error::OutOfRange { .. })),
-        "{backwards:?}"
-    );
-    let beyond = commit(
-        &log,
-        0,
-        fence,
-        4,
-        "beyond",
-        vec![row(&log, 0, "state", Some("bad"))],
-    );
+    assert!(matches!(commit(&log, 0, fence, 3, "there", refused), Err(Error::Refused { .. })));
+    let backwards = commit(&log, 0, fence, 1, "back", vec![row(&log, 0, "state", Some("bad"))]);
+    assert!(matches!(backwards, Err(Error::OutOfRange { .. })), "{backwards:?}");
+    let beyond = commit(&log, 0, fence, 4, "beyond", vec![row(&log, 0, "state", Some("bad"))]);
     assert!(matches!(beyond, Err(Error::OutOfRange { .. })), "{beyond:?}");
     // An append makes durable what was committed before it.
     append(&log, 0, &["d"]);
@@ -258,18 +189,9 @@ fn a_commit_is_whole_or_absent<P: Place>(place: &P) {
 
 fn only_the_first_commit_is_there(log: &impl Log) {
     assert_eq!(log.position(0).expect("position"), Some((2, "here".into())));
-    assert_eq!(
-        restored(log, Topic::Changelog, 0),
-        [("state".to_owned(), "1".to_owned())]
-    );
-    assert_eq!(
-        restored(log, Topic::History, 0),
-        [("batch".to_owned(), "2".to_owned())]
-    );
-    assert_eq!(
-        restored(log, Topic::Timers, 0),
-        [("due".to_owned(), "3".to_owned())]
-    );
+    assert_eq!(restored(log, Topic::Changelog, 0), [("state".to_owned(), "1".to_owned())]);
+    assert_eq!(restored(log, Topic::History, 0), [("batch".to_owned(), "2".to_owned())]);
+    assert_eq!(restored(log, Topic::Timers, 0), [("due".to_owned(), "3".to_owned())]);
     let events = log.topic_read(Topic::Events, 0, 0, 1000).expect("read");
     assert_eq!(events, [(0, "wf".into(), "started".into())]);
     assert_eq!(log.position(1).expect("position"), None);
@@ -280,10 +202,7 @@ fn a_compacted_topic_keeps_the_last_value<P: Place>(place: &P) {
     let fences = [log.fence(0).expect("fence"), log.fence(1).expect("fence")];
     let both = [0, 1].map(|partition: PartitionId| {
         let put = |pairs: &[(&str, Option<&str>)]| {
-            let outputs = pairs
-                .iter()
-                .map(|(key, value)| row(&log, partition, key, *value))
-                .collect();
+            let outputs = pairs.iter().map(|(key, value)| row(&log, partition, key, *value)).collect();
             commit(&log, partition, fences[partition as usize], 0, "p", outputs).expect("commit");
         };
         put(&[("c", Some("1")), ("a", Some("1")), ("b", Some("1"))]);
@@ -306,49 +225,28 @@ fn a_compacted_topic_keeps_the_last_value<P: Place>(place: &P) {
         seen += 1;
         false
     };
-    log.restore(Topic::Changelog, 0, &mut first_only)
-        .expect("restore");
+    log.restore(Topic::Changelog, 0, &mut first_only).expect("restore");
     assert_eq!(seen, 1, "false stops");
-    assert!(
-        log.restore(Topic::Events, 0, &mut |_, _| true).is_err(),
-        "append-only topics are not restored"
-    );
+    assert!(log.restore(Topic::Events, 0, &mut |_, _| true).is_err(), "append-only topics are not restored");
 }
 
 fn an_append_only_topic_keeps_everything_in_order<P: Place>(place: &P) {
     let log = place.open();
     let fence = log.fence(0).expect("fence");
-    let entry = |n: u64| Output {
-        topic: Topic::Replies,
-        key: "same".into(),
-        value: Some(n.to_string().into()),
-    };
+    let entry =
+        |n: u64| Output { topic: Topic::Replies, key: "same".into(), value: Some(n.to_string().into()) };
     commit(&log, 0, fence, 0, "p", (0..3).map(entry).collect()).expect("commit");
     commit(&log, 0, fence, 0, "p", (3..5).map(entry).collect()).expect("commit");
     let offsets = |log: &P::Home, from| -> Vec<(Offset, String)> {
         let entries = log.topic_read(Topic::Replies, 0, from, 1_000_000).expect("read");
-        entries
-            .into_iter()
-            .map(|(offset, _, value)| (offset, text(&value)))
-            .collect()
+        entries.into_iter().map(|(offset, _, value)| (offset, text(&value))).collect()
     };
     let expected: Vec<_> = (0..5).map(|n| (n, n.to_string())).collect();
     assert_eq!(offsets(&log, 0), expected);
     log.topic_trim(Topic::Replies, 0, 2).expect("trim");
     assert_eq!(offsets(&log, 2), expected[2..]);
     let below = log.topic_read(Topic::Replies, 0, 1, 1000);
-    assert!(
-        matches!(
-            below,
-            Err(Error::OutOfRange {
-                wanted: 1,
-                start: 2,
-                end: 5,
-                ..
-            })
-        ),
-        "{below:?}"
-    );
+    assert!(matches!(below, Err(Error::OutOfRange { wanted: 1, start: 2, end: 5, .. })), "{below:?}");
     assert!(log.topic_trim(Topic::Replies, 0, 6).is_err(), "beyond the end");
     log.topic_trim(Topic::Replies, 0, 5).expect("a trim to the end");
     append(&log, 0, &["sync"]);
@@ -356,37 +254,19 @@ fn an_append_only_topic_keeps_everything_in_order<P: Place>(place: &P) {
     let log = place.open();
     let fence = log.fence(0).expect("fence");
     commit(&log, 0, fence, 0, "p", vec![entry(5)]).expect("commit");
-    assert_eq!(
-        offsets(&log, 5),
-        [(5, "5".to_owned())],
-        "offsets go on after everything was trimmed"
-    );
+    assert_eq!(offsets(&log, 5), [(5, "5".to_owned())], "offsets go on after everything was trimmed");
 }
 
 fn a_trim_stops_at_the_position<P: Place>(place: &P) {
     let log = place.open();
     append(&log, 0, &["a", "b", "c", "d"]);
-    assert!(
-        matches!(log.trim(0, 1), Err(Error::OutOfRange { .. })),
-        "nothing is committed yet"
-    );
+    assert!(matches!(log.trim(0, 1), Err(Error::OutOfRange { .. })), "nothing is committed yet");
     let fence = log.fence(0).expect("fence");
     commit(&log, 0, fence, 3, "p", vec![]).expect("commit");
-    assert!(
-        matches!(log.trim(0, 4), Err(Error::OutOfRange { .. })),
-        "above the position"
-    );
+    assert!(matches!(log.trim(0, 4), Err(Error::OutOfRange { .. })), "above the position");
     log.trim(0, 2).expect("below the position");
     assert_eq!(log.bounds(0).expect("bounds"), 2..4);
-    assert!(matches!(
-        log.read(0, 1, 1000),
-        Err(Error::OutOfRange {
-            wanted: 1,
-            start: 2,
-            end: 4,
-            ..
-        })
-    ));
+    assert!(matches!(log.read(0, 1, 1000), Err(Error::OutOfRange { wanted: 1, start: 2, end: 4, .. })));
     log.trim(0, 1).expect("already trimmed: nothing to do");
     commit(&log, 0, fence, 4, "q", vec![]).expect("commit");
     log.trim(0, 4).expect("up to the position");
@@ -398,11 +278,7 @@ fn a_trim_stops_at_the_position<P: Place>(place: &P) {
         Some((4, "q".into())),
         "a trim makes the position durable"
     );
-    assert_eq!(
-        append(&log, 0, &["e"]).first,
-        4,
-        "offsets go on after everything was trimmed"
-    );
+    assert_eq!(append(&log, 0, &["e"]).first, 4, "offsets go on after everything was trimmed");
     assert_eq!(texts(&log, 0, 4), ["e"]);
 }
 
@@ -417,8 +293,7 @@ fn the_control_topic_is_a_map<P: Place>(place: &P) {
     let expected = [("", "5"), ("a", "2"), ("b", "3")];
     let scan = |log: &P::Home| {
         let mut rows = Vec::new();
-        log.control_scan(&mut |key, value| rows.push((text(key), text(value))))
-            .expect("scan");
+        log.control_scan(&mut |key, value| rows.push((text(key), text(value)))).expect("scan");
         rows
     };
     let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -431,33 +306,14 @@ fn what_makes_no_sense_is_refused<H: Log>(log: &H) {
     let beyond = log.partitions();
     assert!(log.bounds(beyond).is_err() && log.read(beyond, 0, 1).is_err() && log.fence(beyond).is_err());
     assert!(log.position(beyond).is_err() && log.trim(beyond, 0).is_err());
-    assert!(
-        wait(&begin_append(log, beyond, vec!["a".into()])).is_err(),
-        "unknown partition"
-    );
-    assert!(
-        wait(&begin_append(log, 0, vec![])).is_err(),
-        "an append of nothing"
-    );
-    assert!(
-        log.topic_read(Topic::Changelog, 0, 0, 1).is_err(),
-        "compacted topics have no offsets"
-    );
+    assert!(wait(&begin_append(log, beyond, vec!["a".into()])).is_err(), "unknown partition");
+    assert!(wait(&begin_append(log, 0, vec![])).is_err(), "an append of nothing");
+    assert!(log.topic_read(Topic::Changelog, 0, 0, 1).is_err(), "compacted topics have no offsets");
     let fence = log.fence(0).expect("fence");
     let foreign = vec![row(log, 1, "k", Some("v"))];
-    assert!(
-        matches!(commit(log, 0, fence, 0, "p", foreign), Err(Error::Refused { .. })),
-        "a foreign bucket"
-    );
-    let bare = vec![Output {
-        topic: Topic::Changelog,
-        key: "k".into(),
-        value: Some("v".into()),
-    }];
-    assert!(
-        matches!(commit(log, 0, fence, 0, "p", bare), Err(Error::Refused { .. })),
-        "no bucket"
-    );
+    assert!(matches!(commit(log, 0, fence, 0, "p", foreign), Err(Error::Refused { .. })), "a foreign bucket");
+    let bare = vec![Output { topic: Topic::Changelog, key: "k".into(), value: Some("v".into()) }];
+    assert!(matches!(commit(log, 0, fence, 0, "p", bare), Err(Error::Refused { .. })), "no bucket");
     assert_eq!(restored(log, Topic::Changelog, 1), []);
     assert_eq!(log.position(0).expect("position"), None);
 }
@@ -468,11 +324,7 @@ fn begin_append<H: Log>(
     records: Vec<Bytes>,
 ) -> Receiver<Result<Appended, Error>> {
     let (done, wait) = channel();
-    log.append(
-        partition,
-        records,
-        Box::new(move |outcome| done.send(outcome).expect("the test waits")),
-    );
+    log.append(partition, records, Box::new(move |outcome| done.send(outcome).expect("the test waits")));
     wait
 }
 
@@ -481,10 +333,7 @@ fn wait<T>(done: &Receiver<T>) -> T {
 }
 
 fn append<H: Log>(log: &H, partition: PartitionId, records: &[&str]) -> Appended {
-    let records = records
-        .iter()
-        .map(|text| Bytes::copy_from_slice(text.as_bytes()))
-        .collect();
+    let records = records.iter().map(|text| Bytes::copy_from_slice(text.as_bytes())).collect();
     wait(&begin_append(log, partition, records)).expect("append")
 }
 
@@ -497,17 +346,9 @@ fn commit<H: Log>(
     outputs: Vec<Output>,
 ) -> Result<(), Error> {
     let (done, finished) = channel();
-    let commit = Commit {
-        partition,
-        fence,
-        applied,
-        position: Bytes::copy_from_slice(position.as_bytes()),
-        outputs,
-    };
-    log.commit(
-        commit,
-        Box::new(move |outcome| done.send(outcome).expect("the test waits")),
-    );
+    let commit =
+        Commit { partition, fence, applied, position: Bytes::copy_from_slice(position.as_bytes()), outputs };
+    log.commit(commit, Box::new(move |outcome| done.send(outcome).expect("the test waits")));
     wait(&finished)
 }
 
@@ -515,9 +356,7 @@ fn commit<H: Log>(
 fn row<H: Log>(log: &H, partition: PartitionId, key: &str, value: Option<&str>) -> Output {
     let bucket = buckets_of(partition, log.partitions()).end - 1;
     assert!(bucket < BUCKETS);
-    let key = [&(bucket as u16).to_be_bytes()[..], key.as_bytes()]
-        .concat()
-        .into();
+    let key = [&(bucket as u16).to_be_bytes()[..], key.as_bytes()].concat().into();
     Output {
         topic: Topic::Changelog,
         key,
@@ -543,21 +382,13 @@ fn read_all<H: Log>(log: &H, partition: PartitionId, from: Offset) -> Vec<crate:
         if more.is_empty() {
             return records;
         }
-        assert!(
-            more.iter()
-                .enumerate()
-                .all(|(n, record)| record.offset == next + n as Offset),
-            "no gaps"
-        );
+        assert!(more.iter().enumerate().all(|(n, record)| record.offset == next + n as Offset), "no gaps");
         records.extend(more);
     }
 }
 
 fn texts<H: Log>(log: &H, partition: PartitionId, from: Offset) -> Vec<String> {
-    read_all(log, partition, from)
-        .iter()
-        .map(|record| text(&record.bytes))
-        .collect()
+    read_all(log, partition, from).iter().map(|record| text(&record.bytes)).collect()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -97,8 +97,6 @@ impl Error {
     }
 
     pub(crate) fn refused(detail: impl Into<String>) -> Self {
-        Error::Refused {
-            detail: detail.into(),
-        }
+        Error::Refused { detail: detail.into() }
     }
 }

@@ -184,10 +184,7 @@ mod tests {
         for partitions in [1, 2, 3, 7, 8, 16, 100, 256] {
             for bucket in 0..BUCKETS {
                 let owner = bucket_owner(bucket as u16, partitions);
-                assert!(
-                    buckets_of(owner, partitions).contains(&bucket),
-                    "{bucket} of {partitions}"
-                );
+                assert!(buckets_of(owner, partitions).contains(&bucket), "{bucket} of {partitions}");
             }
             assert_eq!(buckets_of(partitions - 1, partitions).end, BUCKETS);
         }

@@ -1,9 +1,6 @@
 //! The embedded home passes the contract of every log, whatever its sync and number of partitions.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test ends at the first thing that is not as expected"
-)]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use everlog_log::contract::{self, Place};
 use everlog_log::embedded::{Embedded, Options, Sync};
@@ -17,29 +14,18 @@ struct Dir {
 impl Place for Dir {
     type Home = Embedded;
     fn open(&self) -> Embedded {
-        let options = Options {
-            partitions: self.partitions,
-            sync: self.sync,
-            ..Options::new(self.dir.path())
-        };
+        let options =
+            Options { partitions: self.partitions, sync: self.sync, ..Options::new(self.dir.path()) };
         Embedded::open(options).unwrap()
     }
 }
 
 #[test]
 fn the_embedded_log_keeps_the_contract() {
-    contract::check(|| Dir {
-        dir: tempfile::tempdir().unwrap(),
-        partitions: 8,
-        sync: Sync::Always,
-    });
+    contract::check(|| Dir { dir: tempfile::tempdir().unwrap(), partitions: 8, sync: Sync::Always });
 }
 
 #[test]
 fn the_embedded_log_keeps_the_contract_without_syncs_and_with_odd_partitions() {
-    contract::check(|| Dir {
-        dir: tempfile::tempdir().unwrap(),
-        partitions: 3,
-        sync: Sync::Never,
-    });
+    contract::check(|| Dir { dir: tempfile::tempdir().unwrap(), partitions: 3, sync: Sync::Never });
 }

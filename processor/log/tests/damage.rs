@@ -1,9 +1,6 @@
 //! Damage to any file of a filled directory either stops the log with an error that names it, or loses nothing.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test ends at the first thing that is not as expected"
-)]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -40,11 +37,7 @@ fn fill() -> Filled {
     let source = tempfile::tempdir().unwrap();
     let log = Embedded::open(options(source.path())).unwrap();
     let fences = [0, 1].map(|partition| log.fence(partition).unwrap());
-    let mut filled = Filled {
-        dir,
-        records: Vec::new(),
-        rows: BTreeMap::new(),
-    };
+    let mut filled = Filled { dir, records: Vec::new(), rows: BTreeMap::new() };
     for round in 0..ROUNDS {
         let (done, wait) = channel();
         for n in 0..APPENDS_A_ROUND {
@@ -63,20 +56,10 @@ fn fill() -> Filled {
             let key = [&bucket.to_be_bytes()[..], &(round % 40).to_be_bytes()[..]].concat();
             let (key, value) = (Bytes::from(key), Bytes::from(format!("row {round} ").repeat(200)));
             filled.rows.insert(key.clone(), value.clone());
-            let outputs = vec![Output {
-                topic: Topic::Changelog,
-                key,
-                value: Some(value),
-            }];
+            let outputs = vec![Output { topic: Topic::Changelog, key, value: Some(value) }];
             let applied = round * APPENDS_A_ROUND / 4;
             let fence = fences[partition as usize];
-            let commit = Commit {
-                partition,
-                fence,
-                applied,
-                position: "position".into(),
-                outputs,
-            };
+            let commit = Commit { partition, fence, applied, position: "position".into(), outputs };
             let done = done.clone();
             log.commit(commit, Box::new(move |outcome| done.send(outcome).unwrap()));
         }
@@ -84,9 +67,7 @@ fn fill() -> Filled {
         wait.iter().for_each(|outcome| outcome.unwrap());
     }
     log.control_put(b"last", Some(b"synced")).unwrap();
-    log.database()
-        .wait_for_compact(&rocksdb::WaitForCompactOptions::default())
-        .unwrap();
+    log.database().wait_for_compact(&rocksdb::WaitForCompactOptions::default()).unwrap();
     copy(source.path(), filled.dir.path());
     drop(log);
     filled
@@ -107,11 +88,7 @@ fn copy(from: &Path, to: &Path) {
 /// Every record and row is there, or the first thing that is not.
 fn everything(log: &Embedded, filled: &Filled) -> Result<(), Error> {
     for partition in 0..PARTITIONS {
-        let mut expected = filled
-            .records
-            .iter()
-            .filter(|(of, _)| *of == partition)
-            .map(|(_, record)| record);
+        let mut expected = filled.records.iter().filter(|(of, _)| *of == partition).map(|(_, record)| record);
         let end = log.bounds(partition)?.end;
         let mut next = 0;
         while next < end {
@@ -134,10 +111,7 @@ fn everything(log: &Embedded, filled: &Filled) -> Result<(), Error> {
             true
         };
         log.restore(Topic::Changelog, partition, &mut visit)?;
-        assert_eq!(
-            log.position(partition)?.unwrap().0,
-            (ROUNDS - 1) * APPENDS_A_ROUND / 4
-        );
+        assert_eq!(log.position(partition)?.unwrap().0, (ROUNDS - 1) * APPENDS_A_ROUND / 4);
     }
     assert!(rows == filled.rows, "rows differ");
     Ok(())
@@ -165,9 +139,8 @@ fn stops(filled: &Filled, what: &str, names: &[&str], damage: impl FnOnce(&Path)
 
 fn files(dir: &Path, suffix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir.join("db")).unwrap();
-    let mut names: Vec<PathBuf> = entries
-        .map(|entry| PathBuf::from("db").join(entry.unwrap().file_name()))
-        .collect();
+    let mut names: Vec<PathBuf> =
+        entries.map(|entry| PathBuf::from("db").join(entry.unwrap().file_name())).collect();
     names.retain(|name| name.to_str().unwrap().contains(suffix));
     names.sort();
     names
@@ -178,31 +151,19 @@ fn size(filled: &Filled, file: &Path) -> u64 {
 }
 
 fn flip(path: &Path, at: u64) {
-    let file = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .open(path)
-        .unwrap();
+    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).unwrap();
     file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
 }
 
 fn cut(path: &Path, size_bytes: u64) {
-    std::fs::File::options()
-        .write(true)
-        .open(path)
-        .unwrap()
-        .set_len(size_bytes)
-        .unwrap();
+    std::fs::File::options().write(true).open(path).unwrap().set_len(size_bytes).unwrap();
 }
 
 /// The newest write-ahead log with something in it.
 fn wal(filled: &Filled) -> PathBuf {
-    files(filled.dir.path(), ".log")
-        .into_iter()
-        .rfind(|file| size(filled, file) > 0)
-        .unwrap()
+    files(filled.dir.path(), ".log").into_iter().rfind(|file| size(filled, file) > 0).unwrap()
 }
 
 #[test]
@@ -229,20 +190,13 @@ fn a_damaged_write_ahead_log_stops_the_log() {
     let middle = (0..end).step_by(end as usize / 40);
     let last_record = end.saturating_sub(60)..end;
     for at in middle.chain(last_record).chain(0..12) {
-        assert!(stops(
-            &filled,
-            &format!("flip at {at} of {end}"),
-            &[name],
-            |dir| flip(&dir.join(&wal), at)
-        ));
+        assert!(stops(&filled, &format!("flip at {at} of {end}"), &[name], |dir| flip(&dir.join(&wal), at)));
     }
     for keep in (0..end).step_by(end as usize / 25).chain(end - 40..end) {
-        assert!(stops(
-            &filled,
-            &format!("cut to {keep} of {end}"),
-            &[name, "db"],
-            |dir| cut(&dir.join(&wal), keep)
-        ));
+        assert!(stops(&filled, &format!("cut to {keep} of {end}"), &[name, "db"], |dir| cut(
+            &dir.join(&wal),
+            keep
+        )));
     }
     assert!(stops(&filled, "no write-ahead log", &[name, "db"], |dir| {
         std::fs::remove_file(dir.join(&wal)).unwrap()
@@ -254,13 +208,8 @@ fn a_torn_tail_that_nobody_was_told_of_is_cut_off() {
     let filled = fill();
     let wal = wal(&filled);
     let whole = std::fs::read(filled.dir.path().join(&wal)).unwrap();
-    let tails: [Vec<u8>; 5] = [
-        vec![0; 3],
-        vec![0; 70_000],
-        vec![7; 3],
-        vec![0xff; 50_000],
-        whole[..20_000].to_vec(),
-    ];
+    let tails: [Vec<u8>; 5] =
+        [vec![0; 3], vec![0; 70_000], vec![7; 3], vec![0xff; 50_000], whole[..20_000].to_vec()];
     for tail in tails {
         let dir = tempfile::tempdir().unwrap();
         copy(filled.dir.path(), dir.path());
@@ -268,10 +217,7 @@ fn a_torn_tail_that_nobody_was_told_of_is_cut_off() {
         let mut torn = vec![1, 2, 3, 4, 0x20, 0x4e, 1];
         torn.extend_from_slice(&tail);
         let torn = if tail.first() == Some(&0) { tail } else { torn };
-        let file = std::fs::File::options()
-            .write(true)
-            .open(dir.path().join(&wal))
-            .unwrap();
+        let file = std::fs::File::options().write(true).open(dir.path().join(&wal)).unwrap();
         file.write_all_at(&torn, whole.len() as u64).unwrap();
         let log = Embedded::open(options(dir.path())).unwrap();
         assert_eq!(log.recovery().torn_bytes, torn.len() as u64);
@@ -287,21 +233,16 @@ fn a_damaged_table_is_found_when_it_is_opened_or_read() {
         let end = size(&filled, &table);
         let mut stopped = 0;
         for at in (0..end).step_by(end as usize / 6) {
-            stopped += u32::from(stops(
-                &filled,
-                &format!("flip at {at} of {name}"),
-                &[name, "db"],
-                |dir| flip(&dir.join(&table), at),
-            ));
+            stopped += u32::from(stops(&filled, &format!("flip at {at} of {name}"), &[name, "db"], |dir| {
+                flip(&dir.join(&table), at)
+            }));
         }
         assert!(stopped >= 5, "{name}: {stopped} flips found, the others harmless");
         for keep in [0, end / 2, end - 1] {
-            assert!(stops(
-                &filled,
-                &format!("cut {name} to {keep}"),
-                &[name, "db"],
-                |dir| cut(&dir.join(&table), keep)
-            ));
+            assert!(stops(&filled, &format!("cut {name} to {keep}"), &[name, "db"], |dir| cut(
+                &dir.join(&table),
+                keep
+            )));
         }
         assert!(stops(&filled, &format!("no {name}"), &[name, "db"], |dir| {
             std::fs::remove_file(dir.join(&table)).unwrap()
@@ -321,20 +262,11 @@ fn a_damaged_manifest_stops_the_log_or_costs_nothing() {
             flip(&dir.join(&manifest), at)
         }));
     }
-    assert!(
-        u64::from(stopped) > end / 9 - 9,
-        "{stopped} of {} flips are found",
-        end / 9
-    );
+    assert!(u64::from(stopped) > end / 9 - 9, "{stopped} of {} flips are found", end / 9);
     for keep in (0..end).step_by(11) {
-        stops(&filled, &format!("cut to {keep} of {end}"), &names, |dir| {
-            cut(&dir.join(&manifest), keep)
-        });
+        stops(&filled, &format!("cut to {keep} of {end}"), &names, |dir| cut(&dir.join(&manifest), keep));
     }
-    assert!(stops(&filled, "no manifest", &names, |dir| std::fs::remove_file(
-        dir.join(&manifest)
-    )
-    .unwrap()));
+    assert!(stops(&filled, "no manifest", &names, |dir| std::fs::remove_file(dir.join(&manifest)).unwrap()));
 }
 
 #[test]
@@ -344,35 +276,20 @@ fn a_missing_or_wrong_name_of_the_manifest_never_makes_an_empty_log() {
     assert!(stops(&filled, "no CURRENT", &["CURRENT"], |dir| {
         std::fs::remove_file(current(dir)).unwrap()
     }));
-    for wrong in [
-        "",
-        "MANIFEST-000001\n",
-        "MANIFEST-",
-        "nonsense\n",
-        "MANIFEST-000099\n",
-    ] {
+    for wrong in ["", "MANIFEST-000001\n", "MANIFEST-", "nonsense\n", "MANIFEST-000099\n"] {
         let names = ["CURRENT", "MANIFEST"];
-        assert!(stops(&filled, wrong, &names, |dir| std::fs::write(
-            current(dir),
-            wrong
-        )
-        .unwrap()));
+        assert!(stops(&filled, wrong, &names, |dir| std::fs::write(current(dir), wrong).unwrap()));
     }
-    assert!(stops(&filled, "not text", &["CURRENT"], |dir| std::fs::write(
-        current(dir),
-        [0xff, 0xfe]
-    )
-    .unwrap()));
+    assert!(
+        stops(&filled, "not text", &["CURRENT"], |dir| std::fs::write(current(dir), [0xff, 0xfe]).unwrap())
+    );
     assert!(stops(&filled, "no database", &["db"], |dir| {
         std::fs::remove_dir_all(dir.join("db")).unwrap()
     }));
     assert!(stops(&filled, "no bound", &["acked"], |dir| {
         std::fs::remove_file(dir.join("acked")).unwrap()
     }));
-    assert!(stops(&filled, "an empty bound", &["acked"], |dir| cut(
-        &dir.join("acked"),
-        0
-    )));
+    assert!(stops(&filled, "an empty bound", &["acked"], |dir| cut(&dir.join("acked"), 0)));
 }
 
 #[test]
@@ -386,10 +303,7 @@ fn an_old_copy_of_the_database_is_not_taken_for_the_new_one() {
     drop(log);
     std::fs::remove_dir_all(dir.path().join("db")).unwrap();
     copy(&old.path().join("db"), &dir.path().join("db"));
-    assert!(matches!(
-        Embedded::open(options(dir.path())),
-        Err(Error::Corrupt { .. })
-    ));
+    assert!(matches!(Embedded::open(options(dir.path())), Err(Error::Corrupt { .. })));
 }
 
 #[test]
@@ -398,20 +312,10 @@ fn the_way_out_goes_on_with_what_is_readable() {
     let wal = wal(&filled);
     let at = size(&filled, &wal) / 2;
     flip(&filled.dir.path().join(&wal), at);
-    assert!(matches!(
-        Embedded::open(options(filled.dir.path())),
-        Err(Error::Corrupt { .. })
-    ));
-    let lossy = Options {
-        recover: Recover::AcceptLoss,
-        ..options(filled.dir.path())
-    };
+    assert!(matches!(Embedded::open(options(filled.dir.path())), Err(Error::Corrupt { .. })));
+    let lossy = Options { recover: Recover::AcceptLoss, ..options(filled.dir.path()) };
     let kept = Embedded::open(lossy).unwrap().bounds(0).unwrap().end;
-    let all = filled
-        .records
-        .iter()
-        .filter(|(partition, _)| *partition == 0)
-        .count() as u64;
+    let all = filled.records.iter().filter(|(partition, _)| *partition == 0).count() as u64;
     assert!(kept > 0 && kept < all, "{kept} of {all}");
     let log = Embedded::open(options(filled.dir.path())).unwrap();
     assert_eq!(log.bounds(0).unwrap().end, kept, "the log is whole again");

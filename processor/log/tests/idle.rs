@@ -12,17 +12,10 @@ fn an_idle_log_needs_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     let log = Embedded::open(Options::new(dir.path())).unwrap();
     let (done, wait) = channel();
-    log.append(
-        0,
-        vec!["a".into()],
-        Box::new(move |outcome| done.send(outcome).unwrap()),
-    );
+    log.append(0, vec!["a".into()], Box::new(move |outcome| done.send(outcome).unwrap()));
     wait.recv().unwrap().unwrap();
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let resident = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     let resident_kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
     println!("resident: {resident_kib} KiB");
     assert!(resident_kib < RESIDENT_KIB_MAX, "{resident_kib} KiB");

@@ -1,9 +1,6 @@
 //! Full disks, full queues, second owners, wrong settings: each gets its own clear answer, and nothing is lost.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test ends at the first thing that is not as expected"
-)]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,13 +51,7 @@ fn a_full_disk_refuses_appends_takes_commits_and_recovers_by_itself() {
     assert!(log.is_full() && log.failure().is_none());
     let fence = log.fence(0).unwrap();
     let (done, wait) = channel();
-    let commit = Commit {
-        partition: 0,
-        fence,
-        applied: 1,
-        position: Bytes::new(),
-        outputs: vec![],
-    };
+    let commit = Commit { partition: 0, fence, applied: 1, position: Bytes::new(), outputs: vec![] };
     log.commit(commit, Box::new(move |outcome| done.send(outcome).unwrap()));
     wait.recv().unwrap().unwrap();
     log.trim(0, 1).unwrap();
@@ -72,15 +63,8 @@ fn a_full_disk_refuses_appends_takes_commits_and_recovers_by_itself() {
 #[test]
 fn a_full_queue_refuses_appends_at_once_and_says_how_much_waits() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits {
-        waiting_items_max: 3,
-        ..Limits::default()
-    };
-    let log = Embedded::open(Options {
-        limits,
-        ..Options::new(dir.path())
-    })
-    .unwrap();
+    let limits = Limits { waiting_items_max: 3, ..Limits::default() };
+    let log = Embedded::open(Options { limits, ..Options::new(dir.path()) }).unwrap();
     // Holds the writer in a callback, so that the queue fills.
     let (release, held) = channel::<()>();
     let (entered, inside) = channel();
@@ -92,16 +76,7 @@ fn a_full_queue_refuses_appends_at_once_and_says_how_much_waits() {
     inside.recv().unwrap();
     let waiting: Vec<_> = (0..3).map(|_| append(&log, "waits")).collect();
     let refused = append(&log, "too many").recv().unwrap();
-    assert!(
-        matches!(
-            refused,
-            Err(Error::Busy {
-                waiting_items: 3,
-                waiting_bytes: 15
-            })
-        ),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Error::Busy { waiting_items: 3, waiting_bytes: 15 })), "{refused:?}");
     assert_eq!(log.stats().waiting_appends, 3);
     release.send(()).unwrap();
     assert!(waiting.iter().all(|done| done.recv().unwrap().is_ok()));
@@ -125,10 +100,7 @@ fn appends_that_wait_together_share_one_sync() {
     release.send(()).unwrap();
     assert!(waiting.iter().all(|done| done.recv().unwrap().is_ok()));
     let after = log.stats();
-    assert_eq!(
-        (after.appends - before.appends, after.syncs - before.syncs),
-        (1000, 1)
-    );
+    assert_eq!((after.appends - before.appends, after.syncs - before.syncs), (1000, 1));
 }
 
 #[test]
@@ -155,10 +127,7 @@ fn a_second_owner_of_the_directory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let log = Embedded::open(Options::new(dir.path())).unwrap();
     let second = Embedded::open(Options::new(dir.path())).map(drop);
-    assert!(
-        matches!(&second, Err(Error::Locked { dir: named }) if named == dir.path()),
-        "{second:?}"
-    );
+    assert!(matches!(&second, Err(Error::Locked { dir: named }) if named == dir.path()), "{second:?}");
     drop(log);
     drop(Embedded::open(Options::new(dir.path())).unwrap());
 }
@@ -166,54 +135,16 @@ fn a_second_owner_of_the_directory_is_refused() {
 #[test]
 fn another_partition_count_or_a_senseless_setting_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    drop(
-        Embedded::open(Options {
-            partitions: 4,
-            ..Options::new(dir.path())
-        })
-        .unwrap(),
-    );
-    let other = Embedded::open(Options {
-        partitions: 8,
-        ..Options::new(dir.path())
-    })
-    .map(drop);
-    assert!(
-        matches!(
-            other,
-            Err(Error::Mismatch {
-                what: "partitions",
-                stored: 4,
-                wanted: 8
-            })
-        ),
-        "{other:?}"
-    );
+    drop(Embedded::open(Options { partitions: 4, ..Options::new(dir.path()) }).unwrap());
+    let other = Embedded::open(Options { partitions: 8, ..Options::new(dir.path()) }).map(drop);
+    assert!(matches!(other, Err(Error::Mismatch { what: "partitions", stored: 4, wanted: 8 })), "{other:?}");
     for options in [
-        Options {
-            partitions: 0,
-            ..Options::new(dir.path())
-        },
-        Options {
-            partitions: 257,
-            ..Options::new(dir.path())
-        },
-        Options {
-            block_cache_bytes: 0,
-            ..Options::new(dir.path())
-        },
-        Options {
-            limits: Limits {
-                batch_bytes_max: 0,
-                ..Limits::default()
-            },
-            ..Options::new(dir.path())
-        },
+        Options { partitions: 0, ..Options::new(dir.path()) },
+        Options { partitions: 257, ..Options::new(dir.path()) },
+        Options { block_cache_bytes: 0, ..Options::new(dir.path()) },
+        Options { limits: Limits { batch_bytes_max: 0, ..Limits::default() }, ..Options::new(dir.path()) },
     ] {
-        assert!(matches!(
-            Embedded::open(options).map(drop),
-            Err(Error::Refused { .. })
-        ));
+        assert!(matches!(Embedded::open(options).map(drop), Err(Error::Refused { .. })));
     }
 }
 
@@ -224,11 +155,7 @@ fn stamps_never_fall_when_the_clock_does() {
     let open = || {
         let clock = Arc::clone(&clock);
         let clock = Arc::new(move || clock.load(Ordering::Relaxed) as i64);
-        Embedded::open(Options {
-            clock,
-            ..Options::new(dir.path())
-        })
-        .unwrap()
+        Embedded::open(Options { clock, ..Options::new(dir.path()) }).unwrap()
     };
     let log = open();
     assert_eq!(append(&log, "a").recv().unwrap().unwrap().stamp_ms, 5000);

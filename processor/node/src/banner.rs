@@ -24,54 +24,24 @@ impl Banner<'_> {
     /// The text, with colours or without.
     pub fn render(&self, coloured: bool) -> String {
         let paint = |code: &str, text: &str| {
-            if coloured {
-                format!("\x1b[{code}m{text}\x1b[0m")
-            } else {
-                text.to_owned()
-            }
+            if coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
         };
-        let Self {
-            address,
-            metrics_address,
-            data_dir,
-            ephemeral,
-            synced,
-            partitions,
-        } = self;
+        let Self { address, metrics_address, data_dir, ephemeral, synced, partitions } = self;
         let fate = if *ephemeral { "removed at the end" } else { "stays" };
-        let sync = if *synced {
-            "every write synced"
-        } else {
-            "writes not synced"
-        };
+        let sync = if *synced { "every write synced" } else { "writes not synced" };
         let python = format!("await temporalio.client.Client.connect(\"{address}\")");
         let cli = format!("temporal workflow start --address {address} --task-queue hello --type Hello");
         let where_it_is = [
             ("gRPC", address.to_string(), "namespace \"default\"".to_owned()),
-            (
-                "metrics",
-                format!("http://{metrics_address}/metrics"),
-                "and /health/ready".to_owned(),
-            ),
-            (
-                "data",
-                data_dir.display().to_string(),
-                format!("{fate}, {partitions} partitions, {sync}"),
-            ),
+            ("metrics", format!("http://{metrics_address}/metrics"), "and /health/ready".to_owned()),
+            ("data", data_dir.display().to_string(), format!("{fate}, {partitions} partitions, {sync}")),
         ];
-        let width = where_it_is
-            .iter()
-            .map(|(_, place, _)| place.chars().count())
-            .max()
-            .unwrap_or(0);
+        let width = where_it_is.iter().map(|(_, place, _)| place.chars().count()).max().unwrap_or(0);
         let mut text = format!("\n  {} {}\n\n", paint("1", "Everlog"), env!("CARGO_PKG_VERSION"));
         for (name, place, remark) in &where_it_is {
             let gap = " ".repeat(width - place.chars().count());
-            let (name, place, remark) = (
-                paint("2", &format!("{name:<8}")),
-                paint("36", place),
-                paint("2", remark),
-            );
+            let (name, place, remark) =
+                (paint("2", &format!("{name:<8}")), paint("36", place), paint("2", remark));
             writeln!(text, "  {name} {place}{gap}   {remark}").expect("into memory");
         }
         text.push_str("\n  Try next\n");
@@ -128,9 +98,7 @@ mod tests {
         let mut plain = String::new();
         for part in banner.render(true).split('\x1b') {
             plain.push_str(
-                part.strip_prefix('[')
-                    .and_then(|rest| rest.split_once('m'))
-                    .map_or(part, |(_, text)| text),
+                part.strip_prefix('[').and_then(|rest| rest.split_once('m')).map_or(part, |(_, text)| text),
             );
         }
         assert_eq!(plain, banner.render(false));

@@ -58,8 +58,7 @@ pub struct Settings {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_unparsed| "allowed is an IP address and a port, such as 127.0.0.1:7233".into())
+    text.parse().map_err(|_unparsed| "allowed is an IP address and a port, such as 127.0.0.1:7233".into())
 }
 
 #[cfg(test)]

@@ -20,10 +20,7 @@ pub struct DataDir {
 impl DataDir {
     /// One that stays.
     pub fn lasting(path: &Path) -> Self {
-        Self {
-            path: path.into(),
-            ephemeral: None,
-        }
+        Self { path: path.into(), ephemeral: None }
     }
 
     /// A new one that goes when this value goes.
@@ -37,10 +34,7 @@ impl DataDir {
             let folder = folder.display();
             format!("no directory can be made in {folder}; TMPDIR names another place")
         })?;
-        Ok(Self {
-            path: dir.path().into(),
-            ephemeral: Some(dir),
-        })
+        Ok(Self { path: dir.path().into(), ephemeral: Some(dir) })
     }
 
     /// Where it is.
@@ -65,14 +59,8 @@ impl DataDir {
     }
 
     fn options(&self, config: &Config) -> Options {
-        let config::Log {
-            sync,
-            partitions,
-            recover,
-            waiting_appends_max,
-            waiting_bytes_max,
-            free_bytes_min,
-        } = config.log;
+        let config::Log { sync, partitions, recover, waiting_appends_max, waiting_bytes_max, free_bytes_min } =
+            config.log;
         let database_bytes = config.memory.database_bytes;
         Options {
             partitions,
@@ -103,11 +91,7 @@ impl DataDir {
                 "{dir} is in use by another Everlog process; stop that one, or choose another data directory \
                  (--data-dir, server.data_dir)"
             ),
-            Error::Mismatch {
-                what: "partitions",
-                stored,
-                wanted,
-            } => anyhow!(
+            Error::Mismatch { what: "partitions", stored, wanted } => anyhow!(
                 "{dir} was made with {stored} partitions, log.partitions is {wanted}; set it to {stored}, or choose \
                  another data directory (--data-dir, server.data_dir)"
             ),
@@ -143,11 +127,7 @@ mod tests {
     use super::*;
 
     fn refused(dir: &Path, config: &Config) -> String {
-        let told = DataDir::lasting(dir)
-            .open(config)
-            .map(drop)
-            .expect_err("it is refused")
-            .to_string();
+        let told = DataDir::lasting(dir).open(config).map(drop).expect_err("it is refused").to_string();
         told.replace(&dir.display().to_string(), "DIR")
     }
 
@@ -158,9 +138,7 @@ mod tests {
         let held = DataDir::lasting(dir.path()).open(&config).expect("it is new");
         expect!["DIR is in use by another Everlog process; stop that one, or choose another data directory (--data-dir, server.data_dir)"].assert_eq(&refused(dir.path(), &config));
         drop(held);
-        DataDir::lasting(dir.path())
-            .open(&config)
-            .expect("it is free again");
+        DataDir::lasting(dir.path()).open(&config).expect("it is free again");
     }
 
     #[test]
@@ -186,15 +164,8 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("data");
-        drop(
-            DataDir::lasting(&path)
-                .open(&Config::default())
-                .expect("it can be made"),
-        );
-        let mode = std::fs::metadata(&path)
-            .expect("it is there")
-            .permissions()
-            .mode();
+        drop(DataDir::lasting(&path).open(&Config::default()).expect("it can be made"));
+        let mode = std::fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
     }
 

@@ -72,15 +72,23 @@ pub fn start(
     let send: everlog_partition::Send = {
         let inboxes: Vec<Sender<Message>> = inboxes.clone();
         Arc::new(move |partition, event| {
-            inboxes[partition as usize % inboxes.len()].send(Message::Event(partition, Box::new(event))).is_ok()
+            inboxes[partition as usize % inboxes.len()]
+                .send(Message::Event(partition, Box::new(event)))
+                .is_ok()
         })
     };
     let dispatcher = Dispatcher::new(now_ms);
     let admission = Arc::new(Admission::new(partitions, options.waiting_orders_max));
     let router = Router::new(partitions, send.clone(), dispatcher.clone(), admission.clone());
     let failed: Arc<Failed> = Arc::new(failed);
-    let mut running =
-        Running { router, stats: Vec::new(), admission, dispatcher: dispatcher.clone(), inboxes, threads: Vec::new() };
+    let mut running = Running {
+        router,
+        stats: Vec::new(),
+        admission,
+        dispatcher: dispatcher.clone(),
+        inboxes,
+        threads: Vec::new(),
+    };
     let mut shares: Vec<Vec<Owned>> = (0..threads).map(|_| Vec::new()).collect();
     for id in 0..partitions {
         let store = Store::new(SharedRows::new(log.database())?);

@@ -40,9 +40,7 @@ impl Gateway {
             limits: config.gateway.limits(),
             settings: config.limits.engine(),
             token_keys: keys.in_order(),
-            control: Arc::new(Rows {
-                log: Arc::downgrade(log),
-            }),
+            control: Arc::new(Rows { log: Arc::downgrade(log) }),
             router: running.router.clone(),
             metrics: Metrics::register(registry).context("the metrics of calls cannot be registered")?,
         })?;
@@ -51,10 +49,7 @@ impl Gateway {
             // A sender that is gone means the same.
             drop(stopped.await);
         }));
-        Ok(Self {
-            stop,
-            served: Some(served),
-        })
+        Ok(Self { stop, served: Some(served) })
     }
 
     /// Waits until the gateway ends by itself, and why it did.
@@ -76,10 +71,7 @@ impl Gateway {
         // One that has ended already hears nothing.
         let _ = self.stop.send(());
         if let Some(served) = self.served
-            && let Err(error) = served
-                .await
-                .map_err(anyhow::Error::from)
-                .and_then(|ended| Ok(ended?))
+            && let Err(error) = served.await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?))
         {
             tracing::warn!(%error, "the gateway did not end well");
         }
@@ -89,9 +81,7 @@ impl Gateway {
 fn about(config: &Config, log: &Embedded) -> About {
     About {
         server_version: env!("CARGO_PKG_VERSION").into(),
-        cluster_id: uuid::Builder::from_random_bytes(log.incarnation())
-            .into_uuid()
-            .to_string(),
+        cluster_id: uuid::Builder::from_random_bytes(log.incarnation()).into_uuid().to_string(),
         cluster_name: config.server.name.clone(),
         partitions: log.partitions(),
         persistence_store: "rocksdb".into(),
@@ -106,24 +96,18 @@ struct Rows {
 
 impl Rows {
     fn log(&self) -> Result<Arc<Embedded>, String> {
-        self.log
-            .upgrade()
-            .ok_or_else(|| everlog_log::Error::Closed.to_string())
+        self.log.upgrade().ok_or_else(|| everlog_log::Error::Closed.to_string())
     }
 }
 
 impl Control for Rows {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.log()?
-            .control_put(key, Some(value))
-            .map_err(|error| error.to_string())
+        self.log()?.control_put(key, Some(value)).map_err(|error| error.to_string())
     }
 
     fn scan(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
         let mut rows = Vec::new();
-        let scanned = self
-            .log()?
-            .control_scan(&mut |key, value| rows.push((key.to_vec(), value.to_vec())));
+        let scanned = self.log()?.control_scan(&mut |key, value| rows.push((key.to_vec(), value.to_vec())));
         scanned.map(|()| rows).map_err(|error| error.to_string())
     }
 }
@@ -139,16 +123,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let open = || Arc::new(Embedded::open(Options::new(dir.path())).expect("it is free"));
         let log = open();
-        let rows = Rows {
-            log: Arc::downgrade(&log),
-        };
+        let rows = Rows { log: Arc::downgrade(&log) };
         rows.put(b"namespace/1", b"shop").expect("it is open");
         drop(log);
         assert_eq!(rows.scan(), Err("the log is closed".into()));
         let log = open();
-        let rows = Rows {
-            log: Arc::downgrade(&log),
-        };
+        let rows = Rows { log: Arc::downgrade(&log) };
         assert_eq!(rows.scan(), Ok(vec![(b"namespace/1".to_vec(), b"shop".to_vec())]));
     }
 }

@@ -24,13 +24,7 @@ pub struct Signs {
 impl Signs {
     /// Why the node is not ready; empty where it is.
     pub fn unready(&self) -> Vec<String> {
-        let Self {
-            stopping,
-            log_failure,
-            disk_full,
-            partitions,
-            serving,
-        } = self;
+        let Self { stopping, log_failure, disk_full, partitions, serving } = self;
         let mut reasons = Vec::new();
         if *stopping {
             reasons.push("the node is stopping".to_owned());
@@ -49,9 +43,7 @@ impl Signs {
 
     /// Why the node should be started anew; none where it need not. A full disk or a long recovery is no reason.
     pub fn dead(&self) -> Option<String> {
-        self.log_failure
-            .as_ref()
-            .map(|failure| format!("the log has ended: {failure}"))
+        self.log_failure.as_ref().map(|failure| format!("the log has ended: {failure}"))
     }
 }
 
@@ -97,16 +89,10 @@ impl Health {
         let stats = self.stats.get().map_or(&[][..], Vec::as_slice);
         Signs {
             stopping: self.stopping.load(Ordering::Relaxed),
-            log_failure: log
-                .as_ref()
-                .and_then(|log| log.failure())
-                .map(|failure| failure.to_string()),
+            log_failure: log.as_ref().and_then(|log| log.failure()).map(|failure| failure.to_string()),
             disk_full: log.as_ref().is_some_and(|log| log.is_full()),
             partitions: self.partitions,
-            serving: stats
-                .iter()
-                .filter(|stats| stats.serving.load(Ordering::Relaxed) != 0)
-                .count(),
+            serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
         }
     }
 }
@@ -116,47 +102,27 @@ mod tests {
     use super::*;
 
     fn serving() -> Signs {
-        Signs {
-            partitions: 8,
-            serving: 8,
-            ..Signs::default()
-        }
+        Signs { partitions: 8, serving: 8, ..Signs::default() }
     }
 
     #[test]
     fn a_node_is_ready_when_all_partitions_serve() {
         assert_eq!(serving().unready(), [] as [&str; 0]);
-        assert_eq!(
-            Signs {
-                serving: 7,
-                ..serving()
-            }
-            .unready(),
-            ["7 of 8 partitions serve"]
-        );
+        assert_eq!(Signs { serving: 7, ..serving() }.unready(), ["7 of 8 partitions serve"]);
     }
 
     #[test]
     fn a_full_disk_ends_readiness_but_not_life() {
-        let full = Signs {
-            disk_full: true,
-            ..serving()
-        };
+        let full = Signs { disk_full: true, ..serving() };
         assert_eq!(full.unready(), ["the disk is full"]);
         assert_eq!(full.dead(), None);
     }
 
     #[test]
     fn a_failed_log_ends_both() {
-        let failed = Signs {
-            log_failure: Some("sync: input/output error".into()),
-            ..serving()
-        };
+        let failed = Signs { log_failure: Some("sync: input/output error".into()), ..serving() };
         assert_eq!(failed.unready(), ["the log has ended: sync: input/output error"]);
-        assert_eq!(
-            failed.dead().as_deref(),
-            Some("the log has ended: sync: input/output error")
-        );
+        assert_eq!(failed.dead().as_deref(), Some("the log has ended: sync: input/output error"));
     }
 
     #[test]
@@ -164,10 +130,7 @@ mod tests {
         let health = Health::new(8);
         assert_eq!(health.signs().unready(), ["0 of 8 partitions serve"]);
         health.is_stopping();
-        assert_eq!(
-            health.signs().unready(),
-            ["the node is stopping", "0 of 8 partitions serve"]
-        );
+        assert_eq!(health.signs().unready(), ["the node is stopping", "0 of 8 partitions serve"]);
         assert_eq!(health.signs().dead(), None);
     }
 }

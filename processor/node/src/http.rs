@@ -40,11 +40,9 @@ fn router(pages: Pages) -> Router {
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
     match TextEncoder::new().encode_to_string(&pages.registry.gather()) {
         Ok(page) => (StatusCode::OK, [(header::CONTENT_TYPE, TEXT_FORMAT)], page),
-        Err(error) => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            [(header::CONTENT_TYPE, "text/plain")],
-            error.to_string(),
-        ),
+        Err(error) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, [(header::CONTENT_TYPE, "text/plain")], error.to_string())
+        }
     }
 }
 
@@ -60,10 +58,7 @@ fn answer(good: &str, faults: Vec<String>) -> (StatusCode, String) {
     if faults.is_empty() {
         (StatusCode::OK, format!("{good}\n"))
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("not {good}: {}\n", faults.join("; ")),
-        )
+        (StatusCode::SERVICE_UNAVAILABLE, format!("not {good}: {}\n", faults.join("; ")))
     }
 }
 
@@ -88,16 +83,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_that_starts_is_alive_but_not_ready_and_shows_its_metrics() {
-        let pages = Pages {
-            registry: Registry::new(),
-            health: Health::new(8),
-        };
+        let pages = Pages { registry: Registry::new(), health: Health::new(8) };
         crate::metrics::watch_node(&pages.registry, &pages.health);
         let live = get(&pages, "/health/live").await;
-        assert!(
-            live.starts_with("HTTP/1.1 200 ") && live.ends_with("alive\n"),
-            "{live}"
-        );
+        assert!(live.starts_with("HTTP/1.1 200 ") && live.ends_with("alive\n"), "{live}");
         let ready = get(&pages, "/health/ready").await;
         assert!(
             ready.starts_with("HTTP/1.1 503 ") && ready.ends_with("not ready: 0 of 8 partitions serve\n"),

@@ -73,12 +73,7 @@ fn make(path: &Path) -> Result<()> {
     let mut key = [0; KEY_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
     let new = path.with_extension("new");
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)?;
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     writeln!(file, "{digits}")?;
     file.sync_all()?;
@@ -127,10 +122,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let made = Keys::load(None, dir.path()).expect("they are made");
         assert_eq!(Keys::load(None, dir.path()).expect("they are there"), made);
-        let mode = fs::metadata(dir.path().join(FILE))
-            .expect("it is there")
-            .permissions()
-            .mode();
+        let mode = fs::metadata(dir.path().join(FILE)).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let other = tempfile::tempdir().expect("a directory");
         assert_ne!(Keys::load(None, other.path()).expect("they are made"), made);
@@ -139,25 +131,13 @@ mod tests {
     #[test]
     fn the_first_of_two_keys_signs() {
         let keys = parse(&format!("{}\n{}\n", "0a".repeat(32), "FF".repeat(32))).expect("two keys");
-        assert_eq!(
-            keys,
-            Keys {
-                current: Key([10; 32]),
-                previous: Some(Key([255; 32]))
-            }
-        );
+        assert_eq!(keys, Keys { current: Key([10; 32]), previous: Some(Key([255; 32])) });
     }
 
     #[test]
     fn a_file_without_keys_is_refused_and_not_shown() {
         let good = "0a".repeat(32);
-        for bad in [
-            "",
-            "secret",
-            &good[1..],
-            &good.replace('a', "x"),
-            &format!("{good}\n{good}\n{good}"),
-        ] {
+        for bad in ["", "secret", &good[1..], &good.replace('a', "x"), &format!("{good}\n{good}\n{good}")] {
             let error = format!("{:?}", parse(bad).expect_err("it is refused"));
             assert!(!error.contains("secret") && !error.contains("0a0a"), "{error}");
         }

@@ -25,11 +25,7 @@ pub fn start(config: &Logs) -> Result<()> {
     };
     let lines = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if pretty {
-        lines
-            .compact()
-            .with_target(false)
-            .with_ansi(terminal && colours_are_wanted())
-            .init();
+        lines.compact().with_target(false).with_ansi(terminal && colours_are_wanted()).init();
     } else {
         lines.json().flatten_event(true).with_current_span(false).init();
     }
@@ -54,11 +50,7 @@ pub fn colours_are_wanted() -> bool {
 
 /// The filter and where it comes from.
 fn filter(config: &Logs, variable: impl Fn(&str) -> Option<String>) -> (&'static str, String) {
-    let given = |name| {
-        variable(name)
-            .filter(|text| !text.is_empty())
-            .map(|text| (name, text))
-    };
+    let given = |name| variable(name).filter(|text| !text.is_empty()).map(|text| (name, text));
     given("EVERLOG_LOG")
         .or_else(|| given("RUST_LOG"))
         .unwrap_or_else(|| ("logs.filter", config.filter.clone()))
@@ -72,14 +64,9 @@ mod tests {
     fn our_own_variable_goes_before_the_common_one_and_both_before_the_file() {
         let config = Logs::default();
         let chosen = |ours: Option<&str>, common: Option<&str>| {
-            filter(&config, |name| {
-                if name == "EVERLOG_LOG" { ours } else { common }.map(str::to_owned)
-            })
+            filter(&config, |name| if name == "EVERLOG_LOG" { ours } else { common }.map(str::to_owned))
         };
-        assert_eq!(
-            chosen(Some("debug"), Some("warn")),
-            ("EVERLOG_LOG", "debug".into())
-        );
+        assert_eq!(chosen(Some("debug"), Some("warn")), ("EVERLOG_LOG", "debug".into()));
         assert_eq!(chosen(Some(""), Some("warn")), ("RUST_LOG", "warn".into()));
         assert_eq!(chosen(None, None), ("logs.filter", "info".into()));
     }

@@ -46,11 +46,7 @@ fn main() -> ExitCode {
         Err(usage) => {
             // Nobody is left to be told when even this cannot be written.
             let _ = usage.print();
-            return ExitCode::from(if usage.use_stderr() {
-                NOT_STARTED
-            } else {
-                ENDED_WELL
-            });
+            return ExitCode::from(if usage.use_stderr() { NOT_STARTED } else { ENDED_WELL });
         }
     };
     let ended = match &cli.command {
@@ -85,11 +81,7 @@ fn run_dev(dev: &Dev) -> Result<Ended> {
     }
     config.validate()?;
     logs::start(&config.logs)?;
-    let data = if dev.ephemeral {
-        DataDir::ephemeral()?
-    } else {
-        DataDir::lasting(&config.server.data_dir)
-    };
+    let data = if dev.ephemeral { DataDir::ephemeral()? } else { DataDir::lasting(&config.server.data_dir) };
     node::run(&config, &data, true)
 }
 

@@ -132,15 +132,8 @@ fn add<T: 'static>(
         Desc::new((*name).into(), (*help).into(), labels(), Default::default())
             .expect("the names above are well-formed")
     });
-    let readings = Readings {
-        descs: descs.collect(),
-        table,
-        label,
-        each: Box::new(each),
-    };
-    registry
-        .register(Box::new(readings))
-        .expect("no name stands twice in the tables above");
+    let readings = Readings { descs: descs.collect(), table, label, each: Box::new(each) };
+    registry.register(Box::new(readings)).expect("no name stands twice in the tables above");
 }
 
 /// Calls back with each thing that has the values of a table, and its number.
@@ -214,9 +207,7 @@ mod tests {
     use super::*;
 
     fn page(registry: &Registry) -> String {
-        TextEncoder::new()
-            .encode_to_string(&registry.gather())
-            .expect("it can be written")
+        TextEncoder::new().encode_to_string(&registry.gather()).expect("it can be written")
     }
 
     #[test]
@@ -225,10 +216,7 @@ mod tests {
         watch_node(&registry, &Health::new(8));
         let page = page(&registry);
         assert!(page.contains("\neverlog_ready 0\n"), "{page}");
-        assert!(
-            page.contains("# TYPE process_cpu_seconds_total counter"),
-            "{page}"
-        );
+        assert!(page.contains("# TYPE process_cpu_seconds_total counter"), "{page}");
     }
 
     #[test]
@@ -241,18 +229,9 @@ mod tests {
         });
         watch_partitions(&registry, stats.into(), Arc::new(Admission::new(2, 10)));
         let page = page(&registry);
-        assert!(
-            page.contains("everlog_partition_applied_total{partition=\"0\"} 3\n"),
-            "{page}"
-        );
-        assert!(
-            page.contains("everlog_partition_applied_total{partition=\"1\"} 5\n"),
-            "{page}"
-        );
-        assert!(
-            page.contains("everlog_partition_waiting_orders{partition=\"1\"} 0\n"),
-            "{page}"
-        );
+        assert!(page.contains("everlog_partition_applied_total{partition=\"0\"} 3\n"), "{page}");
+        assert!(page.contains("everlog_partition_applied_total{partition=\"1\"} 5\n"), "{page}");
+        assert!(page.contains("everlog_partition_waiting_orders{partition=\"1\"} 0\n"), "{page}");
     }
 
     #[test]

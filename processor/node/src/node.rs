@@ -74,13 +74,7 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     let (pages, metrics_address) = bind(config.server.metrics_address, metrics_option).await?;
     let (health, registry) = (Health::new(config.log.partitions), Registry::new());
     metrics::watch_node(&registry, &health);
-    tokio::spawn(http::serve(
-        pages,
-        http::Pages {
-            registry: registry.clone(),
-            health: Arc::clone(&health),
-        },
-    ));
+    tokio::spawn(http::serve(pages, http::Pages { registry: registry.clone(), health: Arc::clone(&health) }));
 
     // From here on this thread blocks now and then; the pages are served by others.
     let log = open(config, data, &health, &registry)?;
@@ -103,7 +97,9 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
 async fn bind(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            anyhow!("{address} is in use already; stop what listens there, or choose another address ({option})")
+            anyhow!(
+                "{address} is in use already; stop what listens there, or choose another address ({option})"
+            )
         }
         _ => anyhow!("{address} cannot be listened at: {error}; choose another address ({option})"),
     })?;
@@ -141,15 +137,7 @@ fn start_partitions(config: &Config, log: &Arc<Embedded>) -> Result<(Running, mp
 }
 
 fn driver_options(config: &Config) -> driver::Options {
-    let Config {
-        server,
-        log,
-        memory,
-        threads,
-        partition,
-        limits,
-        ..
-    } = config;
+    let Config { server, log, memory, threads, partition, limits, .. } = config;
     let share = |total: usize| (total / log.partitions as usize).max(1);
     driver::Options {
         threads: or_cores(threads.processor),
@@ -170,11 +158,7 @@ fn driver_options(config: &Config) -> driver::Options {
 }
 
 fn or_cores(threads: usize) -> usize {
-    if threads > 0 {
-        threads
-    } else {
-        std::thread::available_parallelism().map_or(1, usize::from)
-    }
+    if threads > 0 { threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
 }
 
 fn show_banner(config: &Config, data: &DataDir, address: SocketAddr, metrics_address: SocketAddr) {

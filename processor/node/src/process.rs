@@ -37,16 +37,10 @@ impl Process {
         // The second field is the program's name in brackets and may hold blanks; the next one is field 3.
         let rest = line.rsplit_once(')').map_or("", |(_, rest)| rest);
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        let field = |number: usize| {
-            fields
-                .get(number - 3)
-                .and_then(|field| field.parse().ok())
-                .unwrap_or(0.0)
-        };
+        let field =
+            |number: usize| fields.get(number - 3).and_then(|field| field.parse().ok()).unwrap_or(0.0);
         let booted = machine.lines().find_map(|line| line.strip_prefix("btime "));
-        let booted: f64 = booted
-            .and_then(|seconds| seconds.trim().parse().ok())
-            .unwrap_or(0.0);
+        let booted: f64 = booted.and_then(|seconds| seconds.trim().parse().ok()).unwrap_or(0.0);
         Self {
             cpu_seconds: (field(14) + field(15)) / ticks_per_second,
             threads: field(20),
@@ -59,11 +53,8 @@ impl Process {
 }
 
 fn parse_max_fds(limits: &str) -> f64 {
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
-        .unwrap_or(0.0)
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -77,22 +68,13 @@ mod tests {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
         assert_eq!(process.cpu_seconds, 200.0 / ticks_per_second);
         assert_eq!((process.threads, process.virtual_bytes), (33.0, 8192.0));
-        assert_eq!(
-            process.start_time_seconds,
-            1_000_000.0 + 1000.0 / ticks_per_second
-        );
+        assert_eq!(process.start_time_seconds, 1_000_000.0 + 1000.0 / ticks_per_second);
     }
 
     #[test]
     fn this_process_has_memory_threads_and_files() {
         let now = Process::now();
-        for value in [
-            now.resident_bytes,
-            now.virtual_bytes,
-            now.threads,
-            now.open_fds,
-            now.max_fds,
-        ] {
+        for value in [now.resident_bytes, now.virtual_bytes, now.threads, now.open_fds, now.max_fds] {
             assert!(value > 0.0, "{now:?}");
         }
         assert!(now.start_time_seconds > 1.0e9, "{now:?}");

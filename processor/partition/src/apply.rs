@@ -11,10 +11,10 @@ use everlog_store::{Base, Space};
 use everlog_wire::{Body, EventBatch, Record};
 use prost::Message;
 
-use crate::reply::tell;
 use crate::address::{RunKey, WorkflowKey};
 use crate::error::Error;
 use crate::partition::{Partition, Waiter};
+use crate::reply::tell;
 use crate::router::Failure;
 use crate::runs::history_key;
 
@@ -119,7 +119,12 @@ impl<L: Log, B: Base> Partition<L, B> {
     }
 
     /// Takes over what a decision yields; returns the answer.
-    pub(crate) fn absorb(&mut self, offset: u64, workflow: &WorkflowKey, outcome: Outcome) -> Result<Reply, Error> {
+    pub(crate) fn absorb(
+        &mut self,
+        offset: u64,
+        workflow: &WorkflowKey,
+        outcome: Outcome,
+    ) -> Result<Reply, Error> {
         let last = outcome.steps.len();
         for (index, step) in outcome.steps.into_iter().enumerate() {
             let key = workflow.run(&step.run.start.run_id);

@@ -7,7 +7,6 @@ use everlog_log::Log;
 use everlog_store::Base;
 use tokio::sync::oneshot;
 
-use crate::reply::tell;
 use crate::address::RunKey;
 use crate::delivery::{Delivery, Page, QueryOutcome, QueryRequest, QueryTask, Receipt};
 use crate::dispatch::{QueueKey, Ready, Waiting};
@@ -15,6 +14,7 @@ use crate::error::Error;
 use crate::furnish;
 use crate::partition::{Event, Partition};
 use crate::query::{Direct, Question, Way, way};
+use crate::reply::tell;
 use crate::router::{Answer, Slot};
 
 impl<L: Log, B: Base> Partition<L, B> {
@@ -55,7 +55,9 @@ impl<L: Log, B: Base> Partition<L, B> {
         }
         match way(run) {
             Way::NotReady(reason) => Some(QueryOutcome::NotReady(reason.into())),
-            Way::Buffered if self.queries.waiting(key) >= self.config.buffered_queries_max => Some(QueryOutcome::Busy),
+            Way::Buffered if self.queries.waiting(key) >= self.config.buffered_queries_max => {
+                Some(QueryOutcome::Busy)
+            }
             Way::Buffered | Way::Direct => None,
         }
     }
@@ -101,7 +103,10 @@ impl<L: Log, B: Base> Partition<L, B> {
 
     /// Gives a question to a poll, unless it was taken or given up.
     pub(crate) fn hand_query(&mut self, query_id: &str, waiting: Waiting) -> Result<(), Error> {
-        let asked = self.queries.direct(query_id).filter(|direct| !direct.taken && !direct.question.reply.is_closed());
+        let asked = self
+            .queries
+            .direct(query_id)
+            .filter(|direct| !direct.taken && !direct.question.reply.is_closed());
         let Some(direct) = asked else {
             self.dispatcher.poll_again(waiting, &self.send);
             return Ok(());
@@ -119,7 +124,8 @@ impl<L: Log, B: Base> Partition<L, B> {
             self.dispatcher.poll_again(waiting, &self.send);
             return Ok(());
         }
-        let history = if waiting.poll.sticky { Page::default() } else { furnish::page(&mut self.runs, &key, 1, 0)? };
+        let history =
+            if waiting.poll.sticky { Page::default() } else { furnish::page(&mut self.runs, &key, 1, 0)? };
         let (send, id, lost) = (self.send.clone(), self.id, query_id.to_owned());
         let receipt = Receipt::new(move || {
             // A partition that is gone has told its callers so.

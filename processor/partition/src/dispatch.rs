@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
-use crate::reply::tell;
 use crate::address::RunKey;
 use crate::delivery::{Delivery, Poll};
 use crate::partition::Event;
+use crate::reply::tell;
 use crate::router::Send;
 
 /// How long after its last poll a sticky queue still counts as polled, in ms.
@@ -150,7 +150,9 @@ impl Dispatcher {
                 drop(shard);
                 let (partition, event) = match ready {
                     Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
-                    Ready::Query { partition, query_id } => (partition, Event::HandQuery { query_id, waiting }),
+                    Ready::Query { partition, query_id } => {
+                        (partition, Event::HandQuery { query_id, waiting })
+                    }
                 };
                 send(partition, event);
             }
@@ -294,7 +296,11 @@ impl Dispatcher {
 impl QueueKey {
     /// The queue that a poll waits at.
     pub fn of(poll: &Poll) -> Self {
-        Self { namespace_id: poll.namespace_id.clone(), name: poll.queue.clone(), activities: poll.activities }
+        Self {
+            namespace_id: poll.namespace_id.clone(),
+            name: poll.queue.clone(),
+            activities: poll.activities,
+        }
     }
 }
 

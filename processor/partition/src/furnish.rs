@@ -18,7 +18,12 @@ pub const PAGE_BYTES_MAX: usize = 3_500_000;
 pub const PAGE_BATCHES_MAX: usize = 256;
 
 /// A page of whole batches from the one that begins with `from_event_id`.
-pub fn page<B: Base>(runs: &mut Runs<B>, key: &RunKey, from_event_id: i64, batches_max: usize) -> Result<Page, Error> {
+pub fn page<B: Base>(
+    runs: &mut Runs<B>,
+    key: &RunKey,
+    from_event_id: i64,
+    batches_max: usize,
+) -> Result<Page, Error> {
     let batches_max = if batches_max == 0 { PAGE_BATCHES_MAX } else { batches_max.min(PAGE_BATCHES_MAX) };
     let (from, to) = (history_key(key, from_event_id), history_key(key, i64::MAX));
     let mut history = BytesMut::new();
@@ -70,7 +75,11 @@ fn first_event_id(row: &[u8]) -> i64 {
 }
 
 /// A workflow task with the first page of its history.
-pub fn workflow_task<B: Base>(runs: &mut Runs<B>, key: &RunKey, grant: TaskGrant) -> Result<WorkflowTask, Error> {
+pub fn workflow_task<B: Base>(
+    runs: &mut Runs<B>,
+    key: &RunKey,
+    grant: TaskGrant,
+) -> Result<WorkflowTask, Error> {
     let from_event_id = if grant.sticky { grant.run.head.previous_started_event_id + 1 } else { 1 };
     let mut page = page(runs, key, from_event_id, 0)?;
     if page.next_event_id == 0 && !grant.tail.is_empty() {
@@ -89,7 +98,11 @@ pub fn workflow_task<B: Base>(runs: &mut Runs<B>, key: &RunKey, grant: TaskGrant
 }
 
 /// An activity task with what the workflow asked for.
-pub fn activity_task<B: Base>(runs: &mut Runs<B>, key: &RunKey, grant: ActivityGrant) -> Result<ActivityTask, Error> {
+pub fn activity_task<B: Base>(
+    runs: &mut Runs<B>,
+    key: &RunKey,
+    grant: ActivityGrant,
+) -> Result<ActivityTask, Error> {
     let row = runs.store().get(Space::History, &history_key(key, grant.activity.batch_event_id))?;
     let scheduled = row.and_then(|row| scheduled(row, grant.activity.scheduled_event_id));
     Ok(ActivityTask {

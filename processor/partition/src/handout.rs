@@ -6,13 +6,13 @@ use everlog_engine::{Change, Reply, Run, Step};
 use everlog_log::Log;
 use everlog_store::Base;
 
-use crate::reply::tell;
 use crate::address::RunKey;
 use crate::delivery::{Completion, Delivery, Receipt, WorkflowTask};
 use crate::dispatch::{QueueKey, Ready, TaskRef, Waiting};
 use crate::error::Error;
 use crate::furnish;
 use crate::partition::{Event, Partition, Waiter, input};
+use crate::reply::tell;
 
 impl<L: Log, B: Base> Partition<L, B> {
     pub(crate) fn offer_tasks(&mut self, key: &RunKey, step: &Step) {
@@ -38,7 +38,8 @@ impl<L: Log, B: Base> Partition<L, B> {
         let Some(task) = run.head.task.as_ref().filter(|task| !task.is_started()) else { return };
         let namespace_id = run.start.namespace_id.clone();
         let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), activities: false };
-        let sticky = run.head.sticky.as_ref().map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
+        let sticky =
+            run.head.sticky.as_ref().map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
         let sticky = sticky.filter(|queue| self.dispatcher.is_live(queue));
         let reference = TaskRef {
             partition: self.id,

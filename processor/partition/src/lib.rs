@@ -22,8 +22,8 @@ mod watch;
 
 pub use address::{Address, BUCKETS, RunKey, WorkflowKey};
 pub use delivery::{
-    ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask, Reading,
-    Receipt, Want, WorkflowTask,
+    ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
+    Reading, Receipt, Want, WorkflowTask,
 };
 pub use dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus, STICKY_LIVE_MS, Waiting};
 pub use error::Error;

@@ -15,7 +15,6 @@ use everlog_store::{Base, Space, Store};
 use everlog_wire::{Body, Position, Record};
 use tokio::sync::oneshot;
 
-use crate::reply::tell;
 use crate::address::{Address, RunKey, WorkflowKey};
 use crate::delivery::{Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, Want, WorkflowTask};
 use crate::dispatch::{Dispatcher, TaskRef, Waiting};
@@ -23,6 +22,7 @@ use crate::due::Due;
 use crate::error::Error;
 use crate::furnish;
 use crate::query::Queries;
+use crate::reply::tell;
 use crate::router::{Answer, Failure, Send, Slot};
 use crate::runs::Runs;
 use crate::stats::Stats;
@@ -30,7 +30,9 @@ use crate::watch::Watchers;
 
 /// Bytes of records from which an append takes no further one.
 const APPEND_BYTES_MAX: usize = 8 << 20;
-/// How long appends rest after the log had no room, in ms.
+/// How often what waits is looked through, in ms.
+const SWEEP_MS: i64 = 1_000;
+/// How long appends and commits rest after the log had no room, in ms.
 const HOLD_MS: i64 = 200;
 
 /// What a partition is told to keep to.
@@ -182,6 +184,7 @@ pub struct Partition<L: Log, B: Base> {
     pub(crate) pending: VecDeque<Entry>,
     pub(crate) in_flight: VecDeque<Vec<Entry>>,
     pub(crate) events: Vec<Output>,
+    committing_events: Vec<Output>,
     pub(crate) serving: bool,
     pub(crate) replaying: bool,
     pub(crate) wants_term: bool,
@@ -221,6 +224,7 @@ impl<L: Log, B: Base> Partition<L, B> {
             pending: VecDeque::new(),
             in_flight: VecDeque::new(),
             events: Vec::new(),
+            committing_events: Vec::new(),
             serving: false,
             replaying: false,
             wants_term: false,
@@ -255,7 +259,8 @@ impl<L: Log, B: Base> Partition<L, B> {
     pub fn handle(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
         match event {
             Event::Order { input, slot, reply } => {
-                if self.is_overfull() && !matches!(input.order, Some(Order::Cancel(_) | Order::Terminate(_))) {
+                if self.is_overfull() && !matches!(input.order, Some(Order::Cancel(_) | Order::Terminate(_)))
+                {
                     tell(reply, Err(Failure::Busy));
                 } else {
                     self.enqueue(input, Waiter::Order(reply, slot));
@@ -297,6 +302,7 @@ impl<L: Log, B: Base> Partition<L, B> {
     /// # Errors
     /// The partition cannot go on: drop it.
     pub fn turn(&mut self, now_ms: i64) -> Result<Option<i64>, Error> {
+        self.mind_clock(now_ms);
         if self.serving {
             self.wake_due(now_ms)?;
             self.sweep(now_ms)?;
@@ -304,6 +310,13 @@ impl<L: Log, B: Base> Partition<L, B> {
         self.append(now_ms);
         self.commit_if_due(now_ms);
         Ok(self.next_turn_ms(now_ms))
+    }
+
+    /// A clock that was set back must not put off what is done at intervals.
+    fn mind_clock(&mut self, now_ms: i64) {
+        self.next_commit_ms = self.next_commit_ms.min(now_ms + self.config.commit_interval_ms.max(HOLD_MS));
+        self.next_sweep_ms = self.next_sweep_ms.min(now_ms + SWEEP_MS);
+        self.hold_until_ms = self.hold_until_ms.min(now_ms + HOLD_MS);
     }
 
     /// True where nothing is on its way and nothing waits to be committed.
@@ -417,7 +430,12 @@ impl<L: Log, B: Base> Partition<L, B> {
         Ok(Some((workflow.run(&address.run_id), false)))
     }
 
-    fn watch(&mut self, address: &Address, known_event_id: i64, reply: oneshot::Sender<()>) -> Result<(), Error> {
+    fn watch(
+        &mut self,
+        address: &Address,
+        known_event_id: i64,
+        reply: oneshot::Sender<()>,
+    ) -> Result<(), Error> {
         let resolved = self.resolve(address)?;
         let run = match &resolved {
             Some((key, _)) => self.runs.get(key)?,
@@ -448,7 +466,7 @@ impl<L: Log, B: Base> Partition<L, B> {
         if now_ms < self.next_sweep_ms {
             return Ok(());
         }
-        self.next_sweep_ms = now_ms + 1_000;
+        self.next_sweep_ms = now_ms + SWEEP_MS;
         if self.id == 0 {
             self.dispatcher.sweep(&self.send);
         }
@@ -469,7 +487,8 @@ impl<L: Log, B: Base> Partition<L, B> {
             return;
         }
         self.runs.flush();
-        let mut outputs = std::mem::take(&mut self.events);
+        self.committing_events = std::mem::take(&mut self.events);
+        let mut outputs = self.committing_events.clone();
         for (space, key, value) in self.runs.store().begin_commit() {
             let topic = match space {
                 Space::State => Topic::Changelog,
@@ -496,8 +515,17 @@ impl<L: Log, B: Base> Partition<L, B> {
         self.log.commit(commit, done);
     }
 
-    fn committed(&mut self, result: Result<(), everlog_log::Error>, _now_ms: i64) -> Result<(), Error> {
-        result?;
+    fn committed(&mut self, result: Result<(), everlog_log::Error>, now_ms: i64) -> Result<(), Error> {
+        match result {
+            Ok(()) => {}
+            Err(error @ everlog_log::Error::Full { .. }) => {
+                tracing::warn!(partition = self.id, %error, "a commit was refused");
+                self.not_committed(now_ms);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.committing_events = Vec::new();
         let applied = self.committing.take().unwrap_or_default();
         self.runs.store().committed();
         self.runs.evict();
@@ -508,6 +536,17 @@ impl<L: Log, B: Base> Partition<L, B> {
             self.trim(below);
         }
         Ok(())
+    }
+
+    /// The log had no room for the outputs: they join those that come, and are committed later. The journal has it all.
+    fn not_committed(&mut self, now_ms: i64) {
+        self.committing = None;
+        self.runs.store().commit_failed();
+        let later = std::mem::take(&mut self.events);
+        self.events = std::mem::take(&mut self.committing_events);
+        self.events.extend(later);
+        self.changed = true;
+        self.next_commit_ms = now_ms + HOLD_MS;
     }
 
     fn next_turn_ms(&self, now_ms: i64) -> Option<i64> {

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use everlog_engine::Run;
 use tokio::sync::oneshot;
 
-use crate::reply::tell;
 use crate::address::RunKey;
 use crate::delivery::{QueryAnswer, QueryOutcome, QueryRequest};
+use crate::reply::tell;
 use crate::router::{Answer, Slot};
 
 /// Attempts of a workflow task after which a run cannot be asked.
@@ -80,7 +80,8 @@ pub fn way(run: &Run) -> Way {
 impl Queries {
     /// Questions that wait for a workflow task of the run.
     pub fn waiting(&self, key: &RunKey) -> usize {
-        self.buffered.get(key).map_or(0, Vec::len) + self.attached.get(key).map_or(0, |(_, attached)| attached.len())
+        self.buffered.get(key).map_or(0, Vec::len)
+            + self.attached.get(key).map_or(0, |(_, attached)| attached.len())
     }
 
     /// The question waits for the run's next workflow task.
@@ -92,7 +93,8 @@ impl Queries {
     pub fn attach(&mut self, key: &RunKey, claim: u64) -> Vec<(String, bytes::Bytes)> {
         let Some(mut questions) = self.buffered.remove(key) else { return Vec::new() };
         questions.retain(|question| !question.reply.is_closed());
-        let told = questions.iter().map(|question| (question.id.clone(), question.request.query.clone())).collect();
+        let told =
+            questions.iter().map(|question| (question.id.clone(), question.request.query.clone())).collect();
         if !questions.is_empty() {
             self.attached.insert(key.clone(), (claim, questions));
         }
@@ -169,7 +171,9 @@ impl Queries {
             questions.retain(|question| !question.reply.is_closed());
             !questions.is_empty()
         });
-        let late = |direct: &&Direct| !direct.taken && direct.sticky_until_ms > 0 && direct.sticky_until_ms <= now_ms;
+        let late = |direct: &&Direct| {
+            !direct.taken && direct.sticky_until_ms > 0 && direct.sticky_until_ms <= now_ms
+        };
         self.direct.values().filter(late).map(|direct| direct.question.id.clone()).collect()
     }
 

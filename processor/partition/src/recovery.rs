@@ -38,7 +38,9 @@ impl<L: Log, B: Base> Partition<L, B> {
         let mut partition = Self::new(id, log, store, dispatcher, send, config)?;
         if let Some((applied, row)) = partition.log.position(id)? {
             partition.position = Position::read(row)?;
-            if partition.position.applied != applied || partition.position.incarnation != partition.incarnation[..] {
+            if partition.position.applied != applied
+                || partition.position.incarnation != partition.incarnation[..]
+            {
                 let detail = "its position row belongs to another journal".into();
                 return Err(Error::Journal { partition: id, detail });
             }
@@ -106,8 +108,8 @@ impl<L: Log, B: Base> Partition<L, B> {
         self.runs.flush();
         self.serving = true;
         self.stats.serving.store(1, Ordering::Relaxed);
-        self.offer_waiting()?;
-        self.reach(now_ms + REACH_MS)
+        self.reach(now_ms + REACH_MS)?;
+        self.offer_waiting()
     }
 
     /// Offers every task that waits for a worker: its run's alarm stands at the very beginning.

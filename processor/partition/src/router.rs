@@ -239,4 +239,3 @@ fn is_urgent(input: &Input) -> bool {
         ) => true,
     }
 }
-

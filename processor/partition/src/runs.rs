@@ -41,7 +41,8 @@ impl<B: Base> Runs<B> {
     /// The id of the run that a Workflow Id means.
     pub fn current(&self, key: &WorkflowKey) -> Result<Option<String>, Error> {
         let Some(row) = self.store.get(Space::State, key.bytes())? else { return Ok(None) };
-        let current = Current::decode(row).map_err(|error| Error::damaged("the current row of a workflow", &error))?;
+        let current =
+            Current::decode(row).map_err(|error| Error::damaged("the current row of a workflow", &error))?;
         Ok(Some(current.run_id))
     }
 
@@ -102,9 +103,11 @@ impl<B: Base> Runs<B> {
                     None => self.store.delete(Space::State, row),
                 }
             });
-            let before_ms = base.as_deref().and_then(attention_ms);
-            let after_ms = attention_ms(&resident.run);
-            if before_ms != after_ms {
+            let before = base.as_deref().map(alarms_ms).unwrap_or_default();
+            let after = alarms_ms(&resident.run);
+            for (before_ms, after_ms) in
+                before.into_iter().zip(after).filter(|(before, after)| before != after)
+            {
                 if let Some(before_ms) = before_ms {
                     self.store.delete(Space::Timers, alarm_key(&key, before_ms));
                 }
@@ -171,7 +174,7 @@ impl<B: Base> Runs<B> {
             self.store.delete(Space::State, row);
         }
         let run = self.resident.remove(key).map(|resident| resident.run);
-        if let Some(due_ms) = run.as_deref().and_then(attention_ms) {
+        for due_ms in run.as_deref().map(alarms_ms).unwrap_or_default().into_iter().flatten() {
             self.store.delete(Space::Timers, alarm_key(key, due_ms));
         }
         if let Some(run) = run {
@@ -205,13 +208,12 @@ impl<B: Base> Runs<B> {
     }
 }
 
-/// When the run has to be looked at after a take-over: at once where a task of it waits for a worker.
-pub fn attention_ms(run: &Run) -> Option<i64> {
+/// The alarms of a run: the very beginning of time where a task of it waits for a worker, so that a new owner offers
+/// it; and its next deadline.
+pub fn alarms_ms(run: &Run) -> [Option<i64>; 2] {
     let task_ready = run.head.task.as_ref().is_some_and(|task| !task.is_started());
-    if run.is_open() && (task_ready || run.activities.values().any(|activity| activity.is_ready())) {
-        return Some(0);
-    }
-    run.next_deadline_ms(Grace::default())
+    let ready = run.is_open() && (task_ready || run.activities.values().any(|activity| activity.is_ready()));
+    [ready.then_some(0), run.next_deadline_ms(Grace::default()).map(|due_ms| due_ms.max(1))]
 }
 
 /// The key of a row of the run's state.

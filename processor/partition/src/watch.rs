@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use everlog_engine::Run;
 use tokio::sync::oneshot;
 
-use crate::reply::tell;
 use crate::address::RunKey;
+use crate::reply::tell;
 
 /// Callers that wait, by run.
 #[derive(Default)]

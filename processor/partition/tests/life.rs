@@ -13,7 +13,8 @@ use everlog_engine::vocabulary::{ActivityType, TaskQueue};
 use everlog_engine::{Reply, Run, Settings};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, QueryRequest, Reading, Router, Want,
+    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, QueryRequest, Reading, Router,
+    Want,
 };
 use everlog_store::{SharedRows, Store};
 use prost::Message;
@@ -139,7 +140,12 @@ impl House {
 
     fn names(&mut self) -> Vec<&'static str> {
         let history = History::decode(self.read().page.history).expect("a history");
-        history.events.iter().filter_map(|event| event.attributes.as_ref()).map(|facts| facts.name()).collect()
+        history
+            .events
+            .iter()
+            .filter_map(|event| event.attributes.as_ref())
+            .map(|facts| facts.name())
+            .collect()
     }
 
     fn start(&mut self) {
@@ -171,8 +177,7 @@ impl House {
     }
 }
 
-type Opened =
-    (Arc<Embedded>, Partition<Embedded, SharedRows>, mpsc::Receiver<(u32, Event)>, Router);
+type Opened = (Arc<Embedded>, Partition<Embedded, SharedRows>, mpsc::Receiver<(u32, Event)>, Router);
 
 fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>) -> Opened {
     let clock = now_ms.clone();
@@ -189,8 +194,8 @@ fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>) -> Opened {
     let dispatcher = Dispatcher::new(move || clock.load(Ordering::Relaxed));
     let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000)));
     let store = Store::new(SharedRows::new(log.database()).expect("the rows are there"));
-    let partition =
-        Partition::recover(0, log.clone(), store, dispatcher, send, config()).expect("the partition recovers");
+    let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config())
+        .expect("the partition recovers");
     (log, partition, inbox, router)
 }
 
@@ -205,14 +210,14 @@ fn workflow(delivery: Delivery) -> Box<everlog_partition::WorkflowTask> {
 }
 
 fn schedule() -> command::Order {
-    command::Order::ScheduleActivity(activity::Schedule {
+    command::Order::ScheduleActivity(Box::new(activity::Schedule {
         activity_id: "1".into(),
         activity_type: Some(ActivityType { name: "Charge".into() }),
         task_queue: Some(TaskQueue::normal("orders")),
         input: Some(Bytes::from_static(b"amount")),
         start_to_close_timeout: Some(everlog_engine::time::Duration::from_ms(10_000)),
         ..activity::Schedule::default()
-    })
+    }))
 }
 
 #[test]
@@ -268,7 +273,8 @@ fn a_task_that_reaches_nobody_is_handed_out_again() {
     drop(house.poll(false));
     let task = workflow(house.poll(false));
     assert_eq!(task.run.head.task.as_ref().map(|task| task.attempt), Some(1));
-    let expected = ["WorkflowStarted", "TaskScheduled", "TaskStarted", "TaskTimedOut", "TaskScheduled", "TaskStarted"];
+    let expected =
+        ["WorkflowStarted", "TaskScheduled", "TaskStarted", "TaskTimedOut", "TaskScheduled", "TaskStarted"];
     assert_eq!(house.names(), expected);
 }
 
@@ -310,7 +316,8 @@ fn a_signal_is_taken_once_whatever_happens_in_between() {
 fn a_run_is_forgotten_when_its_retention_is_over() {
     let mut house = House::build();
     house.start();
-    let reply = house.order(Order::Terminate(close::Terminate { reason: "enough".into(), ..Default::default() }));
+    let reply =
+        house.order(Order::Terminate(close::Terminate { reason: "enough".into(), ..Default::default() }));
     assert_eq!(reply, Reply::Done);
     house.crash();
     assert_eq!(house.names(), ["WorkflowStarted", "TaskScheduled", "WorkflowTerminated"]);
@@ -351,4 +358,32 @@ fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
     let task = workflow(house.poll(false));
     assert_eq!(task.queries.len(), 1, "it goes along with the workflow task");
     drop(question);
+}
+
+#[test]
+fn a_timer_fires_after_a_crash_although_a_task_waits_for_a_worker() {
+    let mut house = House::build();
+    house.start();
+    let task = workflow(house.poll(false));
+    let hour = everlog_engine::time::Duration::from_ms(3_600_000);
+    let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
+    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
+    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    assert_eq!(reply, Reply::Done);
+    house.crash();
+    house.advance(3_600_000);
+    house.until(|house| house.names().contains(&"TimerFired"));
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_put_off_commits() {
+    let mut house = House::build();
+    house.start();
+    house.advance(1_000);
+    house.until(|house| house.partition().is_idle());
+    house.advance(-3_600_000);
+    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    assert_eq!(reply, Reply::Done);
+    house.advance(1_000);
+    house.until(|house| house.partition().is_idle());
 }

@@ -37,27 +37,20 @@ impl SharedRows {
     pub fn new(db: Arc<DB>) -> Result<Self, Error> {
         for name in [Space::State, Space::History, Space::Timers].map(family_name) {
             if db.cf_handle(name).is_none() {
-                return Err(Error::Io {
-                    detail: format!("the database has no column family {name}"),
-                });
+                return Err(Error::Io { detail: format!("the database has no column family {name}") });
             }
         }
         Ok(SharedRows { db })
     }
 
     fn family(&self, space: Space) -> &ColumnFamily {
-        self.db
-            .cf_handle(family_name(space))
-            .expect("new() has checked that it is there")
+        self.db.cf_handle(family_name(space)).expect("new() has checked that it is there")
     }
 }
 
 impl Base for SharedRows {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
-        let row = self
-            .db
-            .get_pinned_cf(self.family(space), key)
-            .map_err(translate)?;
+        let row = self.db.get_pinned_cf(self.family(space), key).map_err(translate)?;
         Ok(row.map(|row| Bytes::copy_from_slice(&row)))
     }
 
@@ -90,7 +83,8 @@ impl Base for SharedRows {
         options.set_iterate_upper_bound(to);
         let mut rows = self.db.raw_iterator_cf_opt(self.family(space), options);
         rows.seek_to_last();
-        let last = rows.item().map(|(key, value)| (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+        let last =
+            rows.item().map(|(key, value)| (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
         rows.status().map_err(translate)?;
         Ok(last)
     }
@@ -107,11 +101,7 @@ fn family_name(space: Space) -> &'static str {
 fn translate(error: rocksdb::Error) -> Error {
     let corrupt = error.kind() == ErrorKind::Corruption;
     let detail = error.into_string();
-    if corrupt {
-        Error::Corrupt { detail }
-    } else {
-        Error::Io { detail }
-    }
+    if corrupt { Error::Corrupt { detail } } else { Error::Io { detail } }
 }
 
 /// Rows in memory, for tests; clones share them.

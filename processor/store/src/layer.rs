@@ -48,10 +48,7 @@ impl Layer {
             }
             Entry::Vacant(entry) => {
                 self.size_bytes += entry.key().len() + ROW_BYTES;
-                entry.insert(Row {
-                    value: Some(value),
-                    new,
-                });
+                entry.insert(Row { value: Some(value), new });
             }
         }
     }
@@ -68,10 +65,7 @@ impl Layer {
             }
             Entry::Vacant(entry) => {
                 self.size_bytes += entry.key().len() + ROW_BYTES;
-                entry.insert(Row {
-                    value: None,
-                    new: false,
-                });
+                entry.insert(Row { value: None, new: false });
             }
         }
     }
@@ -79,21 +73,14 @@ impl Layer {
     pub(crate) fn changes(&self) -> Vec<Change> {
         let of = |space: Space| {
             let rows = &self.spaces[index(space)];
-            rows.iter()
-                .map(move |(key, row)| (space, key.clone(), row.value.clone()))
+            rows.iter().map(move |(key, row)| (space, key.clone(), row.value.clone()))
         };
-        of(Space::State)
-            .chain(of(Space::History))
-            .chain(of(Space::Timers))
-            .collect()
+        of(Space::State).chain(of(Space::History)).chain(of(Space::Timers)).collect()
     }
 
     /// Lays `above` over this layer: its rows win, but what is new is said by the lower layer.
     pub(crate) fn absorb(&mut self, above: Layer) {
-        for (space, rows) in [Space::State, Space::History, Space::Timers]
-            .into_iter()
-            .zip(above.spaces)
-        {
+        for (space, rows) in [Space::State, Space::History, Space::Timers].into_iter().zip(above.spaces) {
             for (key, row) in rows {
                 match row.value {
                     Some(value) => self.put(space, key, value, row.new),

@@ -18,11 +18,7 @@ pub struct Store<B: Base> {
 impl<B: Base> Store<B> {
     /// No changes yet.
     pub fn new(base: B) -> Self {
-        Store {
-            base,
-            active: Layer::default(),
-            committing: None,
-        }
+        Store { base, active: Layer::default(), committing: None }
     }
 
     /// The row under a key.
@@ -71,9 +67,7 @@ impl<B: Base> Store<B> {
             wanted = overlay.visit_below(Some(key), visit)
                 && match overlay.take(key) {
                     None => visit(key, value),
-                    Some(Row {
-                        value: Some(value), ..
-                    }) => visit(key, value),
+                    Some(Row { value: Some(value), .. }) => visit(key, value),
                     Some(Row { value: None, .. }) => true,
                 };
             wanted
@@ -89,9 +83,13 @@ impl<B: Base> Store<B> {
         let mut to = Bytes::copy_from_slice(to);
         while from < to.as_ref() {
             let layers = [Some(&self.active), self.committing.as_ref()].into_iter().flatten();
-            let changed = layers.filter_map(|layer| layer.range(space, from, &to).next_back()).map(|(key, _)| key).max();
+            let changed = layers
+                .filter_map(|layer| layer.range(space, from, &to).next_back())
+                .map(|(key, _)| key)
+                .max();
             let committed = self.base.last(space, from, &to)?;
-            let Some(changed) = changed.filter(|changed| committed.as_ref().is_none_or(|(key, _)| *changed >= key))
+            let Some(changed) =
+                changed.filter(|changed| committed.as_ref().is_none_or(|(key, _)| *changed >= key))
             else {
                 return Ok(committed);
             };
@@ -135,9 +133,7 @@ impl<B: Base> Store<B> {
     }
 
     fn changed(&self, space: Space, key: &[u8]) -> Option<&Row> {
-        self.active
-            .get(space, key)
-            .or_else(|| self.committing.as_ref()?.get(space, key))
+        self.active.get(space, key).or_else(|| self.committing.as_ref()?.get(space, key))
     }
 }
 
@@ -150,10 +146,7 @@ struct Overlay<'a> {
 impl Overlay<'_> {
     /// Visits the live rows below a key (None: all that are left); false if `visit` said so.
     fn visit_below(&mut self, top: Option<&[u8]>, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
-        while let Some(key) = self
-            .first()
-            .filter(|key| top.is_none_or(|top| key.as_ref() < top))
-        {
+        while let Some(key) = self.first().filter(|key| top.is_none_or(|top| key.as_ref() < top)) {
             let value = self.take(&key).and_then(|row| row.value.as_deref());
             if let Some(value) = value
                 && !visit(&key, value)

@@ -1,9 +1,6 @@
 //! The overlay behaves like one ordered map, whatever is active, being committed or in the base.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test ends at the first thing that is not as expected"
-)]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use std::collections::BTreeMap;
 
@@ -55,10 +52,7 @@ fn a_failed_commit_that_was_deleted_meanwhile_leaves_nothing_to_write() {
     assert_eq!(store.begin_commit().len(), 2);
     store.delete(Space::Timers, key(1));
     store.commit_failed();
-    assert_eq!(
-        store.begin_commit(),
-        [(Space::Timers, key(2), Some("due".into()))]
-    );
+    assert_eq!(store.begin_commit(), [(Space::Timers, key(2), Some("due".into()))]);
 }
 
 #[test]
@@ -73,9 +67,7 @@ fn a_visitor_stops_the_scan_in_any_layer() {
         }
     }
     store.begin_commit();
-    (0..9)
-        .filter(|n| n % 3 == 2)
-        .for_each(|n| store.put(Space::State, key(n), "active".into()));
+    (0..9).filter(|n| n % 3 == 2).for_each(|n| store.put(Space::State, key(n), "active".into()));
     for wanted in 1..=9 {
         let mut seen = Vec::new();
         let mut visit = |key: &[u8], _: &[u8]| {
@@ -104,11 +96,7 @@ fn an_overlay_reads_like_one_map() {
                 0..=3 => {
                     let known = model.insert((space, key.clone()), value.clone()).is_some();
                     // A key without a row may still have a tombstone in a layer: that is no reason to call it new.
-                    if known {
-                        store.put(space, key, value)
-                    } else {
-                        store.put_new(space, key, value)
-                    }
+                    if known { store.put(space, key, value) } else { store.put_new(space, key, value) }
                 }
                 4..=6 => {
                     model.remove(&(space, key.clone()));
@@ -130,11 +118,7 @@ fn an_overlay_reads_like_one_map() {
                     .range((space, from.clone())..(space, to.clone()))
                     .map(|((_, k), v)| (k.clone(), v.clone()))
                     .collect();
-                assert_eq!(
-                    rows(&store, space, &from, &to),
-                    expected,
-                    "seed {seed}, step {step}"
-                );
+                assert_eq!(rows(&store, space, &from, &to), expected, "seed {seed}, step {step}");
                 let some = crate::key(random.below(24));
                 assert_eq!(
                     store.get(space, &some).unwrap().as_ref(),

@@ -1,8 +1,5 @@
 //! The rows of a database are read in key order, within their bounds, and under what is changed in memory.
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test ends at the first thing that is not as expected"
-)]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use std::sync::Arc;
 
@@ -20,15 +17,10 @@ fn open(dir: &std::path::Path, families: &[&str]) -> Arc<DB> {
 fn keys(base: &Store<SharedRows>, space: Space, from: &str, to: &str) -> Vec<String> {
     let mut keys = Vec::new();
     let mut visit = |key: &[u8], value: &[u8]| {
-        keys.push(format!(
-            "{}={}",
-            String::from_utf8_lossy(key),
-            String::from_utf8_lossy(value)
-        ));
+        keys.push(format!("{}={}", String::from_utf8_lossy(key), String::from_utf8_lossy(value)));
         true
     };
-    base.scan(space, from.as_bytes(), to.as_bytes(), &mut visit)
-        .unwrap();
+    base.scan(space, from.as_bytes(), to.as_bytes(), &mut visit).unwrap();
     keys
 }
 
@@ -49,10 +41,7 @@ fn rows_of_the_database_stand_below_the_changes() {
     assert_eq!(keys(&store, Space::History, "", "z"), [""; 0]);
     assert_eq!(keys(&store, Space::State, "d", "a"), [""; 0]);
     assert_eq!(store.get(Space::State, b"c").unwrap(), None);
-    assert_eq!(
-        store.get(Space::State, b"d").unwrap(),
-        Some(Bytes::from_static(b"1"))
-    );
+    assert_eq!(store.get(Space::State, b"d").unwrap(), Some(Bytes::from_static(b"1")));
     for (_, key, value) in store.begin_commit() {
         let family = db.cf_handle("changelog").unwrap();
         match value {
@@ -62,10 +51,7 @@ fn rows_of_the_database_stand_below_the_changes() {
     }
     store.committed();
     assert_eq!(store.overlay_bytes(), 0);
-    assert_eq!(
-        keys(&store, Space::State, "a", "z"),
-        ["a=1", "b=2", "bb=3", "d=1"]
-    );
+    assert_eq!(keys(&store, Space::State, "a", "z"), ["a=1", "b=2", "bb=3", "d=1"]);
 }
 
 #[test]
@@ -83,23 +69,12 @@ fn a_flipped_byte_in_a_table_is_an_error_and_no_row() {
     db.put_cf(family, "key", "value ".repeat(50)).unwrap();
     db.flush_cf(family).unwrap();
     drop(db);
-    let table = std::fs::read_dir(dir.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let table = table
-        .filter(|path| path.extension().is_some_and(|kind| kind == "sst"))
-        .max()
-        .unwrap();
+    let table = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+    let table = table.filter(|path| path.extension().is_some_and(|kind| kind == "sst")).max().unwrap();
     let mut bytes = std::fs::read(&table).unwrap();
     bytes[20] ^= 1;
     std::fs::write(&table, bytes).unwrap();
     let rows = SharedRows::new(open(dir.path(), &["changelog", "history", "timers"])).unwrap();
-    assert!(matches!(
-        rows.get(Space::State, b"key"),
-        Err(Error::Corrupt { .. })
-    ));
-    assert!(matches!(
-        rows.scan(Space::State, b"", b"z", &mut |_, _| true),
-        Err(Error::Corrupt { .. })
-    ));
+    assert!(matches!(rows.get(Space::State, b"key"), Err(Error::Corrupt { .. })));
+    assert!(matches!(rows.scan(Space::State, b"", b"z", &mut |_, _| true), Err(Error::Corrupt { .. })));
 }

@@ -48,7 +48,9 @@ pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Byt
     if old.is_none() {
         emit(&[START], Some(new.start.encode_to_vec().into()));
     }
-    if old.is_none_or(|old| !Arc::ptr_eq(&old.properties, &new.properties) && old.properties != new.properties) {
+    if old
+        .is_none_or(|old| !Arc::ptr_eq(&old.properties, &new.properties) && old.properties != new.properties)
+    {
         emit(&[PROPERTIES], Some(new.properties.encode_to_vec().into()));
     }
     if old.is_none_or(|old| !Arc::ptr_eq(&old.buffered, &new.buffered)) {
@@ -142,7 +144,10 @@ impl Builder {
             }
             Some(&REQUEST) => {}
             Some(_) | None => {
-                return Err(Error::Decode { what: "a state row", detail: format!("unknown kind {suffix:?}") });
+                return Err(Error::Decode {
+                    what: "a state row",
+                    detail: format!("unknown kind {suffix:?}"),
+                });
             }
         }
         Ok(())

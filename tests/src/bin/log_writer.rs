@@ -22,9 +22,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [dir, mode, seed] = &arguments[..] else {
-        bail!("usage: log_writer DIR always|never|script SEED")
-    };
+    let [dir, mode, seed] = &arguments[..] else { bail!("usage: log_writer DIR always|never|script SEED") };
     let sync = match mode.as_str() {
         "always" | "script" | "retry" => Sync::Always,
         "never" => Sync::Never,
@@ -49,10 +47,7 @@ fn options(dir: &Path, sync: Sync) -> Options {
         write_buffer_bytes: 1 << 20,
         block_cache_bytes: 1 << 20,
         clock: Arc::new(|| 0),
-        limits: Limits {
-            free_bytes_min: 0,
-            ..Limits::default()
-        },
+        limits: Limits { free_bytes_min: 0, ..Limits::default() },
         ..Options::new(dir)
     }
 }
@@ -73,10 +68,7 @@ fn run(log: &Embedded, seed: u64, fences: &[Fence]) -> anyhow::Result<()> {
             commit(log, partition, fences[partition as usize], round)?;
         }
         if round % 400 == 399 {
-            let below = log
-                .position(partition)?
-                .map_or(0, |(applied, _)| applied)
-                .saturating_sub(100);
+            let below = log.position(partition)?.map_or(0, |(applied, _)| applied).saturating_sub(100);
             log.trim(partition, below)?;
             println!("trim {partition} {below}");
         }
@@ -88,15 +80,11 @@ fn run(log: &Embedded, seed: u64, fences: &[Fence]) -> anyhow::Result<()> {
 fn script(log: &Embedded, seed: &str, fences: &[Fence]) -> anyhow::Result<()> {
     for round in 0..SCRIPT_ROUNDS {
         let partition = (round % u64::from(PARTITIONS)) as u32;
-        let text = format!(
-            "{seed}.{round}.{}",
-            "y".repeat(if round % 4 == 3 { 300_000 } else { 100 })
-        );
+        let text = format!("{seed}.{round}.{}", "y".repeat(if round % 4 == 3 { 300_000 } else { 100 }));
         let outcomes = [
             append(log, partition, vec![text]).recv()?,
             commit(log, partition, fences[partition as usize], round),
-            log.control_put(&round.to_be_bytes(), Some(b"row"))
-                .map_err(Into::into),
+            log.control_put(&round.to_be_bytes(), Some(b"row")).map_err(Into::into),
         ];
         for outcome in outcomes {
             if let Err(error) = outcome {
@@ -142,27 +130,12 @@ fn append(log: &Embedded, partition: u32, texts: Vec<String>) -> Receiver<anyhow
 
 fn commit(log: &Embedded, partition: u32, fence: Fence, round: u64) -> anyhow::Result<()> {
     let bucket = buckets_of(partition, PARTITIONS).start as u16;
-    let key = [&bucket.to_be_bytes()[..], &(round % 50).to_be_bytes()[..]]
-        .concat()
-        .into();
-    let row = Output {
-        topic: Topic::Changelog,
-        key,
-        value: Some(Bytes::from(vec![7; 400])),
-    };
-    let event = Output {
-        topic: Topic::Events,
-        key: "wf".into(),
-        value: Some(Bytes::from(round.to_string())),
-    };
+    let key = [&bucket.to_be_bytes()[..], &(round % 50).to_be_bytes()[..]].concat().into();
+    let row = Output { topic: Topic::Changelog, key, value: Some(Bytes::from(vec![7; 400])) };
+    let event =
+        Output { topic: Topic::Events, key: "wf".into(), value: Some(Bytes::from(round.to_string())) };
     let applied = log.bounds(partition)?.end;
-    let commit = Commit {
-        partition,
-        fence,
-        applied,
-        position: Bytes::new(),
-        outputs: vec![row, event],
-    };
+    let commit = Commit { partition, fence, applied, position: Bytes::new(), outputs: vec![row, event] };
     let (done, wait) = channel();
     log.commit(commit, Box::new(move |outcome| drop(done.send(outcome))));
     Ok(wait.recv()??)

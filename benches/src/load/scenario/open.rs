@@ -13,18 +13,13 @@ pub struct Open {
 
 impl Open {
     pub fn new(session: &Arc<Session>) -> Self {
-        Self {
-            session: session.clone(),
-        }
+        Self { session: session.clone() }
     }
 }
 
 impl Operation for Open {
     async fn perform(&self, number: u64, intended: Instant) -> Result<(), Failed> {
-        self.session
-            .calls
-            .start(&self.session.workflow_id(number))
-            .await?;
+        self.session.calls.start(&self.session.workflow_id(number)).await?;
         self.session.tally.ended("StartWorkflowExecution", intended);
         Ok(())
     }

@@ -49,9 +49,8 @@ pub fn activities_at_once(session: &Session, count: u32) -> Program {
 pub fn timers(session: &Session, count: u32, timer_ms: u64) -> Program {
     let complete = orders::complete(session.payloads.clone());
     let spread_ms = |number| timer_ms * u64::from(number) / u64::from(count);
-    let timers: Vec<_> = (0..count)
-        .map(|number| orders::start_timer(number, timer_ms + spread_ms(number)))
-        .collect();
+    let timers: Vec<_> =
+        (0..count).map(|number| orders::start_timer(number, timer_ms + spread_ms(number))).collect();
     Box::new(move |progress| {
         if progress.timers_fired == count {
             Turn::Close(vec![complete.clone()])

@@ -17,10 +17,7 @@ impl Queries {
     pub fn new(session: &Arc<Session>) -> Self {
         let count = session.load.workflows.max(1) as u64;
         let workflow_ids = (0..count).map(|number| session.workflow_id(number)).collect();
-        Self {
-            session: session.clone(),
-            workflow_ids,
-        }
+        Self { session: session.clone(), workflow_ids }
     }
 }
 

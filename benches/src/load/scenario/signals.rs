@@ -31,9 +31,7 @@ struct Place {
 
 impl Signals {
     pub fn new(session: &Arc<Session>, signals_per_run: u64) -> Self {
-        let places = (0..session.load.workflows.max(1))
-            .map(|_| Place::default())
-            .collect();
+        let places = (0..session.load.workflows.max(1)).map(|_| Place::default()).collect();
         Self {
             session: session.clone(),
             places,
@@ -57,9 +55,7 @@ impl Signals {
 
 impl Operation for Signals {
     async fn prepare(&self) -> Result<(), Failed> {
-        let workflow_ids: Vec<_> = (0..self.places.len())
-            .map(|place| self.workflow_id(place, 0))
-            .collect();
+        let workflow_ids: Vec<_> = (0..self.places.len()).map(|place| self.workflow_id(place, 0)).collect();
         standing::start(&self.session, &workflow_ids).await
     }
 
@@ -73,11 +69,7 @@ impl Operation for Signals {
         let workflow_id = self.workflow_id(index, place.run.load(Ordering::Relaxed));
         let request_id = format!("{}-signal-{number}", self.session.name);
         let signalled = self.session.calls.signal(&workflow_id, request_id).await;
-        let count = if signalled.is_ok() {
-            &self.acknowledged
-        } else {
-            &self.refused
-        };
+        let count = if signalled.is_ok() { &self.acknowledged } else { &self.refused };
         count.fetch_add(1, Ordering::Relaxed);
         signalled?;
         self.session.tally.ended("SignalWorkflowExecution", intended);

@@ -20,18 +20,11 @@ pub async fn start(session: &Arc<Session>, workflow_ids: &[String]) -> Result<()
             starts.spawn(async move {
                 let ready = session.finished.register(&workflow_id);
                 session.calls.start(&workflow_id).await?;
-                let late = |_| Failed {
-                    call: "workflow",
-                    status: Status::deadline_exceeded("no first task"),
-                };
-                let lost = |_| Failed {
-                    call: "workflow",
-                    status: Status::data_loss("the worker has lost it"),
-                };
-                tokio::time::timeout(session.load.timeout, ready)
-                    .await
-                    .map_err(late)?
-                    .map_err(lost)
+                let late =
+                    |_| Failed { call: "workflow", status: Status::deadline_exceeded("no first task") };
+                let lost =
+                    |_| Failed { call: "workflow", status: Status::data_loss("the worker has lost it") };
+                tokio::time::timeout(session.load.timeout, ready).await.map_err(late)?.map_err(lost)
             });
         }
         starts.join_all().await.into_iter().collect::<Result<(), _>>()?;

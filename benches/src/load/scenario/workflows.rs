@@ -15,9 +15,7 @@ pub struct Workflows {
 
 impl Workflows {
     pub fn new(session: &Arc<Session>) -> Self {
-        Self {
-            session: session.clone(),
-        }
+        Self { session: session.clone() }
     }
 }
 
@@ -33,10 +31,7 @@ impl Operation for Workflows {
             let finished = session.finished.register(&workflow_id);
             session.calls.start(&workflow_id).await?;
             session.tally.ended("StartWorkflowExecution", intended);
-            let lost = |_| Failed {
-                call: "workflow",
-                status: Status::data_loss("the worker has lost it"),
-            };
+            let lost = |_| Failed { call: "workflow", status: Status::data_loss("the worker has lost it") };
             finished.await.map_err(lost)?;
         }
         session.tally.ended("workflow", intended);

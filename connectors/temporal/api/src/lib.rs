@@ -71,9 +71,7 @@ mod tests {
     }
 
     fn payloads(data: &[&'static str]) -> decoded::common::v1::Payloads {
-        decoded::common::v1::Payloads {
-            payloads: data.iter().map(|data| payload(data)).collect(),
-        }
+        decoded::common::v1::Payloads { payloads: data.iter().map(|data| payload(data)).collect() }
     }
 
     /// A length-delimited field as it stands on the wire; numbers below 4,096 and bodies below 16,384 bytes.
@@ -96,16 +94,9 @@ mod tests {
         let unknown = field(999, b"from a newer client");
         let input = [payloads(&["1", "\"two\""]).encode_to_vec(), unknown.clone()].concat();
         let fields = [("b", "2"), ("a", "1")].map(|(key, data)| (key.to_string(), payload(data)));
-        let memo = decoded::common::v1::Memo {
-            fields: fields.into(),
-        };
+        let memo = decoded::common::v1::Memo { fields: fields.into() };
         // Map entries in an order that no encoder of ours would choose, and one entry with a field too many.
-        let entry = [
-            field(1, b"z"),
-            field(2, &payload("26").encode_to_vec()),
-            unknown.clone(),
-        ]
-        .concat();
+        let entry = [field(1, b"z"), field(2, &payload("26").encode_to_vec()), unknown.clone()].concat();
         let attributes = [memo.encode_to_vec(), field(1, &entry), unknown].concat();
         let wire = [
             field(1, b"default"),
@@ -131,18 +122,12 @@ mod tests {
     fn an_empty_message_stays_apart_from_an_absent_one() {
         let wire = [field(1, b"default"), field(5, b"")].concat();
         let (request, again) = round_trip::<workflowservice::StartWorkflowExecutionRequest>(&wire);
-        assert_eq!(
-            (again, request.input, request.header),
-            (wire, Some(Bytes::new()), None)
-        );
+        assert_eq!((again, request.input, request.header), (wire, Some(Bytes::new()), None));
 
         // The same inside a oneof: an empty failure is a failure.
         let wire = field(2, b"");
         let (outcome, again) = round_trip::<update::Outcome>(&wire);
-        assert_eq!(
-            (again, outcome.value),
-            (wire, Some(update::outcome::Value::Failure(Bytes::new())))
-        );
+        assert_eq!((again, outcome.value), (wire, Some(update::outcome::Value::Failure(Bytes::new()))));
     }
 
     #[test]
@@ -163,10 +148,7 @@ mod tests {
 
     #[test]
     fn a_history_of_opaque_events_reads_as_a_decoded_one() {
-        let cause = decoded::failure::v1::Failure {
-            message: "inner".into(),
-            ..Default::default()
-        };
+        let cause = decoded::failure::v1::Failure { message: "inner".into(), ..Default::default() };
         let failure = decoded::failure::v1::Failure {
             message: "outer".into(),
             cause: Some(Box::new(cause)),
@@ -180,24 +162,19 @@ mod tests {
         let event = history::HistoryEvent {
             event_id: 7,
             event_type: enums::EventType::ActivityTaskFailed.into(),
-            attributes: Some(
-                history::history_event::Attributes::ActivityTaskFailedEventAttributes(attributes),
-            ),
+            attributes: Some(history::history_event::Attributes::ActivityTaskFailedEventAttributes(
+                attributes,
+            )),
             ..Default::default()
         };
-        let events = history::History {
-            events: vec![event.encode_to_vec().into()],
-        };
+        let events = history::History { events: vec![event.encode_to_vec().into()] };
         let decoded = decoded::history::v1::History::decode(events.encode_to_vec().as_slice()).unwrap();
         let Some(decoded::history::v1::history_event::Attributes::ActivityTaskFailedEventAttributes(read)) =
             &decoded.events[0].attributes
         else {
             panic!("{:?} is not a failed activity", decoded.events[0]);
         };
-        assert_eq!(
-            decoded.events[0].event_type(),
-            enums::EventType::ActivityTaskFailed
-        );
+        assert_eq!(decoded.events[0].event_type(), enums::EventType::ActivityTaskFailed);
         assert_eq!(read.failure, Some(failure));
     }
 
@@ -207,26 +184,18 @@ mod tests {
             run_id: "run".into(),
             ..Default::default()
         };
-        let status = rpc::Status {
-            code: 6,
-            details: vec![Any::from_msg(&detail).unwrap()],
-            ..Default::default()
-        };
+        let status =
+            rpc::Status { code: 6, details: vec![Any::from_msg(&detail).unwrap()], ..Default::default() };
         let read = rpc::Status::decode(status.encode_to_vec().as_slice()).unwrap();
         assert_eq!(
             read.details[0].type_url,
             "type.googleapis.com/temporal.api.errordetails.v1.WorkflowExecutionAlreadyStartedFailure"
         );
         assert_eq!(
-            read.details[0]
-                .to_msg::<errordetails::WorkflowExecutionAlreadyStartedFailure>()
-                .unwrap(),
+            read.details[0].to_msg::<errordetails::WorkflowExecutionAlreadyStartedFailure>().unwrap(),
             detail
         );
-        assert_eq!(
-            errordetails::NamespaceNotFoundFailure::NAME,
-            "NamespaceNotFoundFailure"
-        );
+        assert_eq!(errordetails::NamespaceNotFoundFailure::NAME, "NamespaceNotFoundFailure");
     }
 
     #[test]
@@ -238,9 +207,7 @@ mod tests {
         let services = set.file.iter().flat_map(|file| &file.service);
         assert_eq!(services.count(), 2);
         let mut messages = set.file.iter().flat_map(|file| &file.message_type);
-        let start = messages
-            .find(|message| message.name() == "StartWorkflowExecutionRequest")
-            .unwrap();
+        let start = messages.find(|message| message.name() == "StartWorkflowExecutionRequest").unwrap();
         let input = start.field.iter().find(|field| field.name() == "input").unwrap();
         assert_eq!(input.type_name(), ".temporal.api.common.v1.Payloads");
     }

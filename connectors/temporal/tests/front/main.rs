@@ -28,19 +28,13 @@ struct Memory {
 
 impl Control for Memory {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.rows
-            .lock()
-            .expect("nobody panics in here")
-            .insert(key.to_vec(), value.to_vec());
+        self.rows.lock().expect("nobody panics in here").insert(key.to_vec(), value.to_vec());
         Ok(())
     }
 
     fn scan(&self) -> Result<Vec<Row>, String> {
         let rows = self.rows.lock().expect("nobody panics in here");
-        Ok(rows
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect())
+        Ok(rows.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 }
 
@@ -89,34 +83,17 @@ impl Front {
         let served = tokio::spawn(gateway.serve(listener, async {
             drop(stopped.await);
         }));
-        let channel = Channel::from_shared(format!("http://{address}"))
-            .expect("a URI")
-            .connect()
-            .await;
+        let channel = Channel::from_shared(format!("http://{address}")).expect("a URI").connect().await;
         let channel = channel.expect("it listens");
         let client = WorkflowServiceClient::new(channel.clone());
-        Self {
-            client,
-            channel,
-            registry,
-            stop: Some(stop),
-            served: Some(served),
-        }
+        Self { client, channel, registry, stop: Some(stop), served: Some(served) }
     }
 
     /// Tells the gateway to stop, and waits until it has.
     pub(crate) async fn stop(&mut self) {
-        self.stop
-            .take()
-            .expect("stopped once")
-            .send(())
-            .expect("it still serves");
+        self.stop.take().expect("stopped once").send(()).expect("it still serves");
         let served = tokio::time::timeout(Duration::from_secs(5), self.served.take().expect("stopped once"));
-        served
-            .await
-            .expect("it stops in time")
-            .expect("no panic")
-            .expect("no error");
+        served.await.expect("it stops in time").expect("no panic").expect("no error");
     }
 }
 

@@ -12,11 +12,7 @@ use crate::Front;
 use crate::sample::{NS, UUID, expect, large, long, queue, refused, run, signal, span};
 
 /// Row of the list of bad inputs, what spoils the signal, and how the refusal begins.
-type Row = (
-    &'static str,
-    fn(&mut SignalWorkflowExecutionRequest),
-    &'static str,
-);
+type Row = (&'static str, fn(&mut SignalWorkflowExecutionRequest), &'static str);
 
 #[rustfmt::skip]
 const SIGNALS: &[Row] = &[
@@ -44,18 +40,10 @@ async fn signals_are_refused_with_their_code_and_message() {
 #[tokio::test]
 async fn queries_are_refused_with_their_code_and_message() {
     let mut front = Front::open().await;
-    let heavy = WorkflowQuery {
-        query_type: "q".into(),
-        query_args: large(),
-        ..Default::default()
-    };
+    let heavy = WorkflowQuery { query_type: "q".into(), query_args: large(), ..Default::default() };
     for (row, query, message) in [
         ("15", None, "WorkflowQuery is not set on request."),
-        (
-            "15",
-            Some(WorkflowQuery::default()),
-            "QueryType is not set on request.",
-        ),
+        ("15", Some(WorkflowQuery::default()), "QueryType is not set on request."),
         ("19", Some(heavy), "Blob data size exceeds limit."),
     ] {
         let request = QueryWorkflowRequest {
@@ -94,38 +82,19 @@ async fn task_tokens_that_were_not_made_here_complete_nothing() {
         ("58", &[1; 200], "Error deserializing task token."),
     ] {
         let task_token = Bytes::copy_from_slice(token);
-        let workflow = RespondWorkflowTaskCompletedRequest {
-            namespace: NS.into(),
-            task_token,
-            ..Default::default()
-        };
+        let workflow =
+            RespondWorkflowTaskCompletedRequest { namespace: NS.into(), task_token, ..Default::default() };
         let task_token = workflow.task_token.clone();
-        expect(
-            row,
-            &refused!(front, respond_workflow_task_completed, workflow),
-            bad,
-            message,
-        );
-        let activity = RespondActivityTaskCompletedRequest {
-            namespace: NS.into(),
-            task_token,
-            ..Default::default()
-        };
-        expect(
-            row,
-            &refused!(front, respond_activity_task_completed, activity),
-            bad,
-            message,
-        );
+        expect(row, &refused!(front, respond_workflow_task_completed, workflow), bad, message);
+        let activity =
+            RespondActivityTaskCompletedRequest { namespace: NS.into(), task_token, ..Default::default() };
+        expect(row, &refused!(front, respond_activity_task_completed, activity), bad, message);
     }
 }
 
 #[tokio::test]
 async fn polls_with_hardly_any_time_are_refused_and_without_deadline_welcome() {
-    let limits = everlog_temporal::Limits {
-        poll_wait_ms: 1_000,
-        ..Default::default()
-    };
+    let limits = everlog_temporal::Limits { poll_wait_ms: 1_000, ..Default::default() };
     let mut front = Front::with(limits, std::sync::Arc::new(|_, _| true)).await;
     let poll = || PollWorkflowTaskQueueRequest {
         namespace: NS.into(),
@@ -135,28 +104,15 @@ async fn polls_with_hardly_any_time_are_refused_and_without_deadline_welcome() {
     let mut hurried = Request::new(poll());
     hurried.set_timeout(Duration::from_millis(1_500));
     let status = refused!(front, poll_workflow_task_queue, hurried);
-    expect(
-        "63",
-        &status,
-        Code::FailedPrecondition,
-        "Context timeout is too short.",
-    );
+    expect("63", &status, Code::FailedPrecondition, "Context timeout is too short.");
 
     let mut patient = Request::new(poll());
     patient.set_timeout(Duration::from_millis(2_500));
-    let empty = front
-        .client
-        .poll_workflow_task_queue(patient)
-        .await
-        .expect("empty, and no error")
-        .into_inner();
+    let empty =
+        front.client.poll_workflow_task_queue(patient).await.expect("empty, and no error").into_inner();
     assert_eq!(empty, PollWorkflowTaskQueueResponse::default());
-    let endless = front
-        .client
-        .poll_workflow_task_queue(poll())
-        .await
-        .expect("no deadline is fine")
-        .into_inner();
+    let endless =
+        front.client.poll_workflow_task_queue(poll()).await.expect("no deadline is fine").into_inner();
     assert_eq!(endless, PollWorkflowTaskQueueResponse::default());
 }
 
@@ -174,56 +130,27 @@ async fn namespaces_are_refused_with_their_code_and_message() {
         let status = refused!(front, register_namespace, register("shop", given));
         expect("68", &status, bad, retention);
     }
-    let global = RegisterNamespaceRequest {
-        is_global_namespace: true,
-        ..register("shop", span(3_600))
-    };
+    let global = RegisterNamespaceRequest { is_global_namespace: true, ..register("shop", span(3_600)) };
     expect("68", &refused!(front, register_namespace, global), bad, retention);
-    front
-        .client
-        .register_namespace(register("shop", span(86_400)))
-        .await
-        .expect("new");
+    front.client.register_namespace(register("shop", span(86_400))).await.expect("new");
     let again = refused!(front, register_namespace, register("shop", span(86_400)));
-    expect(
-        "exists",
-        &again,
-        Code::AlreadyExists,
-        "Namespace shop already exists.",
-    );
-    let config = NamespaceConfig {
-        workflow_execution_retention_ttl: span(60),
-        ..Default::default()
-    };
-    let update = UpdateNamespaceRequest {
-        namespace: "shop".into(),
-        config: Some(config),
-        ..Default::default()
-    };
+    expect("exists", &again, Code::AlreadyExists, "Namespace shop already exists.");
+    let config = NamespaceConfig { workflow_execution_retention_ttl: span(60), ..Default::default() };
+    let update =
+        UpdateNamespaceRequest { namespace: "shop".into(), config: Some(config), ..Default::default() };
     expect("68", &refused!(front, update_namespace, update), bad, retention);
 }
 
 #[tokio::test]
 async fn a_namespace_that_asks_for_too_much_is_turned_away() {
-    let limits = everlog_temporal::Limits {
-        namespace_calls_per_second: 5,
-        ..Default::default()
-    };
+    let limits = everlog_temporal::Limits { namespace_calls_per_second: 5, ..Default::default() };
     let mut front = Front::with(limits, std::sync::Arc::new(|_, _| false)).await;
     let mut turned_away = 0;
     for _ in 0..50 {
         let status = refused!(front, signal_workflow_execution, signal());
         if status.code() == Code::ResourceExhausted {
-            expect(
-                "71",
-                &status,
-                Code::ResourceExhausted,
-                "namespace rate limit exceeded",
-            );
-            let cause = status
-                .metadata()
-                .get("x-resource-exhausted-cause")
-                .map(|cause| cause.as_bytes());
+            expect("71", &status, Code::ResourceExhausted, "namespace rate limit exceeded");
+            let cause = status.metadata().get("x-resource-exhausted-cause").map(|cause| cause.as_bytes());
             assert_eq!(cause, Some(&b"RpsLimit"[..]));
             turned_away += 1;
         }

@@ -20,17 +20,11 @@ pub(crate) fn start() -> StartWorkflowExecutionRequest {
 }
 
 pub(crate) fn queue(name: &str) -> Option<TaskQueue> {
-    Some(TaskQueue {
-        name: name.into(),
-        ..Default::default()
-    })
+    Some(TaskQueue { name: name.into(), ..Default::default() })
 }
 
 pub(crate) fn run(workflow_id: &str, run_id: &str) -> Option<WorkflowExecution> {
-    Some(WorkflowExecution {
-        workflow_id: workflow_id.into(),
-        run_id: run_id.into(),
-    })
+    Some(WorkflowExecution { workflow_id: workflow_id.into(), run_id: run_id.into() })
 }
 
 pub(crate) fn signal() -> SignalWorkflowExecutionRequest {
@@ -57,22 +51,13 @@ pub(crate) fn span(seconds: i64) -> Option<prost_types::Duration> {
 /// A request on its way: what it came to, if it was refused.
 macro_rules! refused {
     ($front:expr, $method:ident, $request:expr) => {
-        $front
-            .client
-            .$method($request)
-            .await
-            .map(drop)
-            .expect_err(stringify!($method))
+        $front.client.$method($request).await.map(drop).expect_err(stringify!($method))
     };
 }
 
 pub(crate) fn expect(row: &str, status: &Status, code: Code, message: &str) {
     assert_eq!(status.code(), code, "{row}: {}", status.message());
-    assert!(
-        status.message().starts_with(message),
-        "{row}: {}",
-        status.message()
-    );
+    assert!(status.message().starts_with(message), "{row}: {}", status.message());
 }
 
 pub(crate) use refused;

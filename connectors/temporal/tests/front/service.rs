@@ -21,10 +21,7 @@ use crate::Front;
 fn signal(workflow_id: &str, input: usize) -> SignalWorkflowExecutionRequest {
     SignalWorkflowExecutionRequest {
         namespace: "default".into(),
-        workflow_execution: Some(WorkflowExecution {
-            workflow_id: workflow_id.into(),
-            ..Default::default()
-        }),
+        workflow_execution: Some(WorkflowExecution { workflow_id: workflow_id.into(), ..Default::default() }),
         signal_name: "pay".into(),
         input: Some(vec![0; input].into()),
         ..Default::default()
@@ -34,10 +31,7 @@ fn signal(workflow_id: &str, input: usize) -> SignalWorkflowExecutionRequest {
 fn poll(queue: &str, worker: &str) -> PollWorkflowTaskQueueRequest {
     PollWorkflowTaskQueueRequest {
         namespace: "default".into(),
-        task_queue: Some(TaskQueue {
-            name: queue.into(),
-            ..Default::default()
-        }),
+        task_queue: Some(TaskQueue { name: queue.into(), ..Default::default() }),
         worker_instance_key: worker.into(),
         ..Default::default()
     }
@@ -46,47 +40,23 @@ fn poll(queue: &str, worker: &str) -> PollWorkflowTaskQueueRequest {
 #[tokio::test]
 async fn a_message_beyond_the_limit_is_refused_in_the_words_that_sdks_look_for() {
     let mut front = Front::open().await;
-    let status = front
-        .client
-        .signal_workflow_execution(signal("w", 5 << 20))
-        .await
-        .expect_err("too large");
+    let status = front.client.signal_workflow_execution(signal("w", 5 << 20)).await.expect_err("too large");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(
-        status
-            .message()
-            .starts_with("grpc: received message larger than max ("),
-        "{}",
-        status.message()
-    );
+    assert!(status.message().starts_with("grpc: received message larger than max ("), "{}", status.message());
     let mut zipping = front.client.clone().send_compressed(Gzip);
-    let status = zipping
-        .signal_workflow_execution(signal("w", 100 << 20))
-        .await
-        .expect_err("a bomb");
+    let status = zipping.signal_workflow_execution(signal("w", 100 << 20)).await.expect_err("a bomb");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert!(
-        status
-            .message()
-            .starts_with("grpc: received message after decompression larger than max")
-    );
+    assert!(status.message().starts_with("grpc: received message after decompression larger than max"));
 }
 
 #[tokio::test]
 async fn requests_and_answers_may_be_compressed() {
     let front = Front::open().await;
     let mut zipping = front.client.clone().send_compressed(Gzip).accept_compressed(Gzip);
-    let info = zipping
-        .get_system_info(GetSystemInfoRequest {})
-        .await
-        .expect("answered")
-        .into_inner();
+    let info = zipping.get_system_info(GetSystemInfoRequest {}).await.expect("answered").into_inner();
     let capabilities = info.capabilities.expect("always there");
     assert!(capabilities.sdk_metadata && capabilities.eager_workflow_start && !capabilities.nexus);
-    let status = zipping
-        .signal_workflow_execution(signal("w", 1 << 20))
-        .await
-        .expect_err("no such run");
+    let status = zipping.signal_workflow_execution(signal("w", 1 << 20)).await.expect_err("no such run");
     assert_eq!(status.code(), Code::NotFound);
 }
 
@@ -110,83 +80,43 @@ async fn send_raw(front: &Front, path: &'static str, raw: Raw) -> Status {
 #[tokio::test]
 async fn text_that_is_not_utf8_and_calls_that_do_not_exist_stop_nothing() {
     let mut front = Front::open().await;
-    let raw = Raw {
-        namespace: Bytes::from_static(b"\xff\xfe"),
-    };
+    let raw = Raw { namespace: Bytes::from_static(b"\xff\xfe") };
     let path = "/temporal.api.workflowservice.v1.WorkflowService/SignalWorkflowExecution";
     assert_eq!(send_raw(&front, path, raw.clone()).await.code(), Code::Internal);
     let path = "/temporal.api.workflowservice.v1.WorkflowService/NoSuchCall";
-    assert_eq!(
-        send_raw(&front, path, raw.clone()).await.code(),
-        Code::Unimplemented
-    );
-    assert_eq!(
-        send_raw(&front, "/no.such.Service/Call", raw).await.code(),
-        Code::Unimplemented
-    );
-    let later = front
-        .client
-        .list_workflow_executions(ListWorkflowExecutionsRequest::default())
-        .await;
+    assert_eq!(send_raw(&front, path, raw.clone()).await.code(), Code::Unimplemented);
+    assert_eq!(send_raw(&front, "/no.such.Service/Call", raw).await.code(), Code::Unimplemented);
+    let later = front.client.list_workflow_executions(ListWorkflowExecutionsRequest::default()).await;
     assert_eq!(later.expect_err("later").code(), Code::Unimplemented);
     let mut operator = OperatorServiceClient::new(front.channel.clone());
     let later = operator.list_clusters(ListClustersRequest::default()).await;
     assert_eq!(later.expect_err("later").code(), Code::Unimplemented);
-    front
-        .client
-        .get_system_info(GetSystemInfoRequest {})
-        .await
-        .expect("still serves");
+    front.client.get_system_info(GetSystemInfoRequest {}).await.expect("still serves");
 }
 
 #[tokio::test]
 async fn a_panic_costs_one_answer_and_is_counted() {
     let mut front = Front::open().await;
-    let status = front
-        .client
-        .signal_workflow_execution(signal("panic", 0))
-        .await
-        .expect_err("it panics");
-    assert_eq!(
-        (status.code(), status.message()),
-        (Code::Internal, "internal error")
-    );
-    let status = front
-        .client
-        .signal_workflow_execution(signal("w", 0))
-        .await
-        .expect_err("no such run");
+    let status = front.client.signal_workflow_execution(signal("panic", 0)).await.expect_err("it panics");
+    assert_eq!((status.code(), status.message()), (Code::Internal, "internal error"));
+    let status = front.client.signal_workflow_execution(signal("w", 0)).await.expect_err("no such run");
     assert_eq!(status.code(), Code::NotFound);
-    let text = prometheus::TextEncoder::new()
-        .encode_to_string(&front.registry.gather())
-        .expect("text");
+    let text = prometheus::TextEncoder::new().encode_to_string(&front.registry.gather()).expect("text");
     let labels = r#"{namespace="default",operation="SignalWorkflowExecution",service_name="frontend"}"#;
     assert!(text.contains(&format!("service_panics{labels} 1")), "{text}");
     assert!(text.contains(&format!("service_requests{labels} 2")), "{text}");
-    assert!(
-        text.contains(&format!("service_pending_requests{labels} 0")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("service_pending_requests{labels} 0")), "{text}");
 }
 
 #[tokio::test]
 async fn unknown_namespaces_share_one_label() {
     let mut front = Front::open().await;
     for number in 0..20 {
-        let request = SignalWorkflowExecutionRequest {
-            namespace: format!("no-{number}"),
-            ..signal("w", 0)
-        };
-        let status = front
-            .client
-            .signal_workflow_execution(request)
-            .await
-            .expect_err("unknown");
+        let request = SignalWorkflowExecutionRequest { namespace: format!("no-{number}"), ..signal("w", 0) };
+        let status = front.client.signal_workflow_execution(request).await.expect_err("unknown");
         assert_eq!(status.code(), Code::NotFound);
     }
-    let text = prometheus::TextEncoder::new()
-        .encode_to_string(&front.registry.gather())
-        .expect("text");
+    let text = prometheus::TextEncoder::new().encode_to_string(&front.registry.gather()).expect("text");
     assert!(!text.contains("no-1"), "{text}");
     let labels = r#"{namespace="_unknown_",operation="SignalWorkflowExecution",service_name="frontend"}"#;
     assert!(text.contains(&format!("service_requests{labels} 20")), "{text}");
@@ -196,10 +126,7 @@ async fn unknown_namespaces_share_one_label() {
 async fn namespaces_are_listed_page_by_page() {
     let mut front = Front::open().await;
     for name in ["shop", "bank"] {
-        let period = Some(prost_types::Duration {
-            seconds: 86_400,
-            nanos: 0,
-        });
+        let period = Some(prost_types::Duration { seconds: 86_400, nanos: 0 });
         let request = RegisterNamespaceRequest {
             namespace: name.into(),
             workflow_execution_retention_period: period,
@@ -210,22 +137,10 @@ async fn namespaces_are_listed_page_by_page() {
     let mut names = Vec::new();
     let mut next_page_token = Bytes::new();
     loop {
-        let request = ListNamespacesRequest {
-            page_size: 2,
-            next_page_token,
-            ..Default::default()
-        };
-        let page = front
-            .client
-            .list_namespaces(request)
-            .await
-            .expect("a page")
-            .into_inner();
+        let request = ListNamespacesRequest { page_size: 2, next_page_token, ..Default::default() };
+        let page = front.client.list_namespaces(request).await.expect("a page").into_inner();
         names.extend(
-            page.namespaces
-                .into_iter()
-                .filter_map(|found| found.namespace_info)
-                .map(|info| info.name),
+            page.namespaces.into_iter().filter_map(|found| found.namespace_info).map(|info| info.name),
         );
         next_page_token = page.next_page_token;
         if next_page_token.is_empty() {
@@ -233,27 +148,12 @@ async fn namespaces_are_listed_page_by_page() {
         }
     }
     assert_eq!(names, ["bank", "default", "shop"]);
-    let request = DescribeNamespaceRequest {
-        namespace: "default".into(),
-        ..Default::default()
-    };
-    let found = front
-        .client
-        .describe_namespace(request)
-        .await
-        .expect("known")
-        .into_inner();
+    let request = DescribeNamespaceRequest { namespace: "default".into(), ..Default::default() };
+    let found = front.client.describe_namespace(request).await.expect("known").into_inner();
     let info = found.namespace_info.expect("always there");
-    assert!(
-        info.capabilities
-            .expect("always there")
-            .worker_poll_complete_on_shutdown
-    );
+    assert!(info.capabilities.expect("always there").worker_poll_complete_on_shutdown);
     assert_eq!(info.limits.expect("always there").blob_size_limit_error, 2 << 20);
-    let request = DescribeNamespaceRequest {
-        id: info.id,
-        ..Default::default()
-    };
+    let request = DescribeNamespaceRequest { id: info.id, ..Default::default() };
     assert!(front.client.describe_namespace(request).await.is_ok());
 }
 
@@ -268,41 +168,29 @@ async fn a_worker_that_shuts_down_gets_its_polls_back_empty() {
     let mut client = front.client.clone();
     let pollers = || DescribeTaskQueueRequest {
         namespace: "default".into(),
-        task_queue: Some(TaskQueue {
-            name: "orders".into(),
-            ..Default::default()
-        }),
+        task_queue: Some(TaskQueue { name: "orders".into(), ..Default::default() }),
         ..Default::default()
     };
     let both_wait = async {
         let waiting = r#"service_pending_requests{namespace="default",operation="PollWorkflowTaskQueue",service_name="frontend"} 2"#;
         loop {
             client.describe_task_queue(pollers()).await.expect("answered");
-            let text = prometheus::TextEncoder::new()
-                .encode_to_string(&front.registry.gather())
-                .expect("text");
+            let text =
+                prometheus::TextEncoder::new().encode_to_string(&front.registry.gather()).expect("text");
             if text.contains(waiting) {
                 break;
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), both_wait)
-        .await
-        .expect("both polls arrive");
+    tokio::time::timeout(Duration::from_secs(5), both_wait).await.expect("both polls arrive");
     let request = ShutdownWorkerRequest {
         namespace: "default".into(),
         worker_instance_key: "worker-1".into(),
         ..Default::default()
     };
     client.shutdown_worker(request).await.expect("answered");
-    let empty = tokio::time::timeout(Duration::from_secs(5), mine)
-        .await
-        .expect("it ends")
-        .expect("no panic");
-    assert_eq!(
-        empty.expect("no error").into_inner(),
-        PollWorkflowTaskQueueResponse::default()
-    );
+    let empty = tokio::time::timeout(Duration::from_secs(5), mine).await.expect("it ends").expect("no panic");
+    assert_eq!(empty.expect("no error").into_inner(), PollWorkflowTaskQueueResponse::default());
     assert!(!other.is_finished());
     other.abort();
 }
@@ -312,31 +200,22 @@ async fn a_gateway_that_stops_ends_polls_empty_and_says_so_to_health_checks() {
     let mut front = Front::with(Default::default(), Arc::new(|_, _| true)).await;
     let mut health = HealthClient::new(front.channel.clone());
     for service in ["", "temporal.api.workflowservice.v1.WorkflowService"] {
-        let request = HealthCheckRequest {
-            service: service.into(),
-        };
+        let request = HealthCheckRequest { service: service.into() };
         assert_eq!(health.check(request).await.expect("known").into_inner().status, 1);
     }
     let mut client = front.client.clone();
     let open = tokio::spawn(async move { client.poll_workflow_task_queue(poll("orders", "")).await });
     let waits = async {
         loop {
-            front
-                .client
-                .get_system_info(GetSystemInfoRequest {})
-                .await
-                .expect("answered");
-            let text = prometheus::TextEncoder::new()
-                .encode_to_string(&front.registry.gather())
-                .expect("text");
+            front.client.get_system_info(GetSystemInfoRequest {}).await.expect("answered");
+            let text =
+                prometheus::TextEncoder::new().encode_to_string(&front.registry.gather()).expect("text");
             if text.contains(r#"operation="PollWorkflowTaskQueue",service_name="frontend"} 1"#) {
                 break;
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), waits)
-        .await
-        .expect("the poll arrives");
+    tokio::time::timeout(Duration::from_secs(5), waits).await.expect("the poll arrives");
     let began = std::time::Instant::now();
     front.stop().await;
     assert!(began.elapsed() < Duration::from_secs(2));

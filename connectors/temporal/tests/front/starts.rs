@@ -39,10 +39,7 @@ const ROWS: &[Row] = &[
 ];
 
 fn negative_priority() -> Option<Bytes> {
-    let priority = Priority {
-        priority_key: -1,
-        ..Default::default()
-    };
+    let priority = Priority { priority_key: -1, ..Default::default() };
     Some(priority.encode_to_vec().into())
 }
 
@@ -52,11 +49,6 @@ async fn starts_are_refused_with_their_code_and_message() {
     for (row, spoil, code, message) in ROWS {
         let mut request = start();
         spoil(&mut request);
-        expect(
-            row,
-            &refused!(front, start_workflow_execution, request),
-            *code,
-            message,
-        );
+        expect(row, &refused!(front, start_workflow_execution, request), *code, message);
     }
 }

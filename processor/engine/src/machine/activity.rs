@@ -419,7 +419,10 @@ fn check(draft: &Draft<'_>, order: &Schedule) -> Result<(), String> {
         return Err("Invalid timeout on ScheduleActivityTaskCommand: negative duration.".into());
     }
     if span_ms(order.schedule_to_close_timeout) == 0 && span_ms(order.start_to_close_timeout) == 0 {
-        return Err("A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand.".into());
+        return Err(
+            "A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand."
+                .into(),
+        );
     }
     Ok(())
 }
@@ -490,7 +493,10 @@ pub(crate) fn request_cancel(
     let cause = Cause::BadRequestCancelActivityAttributes;
     let scheduled_event_id = order.scheduled_event_id;
     if scheduled_event_id == 0 {
-        return Err(TaskFailure::new(cause, "ScheduledEventId is not set on RequestCancelActivityTaskCommand."));
+        return Err(TaskFailure::new(
+            cause,
+            "ScheduledEventId is not set on RequestCancelActivityTaskCommand.",
+        ));
     }
     let requested = CancelRequested { scheduled_event_id, workflow_task_completed_event_id: completed };
     let Some(activity) = draft.run.activities.get(&scheduled_event_id).cloned() else {

@@ -114,7 +114,9 @@ pub struct Heartbeat {
 }
 
 fn gone() -> Rejection {
-    Rejection::NotFound("invalid activityID or activity already timed out or invoking workflow is completed".into())
+    Rejection::NotFound(
+        "invalid activityID or activity already timed out or invoking workflow is completed".into(),
+    )
 }
 
 /// The open activity that a target names, started or not where it is named by id.

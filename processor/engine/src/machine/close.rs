@@ -12,7 +12,9 @@ use crate::machine::start::{self, Place};
 use crate::machine::{properties, task, turn};
 use crate::run::{Run, Start};
 use crate::time::{Duration, Timestamp, span_ms};
-use crate::vocabulary::{Initiator, RetryPolicy, RetryState, Status, TaskFailedCause as Cause, TaskQueue, WorkflowType};
+use crate::vocabulary::{
+    Initiator, RetryPolicy, RetryState, Status, TaskFailedCause as Cause, TaskQueue, WorkflowType,
+};
 
 /// Command: the workflow returned.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -216,7 +218,12 @@ pub struct Canceled {
     pub details: Option<Bytes>,
 }
 
-pub(crate) fn complete(draft: &mut Draft<'_>, command: &Command, order: &Complete, completed: i64) -> Result<(), TaskFailure> {
+pub(crate) fn complete(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &Complete,
+    completed: i64,
+) -> Result<(), TaskFailure> {
     let cause = Cause::BadCompleteWorkflowExecutionAttributes;
     within_size(draft, cause, order.result.as_ref(), "CompleteWorkflowExecutionCommandAttributes.Result")?;
     let event = Completed {
@@ -228,7 +235,12 @@ pub(crate) fn complete(draft: &mut Draft<'_>, command: &Command, order: &Complet
     Ok(())
 }
 
-pub(crate) fn fail(draft: &mut Draft<'_>, command: &Command, order: &Fail, completed: i64) -> Result<(), TaskFailure> {
+pub(crate) fn fail(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &Fail,
+    completed: i64,
+) -> Result<(), TaskFailure> {
     let cause = Cause::BadFailWorkflowExecutionAttributes;
     let Some(failure) = &order.failure else {
         return Err(TaskFailure::new(cause, "Failure is not set on FailWorkflowExecutionCommand."));
@@ -244,7 +256,12 @@ pub(crate) fn fail(draft: &mut Draft<'_>, command: &Command, order: &Fail, compl
     Ok(())
 }
 
-pub(crate) fn cancel(draft: &mut Draft<'_>, command: &Command, order: &Cancel, completed: i64) -> Result<(), TaskFailure> {
+pub(crate) fn cancel(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &Cancel,
+    completed: i64,
+) -> Result<(), TaskFailure> {
     let cause = Cause::BadCancelWorkflowExecutionAttributes;
     within_size(draft, cause, order.details.as_ref(), "CancelWorkflowExecutionCommandAttributes.Details")?;
     let event = Canceled { workflow_task_completed_event_id: completed, details: order.details.clone() };
@@ -362,7 +379,10 @@ fn check_continue(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<(), TaskFa
         properties::check_sizes(&properties::read(Some(given)), draft.settings)
             .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
     }
-    if order.memo.as_ref().is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max) {
+    let memo = order.memo.as_ref();
+    if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
+        || properties::has_too_many_keys(memo, draft.settings)
+    {
         let reason = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
         return Err(TaskFailure::fatal(cause, reason));
     }
@@ -370,7 +390,12 @@ fn check_continue(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<(), TaskFa
 }
 
 /// An input over the limit ends the run: repeating the task would not make it smaller.
-pub(crate) fn within_size(draft: &Draft<'_>, cause: Cause, blob: Option<&Bytes>, what: &str) -> Result<(), TaskFailure> {
+pub(crate) fn within_size(
+    draft: &Draft<'_>,
+    cause: Cause,
+    blob: Option<&Bytes>,
+    what: &str,
+) -> Result<(), TaskFailure> {
     if blob.is_some_and(|blob| blob.len() as i64 > draft.settings.blob_bytes_max) {
         return Err(TaskFailure::fatal(cause, &format!("{what} exceeds size limit.")));
     }

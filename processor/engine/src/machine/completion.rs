@@ -132,10 +132,14 @@ fn check(draft: &Draft<'_>, order: &Complete) -> Result<Task, Rejection> {
     let task = turn::started(draft, order.token.as_ref())?.clone();
     for (index, command) in order.commands.iter().enumerate() {
         let Some(kind) = command.kind() else {
-            return Err(Rejection::InvalidArgument(format!("unknown command type: {}", command.command_type)));
+            return Err(Rejection::InvalidArgument(format!(
+                "unknown command type: {}",
+                command.command_type
+            )));
         };
         if kind.closes && index + 1 < order.commands.len() {
-            let message = format!("invalid command sequence: command {} must be the last command.", kind.name);
+            let message =
+                format!("invalid command sequence: command {} must be the last command.", kind.name);
             return Err(Rejection::InvalidArgument(message));
         }
     }
@@ -167,6 +171,12 @@ fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskF
     let mut effects = Effects::default();
     for command in &order.commands {
         let Some(kind) = command.kind() else { continue };
+        if draft.run.head.next_event_id.saturating_sub(task.started_event_id)
+            > draft.settings.history_events_max
+        {
+            // More than a whole history may have: the run will be ended for it, so the rest need not be looked at.
+            break;
+        }
         if kind.closes && !draft.run.buffered.is_empty() {
             return Err(TaskFailure::new(Cause::UnhandledCommand, ""));
         }
@@ -215,14 +225,17 @@ fn execute(
             Ok(())
         }
         Order::StartChild(_) => later(Cause::BadStartChildExecutionAttributes, "Child workflows"),
-        Order::RequestCancelExternal(_) => {
-            later(Cause::BadRequestCancelExternalWorkflowExecutionAttributes, "Cancellations of other workflows")
-        }
+        Order::RequestCancelExternal(_) => later(
+            Cause::BadRequestCancelExternalWorkflowExecutionAttributes,
+            "Cancellations of other workflows",
+        ),
         Order::SignalExternal(_) => {
             later(Cause::BadSignalWorkflowExecutionAttributes, "Signals to other workflows")
         }
         Order::ProtocolMessage(_) => later(Cause::BadUpdateWorkflowExecutionMessage, "Updates"),
-        Order::ScheduleNexusOperation(_) => later(Cause::BadScheduleNexusOperationAttributes, "Nexus operations"),
+        Order::ScheduleNexusOperation(_) => {
+            later(Cause::BadScheduleNexusOperationAttributes, "Nexus operations")
+        }
         Order::RequestCancelNexusOperation(_) => {
             later(Cause::BadRequestCancelNexusOperationAttributes, "Nexus operations")
         }

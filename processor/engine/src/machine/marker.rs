@@ -44,7 +44,12 @@ pub struct Recorded {
     pub failure: Option<Bytes>,
 }
 
-pub(crate) fn record(draft: &mut Draft<'_>, command: &Command, order: &Record, completed: i64) -> Result<(), TaskFailure> {
+pub(crate) fn record(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &Record,
+    completed: i64,
+) -> Result<(), TaskFailure> {
     let bad = |reason: &str| Err(TaskFailure::new(Cause::BadRecordMarkerAttributes, reason));
     if order.marker_name.is_empty() {
         return bad("MarkerName is not set on RecordMarkerCommand.");

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use prost::Message;
+use bytes::{Buf, Bytes};
+use prost::encoding::{DecodeContext, decode_key, skip_field};
+use prost::{DecodeError, Message};
 
 use crate::command::Command;
 use crate::draft::{Draft, bytes};
@@ -56,11 +57,8 @@ pub struct Modified {
 impl Properties {
     /// The state given at a start: every entry, even one that says nothing.
     pub fn given(memo: Option<&Bytes>, search_attributes: Option<&Bytes>) -> Self {
-        let sorted = |given: Option<&Bytes>| {
-            let entries = read(given).into_iter().map(|entry| (entry.key.clone(), entry));
-            entries.collect::<BTreeMap<_, _>>().into_values().collect()
-        };
-        Self { memo: sorted(memo), search_attributes: sorted(search_attributes) }
+        let all = |given: Option<&Bytes>| sorted(read(given)).into_values().collect();
+        Self { memo: all(memo), search_attributes: all(search_attributes) }
     }
 }
 
@@ -81,9 +79,9 @@ pub(crate) fn upsert_search_attributes(
         let reason = "IndexedFields is not set on UpsertWorkflowSearchAttributesCommand.";
         return Err(TaskFailure::new(Cause::BadSearchAttributes, reason));
     }
-    let mut merged = draft.run.properties.search_attributes.clone();
-    merge(&mut merged, changes);
-    check_sizes(&merged, draft.settings).map_err(|reason| TaskFailure::fatal(Cause::BadSearchAttributes, &reason))?;
+    let merged = merged(&draft.run.properties.search_attributes, changes);
+    check_sizes(&merged, draft.settings)
+        .map_err(|reason| TaskFailure::fatal(Cause::BadSearchAttributes, &reason))?;
     let upserted = SearchAttributesUpserted {
         workflow_task_completed_event_id: completed,
         search_attributes: Some(given.clone()),
@@ -103,20 +101,24 @@ pub(crate) fn modify(
     let Some(given) = &order.upserted_memo else {
         return bad("UpsertedMemo is not set on ModifyWorkflowPropertiesCommand.");
     };
-    let Ok(Fields { entries: changes }) = Fields::decode(given.clone()) else {
-        return bad("UpsertedMemo on ModifyWorkflowPropertiesCommand cannot be read.");
-    };
-    if changes.is_empty() {
-        return bad("UpsertedMemo.Fields is not set on ModifyWorkflowPropertiesCommand.");
-    }
-    within_size(draft, cause, Some(given), "ModifyWorkflowPropertiesCommandAttributes")?;
-    let mut entries = draft.run.properties.memo.clone();
-    merge(&mut entries, changes);
-    if bytes(&Fields { entries }) > draft.settings.memo_bytes_max {
+    let too_large = || {
         let reason = "ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.";
-        return Err(TaskFailure::fatal(cause, reason));
+        Err(TaskFailure::fatal(cause, reason))
+    };
+    within_size(draft, cause, Some(given), "ModifyWorkflowPropertiesCommandAttributes")?;
+    match count(given) {
+        Ok(0) => return bad("UpsertedMemo.Fields is not set on ModifyWorkflowPropertiesCommand."),
+        Ok(keys) if keys > draft.settings.memo_keys_max => return too_large(),
+        Ok(_fits) => {}
+        Err(_damaged) => return bad("UpsertedMemo on ModifyWorkflowPropertiesCommand cannot be read."),
     }
-    let modified = Modified { workflow_task_completed_event_id: completed, upserted_memo: Some(given.clone()) };
+    let entries = merged(&draft.run.properties.memo, read(Some(given)));
+    let keys = entries.len() as i64;
+    if keys > draft.settings.memo_keys_max || bytes(&Fields { entries }) > draft.settings.memo_bytes_max {
+        return too_large();
+    }
+    let modified =
+        Modified { workflow_task_completed_event_id: completed, upserted_memo: Some(given.clone()) };
     draft.emit_at(draft.now_ms(), modified.into(), extras(command));
     Ok(())
 }
@@ -130,13 +132,31 @@ pub fn check_search_attributes(given: &Bytes, settings: &Settings) -> Result<(),
     check_sizes(&read(Some(given)), settings)
 }
 
-pub(crate) fn check_number(given: &Bytes, settings: &Settings) -> Result<(), String> {
-    let fields = Fields::decode(given.clone()).map_err(|_error| "search attributes cannot be read".to_owned())?;
-    let (count, limit) = (fields.entries.len(), settings.search_attributes_max);
-    if count as i64 > limit {
-        return Err(format!("number of search attributes {count} exceeds limit {limit}"));
+/// Counts the entries of an encoded map before anybody takes memory for them.
+pub(crate) fn count(given: &Bytes) -> Result<i64, DecodeError> {
+    let mut rest = given.clone();
+    let mut entries = 0;
+    while rest.has_remaining() {
+        let (tag, wire_type) = decode_key(&mut rest)?;
+        skip_field(wire_type, tag, &mut rest, DecodeContext::default())?;
+        entries += i64::from(tag == 1);
     }
+    Ok(entries)
+}
+
+pub(crate) fn check_number(given: &Bytes, settings: &Settings) -> Result<(), String> {
+    let unread = |_error| "search attributes cannot be read".to_owned();
+    let (entries, limit) = (count(given).map_err(unread)?, settings.search_attributes_max);
+    if entries > limit {
+        return Err(format!("number of search attributes {entries} exceeds limit {limit}"));
+    }
+    Fields::decode(given.clone()).map_err(unread)?;
     Ok(())
+}
+
+/// A memo that is given whole may have so many keys.
+pub(crate) fn has_too_many_keys(memo: Option<&Bytes>, settings: &Settings) -> bool {
+    memo.is_some_and(|memo| count(memo).is_ok_and(|keys| keys > settings.memo_keys_max))
 }
 
 /// Values count without their metadata.
@@ -145,7 +165,10 @@ pub(crate) fn check_sizes(entries: &[Entry], settings: &Settings) -> Result<(), 
     for entry in entries {
         let (bytes, limit) = (payload::data_bytes(&entry.value), settings.search_attribute_bytes_max);
         if bytes > limit {
-            return Err(format!("search attribute {} value size {bytes} exceeds size limit {limit}", entry.key));
+            return Err(format!(
+                "search attribute {} value size {bytes} exceeds size limit {limit}",
+                entry.key
+            ));
         }
         sum = sum.saturating_add(bytes).saturating_add(entry.key.len() as i64);
     }
@@ -158,12 +181,15 @@ pub(crate) fn check_sizes(entries: &[Entry], settings: &Settings) -> Result<(), 
 
 pub(crate) fn apply_search_attributes(run: &mut Run, upserted: &SearchAttributesUpserted) {
     change(run, |properties| {
-        merge(&mut properties.search_attributes, read(upserted.search_attributes.as_ref()));
+        let changes = read(upserted.search_attributes.as_ref());
+        properties.search_attributes = merged(&properties.search_attributes, changes);
     });
 }
 
 pub(crate) fn apply_memo(run: &mut Run, modified: &Modified) {
-    change(run, |properties| merge(&mut properties.memo, read(modified.upserted_memo.as_ref())));
+    change(run, |properties| {
+        properties.memo = merged(&properties.memo, read(modified.upserted_memo.as_ref()));
+    });
 }
 
 fn change(run: &mut Run, how: impl FnOnce(&mut Properties)) {
@@ -178,15 +204,18 @@ pub(crate) fn read(given: Option<&Bytes>) -> Vec<Entry> {
     given.and_then(|given| Fields::decode(given.clone()).ok()).unwrap_or_default().entries
 }
 
-/// Puts changes into a sorted map; values that say nothing remove their keys.
-fn merge(entries: &mut Vec<Entry>, changes: Vec<Entry>) {
-    for entry in changes {
-        let place = entries.binary_search_by(|known| known.key.cmp(&entry.key));
-        match (place, payload::is_null(&entry.value)) {
-            (Ok(index), true) => drop(entries.remove(index)),
-            (Ok(index), false) => entries[index] = entry,
-            (Err(_), true) => {}
-            (Err(index), false) => entries.insert(index, entry),
-        }
-    }
+/// Sorted by key; of entries with one key the last counts.
+fn sorted(entries: impl IntoIterator<Item = Entry>) -> BTreeMap<String, Entry> {
+    entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect()
+}
+
+/// A sorted map with changes in it; values that say nothing remove their keys.
+fn merged(entries: &[Entry], changes: Vec<Entry>) -> Vec<Entry> {
+    let changes = sorted(changes);
+    let kept = entries.iter().filter(|entry| !changes.contains_key(&entry.key)).cloned();
+    let mut merged: Vec<_> = kept.collect();
+    merged.extend(changes.into_values().filter(|entry| !payload::is_null(&entry.value)));
+    // Two sorted runs: sorting merges them in one pass.
+    merged.sort_by(|a, b| a.key.cmp(&b.key));
+    merged
 }

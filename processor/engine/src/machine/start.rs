@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::draft::{Change, Draft, Extras, Step, bytes};
 use crate::machine::signal::{self, Signal};
 use crate::machine::task::{self, Task};
-use crate::machine::{close, turn};
+use crate::machine::{close, properties, turn};
 use crate::outcome::{Outcome, Rejection, Reply, Started as StartedReply, TaskGrant};
 use crate::payload;
 use crate::run::{Current, Properties, Run, Start};
@@ -182,9 +182,23 @@ pub struct Place<'a> {
     pub settings: &'a Settings,
 }
 
+/// What no gateway lets through and no start may have: maps that take much more memory than they have bytes.
+fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
+    if properties::has_too_many_keys(order.memo.as_ref(), settings) {
+        return Err(Rejection::InvalidArgument("Memo size exceeds limit.".into()));
+    }
+    match order.search_attributes.as_ref().map(|given| properties::check_number(given, settings)) {
+        Some(Err(reason)) => Err(Rejection::InvalidArgument(reason)),
+        Some(Ok(())) | None => Ok(()),
+    }
+}
+
 /// Starts a run, or answers what is in the way. `existing` is the current run of the Workflow Id; `seen`: it has taken
 /// the request's signal before.
 pub(crate) fn begin(existing: Option<&Arc<Run>>, seen: bool, order: &Begin, place: Place<'_>) -> Outcome {
+    if let Err(rejection) = check(order, place.settings) {
+        return Outcome::refuse(rejection);
+    }
     let Some(run) = existing else { return create(Vec::new(), order, place) };
     let made_it = !order.request_id.is_empty() && run.start.request_id == order.request_id;
     if made_it || (order.signal.is_some() && seen) {
@@ -373,7 +387,8 @@ pub(crate) fn bounded(mut start: Start, settings: &Settings) -> Start {
     }
     if start.execution_expires_ms > 0 {
         let expires_ms = start.execution_expires_ms;
-        start.run_expires_ms = if start.run_expires_ms == 0 { expires_ms } else { start.run_expires_ms.min(expires_ms) };
+        start.run_expires_ms =
+            if start.run_expires_ms == 0 { expires_ms } else { start.run_expires_ms.min(expires_ms) };
     }
     start
 }

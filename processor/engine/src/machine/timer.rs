@@ -88,7 +88,12 @@ pub struct Timer {
     pub fire_ms: i64,
 }
 
-pub(crate) fn start(draft: &mut Draft<'_>, command: &Command, order: &Start, completed: i64) -> Result<(), TaskFailure> {
+pub(crate) fn start(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &Start,
+    completed: i64,
+) -> Result<(), TaskFailure> {
     let bad = |reason: &str| Err(TaskFailure::new(Cause::BadStartTimerAttributes, reason));
     if order.timer_id.is_empty() {
         return bad("TimerId is not set on StartTimerCommand.");
@@ -120,7 +125,10 @@ pub(crate) fn cancel(
     identity: &str,
 ) -> Result<(), TaskFailure> {
     if order.timer_id.is_empty() {
-        return Err(TaskFailure::new(Cause::BadCancelTimerAttributes, "TimerId is not set on CancelTimerCommand."));
+        return Err(TaskFailure::new(
+            Cause::BadCancelTimerAttributes,
+            "TimerId is not set on CancelTimerCommand.",
+        ));
     }
     let pending = draft.run.timers.get(&order.timer_id).map(|timer| timer.started_event_id);
     let started_event_id = match pending.or_else(|| take_buffered_firing(draft, &order.timer_id)) {
@@ -144,7 +152,9 @@ pub(crate) fn cancel(
 fn take_buffered_firing(draft: &mut Draft<'_>, timer_id: &str) -> Option<i64> {
     let (index, started_event_id) =
         draft.run.buffered.iter().enumerate().find_map(|(index, event)| match &event.attributes {
-            Some(Attributes::TimerFired(fired)) if fired.timer_id == timer_id => Some((index, fired.started_event_id)),
+            Some(Attributes::TimerFired(fired)) if fired.timer_id == timer_id => {
+                Some((index, fired.started_event_id))
+            }
             _other => None,
         })?;
     draft.change(Change::Unbuffered(index));

@@ -50,7 +50,8 @@ fn wake_task(draft: &mut Draft<'_>) {
     let head = &draft.run.head;
     let grace = draft.stamp.grace();
     let Some(pending) = &head.task else { return };
-    if pending.deadline_ms(head.sticky.as_ref(), grace).is_none_or(|deadline_ms| deadline_ms > draft.now_ms()) {
+    if pending.deadline_ms(head.sticky.as_ref(), grace).is_none_or(|deadline_ms| deadline_ms > draft.now_ms())
+    {
         return;
     }
     if pending.is_started() {

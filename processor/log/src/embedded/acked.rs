@@ -38,21 +38,10 @@ impl Acked {
     /// Makes the file, or replaces it; it is whole and durable before it gets its name.
     pub(super) fn create(path: &Path, bound: &Bound) -> Result<Self, Error> {
         let new = path.with_extension("new");
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&new);
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&new);
         let file = file.map_err(|e| Error::io("create", &new, &e))?;
-        file.write_all_at(&[0; 2 * SLOT_BYTES as usize], 0)
-            .map_err(|e| Error::io("write", &new, &e))?;
-        let mut acked = Acked {
-            file,
-            path: path.into(),
-            generation: 0,
-            slot: Vec::new(),
-        };
+        file.write_all_at(&[0; 2 * SLOT_BYTES as usize], 0).map_err(|e| Error::io("write", &new, &e))?;
+        let mut acked = Acked { file, path: path.into(), generation: 0, slot: Vec::new() };
         acked.write(bound.incarnation, bound.sequence, bound.ends.iter().copied())?;
         acked.sync()?;
         std::fs::rename(&new, path).map_err(|e| Error::io("rename", &new, &e))?;
@@ -69,14 +58,9 @@ impl Acked {
         };
         let slots = [0, 1].map(|n| {
             let mut slot = vec![0; SLOT_BYTES as usize];
-            file.read_exact_at(&mut slot, n * SLOT_BYTES)
-                .ok()
-                .and_then(|()| decode(&slot))
+            file.read_exact_at(&mut slot, n * SLOT_BYTES).ok().and_then(|()| decode(&slot))
         });
-        let newest = slots
-            .into_iter()
-            .flatten()
-            .max_by_key(|(generation, _)| *generation);
+        let newest = slots.into_iter().flatten().max_by_key(|(generation, _)| *generation);
         let Some((generation, bound)) = newest else {
             return Err(Error::Corrupt {
                 path: path.into(),
@@ -85,15 +69,7 @@ impl Acked {
                 way_out: super::WAY_OUT.into(),
             });
         };
-        Ok(Some((
-            Acked {
-                file,
-                path: path.into(),
-                generation,
-                slot: Vec::new(),
-            },
-            bound,
-        )))
+        Ok(Some((Acked { file, path: path.into(), generation, slot: Vec::new() }, bound)))
     }
 
     pub(super) fn write(
@@ -113,15 +89,11 @@ impl Acked {
         let crc = crc32fast::hash(&self.slot);
         self.slot.extend_from_slice(&crc.to_be_bytes());
         let place = (self.generation % 2) * SLOT_BYTES;
-        self.file
-            .write_all_at(&self.slot, place)
-            .map_err(|e| Error::io("write", &self.path, &e))
+        self.file.write_all_at(&self.slot, place).map_err(|e| Error::io("write", &self.path, &e))
     }
 
     pub(super) fn sync(&self) -> Result<(), Error> {
-        self.file
-            .sync_all()
-            .map_err(|e| Error::io("sync", &self.path, &e))
+        self.file.sync_all().map_err(|e| Error::io("sync", &self.path, &e))
     }
 }
 
@@ -138,11 +110,7 @@ fn decode(slot: &[u8]) -> Option<(u64, Bound)> {
     }
     let (ends, _) = ends.as_chunks::<8>();
     let ends = ends.iter().map(|end| u64::from_be_bytes(*end)).collect();
-    let bound = Bound {
-        incarnation: *incarnation,
-        sequence: u64::from_be_bytes(*sequence),
-        ends,
-    };
+    let bound = Bound { incarnation: *incarnation, sequence: u64::from_be_bytes(*sequence), ends };
     Some((u64::from_be_bytes(*generation), bound))
 }
 
@@ -154,21 +122,14 @@ mod tests {
     fn a_torn_slot_leaves_the_bound_before_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("acked");
-        let first = Bound {
-            incarnation: [7; 16],
-            sequence: 5,
-            ends: vec![1, 2, 3],
-        };
+        let first = Bound { incarnation: [7; 16], sequence: 5, ends: vec![1, 2, 3] };
         let mut acked = Acked::create(&path, &first).unwrap();
         acked.write([7; 16], 9, [4, 5, 6].into_iter()).unwrap();
         let (reopened, bound) = Acked::open(&path).unwrap().unwrap();
         assert_eq!((bound.sequence, bound.ends), (9, vec![4, 5, 6]));
         reopened.file.write_all_at(b"x", HEADER_BYTES as u64).unwrap();
         assert_eq!(Acked::open(&path).unwrap().unwrap().1, first);
-        reopened
-            .file
-            .write_all_at(b"x", SLOT_BYTES + HEADER_BYTES as u64)
-            .unwrap();
+        reopened.file.write_all_at(b"x", SLOT_BYTES + HEADER_BYTES as u64).unwrap();
         assert!(matches!(Acked::open(&path), Err(Error::Corrupt { .. })));
     }
 }

@@ -243,11 +243,7 @@ impl Log for Embedded {
 
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {
         self.shared.slot(partition)?;
-        self.ask(|answer| Job::Trim {
-            partition,
-            below,
-            answer,
-        })
+        self.ask(|answer| Job::Trim { partition, below, answer })
     }
 
     fn topic_read(
@@ -262,12 +258,7 @@ impl Log for Embedded {
 
     fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error> {
         self.shared.topic_ends(topic, partition)?;
-        self.ask(|answer| Job::TopicTrim {
-            topic,
-            partition,
-            below,
-            answer,
-        })
+        self.ask(|answer| Job::TopicTrim { topic, partition, below, answer })
     }
 
     fn control_put(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {

@@ -29,11 +29,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
         create(&options, acked.as_ref().map(|(_, bound)| bound))?;
         recovery.created = true;
     }
-    let acked = if recovery.created {
-        Acked::open(&options.dir.join("acked"))?
-    } else {
-        acked
-    };
+    let acked = if recovery.created { Acked::open(&options.dir.join("acked"))? } else { acked };
     let bound = acked.as_ref().map(|(_, bound)| bound.clone());
     if options.recover == Recover::Strict {
         let Some(bound) = &bound else {
@@ -54,11 +50,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
             let ends = tails.iter().map(|tail| tail.next).collect();
             Acked::create(
                 &options.dir.join("acked"),
-                &Bound {
-                    incarnation,
-                    sequence: db.latest_sequence_number(),
-                    ends,
-                },
+                &Bound { incarnation, sequence: db.latest_sequence_number(), ends },
             )?
         }
     };
@@ -76,13 +68,7 @@ fn start(
 ) -> Result<Embedded, Error> {
     let acked_sequence = db.latest_sequence_number();
     let slots = tails.iter().map(published).collect();
-    let shared = Arc::new(Shared::new(
-        db,
-        options.dir.clone(),
-        incarnation,
-        options.limits,
-        slots,
-    ));
+    let shared = Arc::new(Shared::new(db, options.dir.clone(), incarnation, options.limits, slots));
     let writer = Writer {
         shared: Arc::clone(&shared),
         tails,
@@ -94,18 +80,9 @@ fn start(
         space_checked: None,
         refused_since: None,
     };
-    let thread = std::thread::Builder::new()
-        .name("everlog-log".into())
-        .spawn(move || writer.run());
-    let thread = thread.map_err(|e| Error::Io {
-        detail: format!("start the writer thread: {e}"),
-    })?;
-    Ok(Embedded {
-        shared,
-        writer: Some(thread),
-        recovery,
-        _lock: lock,
-    })
+    let thread = std::thread::Builder::new().name("everlog-log".into()).spawn(move || writer.run());
+    let thread = thread.map_err(|e| Error::Io { detail: format!("start the writer thread: {e}") })?;
+    Ok(Embedded { shared, writer: Some(thread), recovery, _lock: lock })
 }
 
 fn published(tail: &Tail) -> Slot {
@@ -120,9 +97,7 @@ fn published(tail: &Tail) -> Slot {
 fn validate(options: &Options) -> Result<(), Error> {
     let partitions = options.partitions;
     if !(1..=PARTITIONS_MAX).contains(&partitions) {
-        return Err(Error::refused(format!(
-            "partitions = {partitions}, allowed are 1 to {PARTITIONS_MAX}"
-        )));
+        return Err(Error::refused(format!("partitions = {partitions}, allowed are 1 to {PARTITIONS_MAX}")));
     }
     for (name, value, min) in [
         ("block_cache_bytes", options.block_cache_bytes, 1 << 20),
@@ -132,9 +107,7 @@ fn validate(options: &Options) -> Result<(), Error> {
         ("batch_bytes_max", options.limits.batch_bytes_max, 1),
     ] {
         if value < min {
-            return Err(Error::refused(format!(
-                "{name} = {value}, allowed is {min} or more"
-            )));
+            return Err(Error::refused(format!("{name} = {value}, allowed is {min} or more")));
         }
     }
     Ok(())
@@ -142,12 +115,7 @@ fn validate(options: &Options) -> Result<(), Error> {
 
 fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("lock");
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path);
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.map_err(|e| Error::io("open", &path, &e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -179,13 +147,8 @@ fn create(options: &Options, bound: Option<&Bound>) -> Result<(), Error> {
     let db = tuning::create(options, &new_dir)?;
     let mut durable = WriteOptions::default();
     durable.set_sync(true);
-    db.write_opt(batch, &durable)
-        .map_err(|e| translate(&new_dir, &e))?;
-    let bound = Bound {
-        incarnation,
-        sequence: 0,
-        ends: vec![0; options.partitions as usize],
-    };
+    db.write_opt(batch, &durable).map_err(|e| translate(&new_dir, &e))?;
+    let bound = Bound { incarnation, sequence: 0, ends: vec![0; options.partitions as usize] };
     drop(db);
     Acked::create(&options.dir.join("acked"), &bound)?;
     std::fs::rename(&new_dir, &database_dir).map_err(|e| Error::io("rename", &new_dir, &e))?;
@@ -211,8 +174,7 @@ fn acked_missing(dir: &Path) -> Error {
 fn check_meta(db: &DB, options: &Options) -> Result<[u8; 16], Error> {
     let number = |key: &[u8]| -> Result<u64, Error> {
         let row = db.get(key).map_err(|e| error_of(db, &e))?;
-        row.and_then(|row| Some(u64::from_be_bytes(row.try_into().ok()?)))
-            .ok_or_else(|| meta_missing(db))
+        row.and_then(|row| Some(u64::from_be_bytes(row.try_into().ok()?))).ok_or_else(|| meta_missing(db))
     };
     for (what, key, wanted) in [
         ("format version", rows::KEY_FORMAT, rows::FORMAT_VERSION),
@@ -224,8 +186,7 @@ fn check_meta(db: &DB, options: &Options) -> Result<[u8; 16], Error> {
         }
     }
     let row = db.get(rows::KEY_INCARNATION).map_err(|e| error_of(db, &e))?;
-    row.and_then(|row| row.try_into().ok())
-        .ok_or_else(|| meta_missing(db))
+    row.and_then(|row| row.try_into().ok()).ok_or_else(|| meta_missing(db))
 }
 
 fn meta_missing(db: &DB) -> Error {
@@ -233,11 +194,7 @@ fn meta_missing(db: &DB) -> Error {
 }
 
 fn damaged(db: &DB, detail: String) -> Error {
-    Error::Corrupt {
-        path: db.path().into(),
-        detail,
-        way_out: WAY_OUT.into(),
-    }
+    Error::Corrupt { path: db.path().into(), detail, way_out: WAY_OUT.into() }
 }
 
 /// The tails of all partitions, and how many unapplied records were verified on the way.
@@ -264,19 +221,12 @@ fn load_tail(db: &DB, partition: PartitionId) -> Result<Tail, Error> {
     }
     tail.next = tail.start;
     let prefix = partition.to_be_bytes();
-    if let Some((key, row)) = last_row(
-        db,
-        rows::JOURNAL,
-        &prefix,
-        &rows::journal_key(partition, Offset::MAX),
-    )? {
+    if let Some((key, row)) =
+        last_row(db, rows::JOURNAL, &prefix, &rows::journal_key(partition, Offset::MAX))?
+    {
         let last = rows::key_offset(&key).and_then(|offset| rows::decode_record(partition, offset, &row));
-        let fails = || {
-            damaged(
-                db,
-                format!("the last journal record of partition {partition} fails its checksum"),
-            )
-        };
+        let fails =
+            || damaged(db, format!("the last journal record of partition {partition} fails its checksum"));
         let last = last.ok_or_else(fails)?;
         tail.next = tail.next.max(last.offset + 1);
         tail.stamp_ms = tail.stamp_ms.max(last.stamp_ms);
@@ -287,14 +237,11 @@ fn load_tail(db: &DB, partition: PartitionId) -> Result<Tail, Error> {
     }
     for (topic, (start, next)) in APPEND_ONLY.into_iter().zip(&mut tail.topics) {
         let stored = row(&rows::topic_start_key(topic, partition))?;
-        *start = stored
-            .and_then(|row| Some(rows::decode_u64_and(&row)?.0))
-            .unwrap_or(0);
+        *start = stored.and_then(|row| Some(rows::decode_u64_and(&row)?.0)).unwrap_or(0);
         let top = rows::topic_key(topic, partition, Offset::MAX);
         let last = last_row(db, rows::TOPICS, &top[..5], &top)?;
-        *next = last
-            .and_then(|(key, _)| rows::key_offset(&key))
-            .map_or(*start, |last| (last + 1).max(*start));
+        *next =
+            last.and_then(|(key, _)| rows::key_offset(&key)).map_or(*start, |last| (last + 1).max(*start));
     }
     Ok(tail)
 }
@@ -302,19 +249,14 @@ fn load_tail(db: &DB, partition: PartitionId) -> Result<Tail, Error> {
 /// Reads what recovery will replay: no gap, every checksum right.
 fn verify_unapplied(db: &DB, partition: PartitionId, tail: &Tail) -> Result<u64, Error> {
     if tail.applied > tail.next || (tail.applied < tail.start && tail.start > 0) {
-        let Tail {
-            applied, start, next, ..
-        } = tail;
+        let Tail { applied, start, next, .. } = tail;
         return Err(damaged(
             db,
             format!("partition {partition}: position {applied} is outside its journal {start}..{next}"),
         ));
     }
     let mut expected = tail.applied;
-    let (first, last) = (
-        rows::journal_key(partition, expected),
-        rows::journal_key(partition, tail.next),
-    );
+    let (first, last) = (rows::journal_key(partition, expected), rows::journal_key(partition, tail.next));
     walk(db, rows::JOURNAL, &first, Some(&last), |key, row| {
         let intact = rows::key_offset(key) == Some(expected)
             && rows::decode_record(partition, expected, row).is_some();
@@ -332,18 +274,12 @@ fn verify_unapplied(db: &DB, partition: PartitionId, tail: &Tail) -> Result<u64,
 /// Everything that was acknowledged must be there again.
 fn check_bound(db: &DB, incarnation: [u8; 16], bound: &Bound, tails: &[Tail]) -> Result<(), Error> {
     if bound.incarnation != incarnation {
-        return Err(damaged(
-            db,
-            "the file `acked` beside it belongs to another database".into(),
-        ));
+        return Err(damaged(db, "the file `acked` beside it belongs to another database".into()));
     }
     let sequence = db.latest_sequence_number();
     if sequence < bound.sequence {
         let wanted = bound.sequence;
-        return Err(damaged(
-            db,
-            format!("it ends at write {sequence}, but write {wanted} was acknowledged"),
-        ));
+        return Err(damaged(db, format!("it ends at write {sequence}, but write {wanted} was acknowledged")));
     }
     for (partition, (tail, end)) in tails.iter().zip(&bound.ends).enumerate() {
         if tail.next < *end {

@@ -24,17 +24,12 @@ pub(super) fn journal(
     let mut records = Vec::new();
     let mut budget = bytes_max;
     let last = rows::journal_key(partition, range.end);
-    let found = walk(
-        &shared.db,
-        rows::JOURNAL,
-        &rows::journal_key(partition, from),
-        Some(&last),
-        |key, row| {
+    let found =
+        walk(&shared.db, rows::JOURNAL, &rows::journal_key(partition, from), Some(&last), |key, row| {
             let expected = from + records.len() as u64;
             let offset = rows::key_offset(key);
-            let record = (offset == Some(expected))
-                .then(|| rows::decode_record(partition, expected, row))
-                .flatten();
+            let record =
+                (offset == Some(expected)).then(|| rows::decode_record(partition, expected, row)).flatten();
             let Some(record) = record else {
                 return Err(damaged(shared, "journal", partition, expected));
             };
@@ -45,16 +40,10 @@ pub(super) fn journal(
             budget = budget.saturating_sub(cost);
             records.push(record);
             Ok(true)
-        },
-    );
+        });
     trimmed_meanwhile_or(ends, partition, from, found)?;
     if records.is_empty() && from < range.end {
-        trimmed_meanwhile_or(
-            ends,
-            partition,
-            from,
-            Err(damaged(shared, "journal", partition, from)),
-        )?;
+        trimmed_meanwhile_or(ends, partition, from, Err(damaged(shared, "journal", partition, from)))?;
     }
     Ok(records)
 }
@@ -71,12 +60,8 @@ pub(super) fn topic(
     let mut entries: Vec<Entry> = Vec::new();
     let mut budget = bytes_max;
     let last = rows::topic_key(topic, partition, range.end);
-    let found = walk(
-        &shared.db,
-        rows::TOPICS,
-        &rows::topic_key(topic, partition, from),
-        Some(&last),
-        |key, row| {
+    let found =
+        walk(&shared.db, rows::TOPICS, &rows::topic_key(topic, partition, from), Some(&last), |key, row| {
             let expected = from + entries.len() as u64;
             let entry = rows::decode_entry(key, row).filter(|(offset, ..)| *offset == expected);
             let Some(entry) = entry else {
@@ -89,8 +74,7 @@ pub(super) fn topic(
             budget = budget.saturating_sub(cost);
             entries.push(entry);
             Ok(true)
-        },
-    );
+        });
     trimmed_meanwhile_or(ends, partition, from, found)?;
     if entries.is_empty() && from < range.end {
         let missing = damaged(shared, &format!("{topic:?}"), partition, from);
@@ -102,12 +86,7 @@ pub(super) fn topic(
 fn check_range(ends: &Ends, partition: PartitionId, wanted: Offset) -> Result<Range<Offset>, Error> {
     let range = ends.range();
     if wanted < range.start || wanted > range.end {
-        return Err(Error::OutOfRange {
-            partition,
-            wanted,
-            start: range.start,
-            end: range.end,
-        });
+        return Err(Error::OutOfRange { partition, wanted, start: range.start, end: range.end });
     }
     Ok(range)
 }
@@ -141,21 +120,14 @@ pub(super) fn restore(
 ) -> Result<(), Error> {
     shared.slot(partition)?;
     let Some(name) = rows::family(topic) else {
-        return Err(Error::refused(format!(
-            "{topic:?} is not compacted: read it with topic_read"
-        )));
+        return Err(Error::refused(format!("{topic:?} is not compacted: read it with topic_read")));
     };
     let (first, last) = rows::row_range(partition, shared.partitions());
-    walk(&shared.db, name, &first, last.as_deref(), |key, value| {
-        Ok(visit(key, value))
-    })
+    walk(&shared.db, name, &first, last.as_deref(), |key, value| Ok(visit(key, value)))
 }
 
 pub(super) fn position(db: &DB, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
-    let Some(row) = db
-        .get(rows::position_key(partition))
-        .map_err(|e| error_of(db, &e))?
-    else {
+    let Some(row) = db.get(rows::position_key(partition)).map_err(|e| error_of(db, &e))? else {
         return Ok(None);
     };
     match rows::decode_u64_and(&row) {
@@ -169,16 +141,10 @@ pub(super) fn position(db: &DB, partition: PartitionId) -> Result<Option<(Offset
 }
 
 pub(super) fn control(db: &DB, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-    walk(
-        db,
-        rows::META,
-        &[rows::CONTROL],
-        Some(&[rows::CONTROL + 1]),
-        |key, value| {
-            visit(&key[1..], value);
-            Ok(true)
-        },
-    )
+    walk(db, rows::META, &[rows::CONTROL], Some(&[rows::CONTROL + 1]), |key, value| {
+        visit(&key[1..], value);
+        Ok(true)
+    })
 }
 
 /// Visits the rows of a column family from `first` to before `last` until `visit` says false.
@@ -222,8 +188,7 @@ fn finished(db: &DB, rows: &DBRawIterator<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn handle<'a>(db: &'a DB, name: &'static str) -> &'a ColumnFamily {
-    db.cf_handle(name)
-        .expect("every family is opened with the database")
+    db.cf_handle(name).expect("every family is opened with the database")
 }
 
 pub(super) fn error_of(db: &DB, error: &rocksdb::Error) -> Error {
@@ -247,25 +212,19 @@ pub(super) fn translate(dir: &Path, error: &rocksdb::Error) -> Error {
 
 /// Damage that RocksDB found.
 pub(super) fn corrupt(dir: &Path, detail: String) -> Error {
-    Error::Corrupt {
-        path: path_in(&detail, dir),
-        detail,
-        way_out: WAY_OUT.into(),
-    }
+    Error::Corrupt { path: path_in(&detail, dir), detail, way_out: WAY_OUT.into() }
 }
 
 /// The file of the directory that a message names, else the directory.
 fn path_in(message: &str, dir: &Path) -> PathBuf {
     let names = message.split(|c: char| c.is_whitespace() || "'\":,()".contains(c));
-    let file = names
-        .filter_map(|word| Path::new(word).file_name())
-        .find_map(|name| {
-            let text = name.to_str()?.trim_end_matches('.');
-            let known = text.starts_with("MANIFEST-")
-                || text == "CURRENT"
-                || text.ends_with(".sst")
-                || text.ends_with(".log");
-            known.then(|| dir.join(text))
-        });
+    let file = names.filter_map(|word| Path::new(word).file_name()).find_map(|name| {
+        let text = name.to_str()?.trim_end_matches('.');
+        let known = text.starts_with("MANIFEST-")
+            || text == "CURRENT"
+            || text.ends_with(".sst")
+            || text.ends_with(".log");
+        known.then(|| dir.join(text))
+    });
     file.unwrap_or_else(|| dir.into())
 }

@@ -104,10 +104,7 @@ pub(super) fn family(topic: Topic) -> Option<&'static str> {
 pub(super) fn row_range(partition: PartitionId, partitions: u32) -> (Vec<u8>, Option<Vec<u8>>) {
     let buckets = buckets_of(partition, partitions);
     let edge = |bucket: u32| (bucket as u16).to_be_bytes().to_vec();
-    (
-        edge(buckets.start),
-        (buckets.end < BUCKETS).then(|| edge(buckets.end)),
-    )
+    (edge(buckets.start), (buckets.end < BUCKETS).then(|| edge(buckets.end)))
 }
 
 pub(super) fn encode_record(
@@ -129,11 +126,7 @@ pub(super) fn decode_record(partition: PartitionId, offset: Offset, row: &[u8]) 
     let (crc, bytes) = rest.split_first_chunk::<4>()?;
     let stamp_ms = i64::from_be_bytes(*stamp);
     let intact = record_crc(partition, offset, stamp_ms, bytes) == u32::from_be_bytes(*crc);
-    intact.then(|| Record {
-        offset,
-        stamp_ms,
-        bytes: Bytes::copy_from_slice(bytes),
-    })
+    intact.then(|| Record { offset, stamp_ms, bytes: Bytes::copy_from_slice(bytes) })
 }
 
 fn record_crc(partition: PartitionId, offset: Offset, stamp_ms: i64, bytes: &[u8]) -> u32 {
@@ -163,11 +156,7 @@ pub(super) fn decode_entry(place: &[u8], row: &[u8]) -> Option<Entry> {
     }
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let (key, value) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-    Some((
-        key_offset(place)?,
-        Bytes::copy_from_slice(key),
-        Bytes::copy_from_slice(value),
-    ))
+    Some((key_offset(place)?, Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)))
 }
 
 fn entry_crc(place: &[u8], rest: &[u8]) -> u32 {

@@ -17,36 +17,12 @@ use crate::{AppendDone, Commit, CommitDone, Error, Fence, Offset, PartitionId, T
 
 /// Work for the writer, in the order in which it was given.
 pub(super) enum Job {
-    Append {
-        partition: PartitionId,
-        records: Vec<Bytes>,
-        bytes: usize,
-        done: AppendDone,
-    },
-    Commit {
-        commit: Commit,
-        done: CommitDone,
-    },
-    Fence {
-        partition: PartitionId,
-        answer: SyncSender<Result<Fence, Error>>,
-    },
-    Trim {
-        partition: PartitionId,
-        below: Offset,
-        answer: SyncSender<Result<(), Error>>,
-    },
-    TopicTrim {
-        topic: Topic,
-        partition: PartitionId,
-        below: Offset,
-        answer: SyncSender<Result<(), Error>>,
-    },
-    Control {
-        key: Bytes,
-        value: Option<Bytes>,
-        answer: SyncSender<Result<(), Error>>,
-    },
+    Append { partition: PartitionId, records: Vec<Bytes>, bytes: usize, done: AppendDone },
+    Commit { commit: Commit, done: CommitDone },
+    Fence { partition: PartitionId, answer: SyncSender<Result<Fence, Error>> },
+    Trim { partition: PartitionId, below: Offset, answer: SyncSender<Result<(), Error>> },
+    TopicTrim { topic: Topic, partition: PartitionId, below: Offset, answer: SyncSender<Result<(), Error>> },
+    Control { key: Bytes, value: Option<Bytes>, answer: SyncSender<Result<(), Error>> },
 }
 
 impl Job {
@@ -155,12 +131,7 @@ impl Shared {
             Ok(mut queue) => {
                 queue.waiting_items += 1;
                 queue.waiting_bytes += bytes;
-                queue.jobs.push_back(Job::Append {
-                    partition,
-                    records,
-                    bytes,
-                    done,
-                });
+                queue.jobs.push_back(Job::Append { partition, records, bytes, done });
                 drop(queue);
                 self.filled.notify_one();
             }
@@ -190,10 +161,7 @@ impl Shared {
         }
         let (waiting_items, waiting_bytes) = (queue.waiting_items, queue.waiting_bytes);
         if waiting_items >= self.limits.waiting_items_max || waiting_bytes >= self.limits.waiting_bytes_max {
-            return Err(Error::Busy {
-                waiting_items,
-                waiting_bytes,
-            });
+            return Err(Error::Busy { waiting_items, waiting_bytes });
         }
         Ok(queue)
     }
@@ -211,9 +179,7 @@ impl Shared {
             let topic = output.topic;
             if !topic.is_compacted() {
                 if output.value.is_none() {
-                    return Err(Error::refused(format!(
-                        "a tombstone in {topic:?}, which is append-only"
-                    )));
+                    return Err(Error::refused(format!("a tombstone in {topic:?}, which is append-only")));
                 }
                 continue;
             }
@@ -223,9 +189,7 @@ impl Shared {
             let bucket = u16::from_be_bytes(*bucket);
             if bucket_owner(bucket, self.partitions()) != commit.partition {
                 let partition = commit.partition;
-                return Err(Error::refused(format!(
-                    "bucket {bucket} is not of partition {partition}"
-                )));
+                return Err(Error::refused(format!("bucket {bucket} is not of partition {partition}")));
             }
         }
         Ok(())
@@ -250,10 +214,7 @@ impl Shared {
             if queue.closed {
                 return false;
             }
-            queue = self
-                .filled
-                .wait(queue)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            queue = self.filled.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         let mut taken_bytes = 0;
         while taken_bytes < self.limits.batch_bytes_max
@@ -286,20 +247,14 @@ impl Shared {
 
     /// Ends the log at once: what waits gets `Closed`.
     pub(super) fn end(&self, error: Error) {
-        self.failure
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .get_or_insert(error);
+        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
         self.close();
         let jobs = std::mem::take(&mut self.lock_queue().jobs);
         jobs.into_iter().for_each(|job| job.fail(Error::Closed));
     }
 
     pub(super) fn failure(&self) -> Option<Error> {
-        self.failure
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -309,9 +264,7 @@ impl Shared {
 
     /// The queue stays whole whatever panics: every change to it is a few plain assignments.
     fn lock_queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

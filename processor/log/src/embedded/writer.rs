@@ -75,9 +75,7 @@ impl Writer {
     pub(super) fn run(self) {
         let shared = Arc::clone(&self.shared);
         if std::panic::catch_unwind(AssertUnwindSafe(|| self.write_all())).is_err() {
-            shared.end(Error::Io {
-                detail: "the log's writer panicked".into(),
-            });
+            shared.end(Error::Io { detail: "the log's writer panicked".into() });
         }
     }
 
@@ -97,11 +95,7 @@ impl Writer {
     fn write(&mut self, jobs: &mut Vec<Job>) -> Result<(), Error> {
         let before = self.tails.clone();
         let mut draft = self.draft(jobs);
-        let outcome = if draft.has_rows() {
-            self.write_rows(&mut draft)
-        } else {
-            Ok(())
-        };
+        let outcome = if draft.has_rows() { self.write_rows(&mut draft) } else { Ok(()) };
         if outcome.is_ok() {
             self.refused_since = None;
             self.publish();
@@ -125,9 +119,7 @@ impl Writer {
         self.shared.full.store(true, Ordering::Relaxed);
         let since = self.refused_since.get_or_insert_with(Instant::now);
         let stuck = since.elapsed() > RESUME_WITHIN;
-        stuck.then(|| Error::Io {
-            detail: format!("there is room on the disk again, but still: {detail}"),
-        })
+        stuck.then(|| Error::Io { detail: format!("there is room on the disk again, but still: {detail}") })
     }
 
     fn draft(&mut self, jobs: &mut Vec<Job>) -> Draft {
@@ -135,15 +127,8 @@ impl Writer {
         let mut draft = Draft::new(self.acked_sequence);
         for job in jobs.drain(..) {
             match job {
-                Job::Append {
-                    partition,
-                    records,
-                    done,
-                    ..
-                } => {
-                    let outcome = room
-                        .clone()
-                        .map(|()| self.append(&mut draft, partition, &records));
+                Job::Append { partition, records, done, .. } => {
+                    let outcome = room.clone().map(|()| self.append(&mut draft, partition, &records));
                     draft.answers.push(Answer::Append(done, outcome));
                 }
                 Job::Commit { commit, done } => {
@@ -154,20 +139,11 @@ impl Writer {
                     let fence = self.fence(&mut draft, partition);
                     draft.answers.push(Answer::Fence(answer, Ok(fence)));
                 }
-                Job::Trim {
-                    partition,
-                    below,
-                    answer,
-                } => {
+                Job::Trim { partition, below, answer } => {
                     let outcome = self.trim(&mut draft, partition, below);
                     draft.answers.push(Answer::Unit(reply_to(answer), outcome));
                 }
-                Job::TopicTrim {
-                    topic,
-                    partition,
-                    below,
-                    answer,
-                } => {
+                Job::TopicTrim { topic, partition, below, answer } => {
                     let outcome = self.topic_trim(&mut draft, topic, partition, below);
                     draft.answers.push(Answer::Unit(reply_to(answer), outcome));
                 }
@@ -183,9 +159,7 @@ impl Writer {
     /// Full while the disk has less than `free_bytes_min`, so that RocksDB itself does not run into the wall.
     fn room(&mut self) -> Result<(), Error> {
         let full = self.shared.full.load(Ordering::Relaxed);
-        let fresh = self
-            .space_checked
-            .is_some_and(|at| at.elapsed() < SPACE_CHECK_INTERVAL);
+        let fresh = self.space_checked.is_some_and(|at| at.elapsed() < SPACE_CHECK_INTERVAL);
         if fresh && !full {
             return Ok(());
         }
@@ -198,10 +172,8 @@ impl Writer {
         self.shared.full.store(free < min, Ordering::Relaxed);
         if free < min {
             self.refused_since = None;
-            let detail = format!(
-                "{free} bytes are free in {}, free_bytes_min is {min}",
-                self.shared.dir.display()
-            );
+            let detail =
+                format!("{free} bytes are free in {}, free_bytes_min is {min}", self.shared.dir.display());
             return Err(Error::Full { detail });
         }
         Ok(())
@@ -211,15 +183,10 @@ impl Writer {
         let tail = &mut self.tails[partition as usize];
         let journal = handle(&self.shared.db, rows::JOURNAL);
         tail.stamp_ms = tail.stamp_ms.max((self.clock)());
-        let appended = Appended {
-            first: tail.next,
-            stamp_ms: tail.stamp_ms,
-        };
+        let appended = Appended { first: tail.next, stamp_ms: tail.stamp_ms };
         for bytes in records {
             rows::encode_record(partition, tail.next, tail.stamp_ms, bytes, &mut draft.scratch);
-            draft
-                .rows
-                .put_cf(journal, rows::journal_key(partition, tail.next), &draft.scratch);
+            draft.rows.put_cf(journal, rows::journal_key(partition, tail.next), &draft.scratch);
             tail.next += 1;
         }
         draft.needs_sync = true;
@@ -232,20 +199,11 @@ impl Writer {
         let partition = commit.partition;
         let tail = &mut self.tails[partition as usize];
         if commit.fence.0 != tail.fence {
-            return Err(Error::Fenced {
-                partition,
-                given: commit.fence,
-                current: Fence(tail.fence),
-            });
+            return Err(Error::Fenced { partition, given: commit.fence, current: Fence(tail.fence) });
         }
         if commit.applied < tail.applied || commit.applied > tail.next {
             let (wanted, start, end) = (commit.applied, tail.applied, tail.next);
-            return Err(Error::OutOfRange {
-                partition,
-                wanted,
-                start,
-                end,
-            });
+            return Err(Error::OutOfRange { partition, wanted, start, end });
         }
         tail.applied = commit.applied;
         for output in &commit.outputs {
@@ -263,10 +221,7 @@ impl Writer {
                 }
             }
         }
-        draft.rows.put(
-            rows::position_key(partition),
-            rows::encode_u64_and(commit.applied, &commit.position),
-        );
+        draft.rows.put(rows::position_key(partition), rows::encode_u64_and(commit.applied, &commit.position));
         draft.commits += 1;
         Ok(())
     }
@@ -274,9 +229,7 @@ impl Writer {
     fn fence(&mut self, draft: &mut Draft, partition: PartitionId) -> Fence {
         let tail = &mut self.tails[partition as usize];
         tail.fence += 1;
-        draft
-            .rows
-            .put(rows::fence_key(partition), tail.fence.to_be_bytes());
+        draft.rows.put(rows::fence_key(partition), tail.fence.to_be_bytes());
         Fence(tail.fence)
     }
 
@@ -285,22 +238,14 @@ impl Writer {
         let tail = &mut self.tails[partition as usize];
         if below > tail.applied {
             let (start, end) = (tail.start, tail.applied);
-            return Err(Error::OutOfRange {
-                partition,
-                wanted: below,
-                start,
-                end,
-            });
+            return Err(Error::OutOfRange { partition, wanted: below, start, end });
         }
         if below <= tail.start {
             return Ok(());
         }
         let [first, last, end] = [0, below - 1, below].map(|offset| rows::journal_key(partition, offset));
         tail.start = below;
-        draft.rows.put(
-            rows::start_key(partition),
-            rows::encode_u64_and(below, &tail.stamp_ms.to_be_bytes()),
-        );
+        draft.rows.put(rows::start_key(partition), rows::encode_u64_and(below, &tail.stamp_ms.to_be_bytes()));
         draft.drop_range(&self.shared, rows::JOURNAL, [&first, &last, &end]);
         Ok(())
     }
@@ -314,21 +259,13 @@ impl Writer {
     ) -> Result<(), Error> {
         let (start, next) = &mut self.tails[partition as usize].topics[append_only_index(topic)?];
         if below > *next {
-            return Err(Error::OutOfRange {
-                partition,
-                wanted: below,
-                start: *start,
-                end: *next,
-            });
+            return Err(Error::OutOfRange { partition, wanted: below, start: *start, end: *next });
         }
         if below <= *start {
             return Ok(());
         }
         *start = below;
-        draft.rows.put(
-            rows::topic_start_key(topic, partition),
-            rows::encode_u64_and(below, &[]),
-        );
+        draft.rows.put(rows::topic_start_key(topic, partition), rows::encode_u64_and(below, &[]));
         let [first, last, end] =
             [0, below - 1, below].map(|offset| rows::topic_key(topic, partition, offset));
         draft.drop_range(&self.shared, rows::TOPICS, [&first, &last, &end]);
@@ -347,13 +284,9 @@ impl Writer {
         if synced {
             self.acked_sequence = db.latest_sequence_number();
             let ends = self.tails.iter().map(|tail| tail.next);
-            let noted = self
-                .acked
-                .write(self.shared.incarnation, self.acked_sequence, ends);
+            let noted = self.acked.write(self.shared.incarnation, self.acked_sequence, ends);
             // The rows are written, so whatever it is, "nothing was written" is not the answer.
-            noted.map_err(|error| Error::Io {
-                detail: error.to_string(),
-            })?;
+            noted.map_err(|error| Error::Io { detail: error.to_string() })?;
         }
         let took_us = begun.elapsed().as_micros() as u64;
         let counters = &self.shared.counters;

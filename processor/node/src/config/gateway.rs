@@ -123,10 +123,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_gateway_but_leave_time_for_the_last_commit() {
-        let expected = temporal::Limits {
-            drain_ms: 500,
-            ..temporal::Limits::default()
-        };
+        let expected = temporal::Limits { drain_ms: 500, ..temporal::Limits::default() };
         assert_eq!(Gateway::default().limits(), expected);
     }
 }

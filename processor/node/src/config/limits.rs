@@ -61,6 +61,8 @@ section! {
         /// Bytes of a run's state at which it is terminated: open activities with what they reported, timers, buffered
         /// events, memo and search attributes; 0 = no limit.
         state_bytes_max: i64 = 8 * MIB, 0..=1_024 * MIB;
+        /// Keys of a memo.
+        memo_keys_max: i64 = 10_000, 1..=1_000_000;
     }
 }
 
@@ -92,6 +94,7 @@ impl Limits {
             search_attribute_bytes_max: self.search_attribute_bytes_max,
             search_attributes_bytes_max: self.search_attributes_bytes_max,
             state_bytes_max: self.state_bytes_max,
+            memo_keys_max: self.memo_keys_max,
         }
     }
 
@@ -110,24 +113,9 @@ impl Limits {
                 "task_backoff_max_ms",
                 self.task_backoff_max_ms,
             ),
-            (
-                "suggest_events",
-                self.suggest_events,
-                "history_events_max",
-                self.history_events_max,
-            ),
-            (
-                "suggest_bytes",
-                self.suggest_bytes,
-                "history_bytes_max",
-                self.history_bytes_max,
-            ),
-            (
-                "blob_bytes_max",
-                self.blob_bytes_max,
-                "history_bytes_max",
-                self.history_bytes_max,
-            ),
+            ("suggest_events", self.suggest_events, "history_events_max", self.history_events_max),
+            ("suggest_bytes", self.suggest_bytes, "history_bytes_max", self.history_bytes_max),
+            ("blob_bytes_max", self.blob_bytes_max, "history_bytes_max", self.history_bytes_max),
         ] {
             if low_value > high_value {
                 faults.push(format!(

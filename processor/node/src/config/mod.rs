@@ -57,9 +57,7 @@ impl fmt::Display for Faults {
             [fault] => write!(formatter, "{fault}"),
             faults => {
                 write!(formatter, "{} settings cannot be used:", faults.len())?;
-                faults
-                    .iter()
-                    .try_for_each(|fault| write!(formatter, "\n  {fault}"))
+                faults.iter().try_for_each(|fault| write!(formatter, "\n  {fault}"))
             }
         }
     }
@@ -80,11 +78,7 @@ impl Config {
         }
         config.take_environment(environment, &mut faults);
         config.check(&mut faults);
-        if faults.is_empty() {
-            Ok(config)
-        } else {
-            Err(Faults(faults))
-        }
+        if faults.is_empty() { Ok(config) } else { Err(Faults(faults)) }
     }
 
     /// Looks at what no key can tell alone.
@@ -94,29 +88,13 @@ impl Config {
     pub fn validate(&self) -> Result<(), Faults> {
         let mut faults = Vec::new();
         self.check(&mut faults);
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(Faults(faults))
-        }
+        if faults.is_empty() { Ok(()) } else { Err(Faults(faults)) }
     }
 
     /// The sections in the order of the documentation.
     fn sections(&self) -> [&dyn Section; 9] {
-        let Self {
-            server,
-            log,
-            memory,
-            threads,
-            partition,
-            limits,
-            gateway,
-            tokens,
-            logs,
-        } = self;
-        [
-            server, log, memory, threads, partition, limits, gateway, tokens, logs,
-        ]
+        let Self { server, log, memory, threads, partition, limits, gateway, tokens, logs } = self;
+        [server, log, memory, threads, partition, limits, gateway, tokens, logs]
     }
 
     /// A file that says the same.
@@ -125,20 +103,9 @@ impl Config {
     }
 
     fn section(&mut self, name: &str) -> Option<&mut dyn Section> {
-        let Self {
-            server,
-            log,
-            memory,
-            threads,
-            partition,
-            limits,
-            gateway,
-            tokens,
-            logs,
-        } = self;
-        let sections: [&mut dyn Section; 9] = [
-            server, log, memory, threads, partition, limits, gateway, tokens, logs,
-        ];
+        let Self { server, log, memory, threads, partition, limits, gateway, tokens, logs } = self;
+        let sections: [&mut dyn Section; 9] =
+            [server, log, memory, threads, partition, limits, gateway, tokens, logs];
         sections.into_iter().find(|section| section.name() == name)
     }
 
@@ -149,10 +116,7 @@ impl Config {
         };
         for (section, content) in &table {
             let Value::Table(content) = content else {
-                faults.push(format!(
-                    "{name}: {section} stands outside a section; {}",
-                    self.known_sections()
-                ));
+                faults.push(format!("{name}: {section} stands outside a section; {}", self.known_sections()));
                 continue;
             };
             for (key, value) in content {
@@ -160,32 +124,21 @@ impl Config {
                 self.take(name, section, key, Given::File(value), &shown, faults);
             }
             if content.is_empty() && self.section(section).is_none() {
-                faults.push(format!(
-                    "{name}: [{section}] is unknown; {}",
-                    self.known_sections()
-                ));
+                faults.push(format!("{name}: [{section}] is unknown; {}", self.known_sections()));
             }
         }
     }
 
     fn take_environment(&mut self, environment: &BTreeMap<String, String>, faults: &mut Vec<String>) {
         for (variable, value) in environment {
-            let Some((section, key)) = variable
-                .strip_prefix(ENVIRONMENT_PREFIX)
-                .and_then(|rest| rest.split_once("__"))
+            let Some((section, key)) =
+                variable.strip_prefix(ENVIRONMENT_PREFIX).and_then(|rest| rest.split_once("__"))
             else {
                 continue;
             };
             let (section, key) = (section.to_lowercase(), key.to_lowercase());
             let shown = format!("{value:?}");
-            self.take(
-                variable,
-                &section,
-                &key,
-                Given::Environment(value),
-                &shown,
-                faults,
-            );
+            self.take(variable, &section, &key, Given::Environment(value), &shown, faults);
         }
     }
 
@@ -199,10 +152,7 @@ impl Config {
         faults: &mut Vec<String>,
     ) {
         let Some(found) = self.section(section) else {
-            return faults.push(format!(
-                "{origin}: [{section}] is unknown; {}",
-                self.known_sections()
-            ));
+            return faults.push(format!("{origin}: [{section}] is unknown; {}", self.known_sections()));
         };
         match found.set(key, given) {
             Ok(()) => {}
@@ -227,12 +177,7 @@ impl Config {
     }
 
     fn check(&self, faults: &mut Vec<String>) {
-        let Self {
-            server,
-            limits,
-            gateway,
-            ..
-        } = self;
+        let Self { server, limits, gateway, .. } = self;
         if server.address == server.metrics_address && server.address.port() != 0 {
             let address = server.address;
             faults.push(format!(
@@ -254,16 +199,10 @@ mod tests {
         let mut config = Config::default();
         let mut faults = Vec::new();
         config.take_file("everlog.toml", file, &mut faults);
-        let environment = environment
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         config.take_environment(&environment.collect(), &mut faults);
         config.check(&mut faults);
-        if faults.is_empty() {
-            Ok(config)
-        } else {
-            Err(Faults(faults).to_string())
-        }
+        if faults.is_empty() { Ok(config) } else { Err(Faults(faults).to_string()) }
     }
 
     fn refused(file: &str, environment: &[(&str, &str)], expected: Expect) {
@@ -280,10 +219,7 @@ mod tests {
     #[test]
     fn the_environment_goes_before_the_file() {
         let file = "[log]\npartitions = 16\nsync = 'never'\n[server]\naddress = '0.0.0.0:7000'";
-        let environment = [
-            ("EVERLOG_LOG__PARTITIONS", "32"),
-            ("EVERLOG_TOKENS__KEY_FILE", "/etc/keys"),
-        ];
+        let environment = [("EVERLOG_LOG__PARTITIONS", "32"), ("EVERLOG_TOKENS__KEY_FILE", "/etc/keys")];
         let config = load(file, &environment).expect("all of it is allowed");
         assert_eq!((config.log.partitions, config.log.sync), (32, Sync::Never));
         assert_eq!(config.server.address.to_string(), "0.0.0.0:7000");
@@ -292,11 +228,8 @@ mod tests {
 
     #[test]
     fn variables_without_a_double_underscore_are_not_settings() {
-        let environment = [
-            ("EVERLOG_LOG", "debug"),
-            ("EVERLOG_SERVICE_HOST", "10.0.0.1"),
-            ("EVERLOG_PORT_7233_TCP", "x"),
-        ];
+        let environment =
+            [("EVERLOG_LOG", "debug"), ("EVERLOG_SERVICE_HOST", "10.0.0.1"), ("EVERLOG_PORT_7233_TCP", "x")];
         assert_eq!(load("", &environment), Ok(Config::default()));
     }
 

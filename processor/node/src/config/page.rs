@@ -90,9 +90,6 @@ This page is written from the settings in the code: `UPDATE_EXPECT=1 cargo test 
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("everlog.toml");
         std::fs::write(&path, file(&config)).expect("it can be written");
-        assert_eq!(
-            Config::load(Some(&path), &Default::default()).expect("it can be read"),
-            config
-        );
+        assert_eq!(Config::load(Some(&path), &Default::default()).expect("it can be read"), config);
     }
 }

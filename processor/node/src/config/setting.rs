@@ -295,10 +295,7 @@ mod tests {
     #[test]
     fn a_number_is_read_alike_from_the_file_and_the_environment() {
         let range = 1..=70_000u32;
-        assert_eq!(
-            u32::read(Given::File(&Value::Integer(65_536)), &range),
-            Some(65_536)
-        );
+        assert_eq!(u32::read(Given::File(&Value::Integer(65_536)), &range), Some(65_536));
         assert_eq!(u32::read(Given::Environment("65_536"), &range), Some(65_536));
         for bad in ["0", "70001", "-1", "many", "1.5", "", "99999999999999999999"] {
             assert_eq!(u32::read(Given::Environment(bad), &range), None, "{bad:?}");

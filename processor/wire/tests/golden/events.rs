@@ -7,8 +7,8 @@ use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::{activity, cancel, close, marker, properties, signal, start, task, timer};
 use everlog_engine::time::{Duration, Timestamp};
 use everlog_engine::vocabulary::{
-    ActivityType, Entry, Execution, Initiator, QueueKind, RetryPolicy, RetryState, SuggestReason, TaskFailedCause,
-    TaskQueue, TimeoutType, WorkflowType,
+    ActivityType, Entry, Execution, Initiator, QueueKind, RetryPolicy, RetryState, SuggestReason,
+    TaskFailedCause, TaskQueue, TimeoutType, WorkflowType,
 };
 
 pub fn samples() -> BTreeMap<String, HistoryEvent> {
@@ -31,11 +31,10 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     all.into_iter().enumerate().map(event).collect()
 }
 
-/// An opaque message: a field 1 that holds a text.
+/// An opaque message: payloads, metadata, a link, each with a text in field 2 of their field 1.
 pub fn some(text: &'static [u8]) -> Bytes {
-    let mut bytes = vec![0x0a, text.len() as u8];
-    bytes.extend_from_slice(text);
-    bytes.into()
+    let length = u8::try_from(text.len()).expect("a short text");
+    [&[0x0a, length + 2, 0x12, length], text].concat().into()
 }
 
 /// A map with one entry, as memo and search attributes are written.
@@ -45,7 +44,7 @@ pub fn map() -> Bytes {
 
 /// A failure with a message.
 pub fn failure() -> Bytes {
-    some(b"boom")
+    Bytes::from_static(b"\x0a\x04boom")
 }
 
 pub fn span(seconds: i64) -> Option<Duration> {
@@ -132,8 +131,7 @@ fn ends() -> Vec<Attributes> {
         details: Some(some(b"details")),
         identity: "operator".into(),
     };
-    let canceled =
-        close::Canceled { workflow_task_completed_event_id: 4, details: Some(some(b"details")) };
+    let canceled = close::Canceled { workflow_task_completed_event_id: 4, details: Some(some(b"details")) };
     let continued = close::ContinuedAsNew {
         new_execution_run_id: "next".into(),
         workflow_type: Some(WorkflowType { name: "Order".into() }),
@@ -178,7 +176,7 @@ fn tasks() -> Vec<Attributes> {
         started_event_id: 3,
         identity: "worker".into(),
         binary_checksum: "checksum".into(),
-        worker_version: Some(some(b"build")),
+        worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
         sdk_metadata: Some(Bytes::from_static(b"\x0a\x01\x05")),
         metering_metadata: Some(Bytes::from_static(b"\x68\x01")),
     };

@@ -50,7 +50,8 @@ fn hex(bytes: &[u8]) -> String {
 fn compare(file: &str, written: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     let golden = golden(file, &written);
     for (name, bytes) in &written {
-        let line = golden.get(name).unwrap_or_else(|| panic!("{file} has no line {name}: run with UPDATE_GOLDEN=1"));
+        let line =
+            golden.get(name).unwrap_or_else(|| panic!("{file} has no line {name}: run with UPDATE_GOLDEN=1"));
         assert_eq!(hex(line), hex(bytes), "{name} is written otherwise than it once was");
     }
     let gone: Vec<_> = golden.keys().filter(|name| !written.contains_key(*name)).collect();
@@ -126,7 +127,10 @@ fn what_a_later_release_wrote_is_not_read_as_something_else() {
     let mut record = records::samples().remove("Wake").expect("there is a sample");
     record.version += 1;
     let error = Record::read(record.encode()).expect_err("it is of a later release");
-    assert_eq!(error.to_string(), "a journal record has version 2, this release reads up to 1: an upgrade is needed");
+    assert_eq!(
+        error.to_string(),
+        "a journal record has version 2, this release reads up to 1: an upgrade is needed"
+    );
     assert!(Record::read(Bytes::from_static(b"\xff\xff")).is_err());
     let mut builder = Builder::default();
     assert!(builder.row(b"?", b"").is_err(), "a row of an unknown kind is no part of a run");

@@ -8,7 +8,9 @@ use everlog_engine::command::{Command, Later, Order as CommandOrder};
 use everlog_engine::input::{Input, Order, ResetSticky};
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::{self, Sticky};
-use everlog_engine::machine::{activity, attempt, cancel, close, completion, marker, properties, start, timer, wake};
+use everlog_engine::machine::{
+    activity, attempt, cancel, close, completion, marker, properties, start, timer, wake,
+};
 use everlog_engine::vocabulary::{
     ActivityType, ConflictPolicy, Entry, Initiator, ReusePolicy, TaskFailedCause, TaskQueue, WorkflowType,
 };
@@ -178,7 +180,7 @@ fn complete() -> completion::Complete {
         sdk_metadata: Some(Bytes::from_static(b"\x0a\x01\x05")),
         metering_metadata: Some(Bytes::from_static(b"\x68\x01")),
         binary_checksum: "checksum".into(),
-        worker_version: Some(some(b"build")),
+        worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
         has_messages: true,
     }
 }
@@ -206,11 +208,11 @@ fn commands() -> Vec<CommandOrder> {
     };
     let upsert = properties::UpsertSearchAttributes { search_attributes: Some(map()) };
     vec![
-        CommandOrder::ScheduleActivity(schedule),
+        CommandOrder::ScheduleActivity(Box::new(schedule)),
         CommandOrder::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 5 }),
         CommandOrder::StartTimer(timer::Start { timer_id: "t".into(), start_to_fire_timeout: span(60) }),
         CommandOrder::CancelTimer(timer::Cancel { timer_id: "t".into() }),
-        CommandOrder::RecordMarker(record),
+        CommandOrder::RecordMarker(Box::new(record)),
         CommandOrder::UpsertSearchAttributes(upsert),
         CommandOrder::ModifyProperties(properties::Modify { upserted_memo: Some(map()) }),
         CommandOrder::StartChild(Later {}),
@@ -222,7 +224,7 @@ fn commands() -> Vec<CommandOrder> {
         CommandOrder::CompleteWorkflow(close::Complete { result: Some(some(b"result")) }),
         CommandOrder::FailWorkflow(close::Fail { failure: Some(failure()) }),
         CommandOrder::CancelWorkflow(close::Cancel { details: Some(some(b"details")) }),
-        CommandOrder::ContinueAsNew(again()),
+        CommandOrder::ContinueAsNew(Box::new(again())),
     ]
 }
 

@@ -55,14 +55,8 @@ struct Piece {
 impl Blocks {
     pub(super) fn open(path: &Path, head_bytes_max: usize) -> Result<Self, Error> {
         let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
-        let mut blocks = Blocks {
-            file,
-            path: path.into(),
-            head_bytes_max,
-            block: Vec::new(),
-            block_at: 0,
-            at: 0,
-        };
+        let mut blocks =
+            Blocks { file, path: path.into(), head_bytes_max, block: Vec::new(), block_at: 0, at: 0 };
         blocks.load()?;
         Ok(blocks)
     }
@@ -74,16 +68,11 @@ impl Blocks {
                 self.block_at += BLOCK_BYTES as u64;
                 self.load()?;
             }
-            let here = begun
-                .as_ref()
-                .map_or(self.block_at + self.at as u64, |begun| begun.at);
+            let here = begun.as_ref().map_or(self.block_at + self.at as u64, |begun| begun.at);
             if self.at == self.block.len() {
                 return Ok(match begun {
                     None => Next::End,
-                    Some(_) => Next::Fault {
-                        at: here,
-                        reason: "the file ends in the middle of a record",
-                    },
+                    Some(_) => Next::Fault { at: here, reason: "the file ends in the middle of a record" },
                 });
             }
             let piece = match self.piece(self.at) {
@@ -93,17 +82,9 @@ impl Blocks {
             self.at = piece.end;
             match (piece.kind, &mut begun) {
                 (FULL, None) => {
-                    return Ok(Next::Record(Found {
-                        head: self.head(&piece, 0),
-                        at: here,
-                    }));
+                    return Ok(Next::Record(Found { head: self.head(&piece, 0), at: here }));
                 }
-                (FIRST, None) => {
-                    begun = Some(Found {
-                        head: self.head(&piece, 0),
-                        at: here,
-                    })
-                }
+                (FIRST, None) => begun = Some(Found { head: self.head(&piece, 0), at: here }),
                 (MIDDLE | LAST, Some(found)) => {
                     let more = self.head(&piece, found.head.len());
                     found.head.extend_from_slice(&more);
@@ -113,10 +94,7 @@ impl Blocks {
                 }
                 (IGNORABLE.., _) => {}
                 _ => {
-                    return Ok(Next::Fault {
-                        at: here,
-                        reason: "the pieces of a record are out of order",
-                    });
+                    return Ok(Next::Fault { at: here, reason: "the pieces of a record are out of order" });
                 }
             }
         }
@@ -130,9 +108,7 @@ impl Blocks {
     /// After a fault: the beginnings of records further on, whose own checksums are right.
     pub(super) fn beginnings_after(&mut self, fault_at: u64) -> Result<Vec<Found>, Error> {
         // The fault may be a record that began some blocks ago: then this block is looked at from its start.
-        let at = fault_at
-            .checked_sub(self.block_at)
-            .map_or(0, |at| at as usize + 1);
+        let at = fault_at.checked_sub(self.block_at).map_or(0, |at| at as usize + 1);
         self.beginnings_from(at, Some(self.block_at))
     }
 
@@ -145,10 +121,7 @@ impl Blocks {
                     Ok(piece) => {
                         if piece.kind == FULL || piece.kind == FIRST {
                             let place = self.block_at + at as u64;
-                            found.push(Found {
-                                head: self.head(&piece, 0),
-                                at: place,
-                            });
+                            found.push(Found { head: self.head(&piece, 0), at: place });
                         }
                         at = piece.end;
                     }
@@ -186,11 +159,7 @@ impl Blocks {
         if crc32c(&self.block[begin - 1..begin + length]) != unmask(masked) {
             return Err("a record fails its checksum");
         }
-        Ok(Piece {
-            kind,
-            at: begin,
-            end: begin + length,
-        })
+        Ok(Piece { kind, at: begin, end: begin + length })
     }
 
     fn head(&self, piece: &Piece, taken: usize) -> Vec<u8> {
@@ -201,9 +170,7 @@ impl Blocks {
     fn load(&mut self) -> Result<(), Error> {
         self.block.clear();
         self.at = 0;
-        let read = (&mut self.file)
-            .take(BLOCK_BYTES as u64)
-            .read_to_end(&mut self.block);
+        let read = (&mut self.file).take(BLOCK_BYTES as u64).read_to_end(&mut self.block);
         read.map(drop).map_err(|e| Error::io("read", &self.path, &e))
     }
 }
@@ -236,11 +203,7 @@ const fn tables() -> [[u32; 256]; 8] {
         let mut crc = n as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 {
-                (crc >> 1) ^ 0x82f6_3b78
-            } else {
-                crc >> 1
-            };
+            crc = if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
             bit += 1;
         }
         tables[0][n] = crc;

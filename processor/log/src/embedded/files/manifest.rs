@@ -58,11 +58,7 @@ pub(super) fn read(database_dir: &Path) -> Result<Manifest, Error> {
     if !manifest.exists() {
         return Err(damaged(&manifest, "it is gone, but CURRENT names it".into()));
     }
-    let number = name
-        .rsplit('-')
-        .next()
-        .and_then(|number| number.parse().ok())
-        .unwrap_or(u64::MAX);
+    let number = name.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(u64::MAX);
     read_edits(&manifest, number)
 }
 
@@ -73,10 +69,7 @@ fn is_manifest(name: &str) -> bool {
 
 fn read_edits(path: &Path, number: u64) -> Result<Manifest, Error> {
     let mut edits = Blocks::open(path, HEAD_BYTES_MAX)?;
-    let mut manifest = Manifest {
-        number,
-        ..Manifest::default()
-    };
+    let mut manifest = Manifest { number, ..Manifest::default() };
     loop {
         match edits.next()? {
             // Where an edit is not understood, RocksDB says what is wrong with it.

@@ -54,9 +54,7 @@ fn wals(database_dir: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     let mut wals = Vec::new();
     for entry in entries {
         let path = entry.map_err(|e| Error::io("read", database_dir, &e))?.path();
-        let number = path
-            .file_name()
-            .and_then(|name| name.to_str()?.strip_suffix(".log")?.parse().ok());
+        let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".log")?.parse().ok());
         if let Some(number) = number {
             wals.push((number, path));
         }
@@ -67,15 +65,9 @@ fn wals(database_dir: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
 
 /// Makes names in a directory durable.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), Error> {
-    File::open(dir)
-        .and_then(|dir| dir.sync_all())
-        .map_err(|e| Error::io("sync", dir, &e))
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(|e| Error::io("sync", dir, &e))
 }
 
 fn damaged(path: &Path, detail: String) -> Error {
-    Error::Corrupt {
-        path: path.into(),
-        detail,
-        way_out: WAY_OUT.into(),
-    }
+    Error::Corrupt { path: path.into(), detail, way_out: WAY_OUT.into() }
 }

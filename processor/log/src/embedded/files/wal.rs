@@ -41,11 +41,7 @@ pub(super) fn examine(
     wals: &[(u64, PathBuf)],
     acked_sequence: u64,
 ) -> Result<Option<Torn>, Error> {
-    let mut chain = Chain {
-        next: None,
-        acked: acked_sequence,
-        goes_on: false,
-    };
+    let mut chain = Chain { next: None, acked: acked_sequence, goes_on: false };
     for (wal, (_, path)) in wals.iter().enumerate() {
         let mut blocks = Blocks::open(path, HEAD_BYTES)?;
         let fault = loop {
@@ -59,11 +55,7 @@ pub(super) fn examine(
                 }
                 Next::End => break None,
                 Next::Fault { at, reason } => {
-                    break Some(Fault {
-                        wal,
-                        keep_bytes: at,
-                        reason,
-                    });
+                    break Some(Fault { wal, keep_bytes: at, reason });
                 }
             }
         };
@@ -79,11 +71,7 @@ pub(super) fn examine(
 
 /// The oldest log must go on where the tables end: else logs before it, or edits of the manifest, are lost.
 fn check_first(dir: &Path, manifest: &Manifest, oldest: u64, sequence: u64) -> Result<(), Error> {
-    let Manifest {
-        first_needed_log,
-        last_sequence,
-        ..
-    } = *manifest;
+    let Manifest { first_needed_log, last_sequence, .. } = *manifest;
     if oldest == first_needed_log {
         return Ok(());
     }
@@ -131,19 +119,11 @@ impl Chain {
     }
 
     fn judge(&self, path: &Path, manifest: &Manifest, fault: &Fault) -> Result<Torn, Error> {
-        let Fault {
-            wal,
-            keep_bytes,
-            reason,
-        } = *fault;
+        let Fault { wal, keep_bytes, reason } = *fault;
         let acked = self.acked;
         // The very first record of all has no neighbour that tells its number: it is at most the next one after the
         // tables, and if more follows, it is taken for acknowledged.
-        let write = self.next.unwrap_or(if self.goes_on {
-            0
-        } else {
-            manifest.last_sequence + 1
-        });
+        let write = self.next.unwrap_or(if self.goes_on { 0 } else { manifest.last_sequence + 1 });
         if acked >= write {
             let detail =
                 format!("at byte {keep_bytes} {reason}: write {write} stood there, acknowledged is {acked}");
@@ -160,11 +140,8 @@ fn parse(head: &[u8]) -> Option<Batch> {
         [LOG_DATA, 8, acked @ ..] => u64::from_le_bytes(acked.try_into().ok()?),
         _ => 0,
     };
-    let batch = Batch {
-        sequence: u64::from_le_bytes(*sequence),
-        count: u32::from_le_bytes(*count).into(),
-        acked,
-    };
+    let batch =
+        Batch { sequence: u64::from_le_bytes(*sequence), count: u32::from_le_bytes(*count).into(), acked };
     Some(batch)
 }
 
@@ -202,11 +179,7 @@ mod tests {
 
         /// "whole", "torn WAL BYTES" or the name of the damaged file.
         fn examine(&self, acked: u64) -> String {
-            let manifest = Manifest {
-                first_needed_log: 10,
-                last_sequence: 100,
-                ..Manifest::default()
-            };
+            let manifest = Manifest { first_needed_log: 10, last_sequence: 100, ..Manifest::default() };
             match examine(self.dir.path(), &manifest, &self.wals, acked) {
                 Ok(None) => "whole".into(),
                 Ok(Some(torn)) => format!("torn {} {}", torn.wal, torn.keep_bytes),
@@ -235,11 +208,7 @@ mod tests {
 
     /// Three logs with writes 101 to 109; what was acknowledged is told one write later.
     fn three() -> Bench {
-        Bench::new(&[
-            (10, 101, &[100, 101, 102]),
-            (12, 104, &[103, 104, 105]),
-            (15, 107, &[106, 107, 108]),
-        ])
+        Bench::new(&[(10, 101, &[100, 101, 102]), (12, 104, &[103, 104, 105]), (15, 107, &[106, 107, 108])])
     }
 
     #[test]
@@ -249,10 +218,7 @@ mod tests {
 
     #[test]
     fn only_an_unacknowledged_last_record_is_torn() {
-        for (acked, expected) in [
-            (108, format!("torn 2 {}", 2 * RECORD)),
-            (109, "000015.log".into()),
-        ] {
+        for (acked, expected) in [(108, format!("torn 2 {}", 2 * RECORD)), (109, "000015.log".into())] {
             let bench = three();
             bench.cut(2, 3 * RECORD - 1);
             assert_eq!(bench.examine(acked), expected);
@@ -264,20 +230,11 @@ mod tests {
 
     #[test]
     fn a_bad_record_with_an_acknowledgement_behind_it_is_damage_even_when_acked_is_stale() {
-        for (wal, at) in [
-            (0, 40),
-            (1, 40),
-            (1, 2 * RECORD as usize + 40),
-            (2, 40),
-            (2, RECORD as usize + 4),
-        ] {
+        for (wal, at) in [(0, 40), (1, 40), (1, 2 * RECORD as usize + 40), (2, 40), (2, RECORD as usize + 4)]
+        {
             let bench = three();
             bench.flip(wal, at);
-            assert_eq!(
-                bench.examine(0),
-                format!("{:06}.log", bench.wals[wal].0),
-                "log {wal}, byte {at}"
-            );
+            assert_eq!(bench.examine(0), format!("{:06}.log", bench.wals[wal].0), "log {wal}, byte {at}");
         }
     }
 
@@ -317,10 +274,7 @@ mod tests {
     fn a_torn_first_record_of_all_is_torn_only_if_nothing_behind_it_or_acknowledged() {
         let bench = Bench::new(&[(10, 101, &[100])]);
         bench.cut(0, 30);
-        assert_eq!(
-            (bench.examine(100), bench.examine(101)),
-            ("torn 0 0".into(), "000010.log".into())
-        );
+        assert_eq!((bench.examine(100), bench.examine(101)), ("torn 0 0".into(), "000010.log".into()));
         let bench = Bench::new(&[(10, 101, &[100, 100])]);
         bench.flip(0, 40);
         assert_eq!(bench.examine(100), "000010.log");

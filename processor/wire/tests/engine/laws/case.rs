@@ -34,7 +34,7 @@ impl Case {
             settings.buffered_bytes_max = *dice.one(&[600, 2_000, 1 << 20]);
             settings.history_events_max = *dice.one(&[60, 300, 100_000]);
             settings.history_bytes_max = *dice.one(&[6_000, 100_000, 1 << 30]);
-            settings.state_bytes_max = *dice.one(&[800, 2_000, 1 << 30]);
+            settings.state_bytes_max = *dice.one(&[400, 800, 1 << 30]);
             settings.suggest_events = *dice.one(&[20, 100]);
             settings.pending_activities_max = *dice.one(&[2, 4, 10]);
             settings.signals_max = *dice.one(&[5, 50]);

@@ -31,11 +31,13 @@ impl Case {
     fn command(&mut self) -> Command {
         let name = (self.dice.word(&["a", "b", "c", "d"])).to_owned();
         let odd = self.dice.percent(3);
-        let name = if odd { (self.dice.word(&["", "a name that is much too long"])).to_owned() } else { name };
+        let name =
+            if odd { (self.dice.word(&["", "a name that is much too long"])).to_owned() } else { name };
         match self.dice.below(20) {
-            0..=6 => of(Order::ScheduleActivity(self.schedule(name))),
+            0..=6 => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
             7..=8 => {
-                let open: Vec<_> = self.run().map_or_else(Vec::new, |run| run.activities.keys().copied().collect());
+                let open: Vec<_> =
+                    self.run().map_or_else(Vec::new, |run| run.activities.keys().copied().collect());
                 let any = self.dice.below(40) as i64;
                 let scheduled_event_id = if open.is_empty() { any } else { *self.dice.one(&open) };
                 of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id }))
@@ -59,16 +61,24 @@ impl Case {
             15..=16 => {
                 let details = self.blob().map(|value| Entry { key: "data".into(), value });
                 let details = details.into_iter().collect();
-                of(Order::RecordMarker(marker::Record { marker_name: name, details, ..marker::Record::default() }))
+                of(Order::RecordMarker(Box::new(marker::Record {
+                    marker_name: name,
+                    details,
+                    ..marker::Record::default()
+                })))
             }
             17 => of(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes {
                 search_attributes: self.map(),
             })),
             18 => of(Order::ModifyProperties(properties::Modify { upserted_memo: self.map() })),
-            _seldom if self.dice.percent(70) => of(Order::ScheduleActivity(self.schedule(name))),
+            _seldom if self.dice.percent(70) => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
             _seldom => of(self
                 .dice
-                .one(&[Order::StartChild(Later {}), Order::ProtocolMessage(Later {}), Order::SignalExternal(Later {})])
+                .one(&[
+                    Order::StartChild(Later {}),
+                    Order::ProtocolMessage(Later {}),
+                    Order::SignalExternal(Later {}),
+                ])
                 .clone()),
         }
     }
@@ -107,14 +117,14 @@ impl Case {
             0..=2 => Order::CompleteWorkflow(close::Complete { result: self.blob() }),
             3 => Order::FailWorkflow(close::Fail { failure: self.blob() }),
             4 => Order::CancelWorkflow(close::Cancel { details: self.blob() }),
-            _again => Order::ContinueAsNew(close::ContinueAsNew {
+            _again => Order::ContinueAsNew(Box::new(close::ContinueAsNew {
                 input: self.blob(),
                 memo: if self.dice.percent(20) { self.map() } else { None },
                 search_attributes: if self.dice.percent(20) { self.map() } else { None },
                 workflow_run_timeout: self.dice.percent(20).then(|| Duration::from_ms(self.dice.span_ms())),
                 backoff_start_interval: self.dice.percent(20).then(|| Duration::from_ms(self.dice.span_ms())),
                 ..close::ContinueAsNew::default()
-            }),
+            })),
         }
     }
 }

@@ -178,7 +178,11 @@ impl Case {
 
     fn terminate(&mut self) -> Order {
         let first_run_id = self.first_run_id();
-        Order::Terminate(close::Terminate { first_run_id, details: self.blob(), ..close::Terminate::default() })
+        Order::Terminate(close::Terminate {
+            first_run_id,
+            details: self.blob(),
+            ..close::Terminate::default()
+        })
     }
 
     fn claim_task(&mut self) -> Order {
@@ -210,7 +214,10 @@ impl Case {
     fn fail_task(&mut self) -> (String, Order) {
         let (run_id, token) = self.task_token();
         let cause = *self.dice.one(&[14, 14, 24, 24, 24, 24, 36, 37, 37, 99, -1]);
-        (run_id, Order::FailTask(task::Fail { token, cause, failure: self.blob(), identity: "worker".into() }))
+        (
+            run_id,
+            Order::FailTask(task::Fail { token, cause, failure: self.blob(), identity: "worker".into() }),
+        )
     }
 
     fn release_task(&mut self) -> (String, Order) {
@@ -252,7 +259,8 @@ impl Case {
 
     /// Mostly the token of an attempt that is in hand, with its run.
     fn target(&mut self) -> (String, Option<attempt::Target>) {
-        let named = |activity_id: &str| attempt::Target { activity_id: activity_id.into(), ..Default::default() };
+        let named =
+            |activity_id: &str| attempt::Target { activity_id: activity_id.into(), ..Default::default() };
         match self.dice.below(20) {
             0 => (String::new(), None),
             1..=2 => (String::new(), Some(named(self.dice.word(&["a", "b", "unknown"])))),

@@ -127,7 +127,11 @@ impl Sights {
             }
             Reply::Started(started) if started.task.is_some() => self.saw("reply eager first task"),
             Reply::Heartbeat(true) => self.saw("reply cancel yourself"),
-            Reply::Done | Reply::Task(_) | Reply::Activity(_) | Reply::Started(_) | Reply::Heartbeat(false) => {}
+            Reply::Done
+            | Reply::Task(_)
+            | Reply::Activity(_)
+            | Reply::Started(_)
+            | Reply::Heartbeat(false) => {}
         }
         if outcome.expired {
             self.saw("a run that was deleted");

@@ -154,7 +154,10 @@ fn a_last_report_may_come_with_the_failure() {
     };
     world.order(everlog_engine::input::Order::FailActivity(order));
     let activity = world.run().activities.values().next().expect("it is open");
-    assert_eq!((activity.heartbeat_details.clone(), activity.heartbeat_ms), (Some(text("most")), world.now_ms));
+    assert_eq!(
+        (activity.heartbeat_details.clone(), activity.heartbeat_ms),
+        (Some(text("most")), world.now_ms)
+    );
 }
 
 #[test]
@@ -386,7 +389,8 @@ fn timeouts_are_filled_in_and_fitted_into_one_another() {
         world.start_with("order-1", "", |begin| begin.run_timeout_ms = seconds(run_s));
         world.task(|t| t.activity_with("a", "", change));
         let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-        let Some(everlog_engine::event::Attributes::ActivityScheduled(scheduled)) = &kept.events[4].attributes
+        let Some(everlog_engine::event::Attributes::ActivityScheduled(scheduled)) =
+            &kept.events[4].attributes
         else {
             panic!("{:?} schedules nothing", kept.events[4]);
         };

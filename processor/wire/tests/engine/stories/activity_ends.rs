@@ -23,7 +23,12 @@ fn attempts(maximum_attempts: i32) -> Option<RetryPolicy> {
 #[test]
 fn an_attempt_that_takes_too_long_is_made_again() {
     let mut world = with_activity(|s| s.retry_policy = attempts(2));
-    world.claim_activity("a").advance(seconds(10)).advance(seconds(1)).claim_activity("a").advance(seconds(10));
+    world
+        .claim_activity("a")
+        .advance(seconds(10))
+        .advance(seconds(1))
+        .claim_activity("a")
+        .advance(seconds(10));
     world.expect(expect![[r#"
         > a worker takes a
         < (a is taken)
@@ -134,7 +139,8 @@ fn an_attempt_that_could_not_be_repeated_in_time_is_the_last() {
         @ 00:00:10
         < activity.started a, activity.timed_out a ScheduleToClose Timeout, task.scheduled
     "#]]);
-    let message = "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying";
+    let message =
+        "Not enough time to schedule next retry before activity ScheduleToClose timeout, giving up retrying";
     assert_eq!(last_failure(&world).message, message);
 }
 
@@ -150,7 +156,9 @@ fn of_deadlines_that_fall_together_the_nearest_to_the_worker_counts() {
         }
         world.advance(hours(1));
         match last_failure(&world).info {
-            Some(Info::Timeout(timeout)) => TimeoutType::try_from(timeout.timeout_type).expect("a known type"),
+            Some(Info::Timeout(timeout)) => {
+                TimeoutType::try_from(timeout.timeout_type).expect("a known type")
+            }
             other => panic!("{other:?} is no timeout"),
         }
     };
@@ -286,7 +294,8 @@ fn details_of_a_cancellation_that_are_too_large_fail_the_activity() {
 
 #[test]
 fn a_worker_may_be_told_how_long_to_wait_at_most() {
-    let mut world = with_activity(|s| s.start_to_close_timeout = Some(Duration { seconds: i64::MAX, nanos: 0 }));
+    let mut world =
+        with_activity(|s| s.start_to_close_timeout = Some(Duration { seconds: i64::MAX, nanos: 0 }));
     world.claim_activity("a").advance(hours(24 * 365)).complete_activity("a");
     assert!(world.run().activities.is_empty(), "a hundred years are never over");
 }

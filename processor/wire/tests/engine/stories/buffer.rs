@@ -40,7 +40,12 @@ fn a_workflow_may_not_close_over_what_it_has_not_seen() {
     world.start_with("order-1", "while it closes", |begin| {
         begin.signal = Some(super::starts::with_start("hello"));
     });
-    world.cancel().answer(|t| t.complete("done")).claim().signal("too late again").answer(|t| t.complete("done"));
+    world
+        .cancel()
+        .answer(|t| t.complete("done"))
+        .claim()
+        .signal("too late again")
+        .answer(|t| t.complete("done"));
     world.expect(expect![[r#"
         > signal one
         < (waits: workflow.signaled one)
@@ -245,7 +250,13 @@ fn a_run_that_times_out_keeps_what_waited() {
 #[test]
 fn a_retry_that_is_cut_off_leaves_no_trace() {
     let mut world = World::new();
-    world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError).claim().signal("one").hush();
+    world
+        .start("order-1")
+        .claim()
+        .fail_task(TaskFailedCause::NonDeterministicError)
+        .claim()
+        .signal("one")
+        .hush();
     world.terminate("enough");
     world.expect(expect![[r#"
         > terminate: enough

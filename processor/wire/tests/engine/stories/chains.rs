@@ -76,23 +76,38 @@ fn a_new_run_gets_what_the_command_says_and_the_rest_of_the_old() {
     let (second, event) = (world.run().start.as_ref().clone(), started(&world));
     assert_ne!(second.run_id, first.run_id);
     assert_eq!((&second.first_run_id, second.chain_start_ms), (&first.run_id, first.start_ms));
-    assert_eq!((second.workflow_type, second.task_queue), (Some(WorkflowType { name: "Refund".into() }), "refunds".into()));
+    assert_eq!(
+        (second.workflow_type, second.task_queue),
+        (Some(WorkflowType { name: "Refund".into() }), "refunds".into())
+    );
     assert_eq!((second.run_timeout_ms, second.task_timeout_ms), (minutes(55), seconds(20)));
     assert_eq!(second.execution_expires_ms, first.execution_expires_ms, "the chain's end stays");
     assert_eq!(second.run_expires_ms, first.execution_expires_ms, "a run ends with its chain");
     assert_eq!((&second.priority, &second.user_metadata), (&Some(text("priority")), &None));
-    assert_eq!((&event.original_execution_run_id, &event.first_execution_run_id), (&second.run_id, &first.run_id));
+    assert_eq!(
+        (&event.original_execution_run_id, &event.first_execution_run_id),
+        (&second.run_id, &first.run_id)
+    );
     assert_eq!((&event.continued_execution_run_id, event.attempt), (&first.run_id, 1));
     assert_eq!(event.initiator, i32::from(Initiator::Workflow));
-    assert_eq!((event.last_completion_result, event.continued_failure), (Some(text("result")), Some(text("failure"))));
+    assert_eq!(
+        (event.last_completion_result, event.continued_failure),
+        (Some(text("result")), Some(text("failure")))
+    );
     assert_eq!((event.header, event.search_attributes), (None, None), "only what the command has");
-    assert_eq!(event.workflow_execution_expiration_time, Some(Timestamp::from_ms(first.execution_expires_ms)));
+    assert_eq!(
+        event.workflow_execution_expiration_time,
+        Some(Timestamp::from_ms(first.execution_expires_ms))
+    );
     assert_eq!(event.first_workflow_task_backoff, Some(Duration::default()));
     assert_eq!(world.run().properties.memo.len(), 1);
     let closing = continued(&world, &first.run_id);
     assert_eq!(closing.new_execution_run_id, second.run_id);
     assert_eq!((closing.backoff_start_interval, closing.initiator), (None, Initiator::Workflow.into()));
-    assert_eq!(world.home.kept(&first.run_id).map(|kept| kept.run.head.successor_run_id.clone()), Some(second.run_id));
+    assert_eq!(
+        world.home.kept(&first.run_id).map(|kept| kept.run.head.successor_run_id.clone()),
+        Some(second.run_id)
+    );
 }
 
 #[test]
@@ -138,7 +153,10 @@ fn a_long_chain_keeps_its_beginning() {
         let before = world.run().start.run_id.clone();
         world.task(|t| t.continue_as_new(|_again| {}));
         let event = started(&world);
-        assert_eq!((event.continued_execution_run_id, event.first_execution_run_id), (before, first.run_id.clone()));
+        assert_eq!(
+            (event.continued_execution_run_id, event.first_execution_run_id),
+            (before, first.run_id.clone())
+        );
     }
     assert_eq!(world.home.all().count(), 51);
     assert_eq!(world.home.all().filter(|kept| kept.run.is_open()).count(), 1);
@@ -183,13 +201,23 @@ fn what_a_start_says_stands_in_its_event() {
     });
     let event = started(&world);
     assert_eq!((event.input, event.header), (Some(text("input")), Some(text("header"))));
-    assert_eq!((event.last_completion_result, event.continued_failure), (Some(text("result")), Some(text("failure"))));
+    assert_eq!(
+        (event.last_completion_result, event.continued_failure),
+        (Some(text("result")), Some(text("failure")))
+    );
     assert_eq!(event.first_workflow_task_backoff, delay(3_000));
-    assert_eq!((event.identity.as_str(), event.workflow_id.as_str(), event.attempt), ("client", "order-1", 1));
+    assert_eq!(
+        (event.identity.as_str(), event.workflow_id.as_str(), event.attempt),
+        ("client", "order-1", 1)
+    );
     assert_eq!(event.first_execution_run_id, event.original_execution_run_id);
     assert_eq!(event.initiator, i32::from(Initiator::Unspecified));
-    let durations = [event.workflow_execution_timeout, event.workflow_run_timeout, event.workflow_task_timeout];
+    let durations =
+        [event.workflow_execution_timeout, event.workflow_run_timeout, event.workflow_task_timeout];
     assert!(durations.iter().all(Option::is_some), "a client may read every span");
     let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    assert_eq!((kept.events[0].user_metadata.clone(), kept.events[0].links.clone()), (Some(text("summary")), vec![text("link")]));
+    assert_eq!(
+        (kept.events[0].user_metadata.clone(), kept.events[0].links.clone()),
+        (Some(text("summary")), vec![text("link")])
+    );
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Later, Order};
-use everlog_engine::machine::{activity, close, marker, properties, timer};
+use everlog_engine::machine::{activity, close, properties, timer};
 use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{RetryPolicy, TaskFailedCause};
 use expect_test::expect;
@@ -40,7 +40,8 @@ fn of(order: Order) -> Command {
 fn a_command_without_its_attributes_fails_the_task() {
     let mut table = String::new();
     for command_type in (1..=18).filter(|known| *known != 15) {
-        writeln!(table, "{}", refused(Command { command_type, ..Command::default() })).expect("a string takes all");
+        writeln!(table, "{}", refused(Command { command_type, ..Command::default() }))
+            .expect("a string takes all");
     }
     let foreign = Order::StartTimer(timer::Start::default());
     writeln!(table, "{}", refused(Command { command_type: 4, ..of(foreign) })).expect("a string takes all");
@@ -80,9 +81,8 @@ fn a_command_that_makes_no_sense_fails_the_task() {
     let timer = |id: &str, ms| {
         of(Order::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout: span(ms) }))
     };
-    let policy = |change: &dyn Fn(&mut RetryPolicy)| {
-        schedule(&|s| change(s.retry_policy.get_or_insert_default()))
-    };
+    let policy =
+        |change: &dyn Fn(&mut RetryPolicy)| schedule(&|s| change(s.retry_policy.get_or_insert_default()));
     let memo = |upserted_memo| of(Order::ModifyProperties(properties::Modify { upserted_memo }));
     let search = |search_attributes| {
         of(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes { search_attributes }))
@@ -90,7 +90,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
     let again = |change: &dyn Fn(&mut close::ContinueAsNew)| {
         let mut order = close::ContinueAsNew::default();
         change(&mut order);
-        of(Order::ContinueAsNew(order))
+        of(Order::ContinueAsNew(Box::new(order)))
     };
     let long = "x".repeat(1_001);
     let bad = [
@@ -113,7 +113,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         timer("t", -1),
         of(Order::CancelTimer(timer::Cancel { timer_id: String::new() })),
         of(Order::CancelTimer(timer::Cancel { timer_id: "unknown".into() })),
-        of(Order::RecordMarker(marker::Record::default())),
+        of(Order::RecordMarker(Box::default())),
         of(Order::FailWorkflow(close::Fail { failure: None })),
         memo(None),
         memo(Some(Bytes::new())),
@@ -309,7 +309,11 @@ fn everything_that_can_be_too_large_ends_the_run() {
         small(&|t| t.search_attributes(&[("a", Some("1234567890123")), ("b", Some("1234567890123"))])),
         small(&|t| t.continue_as_new(|c| c.input = Some(large(101)))),
         small(&|t| t.continue_as_new(|c| c.memo = Some(large(61)))),
-        small(&|t| t.continue_as_new(|c| c.search_attributes = Some(crate::world::fields(&[("a", Some(&"x".repeat(21)))])))),
+        small(&|t| {
+            t.continue_as_new(|c| {
+                c.search_attributes = Some(crate::world::fields(&[("a", Some(&"x".repeat(21)))]))
+            })
+        }),
     ];
     expect![[r#"
         BadCompleteWorkflowExecutionAttributes: CompleteWorkflowExecutionCommandAttributes.Result exceeds size limit.
@@ -400,12 +404,15 @@ fn each_way_of_closing_closes() {
         let mut turn = Turn::new(world.run());
         answer(&mut turn);
         let token = world.token();
-        let order = everlog_engine::input::Order::CompleteTask(
-            everlog_engine::machine::completion::Complete { token: Some(token), ..turn.order },
-        );
+        let order =
+            everlog_engine::input::Order::CompleteTask(everlog_engine::machine::completion::Complete {
+                token: Some(token),
+                ..turn.order
+            });
         let outcome = world.order(order);
         assert!(matches!(outcome.reply, Reply::Completed(_)));
-        everlog_engine::vocabulary::Status::try_from(outcome.steps[0].run.head.status).expect("a known status")
+        everlog_engine::vocabulary::Status::try_from(outcome.steps[0].run.head.status)
+            .expect("a known status")
     };
     let statuses = [
         closed(&|t| t.complete("done")),

@@ -27,7 +27,10 @@ fn a_start_may_name_any_span() {
             };
             world.order(Order::Start(begin));
             let start = world.run().start.clone();
-            assert!(start.run_expires_ms == 0 || start.run_expires_ms >= now_ms, "{span_ms}: it is over before it began");
+            assert!(
+                start.run_expires_ms == 0 || start.run_expires_ms >= now_ms,
+                "{span_ms}: it is over before it began"
+            );
             assert!(start.task_timeout_ms > 0);
             world.replay();
         }
@@ -46,11 +49,16 @@ fn a_command_may_name_any_span() {
                     (s.schedule_to_close_timeout, s.schedule_to_start_timeout) = (span, span);
                     (s.start_to_close_timeout, s.heartbeat_timeout) = (span, span);
                     let (initial_interval, maximum_interval) = (span, span);
-                    s.retry_policy = Some(RetryPolicy { initial_interval, maximum_interval, ..RetryPolicy::default() });
+                    s.retry_policy =
+                        Some(RetryPolicy { initial_interval, maximum_interval, ..RetryPolicy::default() });
                 });
-                t.command("timer", everlog_engine::command::Order::StartTimer(
-                    everlog_engine::machine::timer::Start { timer_id: "t".into(), start_to_fire_timeout: span },
-                ))
+                t.command(
+                    "timer",
+                    everlog_engine::command::Order::StartTimer(everlog_engine::machine::timer::Start {
+                        timer_id: "t".into(),
+                        start_to_fire_timeout: span,
+                    }),
+                )
             });
             if world.run().activities.is_empty() {
                 continue;
@@ -110,7 +118,9 @@ fn time_may_stand_at_its_end() {
     let mut world = World::new();
     world.now_ms = i64::MAX;
     world.start("order-1").task(|t| {
-        t.activity_with("a", "", |s| s.heartbeat_timeout = Some(Duration::from_ms(1))).start_timer("t", 1).force()
+        t.activity_with("a", "", |s| s.heartbeat_timeout = Some(Duration::from_ms(1)))
+            .start_timer("t", 1)
+            .force()
     });
     world.claim_activity("a").heartbeat("a", "half").claim().wake().wake();
     world.answer_if_open(|t| t.complete("done"));

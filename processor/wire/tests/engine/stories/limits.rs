@@ -1,8 +1,15 @@
 //! Limits of a run, what happens at each, and the end of what is kept of it.
 
+use bytes::Bytes;
+use everlog_engine::command::Order as Asked;
+use everlog_engine::input::Order;
+use everlog_engine::machine::completion::Complete;
+use everlog_engine::machine::properties::Modify;
+use everlog_engine::vocabulary::{Entry, Fields};
 use expect_test::expect;
+use prost::Message;
 
-use crate::world::{World, delay, hours, minutes, seconds, text};
+use crate::world::{Turn, World, delay, fields, hours, minutes, payload, seconds, text};
 
 #[test]
 fn a_history_has_a_limit_of_events() {
@@ -104,6 +111,84 @@ fn a_state_has_a_limit_of_bytes() {
 }
 
 #[test]
+fn a_completion_with_more_commands_than_a_history_has_events_ends_the_run() {
+    let mut world = World::with(|settings| settings.history_events_max = 100);
+    world.start("order-1").claim().hush();
+    let token = world.token();
+    let mut turn = Turn::new(world.run());
+    for _marker in 0..100_000 {
+        turn.marker("m");
+    }
+    turn.complete("never reached");
+    let order = Complete { token: Some(token), ..turn.order };
+    let outcome = world.order(Order::CompleteTask(order));
+    world.tell(&outcome);
+    world.expect(expect![[r#"
+        < task.failed ForceCloseCommand, workflow.terminated "Workflow history count exceeds limit."
+        ! invalid: Workflow history count exceeds limit.
+    "#]]);
+}
+
+#[test]
+fn a_memo_has_a_limit_of_keys() {
+    let mut world = World::with(|settings| settings.memo_keys_max = 2);
+    let many = fields(&[("a", Some("1")), ("b", Some("2")), ("c", Some("3"))]);
+    world.start_with("order-1", "with three keys", |begin| begin.memo = Some(many.clone()));
+    world.start("order-1").claim().hush();
+    world.answer(|t| t.memo(&[("a", Some("1")), ("b", Some("2"))]).force().return_new());
+    world.answer(|t| t.memo(&[("a", None), ("c", Some("3"))]).force().return_new());
+    world.answer(|t| t.memo(&[("d", Some("4"))]));
+    world.start("order-2").task(|t| t.continue_as_new(|again| again.memo = Some(many)));
+    world.expect(expect![[r#"
+        > task: memo, one more task, at once
+        < task.completed, memo.modified, task.scheduled, task.started
+        = sticky task attempt 1, history 4-7
+        > task: memo, one more task, at once
+        < task.completed, memo.modified, task.scheduled, task.started
+        = sticky task attempt 1, history 8-11
+        > task: memo
+        < task.failed BadModifyWorkflowPropertiesAttributes, workflow.terminated "BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit."
+        ! invalid: BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.
+        > start order-2
+        < run 2: workflow.started, task.scheduled
+        > task: continue as new
+        < task.started, task.failed BadContinueAsNewAttributes, workflow.terminated "BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit."
+        ! invalid: BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.
+    "#]]);
+}
+
+#[test]
+fn a_memo_of_many_empty_entries_costs_no_memory() {
+    let mut world = World::new();
+    world.start("order-1").claim().hush();
+    let empty: Bytes = [0x0a, 0x00].repeat(1_000_000).into();
+    world.answer(|t| t.command("memo", Asked::ModifyProperties(Modify { upserted_memo: Some(empty) })));
+    world.expect(expect![[r#"
+        > task: memo
+        < task.failed BadModifyWorkflowPropertiesAttributes, workflow.terminated "BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit."
+        ! invalid: BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.
+    "#]]);
+}
+
+#[test]
+fn a_large_memo_is_merged_in_no_time() {
+    let mut world = World::with(|settings| settings.memo_keys_max = 1_000_000);
+    world.start("order-1").claim();
+    let keys: Vec<_> = (0..100_000).rev().map(|key| format!("{key:05}")).collect();
+    let entries: Vec<_> =
+        keys.iter().map(|key| Entry { key: key.clone(), value: payload("a", "1") }).collect();
+    let given: Bytes = Fields { entries }.encode_to_vec().into();
+    let order = Asked::ModifyProperties(Modify { upserted_memo: Some(given) });
+    world.settings.memo_bytes_max = 1 << 30;
+    world.settings.blob_bytes_max = 1 << 30;
+    world.settings.state_bytes_max = 0;
+    world.answer(|t| t.command("memo", order));
+    let memo = &world.run().properties.memo;
+    assert_eq!(memo.len(), 100_000);
+    assert!(memo.is_sorted_by(|a, b| a.key < b.key));
+}
+
+#[test]
 fn a_run_takes_so_many_signals_and_no_more() {
     let mut world = World::with(|settings| settings.signals_max = 2);
     world.start("order-1").signal("1").claim().signal("2").signal("3").answer(|t| t.complete("done"));
@@ -153,7 +238,9 @@ fn many_deadlines_are_settled_slice_by_slice() {
 fn deadlines_that_passed_in_the_night_come_before_the_next_task() {
     let mut world = World::new();
     world.start("order-1").task(|t| {
-        t.start_timer("t", seconds(1)).activity_with("a", "", |s| s.schedule_to_start_timeout = delay(2_000)).force()
+        t.start_timer("t", seconds(1))
+            .activity_with("a", "", |s| s.schedule_to_start_timeout = delay(2_000))
+            .force()
     });
     world.claim().hush().pass(hours(8)).crash().advance(seconds(10)).claim();
     world.expect(expect![[r#"

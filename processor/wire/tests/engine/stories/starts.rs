@@ -54,7 +54,11 @@ fn a_repeated_start_finds_its_run_even_when_it_is_closed() {
 #[test]
 fn requests_without_an_id_are_never_the_same() {
     let mut world = World::new();
-    world.start_with("order-1", "(no request id)", asks("")).start_with("order-1", "(no request id)", asks(""));
+    world.start_with("order-1", "(no request id)", asks("")).start_with(
+        "order-1",
+        "(no request id)",
+        asks(""),
+    );
     world.expect(expect![[r#"
         > start order-1 (no request id)
         < workflow.started, task.scheduled
@@ -106,7 +110,9 @@ fn a_closed_run_may_be_in_the_way_as_well() {
         let mut world = World::new();
         world.start("order-1");
         end(&mut world);
-        world.hush().start_with("order-1", &format!("{policy:?}"), |begin| begin.reuse_policy = policy.into());
+        world
+            .hush()
+            .start_with("order-1", &format!("{policy:?}"), |begin| begin.reuse_policy = policy.into());
         world
     };
     fn completed(world: &mut World) -> &mut World {
@@ -141,7 +147,11 @@ fn a_closed_run_may_be_in_the_way_as_well() {
 fn a_signal_is_taken_once() {
     let mut world = World::new();
     let same = |signal: &mut Signal| signal.request_id = "same".into();
-    world.start("order-1").signal_with("one", "(request same)", same).signal_with("one", "(request same)", same);
+    world.start("order-1").signal_with("one", "(request same)", same).signal_with(
+        "one",
+        "(request same)",
+        same,
+    );
     world.claim().signal_with("one", "(request same)", same);
     let none = |signal: &mut Signal| signal.request_id.clear();
     world.signal_with("two", "(no request id)", none).signal_with("two", "(no request id)", none);
@@ -171,7 +181,11 @@ fn signal_with_start_starts_or_signals_and_does_so_once() {
     world.start_with("order-1", "(two)", signals("two")).start_with("order-1", "(two)", signals("two"));
     world.task(|t| t.complete("done"));
     world.start_with("order-1", "(two)", signals("two")).start_with("order-1", "(one)", signals("one"));
-    world.start_with("order-1", "(three)", signals("three")).start_with("order-1", "(three)", signals("three"));
+    world.start_with("order-1", "(three)", signals("three")).start_with(
+        "order-1",
+        "(three)",
+        signals("three"),
+    );
     world.expect(expect![[r#"
         > signal with start order-1 (one)
         < workflow.started, workflow.signaled one, task.scheduled
@@ -353,7 +367,8 @@ fn timeouts_of_a_start_are_fitted_into_one_another() {
         world.start_with("order-1", "", change);
         let start = world.run().start.clone();
         let ends_s = |ms: i64| if ms == 0 { 0 } else { (ms - world.now_ms) / 1_000 };
-        let spans_s = [start.execution_timeout_ms, start.run_timeout_ms, start.task_timeout_ms].map(|ms| ms / 1_000);
+        let spans_s =
+            [start.execution_timeout_ms, start.run_timeout_ms, start.task_timeout_ms].map(|ms| ms / 1_000);
         (spans_s, [ends_s(start.execution_expires_ms), ends_s(start.run_expires_ms)])
     };
     assert_eq!(spans(|_begin| {}), ([0, 0, 10], [0, 0]));
@@ -363,7 +378,8 @@ fn timeouts_of_a_start_are_fitted_into_one_another() {
     let both = |b: &mut Begin| (b.execution_timeout_ms, b.run_timeout_ms) = (seconds(50), seconds(100));
     assert_eq!(spans(both), ([50, 50, 10], [50, 50]));
     let delayed = |b: &mut Begin| {
-        (b.execution_timeout_ms, b.run_timeout_ms, b.start_delay_ms) = (seconds(100), seconds(50), seconds(20));
+        (b.execution_timeout_ms, b.run_timeout_ms, b.start_delay_ms) =
+            (seconds(100), seconds(50), seconds(20));
     };
     assert_eq!(spans(delayed), ([100, 50, 10], [100, 70]), "a run's time begins with its first task");
     let late = |b: &mut Begin| (b.execution_timeout_ms, b.start_delay_ms) = (seconds(100), seconds(20));

@@ -1,5 +1,6 @@
 //! Workflow tasks: handed out, completed, failed, timed out, and who gets the next one.
 
+use everlog_engine::machine::task::Token;
 use everlog_engine::vocabulary::TaskFailedCause;
 use expect_test::expect;
 
@@ -267,6 +268,42 @@ fn a_worker_that_was_given_up_completes_nothing() {
         < task.scheduled attempt 2, task.started, task.completed, workflow.completed
         > task: complete the workflow
         ! not found: Workflow task not found.
+    "#]]);
+}
+
+#[test]
+fn a_completion_that_is_sent_twice_forgets_the_worker() {
+    let mut world = World::new();
+    world.start("order-1").claim();
+    let token = world.token();
+    world.answer(|t| t.sticky("cache-1")).hush();
+    world.answer_to(token.clone(), |t| t.sticky("cache-2")).answer_to(token, |t| t.sticky("cache-1"));
+    world.expect(expect![[r#"
+        > task: sticky on cache-2
+        ! not found: Workflow task not found.
+        > task: sticky on cache-1
+        < (not sticky)
+        ! not found: Workflow task not found.
+    "#]]);
+}
+
+#[test]
+fn a_token_of_an_earlier_retry_is_stale_although_its_events_have_the_same_ids() {
+    let mut world = World::new();
+    world.start("order-1").claim().advance(seconds(10)).claim();
+    let stale = world.token();
+    world.advance(seconds(10)).claim().hush();
+    assert_eq!(stale.scheduled_event_id, world.token().scheduled_event_id);
+    world.answer_to(stale.clone(), |t| t.complete("late"));
+    let forged = Token { attempt: 3, ..stale.clone() };
+    world.answer_to(forged, |t| t.complete("forged")).answer(|t| t.complete("in time"));
+    world.expect(expect![[r#"
+        > task: complete the workflow
+        ! not found: Workflow task not found.
+        > task: complete the workflow
+        ! not found: Workflow task not found.
+        > task: complete the workflow
+        < task.scheduled attempt 3, task.started, task.completed, workflow.completed
     "#]]);
 }
 

@@ -138,7 +138,9 @@ impl Audit {
             }
             Attributes::ActivityCancelRequested(asked) => {
                 let activity = self.activities.get_mut(&asked.scheduled_event_id);
-                activity.expect("only what is open, or not known to be closed, is canceled").cancel_requested_id = id;
+                activity
+                    .expect("only what is open, or not known to be closed, is canceled")
+                    .cancel_requested_id = id;
             }
             Attributes::ActivityStarted(started) => {
                 let activity = self.activities.get_mut(&started.scheduled_event_id);
@@ -146,11 +148,18 @@ impl Audit {
                 assert_eq!(activity.started_id, 0, "an activity is started once in a history");
                 activity.started_id = id;
             }
-            Attributes::ActivityCompleted(closed) => self.close(closed.scheduled_event_id, closed.started_event_id),
-            Attributes::ActivityFailed(closed) => self.close(closed.scheduled_event_id, closed.started_event_id),
-            Attributes::ActivityTimedOut(closed) => self.close(closed.scheduled_event_id, closed.started_event_id),
+            Attributes::ActivityCompleted(closed) => {
+                self.close(closed.scheduled_event_id, closed.started_event_id)
+            }
+            Attributes::ActivityFailed(closed) => {
+                self.close(closed.scheduled_event_id, closed.started_event_id)
+            }
+            Attributes::ActivityTimedOut(closed) => {
+                self.close(closed.scheduled_event_id, closed.started_event_id)
+            }
             Attributes::ActivityCanceled(closed) => {
-                let asked_id = self.activities.get(&closed.scheduled_event_id).map(|open| open.cancel_requested_id);
+                let asked_id =
+                    self.activities.get(&closed.scheduled_event_id).map(|open| open.cancel_requested_id);
                 assert!(asked_id.is_some_and(|id| id >= closed.latest_cancel_requested_event_id));
                 assert!(closed.latest_cancel_requested_event_id > 0, "nobody asked for the cancellation");
                 self.close(closed.scheduled_event_id, closed.started_event_id);
@@ -160,12 +169,14 @@ impl Audit {
                 self.timers.insert(id, (started.timer_id.clone(), due_ms));
             }
             Attributes::TimerFired(fired) => {
-                let (timer_id, due_ms) = self.timers.remove(&fired.started_event_id).expect("a timer ends once");
+                let (timer_id, due_ms) =
+                    self.timers.remove(&fired.started_event_id).expect("a timer ends once");
                 assert_eq!(timer_id, fired.timer_id);
                 assert!(due_ms <= now_ms, "a timer fired too early");
             }
             Attributes::TimerCanceled(canceled) => {
-                let (timer_id, _) = self.timers.remove(&canceled.started_event_id).expect("a timer ends once");
+                let (timer_id, _) =
+                    self.timers.remove(&canceled.started_event_id).expect("a timer ends once");
                 assert_eq!(timer_id, canceled.timer_id);
             }
             other => panic!("{} is no event of an activity or a timer", other.name()),
@@ -191,6 +202,10 @@ impl Audit {
             assert!(run.next_deadline_ms(Grace::default()).is_some(), "a closed run is deleted at last");
             return;
         }
+        assert!(
+            !head.cancel_requested || head.backoff_until_ms == 0,
+            "a request to cancel waits for nothing"
+        );
         self.state_of_task(run);
         self.state_of_parts(run);
         assert_eq!(run.next_deadline_ms(Grace::default()), earliest(run), "a deadline is missed");
@@ -235,7 +250,10 @@ impl Audit {
         for (id, activity) in run.activities.iter() {
             let audited = &self.activities[id];
             assert_eq!(audited.started_id, 0, "an activity is started in the history, and open");
-            assert_eq!((&audited.id, audited.cancel_requested_id), (&activity.activity_id, activity.cancel_requested_event_id));
+            assert_eq!(
+                (&audited.id, audited.cancel_requested_id),
+                (&activity.activity_id, activity.cancel_requested_event_id)
+            );
             assert!(activity.attempt >= 1 && activity.is_started() == (activity.claim > 0));
             assert!(!(activity.backing_off && activity.is_started()));
             assert!(!activity.backing_off || activity.scheduled_ms > 0, "a retry without a time");
@@ -273,7 +291,8 @@ fn is_on_sticky_queue(task: &Task) -> bool {
 /// The earliest thing that an open run has to be woken for, counted anew.
 fn earliest(run: &Run) -> Option<i64> {
     let head = &run.head;
-    let mut due: Vec<i64> = [run.start.run_expires_ms, head.backoff_until_ms].into_iter().filter(|ms| *ms > 0).collect();
+    let mut due: Vec<i64> =
+        [run.start.run_expires_ms, head.backoff_until_ms].into_iter().filter(|ms| *ms > 0).collect();
     match (&head.task, &head.sticky) {
         (Some(task), _) if task.is_started() => due.push(task.started_ms.saturating_add(task.timeout_ms)),
         (Some(task), Some(Sticky { schedule_to_start_ms, .. })) if is_on_sticky_queue(task) => {

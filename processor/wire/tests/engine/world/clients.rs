@@ -44,7 +44,12 @@ impl World {
         self.signal_with(name, "", |_signal| {})
     }
 
-    pub fn signal_with(&mut self, name: &str, note: &str, change: impl FnOnce(&mut signal::Signal)) -> &mut Self {
+    pub fn signal_with(
+        &mut self,
+        name: &str,
+        note: &str,
+        change: impl FnOnce(&mut signal::Signal),
+    ) -> &mut Self {
         let mut order = a_signal(name, &format!("signal-{}", self.journal_len()));
         change(&mut order);
         let text = format!("signal {name} {note}");

@@ -77,7 +77,11 @@ impl Home {
         let named = self.runs.values().filter(|kept| kept.run.start.workflow_id == input.workflow_id);
         for kept in named.filter(|kept| kept.run.is_open()) {
             let current = self.current.get(&input.workflow_id);
-            assert_eq!(current, Some(&kept.run.start.run_id), "a run is open and its Workflow Id means another");
+            assert_eq!(
+                current,
+                Some(&kept.run.start.run_id),
+                "a run is open and its Workflow Id means another"
+            );
         }
     }
 

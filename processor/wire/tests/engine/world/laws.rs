@@ -67,11 +67,16 @@ fn of_authority(view: &View, input: &Input) {
         let open = view.run.iter().flat_map(|run| run.activities.values());
         let meant: Vec<_> = match target.scheduled_event_id {
             0 => open.filter(|activity| activity.activity_id == target.activity_id).collect(),
-            id => open.filter(|activity| activity.scheduled_event_id == id && activity.is_started()).collect(),
+            id => {
+                open.filter(|activity| activity.scheduled_event_id == id && activity.is_started()).collect()
+            }
         };
         assert_eq!(meant.len(), 1, "an attempt was ended that is not there");
         let held = meant[0].attempt == target.attempt && meant[0].claim == target.claim;
-        assert!(held || target.scheduled_event_id == 0, "an attempt was ended by somebody who does not hold it");
+        assert!(
+            held || target.scheduled_event_id == 0,
+            "an attempt was ended by somebody who does not hold it"
+        );
     };
     match order {
         Order::CompleteTask(order) => task(&order.token),
@@ -101,18 +106,27 @@ fn of_chain(view: &View, outcome: &Outcome) {
     };
     let new: Vec<_> = outcome.steps.iter().filter(|step| !known(step)).collect();
     assert!(new.len() <= 1, "two runs began at once");
-    assert_eq!(outcome.current.as_ref().map(|current| &current.run_id), new.first().map(|step| &step.run.start.run_id));
+    assert_eq!(
+        outcome.current.as_ref().map(|current| &current.run_id),
+        new.first().map(|step| &step.run.start.run_id)
+    );
     let Some(step) = new.first() else { return };
     let start = &step.run.start;
     let closed = outcome.steps.iter().filter(|step| !step.run.is_open()).map(|step| &step.run).next();
     if let Some(before) = closed.filter(|run| run.head.status == i32::from(Status::ContinuedAsNew)) {
         assert_eq!(before.head.successor_run_id, start.run_id);
-        assert_eq!((&before.start.first_run_id, before.start.chain_start_ms), (&start.first_run_id, start.chain_start_ms));
+        assert_eq!(
+            (&before.start.first_run_id, before.start.chain_start_ms),
+            (&start.first_run_id, start.chain_start_ms)
+        );
         assert_eq!(before.start.execution_expires_ms, start.execution_expires_ms);
     } else {
         assert_eq!(start.first_run_id, start.run_id);
     }
-    assert!(view.current.as_ref().is_none_or(|run| !run.is_open()) || closed.is_some(), "two runs of an id are open");
+    assert!(
+        view.current.as_ref().is_none_or(|run| !run.is_open()) || closed.is_some(),
+        "two runs of an id are open"
+    );
 }
 
 fn is_about_limits(rejection: &Rejection) -> bool {
@@ -152,11 +166,53 @@ pub fn of_step(before: &Run, step: &Step, stamp: &Stamp) {
     }
     of_events(before, step);
     of_batches(before, step);
-    of_attempts(before, step);
+    of_attempts(before, step, stamp);
+    of_news(before, step);
+}
+
+/// What happens is written or waits, never lost; and where a workflow has something to look at, it gets a task.
+fn of_news(before: &Run, step: &Step) {
+    let mut waiting = before.buffered.len();
+    let mut news = false;
+    for change in &step.changes {
+        match change {
+            Change::Buffered(_) => waiting += 1,
+            Change::Unbuffered(_) => waiting -= 1,
+            Change::Flushed => waiting = 0,
+            Change::Event(event) => news |= is_news(event),
+            Change::Task(_)
+            | Change::Sticky(_)
+            | Change::TaskDone(_)
+            | Change::Activity(_)
+            | Change::BackoffOver
+            | Change::CloseAttempted(_)
+            | Change::Signals(_)
+            | Change::Successor(_)
+            | Change::Transition => {}
+        }
+    }
+    assert_eq!(waiting, step.run.buffered.len(), "the run was closed over what it had not seen");
+    let asleep = !step.run.is_open() || step.run.head.backoff_until_ms > 0;
+    assert!(!news || asleep || step.run.head.task.is_some(), "something happened and nobody is told");
+}
+
+fn is_news(event: &HistoryEvent) -> bool {
+    matches!(
+        event.attributes,
+        Some(
+            Attributes::WorkflowSignaled(_)
+                | Attributes::WorkflowCancelRequested(_)
+                | Attributes::ActivityCompleted(_)
+                | Attributes::ActivityFailed(_)
+                | Attributes::ActivityTimedOut(_)
+                | Attributes::ActivityCanceled(_)
+                | Attributes::TimerFired(_)
+        )
+    )
 }
 
 /// Attempts are counted one by one, and never beyond the policy or the time.
-fn of_attempts(before: &Run, step: &Step) {
+fn of_attempts(before: &Run, step: &Step, stamp: &Stamp) {
     for (id, now) in step.run.activities.iter() {
         let Some(then) = before.activities.get(id) else {
             assert_eq!(now.attempt, 1);
@@ -165,9 +221,13 @@ fn of_attempts(before: &Run, step: &Step) {
         assert!(now.attempt == then.attempt || now.attempt == then.attempt + 1, "an attempt was left out");
         let attempts_max = now.retry_policy.as_ref().map_or(0, |policy| policy.maximum_attempts);
         assert!(attempts_max == 0 || now.attempt <= attempts_max, "an attempt too many");
-        assert!(!now.backing_off || now.expires_ms == 0 || now.scheduled_ms <= now.expires_ms, "a retry too late");
+        assert!(
+            !now.backing_off || now.expires_ms == 0 || now.scheduled_ms <= now.expires_ms,
+            "a retry too late"
+        );
         let claimed = now.claim != then.claim && now.is_started();
-        assert!(!claimed || !then.backing_off, "an attempt was handed out before its time");
+        let early = then.backing_off || then.scheduled_ms > stamp.now_ms;
+        assert!(!claimed || !early, "an attempt was handed out before its time");
     }
 }
 
@@ -205,7 +265,11 @@ fn of_batches(before: &Run, step: &Step) {
     assert_eq!(all, step.events().collect::<Vec<_>>(), "the batches are not the events");
     for batch in &batches {
         for (place, event) in batch.iter().enumerate() {
-            assert_eq!(is_completion(event), is_completion(event) && place == 0, "a batch crosses a completion");
+            assert_eq!(
+                is_completion(event),
+                is_completion(event) && place == 0,
+                "a batch crosses a completion"
+            );
             if matches!(event.attributes, Some(Attributes::ActivityScheduled(_)))
                 && let Some(activity) = step.run.activities.get(&event.event_id)
             {

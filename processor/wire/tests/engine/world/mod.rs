@@ -183,7 +183,8 @@ impl World {
             owner_ms: self.owner_ms,
         };
         if self.loud {
-            let line = format!("@ {} > {}: {}", tell::clock(self.now_ms), input.workflow_id, tell::order(&input));
+            let line =
+                format!("@ {} > {}: {}", tell::clock(self.now_ms), input.workflow_id, tell::order(&input));
             self.say(&line);
         }
         let record = Record::new(1, Body::Input(input)).encode();
@@ -292,6 +293,7 @@ impl World {
             order: Some(Order::Wake(wake::Wake {})),
         };
         let outcome = self.append(input);
+        assert!(!outcome.steps.is_empty(), "a deadline has come and nothing was due\n{}", self.story);
         if self.told_ms != self.now_ms {
             self.say(&format!("@ {}", tell::clock(self.now_ms)));
             self.told_ms = self.now_ms;

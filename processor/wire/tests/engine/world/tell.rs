@@ -161,7 +161,8 @@ impl Names {
             Some(format!("({id} is taken)"))
         } else if now.claim < before.claim {
             Some(format!("({id} waits again)"))
-        } else if now.heartbeat_ms > before.heartbeat_ms || now.heartbeat_details != before.heartbeat_details {
+        } else if now.heartbeat_ms > before.heartbeat_ms || now.heartbeat_details != before.heartbeat_details
+        {
             Some(format!("({id} lives)"))
         } else {
             None
@@ -180,7 +181,9 @@ impl Names {
                 let id = of(started.scheduled_event_id);
                 format!("activity.started {id}{}", nth(started.attempt))
             }
-            Attributes::ActivityCompleted(done) => format!("activity.completed {}", of(done.scheduled_event_id)),
+            Attributes::ActivityCompleted(done) => {
+                format!("activity.completed {}", of(done.scheduled_event_id))
+            }
             Attributes::ActivityFailed(failed) => {
                 format!("activity.failed {} {:?}", of(failed.scheduled_event_id), retry(failed.retry_state))
             }
@@ -190,12 +193,18 @@ impl Names {
                     _other => 0,
                 };
                 let kind = TimeoutType::try_from(kind).expect("a timeout has a type");
-                format!("activity.timed_out {} {kind:?} {:?}", of(out.scheduled_event_id), retry(out.retry_state))
+                format!(
+                    "activity.timed_out {} {kind:?} {:?}",
+                    of(out.scheduled_event_id),
+                    retry(out.retry_state)
+                )
             }
             Attributes::ActivityCancelRequested(asked) => {
                 format!("activity.cancel_requested {}", of(asked.scheduled_event_id))
             }
-            Attributes::ActivityCanceled(canceled) => format!("activity.canceled {}", of(canceled.scheduled_event_id)),
+            Attributes::ActivityCanceled(canceled) => {
+                format!("activity.canceled {}", of(canceled.scheduled_event_id))
+            }
             other => plain(event, other),
         }
     }
@@ -240,7 +249,9 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         Attributes::WorkflowCompleted(_) => "workflow.completed".into(),
         Attributes::WorkflowFailed(failed) => format!("workflow.failed {:?}", retry(failed.retry_state)),
         Attributes::WorkflowTimedOut(out) => format!("workflow.timed_out {:?}", retry(out.retry_state)),
-        Attributes::WorkflowTerminated(terminated) => format!("workflow.terminated \"{}\"", terminated.reason),
+        Attributes::WorkflowTerminated(terminated) => {
+            format!("workflow.terminated \"{}\"", terminated.reason)
+        }
         Attributes::WorkflowCanceled(_) => "workflow.canceled".into(),
         Attributes::WorkflowContinuedAsNew(_) => "workflow.continued_as_new".into(),
         Attributes::WorkflowSignaled(signaled) => format!("workflow.signaled {}", signaled.signal_name),

@@ -33,7 +33,8 @@ impl Turn {
 
     /// A command as it is, with what to call it.
     pub fn command(&mut self, word: &str, order: Order) -> &mut Self {
-        let command = Command { command_type: order.command_type(), order: Some(order), ..Command::default() };
+        let command =
+            Command { command_type: order.command_type(), order: Some(order), ..Command::default() };
         self.raw(word, command)
     }
 
@@ -74,7 +75,7 @@ impl Turn {
         };
         change(&mut order);
         let word = format!("activity {id} {note}");
-        self.command(word.trim_end(), Order::ScheduleActivity(order))
+        self.command(word.trim_end(), Order::ScheduleActivity(Box::new(order)))
     }
 
     /// Asks for the cancellation of an open activity.
@@ -90,7 +91,7 @@ impl Turn {
     pub fn marker(&mut self, name: &str) -> &mut Self {
         let details = vec![Entry { key: "data".into(), value: text(name) }];
         let order = marker::Record { marker_name: name.into(), details, ..marker::Record::default() };
-        self.command(&format!("marker {name}"), Order::RecordMarker(order))
+        self.command(&format!("marker {name}"), Order::RecordMarker(Box::new(order)))
     }
 
     pub fn memo(&mut self, entries: &[(&str, Option<&str>)]) -> &mut Self {
@@ -117,9 +118,10 @@ impl Turn {
     }
 
     pub fn continue_as_new(&mut self, change: impl FnOnce(&mut close::ContinueAsNew)) -> &mut Self {
-        let mut order = close::ContinueAsNew { input: Some(text("again")), ..close::ContinueAsNew::default() };
+        let mut order =
+            close::ContinueAsNew { input: Some(text("again")), ..close::ContinueAsNew::default() };
         change(&mut order);
-        self.command("continue as new", Order::ContinueAsNew(order))
+        self.command("continue as new", Order::ContinueAsNew(Box::new(order)))
     }
 
     /// The worker keeps the run in its cache; tasks wait for it for 10 s.

@@ -141,7 +141,12 @@ impl World {
         self.fails(&format!("{id} fails: {note}"), target, failure)
     }
 
-    pub fn fails(&mut self, text: &str, target: Option<attempt::Target>, failure: Option<Bytes>) -> &mut Self {
+    pub fn fails(
+        &mut self,
+        text: &str,
+        target: Option<attempt::Target>,
+        failure: Option<Bytes>,
+    ) -> &mut Self {
         let order = attempt::Fail { target, failure, identity: "hand".into(), last_heartbeat_details: None };
         self.verb(text, Order::FailActivity(order));
         self
@@ -158,7 +163,12 @@ impl World {
         self.heartbeats(&format!("{id} reports {details}"), target, Some(text(details)))
     }
 
-    pub fn heartbeats(&mut self, text: &str, target: Option<attempt::Target>, details: Option<Bytes>) -> &mut Self {
+    pub fn heartbeats(
+        &mut self,
+        text: &str,
+        target: Option<attempt::Target>,
+        details: Option<Bytes>,
+    ) -> &mut Self {
         self.verb(text, Order::HeartbeatActivity(attempt::Heartbeat { target, details }));
         self
     }
