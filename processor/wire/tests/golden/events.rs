@@ -23,7 +23,7 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
             worker_may_ignore: true,
             user_metadata: Some(some(b"metadata")),
             links: vec![some(b"link")],
-            event_group_markers: vec![some(b"group")],
+            event_group_markers: vec![group()],
             attributes: Some(attributes.clone()),
         };
         (attributes.name().to_owned(), event)
@@ -40,6 +40,11 @@ pub fn some(text: &'static [u8]) -> Bytes {
 /// A map with one entry, as memo and search attributes are written.
 pub fn map() -> Bytes {
     Bytes::from_static(b"\x0a\x0a\x0a\x03key\x12\x03\x12\x01v")
+}
+
+/// A group marker with a label's id.
+pub fn group() -> Bytes {
+    Bytes::from_static(b"\x0a\x07\x0a\x05group")
 }
 
 /// A failure with a message.

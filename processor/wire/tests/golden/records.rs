@@ -16,7 +16,7 @@ use everlog_engine::vocabulary::{
 };
 use everlog_wire::{Body, EventBatch, Owner, Position, Record};
 
-use crate::events::{failure, map, policy, some, span};
+use crate::events::{failure, group, map, policy, some, span};
 use crate::rows::RUN_ID;
 
 pub fn samples() -> BTreeMap<String, Record> {
@@ -167,7 +167,7 @@ fn complete() -> completion::Complete {
     let command = |order: CommandOrder| Command {
         command_type: order.command_type(),
         user_metadata: Some(some(b"metadata")),
-        event_group_markers: vec![some(b"group")],
+        event_group_markers: vec![group()],
         order: Some(order),
     };
     completion::Complete {
