@@ -108,13 +108,15 @@ pub(crate) fn modify(
     within_size(draft, cause, Some(given), "ModifyWorkflowPropertiesCommandAttributes")?;
     match count(given) {
         Ok(0) => return bad("UpsertedMemo.Fields is not set on ModifyWorkflowPropertiesCommand."),
-        Ok(keys) if keys > draft.settings.memo_keys_max => return too_large(),
-        Ok(_fits) => {}
-        Err(_damaged) => return bad("UpsertedMemo on ModifyWorkflowPropertiesCommand cannot be read."),
+        Ok(keys) if are_too_many(keys, draft.settings) => return too_large(),
+        Ok(_) | Err(_) => {}
     }
-    let entries = merged(&draft.run.properties.memo, read(Some(given)));
-    let keys = entries.len() as i64;
-    if keys > draft.settings.memo_keys_max || bytes(&Fields { entries }) > draft.settings.memo_bytes_max {
+    let Ok(Fields { entries: changes }) = Fields::decode(given.clone()) else {
+        return bad("UpsertedMemo on ModifyWorkflowPropertiesCommand cannot be read.");
+    };
+    let entries = merged(&draft.run.properties.memo, changes);
+    let too_many = are_too_many(entries.len() as i64, draft.settings);
+    if too_many || bytes(&Fields { entries }) > draft.settings.memo_bytes_max {
         return too_large();
     }
     let modified =
@@ -156,7 +158,12 @@ pub(crate) fn check_number(given: &Bytes, settings: &Settings) -> Result<(), Str
 
 /// A memo that is given whole may have so many keys.
 pub(crate) fn has_too_many_keys(memo: Option<&Bytes>, settings: &Settings) -> bool {
-    memo.is_some_and(|memo| count(memo).is_ok_and(|keys| keys > settings.memo_keys_max))
+    memo.is_some_and(|memo| count(memo).is_ok_and(|keys| are_too_many(keys, settings)))
+}
+
+/// Settings of a release that did not know this limit say 0.
+fn are_too_many(keys: i64, settings: &Settings) -> bool {
+    settings.memo_keys_max > 0 && keys > settings.memo_keys_max
 }
 
 /// Values count without their metadata.
