@@ -156,6 +156,7 @@ impl World {
             target: Some(target),
             result: Some(payload()),
             identity: "worker".into(),
+            worker_version: None,
         }));
         assert!(matches!(outcome.reply, Reply::Done), "the result is accepted");
     }

@@ -66,6 +66,9 @@ pub fn rows() -> Vec<Row> {
         row(25, "memo of an upsert > 2 MiB", commands(|| vec![upsert_memo(memo(TOO_LARGE))]),
             invalid("BadModifyWorkflowPropertiesAttributes")
                 .leaves("WORKFLOW_TASK_FAILED (BAD_MODIFY_WORKFLOW_PROPERTIES_ATTRIBUTES), TERMINATED")),
+        row(25, "summary of a command > 400 bytes", commands(|| vec![summarised(400)]),
+            invalid("BadStartTimerAttributes: UserMetadata.Summary size exceeds limit.")
+                .leaves("WORKFLOW_TASK_FAILED (BAD_START_TIMER_ATTRIBUTES)")),
         row(26, "2,001 pending activities", commands(|| (0..=2_000).map(numbered_activity).collect()),
             invalid("PendingActivitiesLimitExceeded: the number of pending activities, 2000, has reached the per-workflow limit of 2000")
                 .leaves("WORKFLOW_TASK_FAILED (PENDING_ACTIVITIES_LIMIT_EXCEEDED)")),
@@ -115,6 +118,15 @@ fn numbered_activity(number: i32) -> everlog_engine::command::Command {
 
 fn numbered_timer(number: i32) -> everlog_engine::command::Command {
     timer(&number.to_string(), 3_600_000)
+}
+
+fn summarised(summary_data_bytes: usize) -> everlog_engine::command::Command {
+    let summary = Some(payload(summary_data_bytes).encode_to_vec().into());
+    let metadata = everlog_engine::payload::UserMetadata { summary, details: None };
+    everlog_engine::command::Command {
+        user_metadata: Some(metadata.encode_to_vec().into()),
+        ..timer("t", 1_000)
+    }
 }
 
 fn continue_as_new(input_bytes: usize) -> everlog_engine::command::Command {

@@ -18,7 +18,7 @@ use tonic::transport::Channel;
 
 pub const NAMESPACE: &str = "default";
 /// How long something that must come to pass may take.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Sends a request. No answer within a while counts as an answer: a bad one.
 pub async fn send<M: Message + Name>(channel: &Channel, request: M) -> Result<Bytes, Status> {

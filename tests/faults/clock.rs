@@ -61,7 +61,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
     let send: everlog_partition::Send =
         Arc::new(move |_partition, event| sender.lock().is_ok_and(|sender| sender.send(event).is_ok()));
     let dispatcher = Dispatcher::new(clock());
-    let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000)));
+    let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000, 1_000)));
     let store = Store::new(SharedRows::new(log.database())?);
     let config = Config {
         node: "test".into(),
@@ -235,6 +235,14 @@ impl House {
         events.iter().filter(|event| matches!(event.attributes, Some(Attributes::TimerFired(_)))).count()
     }
 
+    fn signals(&mut self, id: &str) -> usize {
+        let events = self.events(id).unwrap_or_default();
+        events
+            .iter()
+            .filter(|event| matches!(event.attributes, Some(Attributes::WorkflowSignaled(_))))
+            .count()
+    }
+
     fn until_fired(&mut self, id: &str) -> anyhow::Result<()> {
         let what = format!("the timer of {id} fires");
         self.until(&what, |house| house.firings(id) > 0)
@@ -311,12 +319,17 @@ fn after_a_jump_back_nothing_fires_again_and_nothing_stops() -> anyhow::Result<(
     house.check("fired", 1)?;
     house.check("open", 0)?;
     // Whatever is asked for is done, under a time that does not go back.
+    let commits = house.commits();
     house.signal("fired", "changed")?;
     house.start_timer("new", SECOND_MS)?;
     house.quiet()?;
     for (id, firings) in [("fired", 1), ("open", 0), ("new", 0)] {
         house.check(id, firings)?;
     }
+    house.until("outputs are committed", |house| {
+        house.jump(1);
+        house.commits() > commits
+    })?;
     // Once the clock is where it was, timers fire, each once.
     house.jump(HOUR_MS + MINUTE_MS);
     house.until_fired("open")?;
@@ -336,8 +349,13 @@ fn a_jump_back_over_a_crash_is_none_to_the_runs() -> anyhow::Result<()> {
     house.jump(MINUTE_MS);
     house.until_fired("fired")?;
     house.jump(-HOUR_MS);
+    house.signal("fired", "before")?;
+    house.signal("open", "before")?;
     house.crash()?;
     house.signal("fired", "changed")?;
+    for (id, signals) in [("fired", 2), ("open", 1)] {
+        anyhow::ensure!(house.signals(id) == signals, "{id} has {} signals", house.signals(id));
+    }
     house.start_timer("new", SECOND_MS)?;
     house.quiet()?;
     for (id, firings) in [("fired", 1), ("open", 0), ("new", 0)] {

@@ -5,8 +5,12 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use anyhow::Context;
+use everlog_log::Log;
+use everlog_log::embedded::{Embedded, Options};
 use everlog_temporal_api::enums::ResourceExhaustedCause;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 use everlog_temporal_api::{errordetails, rpc};
@@ -16,7 +20,7 @@ use prost::Message;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use crate::client::{events, send, signal, start, until};
+use crate::client::{PATIENCE, events, send, signal, start, until};
 
 const MIB: u64 = 1 << 20;
 const SIGNAL_BYTES: usize = 200_000;
@@ -26,6 +30,8 @@ const REFUSALS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(150);
 /// More than the disk has room for.
 const SIGNALS_MAX: usize = 2_000;
+/// The least that can be asked to be kept free.
+const LEAST: &str = "1048576";
 
 /// A small disk of its own, in memory; gone when dropped.
 struct Disk {
@@ -147,49 +153,58 @@ fn check_refusal(status: &Status) -> anyhow::Result<()> {
 }
 
 /// Sends signals until they are refused for good: at first the database still tidies up and makes room again. The
-/// first refusal of all.
+/// last refusal.
 async fn fill(ledger: &mut Ledger, channel: &Channel) -> anyhow::Result<Status> {
     let mut pause = tokio::time::interval(PAUSE);
-    let (mut first, mut refusals) = (None, 0);
+    let mut refusals = 0;
     while ledger.sent < SIGNALS_MAX {
         let Err(status) = ledger.signal(channel, SIGNAL_BYTES).await else {
             refusals = 0;
             continue;
         };
+        anyhow::ensure!(status.code() == Code::ResourceExhausted, "refused with {status:?}");
         refusals += 1;
-        let is_over = refusals == REFUSALS || status.code() != Code::ResourceExhausted;
-        let first = first.get_or_insert(status);
-        if is_over {
-            let (count, code) = (ledger.acknowledged.len(), first.code());
-            println!("{count} signals fitted; the first refusal: {code:?} {:?}", first.message());
-            return Ok(first.clone());
+        if refusals == REFUSALS {
+            println!("{} signals fitted; then {:?}", ledger.acknowledged.len(), status.message());
+            return Ok(status);
         }
         pause.tick().await;
     }
     anyhow::bail!("the disk never fills")
 }
 
-/// Alive, not ready, and every reader can see why.
-async fn shows_that_it_is_full(server: &Server) -> anyhow::Result<()> {
-    until("readiness ends", async || !is_ready(server).await).await?;
-    let (status, page) = page::get(server.metrics_address(), "/health/ready").await?;
-    anyhow::ensure!(status == 503 && page.contains("disk is full"), "{status} {page}");
+/// Refused by the log, alive, not ready, and every onlooker can see why: all at once. The database may make room now
+/// and then by tidying up, so it is kept full meanwhile.
+async fn refuses(server: &mut Server, ledger: &mut Ledger, channel: &Channel) -> anyhow::Result<()> {
+    let mut refusal = None;
+    until("it refuses, is not ready and says why", async || {
+        refusal = ledger.signal(channel, SIGNAL_BYTES).await.err();
+        let ready = page::get(server.metrics_address(), "/health/ready").await;
+        let metric = page::metric(server.metrics_address(), "everlog_disk_full").await;
+        refusal.is_some()
+            && ready.is_ok_and(|(status, page)| status == 503 && page.contains("disk is full"))
+            && metric.is_ok_and(|full| full == Some(1.0))
+    })
+    .await?;
+    check_refusal(&refusal.context("it is refused")?)?;
     let (status, page) = page::get(server.metrics_address(), "/health/live").await?;
     anyhow::ensure!(status == 200, "{status} {page}");
-    anyhow::ensure!(page::metric(server.metrics_address(), "everlog_disk_full").await? == Some(1.0));
+    ledger.check(channel).await?;
+    anyhow::ensure!(server.is_running(), "the process ended");
     Ok(())
 }
 
-/// The refusals of a server on a full disk, to whoever asks; readers are served. Where what it had in hand could not
-/// be written either, it ends instead.
-async fn refuses(server: &Server, ledger: &mut Ledger, channel: &Channel) -> anyhow::Result<()> {
-    shows_that_it_is_full(server).await?;
-    for _ in 0..10 {
-        if let Err(status) = ledger.signal(channel, 1).await {
-            check_refusal(&status)?;
-        }
-    }
-    ledger.check(channel).await
+/// With space a server goes on by itself, and has lost nothing: neither then nor after a crash.
+async fn goes_on(mut server: Server, mut ledger: Ledger, channel: &Channel) -> anyhow::Result<()> {
+    until("it is ready again", async || is_ready(&server).await).await?;
+    until("writes are taken again", async || ledger.signal(channel, SIGNAL_BYTES).await.is_ok()).await?;
+    // The database looks for space every few seconds, so a call may still be refused for a moment.
+    until("starts are taken", async || send(channel, start("late", "nobody")).await.is_ok()).await?;
+    anyhow::ensure!(page::metric(server.metrics_address(), "everlog_disk_full").await? == Some(0.0));
+    ledger.check(channel).await?;
+    anyhow::ensure!(server.is_running(), "the process ended");
+    server.crash().await?;
+    ledger.check(&server.connect().await?).await
 }
 
 /// Fills a disk of so many bytes, gives it space again, and looks at everything in between.
@@ -201,27 +216,33 @@ async fn fill_and_free(disk_bytes: u64, variables: &[(&str, &str)]) -> anyhow::R
     let channel = server.connect().await?;
     start_runs(&channel).await?;
     let mut ledger = Ledger::default();
-    let refusal = fill(&mut ledger, &channel).await?;
-    let refused = refuses(&server, &mut ledger, &channel).await;
+    check_refusal(&fill(&mut ledger, &channel).await?)?;
+    refuses(&mut server, &mut ledger, &channel).await?;
     disk.grow(4 * disk_bytes)?;
-    let settled = until("it serves or ends", async || !server.is_running() || is_ready(&server).await).await;
-    let went_on = settled.is_ok() && server.is_running();
-    println!("the process went on by itself: {went_on}");
-    if went_on {
-        check_refusal(&refusal)?;
-        refused?;
-    } else {
-        drop(server);
-        server = Server::start(&disk.data(), variables).await?;
-    }
+    goes_on(server, ledger, &channel).await
+}
+
+/// Somebody else takes all the space at once, while calls go on, and gives it back.
+async fn take_and_give_back(disk_bytes: u64, variables: &[(&str, &str)]) -> anyhow::Result<()> {
+    let Some(disk) = Disk::mount(disk_bytes)? else {
+        return Ok(());
+    };
+    let mut server = Server::start(&disk.data(), variables).await?;
     let channel = server.connect().await?;
-    until("writes are taken again", async || ledger.signal(&channel, SIGNAL_BYTES).await.is_ok()).await?;
-    until("it is ready again", async || is_ready(&server).await).await?;
-    anyhow::ensure!(page::metric(server.metrics_address(), "everlog_disk_full").await? == Some(0.0));
-    send(&channel, start("late", "nobody")).await?;
-    ledger.check(&channel).await?;
-    server.crash().await?;
-    ledger.check(&server.connect().await?).await
+    start_runs(&channel).await?;
+    let mut ledger = Ledger::default();
+    for _ in 0..40 {
+        ledger.signal(&channel, SIGNAL_BYTES).await?;
+    }
+    let ballast = disk.fill()?;
+    for _ in 0..40 {
+        if let Err(status) = ledger.signal(&channel, SIGNAL_BYTES).await {
+            check_refusal(&status)?;
+        }
+    }
+    refuses(&mut server, &mut ledger, &channel).await?;
+    fs::remove_file(ballast)?;
+    goes_on(server, ledger, &channel).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,41 +251,86 @@ async fn a_full_disk_loses_nothing_and_goes_on_with_space() -> anyhow::Result<()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_without_a_byte_left_loses_nothing() -> anyhow::Result<()> {
-    let Some(disk) = Disk::mount(96 * MIB)? else {
-        return Ok(());
-    };
-    let variables =
-        [("EVERLOG_LOG__FREE_BYTES_MIN", "1048576"), ("EVERLOG_MEMORY__DATABASE_BYTES", "16777216")];
-    let mut server = Server::start(&disk.data(), &variables).await?;
-    let channel = server.connect().await?;
-    start_runs(&channel).await?;
-    let mut ledger = Ledger::default();
-    for _ in 0..40 {
-        ledger.signal(&channel, SIGNAL_BYTES).await?;
+async fn a_small_full_disk_loses_nothing_and_goes_on_with_space() -> anyhow::Result<()> {
+    let variables = [("EVERLOG_LOG__FREE_BYTES_MIN", LEAST), ("EVERLOG_MEMORY__DATABASE_BYTES", "8388608")];
+    fill_and_free(64 * MIB, &variables).await
+}
+
+/// What is kept free follows from the write buffers then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reserve_that_is_too_small_loses_nothing_and_goes_on_with_space() -> anyhow::Result<()> {
+    let variables = [("EVERLOG_LOG__FREE_BYTES_MIN", LEAST), ("EVERLOG_MEMORY__DATABASE_BYTES", "33554432")];
+    fill_and_free(96 * MIB, &variables).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_without_a_byte_left_loses_nothing_and_goes_on_with_space() -> anyhow::Result<()> {
+    let variables = [("EVERLOG_LOG__FREE_BYTES_MIN", LEAST), ("EVERLOG_MEMORY__DATABASE_BYTES", "16777216")];
+    take_and_give_back(96 * MIB, &variables).await
+}
+
+/// The log alone, which is told that there is always room: the database itself meets the wall.
+fn open_log(disk: &Disk) -> anyhow::Result<Embedded> {
+    Ok(Embedded::open(Options {
+        partitions: 1,
+        write_buffer_bytes: 4 << 20,
+        free_bytes: Arc::new(|_: &Path| Ok(u64::MAX)),
+        ..Options::new(disk.data())
+    })?)
+}
+
+/// True where the record is durable, false where there was no room for it; never a wait without end.
+fn append(log: &Embedded, record: u64) -> anyhow::Result<bool> {
+    let (done, wait) = mpsc::channel();
+    let mut bytes = vec![0; SIGNAL_BYTES];
+    bytes[..8].copy_from_slice(&record.to_be_bytes());
+    log.append(0, vec![bytes.into()], Box::new(move |outcome| drop(done.send(outcome))));
+    match wait.recv_timeout(PATIENCE).context("the log hangs")? {
+        Ok(_appended) => Ok(true),
+        Err(everlog_log::Error::Full { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
     }
-    // Somebody else takes all the space at once, while calls go on.
-    let ballast = disk.fill()?;
-    for _ in 0..40 {
-        if let Err(status) = ledger.signal(&channel, SIGNAL_BYTES).await {
-            let fits = matches!(status.code(), Code::ResourceExhausted | Code::Unavailable | Code::Unknown);
-            anyhow::ensure!(fits, "refused with {status:?}");
+}
+
+/// All records that are there, by the number they begin with.
+fn records(log: &Embedded) -> anyhow::Result<Vec<u64>> {
+    let bounds = log.bounds(0)?;
+    let mut found = Vec::new();
+    while found.len() < usize::try_from(bounds.end)? {
+        for record in log.read(0, found.len() as u64, 8 << 20)? {
+            found.push(u64::from_be_bytes(record.bytes[..8].try_into()?));
         }
     }
-    let acknowledged = ledger.acknowledged.len();
-    until("readiness ends", async || !is_ready(&server).await).await?;
-    fs::remove_file(ballast)?;
-    // It may end, since what it had in hand could not be written; then it is started again, as by any supervisor.
-    let settled = until("it serves or ends", async || !server.is_running() || is_ready(&server).await).await;
-    let went_on = settled.is_ok() && server.is_running();
-    if !went_on {
-        drop(server);
-        server = Server::start(&disk.data(), &variables).await?;
+    Ok(found)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_met_the_wall_hangs_nobody_and_goes_on_with_space() -> anyhow::Result<()> {
+    for disk_bytes in [24 * MIB, 33 * MIB + 20_480, 42 * MIB + 77_824] {
+        let Some(disk) = Disk::mount(disk_bytes)? else {
+            return Ok(());
+        };
+        let log = open_log(&disk)?;
+        let (mut taken, mut refusals) = (Vec::new(), 0);
+        for record in 0.. {
+            if append(&log, record)? {
+                taken.push(record);
+                continue;
+            }
+            refusals += 1;
+            anyhow::ensure!(log.is_full(), "nobody can see that it is full");
+            if refusals == 200 {
+                break;
+            }
+        }
+        disk.grow(4 * disk_bytes)?;
+        // Nobody asks for anything, and it finds out by itself.
+        until("it goes on", async || !log.is_full()).await?;
+        anyhow::ensure!(append(&log, u64::MAX)?, "it is full again");
+        taken.push(u64::MAX);
+        anyhow::ensure!(records(&log)? == taken, "lost or doubled");
+        drop(log);
+        anyhow::ensure!(records(&open_log(&disk)?)? == taken, "lost or doubled over a restart");
     }
-    let channel = server.connect().await?;
-    until("writes are taken again", async || ledger.signal(&channel, SIGNAL_BYTES).await.is_ok()).await?;
-    println!("{acknowledged} acknowledged before and during; the process went on by itself: {went_on}");
-    ledger.check(&channel).await?;
-    server.crash().await?;
-    ledger.check(&server.connect().await?).await
+    Ok(())
 }

@@ -10,6 +10,7 @@
  *
  * Each watched call is a step. SHIM_KILL_AT=n ends the process with SIGKILL in place of the n-th step;
  * SHIM_FAIL_AT=n lets it fail with SHIM_ERRNO, and SHIM_FAIL_COUNT steps from there on.
+ * SHIM_KILL_SYNC=n ends it in place of the n-th sync of a write-ahead log that has something to sync.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,6 +35,8 @@ static const char *dir;
 static size_t dir_length;
 static int events = -1;
 static long step, kill_at, fail_at, fail_count, fail_errno;
+static long wal_sync, kill_sync;
+static long long synced[FILES_MAX];
 
 static long number(const char *name) {
     const char *value = getenv(name);
@@ -46,6 +49,7 @@ __attribute__((constructor)) static void begin(void) {
     if (!dir || !path) return;
     dir_length = strlen(dir);
     kill_at = number("SHIM_KILL_AT");
+    kill_sync = number("SHIM_KILL_SYNC");
     fail_at = number("SHIM_FAIL_AT");
     fail_count = number("SHIM_FAIL_COUNT");
     fail_errno = number("SHIM_ERRNO");
@@ -65,13 +69,15 @@ static void event(const char *format, ...) {
     if (length > 0) syscall(SYS_write, events, line, (size_t)length);
 }
 
+static void end(void) {
+    kill(getpid(), SIGKILL);
+    pause();
+}
+
 /* Nonzero if the step must fail: errno is set. */
 static int enter(void) {
     long now = __atomic_add_fetch(&step, 1, __ATOMIC_SEQ_CST);
-    if (kill_at && now >= kill_at) {
-        kill(getpid(), SIGKILL);
-        pause();
-    }
+    if (kill_at && now >= kill_at) end();
     if (fail_at && now >= fail_at && now < fail_at + fail_count) {
         errno = (int)fail_errno;
         return 1;
@@ -94,6 +100,7 @@ static void set_path(int fd, const char *path) {
     pthread_mutex_lock(&lock);
     free(paths[fd]);
     paths[fd] = path ? strdup(path) : NULL;
+    synced[fd] = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -152,10 +159,19 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t at) {
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) { return pwrite(fd, bytes, count, at); }
 
+/* Counts the syncs of write-ahead logs; the one that is asked for does not come to pass. */
+static void enter_wal_sync(int fd, const char *path, long long length) {
+    size_t end_at = strlen(path);
+    if (!kill_sync || end_at < 4 || strcmp(path + end_at - 4, ".log") != 0 || length <= synced[fd]) return;
+    synced[fd] = length;
+    if (__atomic_add_fetch(&wal_sync, 1, __ATOMIC_SEQ_CST) >= kill_sync) end();
+}
+
 static int sync_watched(int fd, long call) {
     char copy[PATH_MAX];
     char *path = path_of(fd, copy);
     long long length = path ? size_of(fd) : 0;
+    if (path) enter_wal_sync(fd, path, length);
     if (path && enter()) return -1;
     int outcome = (int)syscall(call, fd);
     if (path && outcome == 0) event("S %lld %s\n", length, path);

@@ -134,6 +134,7 @@ fn generate_opaque(mut set: FileDescriptorSet, out: &Path) -> Result<(), Box<dyn
         .build_client(true)
         .build_server(true)
         .generate_default_stubs(true)
+        .codec_path("crate::codec::Counted")
         .extern_path(COMMAND.0, COMMAND.1)
         .compile_fds_with_config(set, config)?;
     Ok(())

@@ -157,14 +157,9 @@ pub(crate) async fn heartbeat_by_id(
     Ok(RecordActivityTaskHeartbeatByIdResponse { cancel_requested, ..Default::default() })
 }
 
-async fn finish(
-    call: &Call<'_>,
-    attempt: Attempt,
-    result: Option<Bytes>,
-    identity: String,
-) -> Result<(), Status> {
+async fn finish(call: &Call<'_>, attempt: Attempt, report: Complete) -> Result<(), Status> {
     let (execution, target) = attempt;
-    let order = Complete { target: Some(target), result, identity };
+    let order = Complete { target: Some(target), ..report };
     call.order(call.input(execution, Order::CompleteActivity(order))).await?;
     Ok(())
 }
@@ -173,8 +168,11 @@ pub(crate) async fn complete(
     call: &Call<'_>,
     request: RespondActivityTaskCompletedRequest,
 ) -> Result<RespondActivityTaskCompletedResponse, Status> {
+    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let attempt = by_token(call, &request.identity)?;
-    finish(call, attempt, request.result, request.identity).await?;
+    let (identity, worker_version) = (request.identity, request.worker_version);
+    finish(call, attempt, Complete { target: None, result: request.result, identity, worker_version })
+        .await?;
     Ok(RespondActivityTaskCompletedResponse::default())
 }
 
@@ -183,7 +181,8 @@ pub(crate) async fn complete_by_id(
     request: RespondActivityTaskCompletedByIdRequest,
 ) -> Result<RespondActivityTaskCompletedByIdResponse, Status> {
     let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
-    finish(call, attempt, request.result, request.identity).await?;
+    let report = Complete { result: request.result, identity: request.identity, ..Complete::default() };
+    finish(call, attempt, report).await?;
     Ok(RespondActivityTaskCompletedByIdResponse::default())
 }
 
@@ -219,12 +218,15 @@ pub(crate) async fn fail(
     call: &Call<'_>,
     request: RespondActivityTaskFailedRequest,
 ) -> Result<RespondActivityTaskFailedResponse, Status> {
+    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let attempt = by_token(call, &request.identity)?;
     let report = Fail {
         target: None,
         failure: request.failure,
         identity: request.identity,
         last_heartbeat_details: request.last_heartbeat_details,
+        worker_version: request.worker_version,
+        cause: request.cause,
     };
     let failures = break_off(call, attempt, report).await?;
     Ok(RespondActivityTaskFailedResponse { failures })
@@ -240,23 +242,27 @@ pub(crate) async fn fail_by_id(
         failure: request.failure,
         identity: request.identity,
         last_heartbeat_details: request.last_heartbeat_details,
+        worker_version: None,
+        cause: request.cause,
     };
     let failures = break_off(call, attempt, report).await?;
     Ok(RespondActivityTaskFailedByIdResponse { failures })
 }
 
-async fn call_off(
-    call: &Call<'_>,
-    attempt: Attempt,
-    details: Option<Bytes>,
-    identity: String,
-) -> Result<(), Status> {
+async fn call_off(call: &Call<'_>, attempt: Attempt, report: Cancel) -> Result<(), Status> {
     let (execution, target) = attempt;
-    let order = if call.checks().is_oversize(details.as_ref()) {
+    let order = if call.checks().is_oversize(report.details.as_ref()) {
         let failure = Some(failure::server("Cancel details exceed size limit.", None));
-        Order::FailActivity(Fail { target: Some(target), failure, identity, last_heartbeat_details: None })
+        let Cancel { identity, worker_version, .. } = report;
+        Order::FailActivity(Fail {
+            target: Some(target),
+            failure,
+            identity,
+            worker_version,
+            ..Fail::default()
+        })
     } else {
-        Order::CancelActivity(Cancel { target: Some(target), details, identity })
+        Order::CancelActivity(Cancel { target: Some(target), ..report })
     };
     call.order(call.input(execution, order)).await?;
     Ok(())
@@ -266,8 +272,11 @@ pub(crate) async fn cancel(
     call: &Call<'_>,
     request: RespondActivityTaskCanceledRequest,
 ) -> Result<RespondActivityTaskCanceledResponse, Status> {
+    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let attempt = by_token(call, &request.identity)?;
-    call_off(call, attempt, request.details, request.identity).await?;
+    let (identity, worker_version) = (request.identity, request.worker_version);
+    call_off(call, attempt, Cancel { target: None, details: request.details, identity, worker_version })
+        .await?;
     Ok(RespondActivityTaskCanceledResponse::default())
 }
 
@@ -275,8 +284,10 @@ pub(crate) async fn cancel_by_id(
     call: &Call<'_>,
     request: RespondActivityTaskCanceledByIdRequest,
 ) -> Result<RespondActivityTaskCanceledByIdResponse, Status> {
+    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
-    call_off(call, attempt, request.details, request.identity).await?;
+    let report = Cancel { details: request.details, identity: request.identity, ..Cancel::default() };
+    call_off(call, attempt, report).await?;
     Ok(RespondActivityTaskCanceledByIdResponse::default())
 }
 

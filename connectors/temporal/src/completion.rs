@@ -149,13 +149,23 @@ pub(crate) async fn fail(
     let (execution, token) = subject(call)?;
     let checks = call.checks();
     checks.length("Identity", &request.identity)?;
+    checks.length("BinaryChecksum", &request.binary_checksum)?;
+    not_yet("messages", !request.messages.is_empty())?;
+    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let failure = match request.failure {
         Some(failure) if checks.is_oversize(Some(&failure)) => {
             Some(failure::oversize(&failure, checks.limits))
         }
         failure => failure,
     };
-    let order = task::Fail { token: Some(token), cause: request.cause, failure, identity: request.identity };
+    let order = task::Fail {
+        token: Some(token),
+        cause: request.cause,
+        failure,
+        identity: request.identity,
+        binary_checksum: request.binary_checksum,
+        worker_version: request.worker_version,
+    };
     call.order(call.input(execution, Order::FailTask(order))).await?;
     Ok(RespondWorkflowTaskFailedResponse::default())
 }

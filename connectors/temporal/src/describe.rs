@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::machine::activity::Activity;
-use everlog_engine::time::{DURATION_MS_MAX, span_ms};
 use everlog_engine::vocabulary::{Entry, Fields};
 use everlog_partition::Want;
 use everlog_temporal_api::common::{ActivityType, WorkflowType};
@@ -141,25 +140,13 @@ fn pending_activity(activity: &Activity) -> PendingActivityInfo {
         expiration_time: timestamp_if_set(activity.expires_ms),
         last_failure: activity.last_failure.clone(),
         last_worker_identity: activity.identity.clone(),
-        current_retry_interval: waits.then(|| duration(retry_interval_ms(activity))),
+        current_retry_interval: waits.then(|| duration(activity.retry_delay_ms)),
+        last_attempt_complete_time: timestamp_if_set(activity.last_attempt_ms),
         next_attempt_schedule_time: waits.then(|| timestamp(activity.scheduled_ms)),
+        priority: activity.priority.clone(),
         activity_options: Some(options(activity)),
         ..PendingActivityInfo::default()
     }
-}
-
-/// The wait before the attempt that is to come, as the policy has it.
-fn retry_interval_ms(activity: &Activity) -> i64 {
-    let Some(policy) = &activity.retry_policy else {
-        return 0;
-    };
-    let longest_ms = match span_ms(policy.maximum_interval) {
-        0 => DURATION_MS_MAX,
-        ms => ms,
-    };
-    let doublings = (activity.attempt - 2).clamp(0, 10_000);
-    let grown = span_ms(policy.initial_interval) as f64 * policy.backoff_coefficient.powi(doublings);
-    if grown.is_finite() { (grown as i64).min(longest_ms) } else { longest_ms }
 }
 
 fn options(activity: &Activity) -> ActivityOptions {
@@ -174,6 +161,7 @@ fn options(activity: &Activity) -> ActivityOptions {
         start_to_close_timeout: Some(duration(activity.start_to_close_ms)),
         heartbeat_timeout: Some(duration(activity.heartbeat_timeout_ms)),
         retry_policy: activity.retry_policy.clone().map(retry_policy),
+        priority: activity.priority.clone(),
         ..ActivityOptions::default()
     }
 }
@@ -233,6 +221,10 @@ mod tests {
             attempt: 3,
             scheduled_ms: 9_000,
             backing_off: true,
+            last_attempt_ms: 2_000,
+            retry_delay_ms: 7_000,
+            identity: "worker".into(),
+            priority: Some(Bytes::from_static(b"\x08\x02")),
             retry_policy: normalized_retry_policy(None).ok(),
             ..Activity::default()
         };
@@ -241,7 +233,13 @@ mod tests {
         let pending = &description(&run).pending_activities[0];
         assert_eq!(pending.state(), PendingActivityState::Scheduled);
         assert_eq!(pending.next_attempt_schedule_time, Some(timestamp(9_000)));
-        assert_eq!(pending.current_retry_interval, Some(duration(2_000)));
+        // What the failure asked for, whatever the policy says.
+        assert_eq!(pending.current_retry_interval, Some(duration(7_000)));
+        assert_eq!(pending.last_attempt_complete_time, Some(timestamp(2_000)));
+        assert_eq!(pending.last_worker_identity, "worker");
+        assert_eq!(pending.priority.as_deref(), Some(&b"\x08\x02"[..]));
+        let options = pending.activity_options.as_ref().expect("always there");
+        assert_eq!(options.priority, pending.priority);
     }
 
     #[test]

@@ -23,10 +23,6 @@ pub struct Limits {
     pub metric_namespaces_max: usize,
     /// Bytes to which a failure is cut that is larger than a payload may be.
     pub cut_failure_bytes: usize,
-    /// Bytes of the summary in user metadata.
-    pub summary_bytes_max: usize,
-    /// Bytes of the details in user metadata.
-    pub details_bytes_max: usize,
     /// Links of one request.
     pub links_max: usize,
     /// Bytes of one link.
@@ -88,8 +84,6 @@ impl Default for Limits {
             namespaces_max: 10_000,
             metric_namespaces_max: 100,
             cut_failure_bytes: 512 << 10,
-            summary_bytes_max: 400,
-            details_bytes_max: 20_000,
             links_max: 10,
             link_bytes_max: 4_000,
             fairness_key_bytes_max: 64,

@@ -2,18 +2,14 @@
 
 use bytes::Bytes;
 use everlog_engine::machine::properties::check_search_attributes;
-use everlog_engine::payload::Payload;
+use everlog_engine::payload::{Payload, check_user_metadata};
 use everlog_temporal_api::common::Priority;
-use everlog_temporal_api::sdk::UserMetadata;
 use prost::Message;
 use tonic::Status;
 
 use crate::map::entries;
 use crate::request::{Checks, exceeds};
 use crate::status::invalid;
-
-/// Keys of a memo.
-const MEMO_KEYS_MAX: usize = 10_000;
 
 impl Checks<'_> {
     /// A payload field.
@@ -38,8 +34,9 @@ impl Checks<'_> {
             entry.map_err(|_malformed| invalid("Memo cannot be read."))?;
             keys += 1;
         }
-        if keys > MEMO_KEYS_MAX {
-            return Err(invalid(format!("Memo size exceeds limit. It has more than {MEMO_KEYS_MAX} keys.")));
+        let keys_max = self.settings.memo_keys_max;
+        if keys > keys_max {
+            return Err(invalid(format!("Memo size exceeds limit. It has more than {keys_max} keys.")));
         }
         Ok(())
     }
@@ -62,19 +59,7 @@ impl Checks<'_> {
     }
 
     pub(crate) fn user_metadata(&self, given: Option<&Bytes>) -> Result<(), Status> {
-        let Some(given) = given.filter(|given| given.len() > self.limits.summary_bytes_max) else {
-            return Ok(());
-        };
-        let metadata = UserMetadata::decode(given.clone());
-        let metadata = metadata.map_err(|_error| invalid("UserMetadata cannot be read."))?;
-        let too_large = |part: Option<Bytes>, bytes_max| part.is_some_and(|part| part.len() > bytes_max);
-        if too_large(metadata.summary, self.limits.summary_bytes_max) {
-            return Err(invalid("UserMetadata.Summary size exceeds limit."));
-        }
-        if too_large(metadata.details, self.limits.details_bytes_max) {
-            return Err(invalid("UserMetadata.Details size exceeds limit."));
-        }
-        Ok(())
+        check_user_metadata(given, self.settings).map_err(invalid)
     }
 
     pub(crate) fn links(&self, links: &[Bytes]) -> Result<(), Status> {
@@ -115,6 +100,7 @@ pub(crate) fn kept(bytes: Option<Bytes>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use everlog_engine::Settings;
+    use everlog_engine::payload::UserMetadata;
     use everlog_engine::vocabulary::{Entry, Fields};
     use tonic::Code;
 

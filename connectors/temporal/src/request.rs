@@ -107,7 +107,8 @@ pub(crate) fn not_yet(field: &str, is_set: bool) -> Result<(), Status> {
     if is_set { Err(invalid(format!("{field} is not supported yet."))) } else { Ok(()) }
 }
 
-/// Workers without versions are welcome; those with one come later.
+/// Workers without versions are welcome; those with one come later. The older field `deployment` says the same less
+/// well, SDKs fill it in for any worker, and it means nothing without a version.
 pub(crate) fn unversioned(options: Option<&Bytes>, field: &str) -> Result<(), Status> {
     let Some(options) = options.filter(|options| !options.is_empty()) else {
         return Ok(());

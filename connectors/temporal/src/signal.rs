@@ -74,6 +74,7 @@ pub(crate) async fn terminate(
         details: request.details,
         identity: request.identity,
         first_run_id,
+        links: request.links,
     };
     call.order(call.input(execution, Order::Terminate(order))).await?;
     Ok(TerminateWorkflowExecutionResponse::default())

@@ -1,19 +1,16 @@
 //! Starting runs: StartWorkflowExecution and SignalWithStartWorkflowExecution.
 
-use bytes::Bytes;
 use everlog_engine::input::Order;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy};
 use everlog_engine::{Reply, Started};
 use everlog_partition::WorkflowTask;
-use everlog_temporal_api::common::{TimeSkippingConfig, WorkflowExecution, WorkflowType};
-use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::common::{TimeSkippingConfig, WorkflowExecution};
 use everlog_temporal_api::workflowservice::{
     SignalWithStartWorkflowExecutionRequest, SignalWithStartWorkflowExecutionResponse,
     StartWorkflowExecutionRequest, StartWorkflowExecutionResponse,
 };
-use prost_types::Duration;
 use tonic::Status;
 
 use crate::call::Call;
@@ -22,63 +19,11 @@ use crate::request::{Checks, not_yet, span_ms, unversioned};
 use crate::status::{self, invalid};
 use crate::task;
 
-/// What both calls say of the run that they start.
-struct Wanted {
-    workflow_id: String,
-    workflow_type: Option<WorkflowType>,
-    task_queue: Option<TaskQueue>,
-    input: Option<Bytes>,
-    execution_timeout: Option<Duration>,
-    run_timeout: Option<Duration>,
-    task_timeout: Option<Duration>,
-    start_delay: Option<Duration>,
-    identity: String,
-    request_id: String,
-    reuse_policy: i32,
-    conflict_policy: i32,
-    memo: Option<Bytes>,
-    search_attributes: Option<Bytes>,
-    header: Option<Bytes>,
-    user_metadata: Option<Bytes>,
-    links: Vec<Bytes>,
-    priority: Option<Bytes>,
-}
-
 pub(crate) async fn start(
     call: &Call<'_>,
     request: StartWorkflowExecutionRequest,
 ) -> Result<StartWorkflowExecutionResponse, Status> {
-    refuse_later_features(&request)?;
-    let checks = call.checks();
-    checks.blob(request.last_completion_result.as_ref())?;
-    checks.blob(request.continued_failure.as_ref())?;
-    let wanted = Wanted {
-        workflow_id: request.workflow_id,
-        workflow_type: request.workflow_type,
-        task_queue: request.task_queue,
-        input: request.input,
-        execution_timeout: request.workflow_execution_timeout,
-        run_timeout: request.workflow_run_timeout,
-        task_timeout: request.workflow_task_timeout,
-        start_delay: request.workflow_start_delay,
-        identity: request.identity,
-        request_id: request.request_id,
-        reuse_policy: request.workflow_id_reuse_policy,
-        conflict_policy: request.workflow_id_conflict_policy,
-        memo: request.memo,
-        search_attributes: request.search_attributes,
-        header: request.header,
-        user_metadata: request.user_metadata,
-        links: request.links,
-        priority: request.priority,
-    };
-    let (execution, begin) = begin(call, wanted)?;
-    let begin = Begin {
-        eager: request.request_eager_execution && begin.start_delay_ms == 0,
-        continued_failure: request.continued_failure,
-        last_completion_result: request.last_completion_result,
-        ..begin
-    };
+    let (execution, begin) = begin(call, request)?;
     let (started, task) = send(call, execution, begin).await?;
     let (eager_workflow_task, receipt) = match task {
         Some(task) => {
@@ -100,12 +45,8 @@ pub(crate) async fn start(
 
 pub(crate) async fn signal_with_start(
     call: &Call<'_>,
-    request: SignalWithStartWorkflowExecutionRequest,
+    mut request: SignalWithStartWorkflowExecutionRequest,
 ) -> Result<SignalWithStartWorkflowExecutionResponse, Status> {
-    not_yet("retry_policy", request.retry_policy.is_some())?;
-    not_yet("cron_schedule", !request.cron_schedule.is_empty())?;
-    not_yet("versioning_override", request.versioning_override.is_some())?;
-    not_yet("time_skipping_config", is_skipping(request.time_skipping_config.as_ref()))?;
     let checks = call.checks();
     checks.id("SignalName", &request.signal_name)?;
     checks.blob(request.signal_input.as_ref())?;
@@ -114,36 +55,16 @@ pub(crate) async fn signal_with_start(
             "WorkflowIdConflictPolicy Fail is not supported for SignalWithStartWorkflowExecution.",
         ));
     }
-    let request_id = checks.request_id(request.request_id)?;
+    request.request_id = checks.request_id(request.request_id)?;
     let signal = Signal {
-        name: request.signal_name,
-        input: request.signal_input,
+        name: std::mem::take(&mut request.signal_name),
+        input: request.signal_input.take(),
         identity: request.identity.clone(),
         header: request.header.clone(),
-        request_id: request_id.clone(),
+        request_id: request.request_id.clone(),
         links: request.links.clone(),
     };
-    let wanted = Wanted {
-        workflow_id: request.workflow_id,
-        workflow_type: request.workflow_type,
-        task_queue: request.task_queue,
-        input: request.input,
-        execution_timeout: request.workflow_execution_timeout,
-        run_timeout: request.workflow_run_timeout,
-        task_timeout: request.workflow_task_timeout,
-        start_delay: request.workflow_start_delay,
-        identity: request.identity,
-        request_id,
-        reuse_policy: request.workflow_id_reuse_policy,
-        conflict_policy: request.workflow_id_conflict_policy,
-        memo: request.memo,
-        search_attributes: request.search_attributes,
-        header: request.header,
-        user_metadata: request.user_metadata,
-        links: request.links,
-        priority: request.priority,
-    };
-    let (execution, begin) = begin(call, wanted)?;
+    let (execution, begin) = begin(call, start_of(request))?;
     let (started, _) = send(call, execution, Begin { signal: Some(signal), ..begin }).await?;
     Ok(SignalWithStartWorkflowExecutionResponse {
         run_id: started.run_id,
@@ -151,6 +72,37 @@ pub(crate) async fn signal_with_start(
         started: started.started,
         signal_link: None,
     })
+}
+
+/// What a signal-with-start says of the run that it may start. Of what is left out, `control` is deprecated and means
+/// nothing.
+fn start_of(request: SignalWithStartWorkflowExecutionRequest) -> StartWorkflowExecutionRequest {
+    StartWorkflowExecutionRequest {
+        namespace: request.namespace,
+        workflow_id: request.workflow_id,
+        workflow_type: request.workflow_type,
+        task_queue: request.task_queue,
+        input: request.input,
+        workflow_execution_timeout: request.workflow_execution_timeout,
+        workflow_run_timeout: request.workflow_run_timeout,
+        workflow_task_timeout: request.workflow_task_timeout,
+        identity: request.identity,
+        request_id: request.request_id,
+        workflow_id_reuse_policy: request.workflow_id_reuse_policy,
+        workflow_id_conflict_policy: request.workflow_id_conflict_policy,
+        retry_policy: request.retry_policy,
+        cron_schedule: request.cron_schedule,
+        memo: request.memo,
+        search_attributes: request.search_attributes,
+        header: request.header,
+        workflow_start_delay: request.workflow_start_delay,
+        user_metadata: request.user_metadata,
+        links: request.links,
+        versioning_override: request.versioning_override,
+        priority: request.priority,
+        time_skipping_config: request.time_skipping_config,
+        ..StartWorkflowExecutionRequest::default()
+    }
 }
 
 async fn send(
@@ -185,50 +137,57 @@ fn is_skipping(config: Option<&TimeSkippingConfig>) -> bool {
     config.is_some_and(|config| *config != TimeSkippingConfig::default())
 }
 
-fn begin(call: &Call<'_>, wanted: Wanted) -> Result<(WorkflowExecution, Begin), Status> {
+fn begin(
+    call: &Call<'_>,
+    request: StartWorkflowExecutionRequest,
+) -> Result<(WorkflowExecution, Begin), Status> {
+    refuse_later_features(&request)?;
     let checks = call.checks();
-    check(&checks, &wanted)?;
-    let workflow_type = wanted.workflow_type.map(|given| given.name).unwrap_or_default();
+    check(&checks, &request)?;
+    let workflow_type = request.workflow_type.map(|given| given.name).unwrap_or_default();
     checks.id("WorkflowType", &workflow_type)?;
+    let start_delay_ms = span_ms("WorkflowStartDelay", request.workflow_start_delay)?;
     let begin = Begin {
-        request_id: checks.request_id(wanted.request_id)?,
+        request_id: checks.request_id(request.request_id)?,
         workflow_type,
-        task_queue: checks.task_queue(wanted.task_queue)?.name,
-        input: wanted.input,
-        execution_timeout_ms: span_ms("WorkflowExecutionTimeout", wanted.execution_timeout)?,
-        run_timeout_ms: span_ms("WorkflowRunTimeout", wanted.run_timeout)?,
-        task_timeout_ms: span_ms("WorkflowTaskTimeout", wanted.task_timeout)?,
-        identity: wanted.identity,
-        memo: kept(wanted.memo),
-        search_attributes: kept(wanted.search_attributes),
-        header: wanted.header,
-        reuse_policy: wanted.reuse_policy,
-        conflict_policy: wanted.conflict_policy,
-        start_delay_ms: span_ms("WorkflowStartDelay", wanted.start_delay)?,
-        user_metadata: kept(wanted.user_metadata),
-        links: wanted.links,
-        priority: kept(wanted.priority),
-        eager: false,
+        task_queue: checks.task_queue(request.task_queue)?.name,
+        input: request.input,
+        execution_timeout_ms: span_ms("WorkflowExecutionTimeout", request.workflow_execution_timeout)?,
+        run_timeout_ms: span_ms("WorkflowRunTimeout", request.workflow_run_timeout)?,
+        task_timeout_ms: span_ms("WorkflowTaskTimeout", request.workflow_task_timeout)?,
+        identity: request.identity,
+        memo: kept(request.memo),
+        search_attributes: kept(request.search_attributes),
+        header: request.header,
+        reuse_policy: request.workflow_id_reuse_policy,
+        conflict_policy: request.workflow_id_conflict_policy,
+        start_delay_ms,
+        user_metadata: kept(request.user_metadata),
+        links: request.links,
+        priority: kept(request.priority),
+        eager: request.request_eager_execution && start_delay_ms == 0,
         retention_ms: call.namespace.record.retention_ms,
         signal: None,
-        continued_failure: None,
-        last_completion_result: None,
+        continued_failure: request.continued_failure,
+        last_completion_result: request.last_completion_result,
     };
-    let execution = WorkflowExecution { workflow_id: wanted.workflow_id, run_id: String::new() };
+    let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: String::new() };
     Ok((execution, begin))
 }
 
-fn check(checks: &Checks<'_>, wanted: &Wanted) -> Result<(), Status> {
-    checks.id("WorkflowId", &wanted.workflow_id)?;
-    checks.length("Identity", &wanted.identity)?;
-    checks.blob(wanted.input.as_ref())?;
-    checks.blob(wanted.header.as_ref())?;
-    checks.memo(wanted.memo.as_ref())?;
-    checks.search_attributes(wanted.search_attributes.as_ref())?;
-    checks.user_metadata(wanted.user_metadata.as_ref())?;
-    checks.links(&wanted.links)?;
-    checks.priority(wanted.priority.as_ref())?;
-    check_policies(wanted.reuse_policy, wanted.conflict_policy)
+fn check(checks: &Checks<'_>, request: &StartWorkflowExecutionRequest) -> Result<(), Status> {
+    checks.id("WorkflowId", &request.workflow_id)?;
+    checks.length("Identity", &request.identity)?;
+    checks.blob(request.input.as_ref())?;
+    checks.blob(request.header.as_ref())?;
+    checks.blob(request.last_completion_result.as_ref())?;
+    checks.blob(request.continued_failure.as_ref())?;
+    checks.memo(request.memo.as_ref())?;
+    checks.search_attributes(request.search_attributes.as_ref())?;
+    checks.user_metadata(request.user_metadata.as_ref())?;
+    checks.links(&request.links)?;
+    checks.priority(request.priority.as_ref())?;
+    check_policies(request.workflow_id_reuse_policy, request.workflow_id_conflict_policy)
 }
 
 /// Which policies go together. A policy that nobody knows is answered as Temporal's server answers it.
@@ -253,6 +212,7 @@ fn check_policies(reuse: i32, conflict: i32) -> Result<(), Status> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use everlog_temporal_api::common::RetryPolicy;
     use everlog_temporal_api::workflow::OnConflictOptions;
     use tonic::Code;
@@ -308,5 +268,18 @@ mod tests {
         let harmless = OnConflictOptions::default();
         let request = StartWorkflowExecutionRequest { on_conflict_options: Some(harmless), ..empty };
         assert!(refuse_later_features(&request).is_ok());
+    }
+
+    #[test]
+    fn a_signal_with_start_is_held_against_the_same_features() {
+        let request = SignalWithStartWorkflowExecutionRequest {
+            cron_schedule: "@daily".into(),
+            identity: "client".into(),
+            ..Default::default()
+        };
+        let start = start_of(request);
+        assert_eq!(start.identity, "client");
+        let status = refuse_later_features(&start).expect_err("it has to be refused");
+        assert_eq!(status.message(), "cron_schedule is not supported yet.");
     }
 }

@@ -1,5 +1,6 @@
 //! The outermost layer: what was refused before a request could be read is put into the words that clients know.
 
+use everlog_temporal_api::codec;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tonic::body::Body;
 use tonic::codegen::http::Response;
@@ -46,6 +47,7 @@ fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
         Code::ResourceExhausted if message.starts_with(TOO_LARGE_UNPACKED) => too_large(format!(
             "grpc: received message after decompression larger than max {message_bytes_max}"
         )),
+        Code::ResourceExhausted if message.starts_with(codec::TOO_LARGE) => too_large(message.to_owned()),
         Code::Internal if message.contains(UNREADABLE) => {
             Some(Status::internal(format!("grpc: error unmarshalling request: {message}")))
         }

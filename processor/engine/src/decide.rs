@@ -95,7 +95,7 @@ fn decide_open(run: &Run, seen: bool, order: &Order, stamp: &Stamp, settings: &S
             Ok(Reply::Done)
         }
         Order::Terminate(order) if belongs(run, &order.first_run_id) => {
-            close::terminate(&mut draft, &order.reason, order.details.clone(), &order.identity);
+            close::terminate_as_ordered(&mut draft, order);
             Ok(Reply::Done)
         }
         Order::Cancel(_) | Order::Terminate(_) => Err(Rejection::unknown()),

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use prost::Message;
 
+use crate::settings::Settings;
 use crate::vocabulary::Entry;
 
 /// One payload. Field numbers are those of Temporal's `Payload`.
@@ -22,6 +23,37 @@ pub struct Payloads {
     /// In order.
     #[prost(message, repeated, tag = "1")]
     pub payloads: Vec<Payload>,
+}
+
+/// Summary and details of a run or of a command: two payloads, of which only the sizes matter here.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct UserMetadata {
+    /// A line, an encoded payload.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub summary: Option<Bytes>,
+    /// A page, an encoded payload.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub details: Option<Bytes>,
+}
+
+/// Checks the sizes of encoded user metadata.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_user_metadata(given: Option<&Bytes>, settings: &Settings) -> Result<(), &'static str> {
+    let Some(given) = given else { return Ok(()) };
+    let metadata = UserMetadata::decode(given.clone()).map_err(|_error| "UserMetadata cannot be read.")?;
+    let exceeds = |part: Option<Bytes>, bytes_max: i64| {
+        // Settings of a release that did not know this limit say 0.
+        bytes_max > 0 && part.is_some_and(|part| part.len() as i64 > bytes_max)
+    };
+    if exceeds(metadata.summary, settings.summary_bytes_max) {
+        return Err("UserMetadata.Summary size exceeds limit.");
+    }
+    if exceeds(metadata.details, settings.details_bytes_max) {
+        return Err("UserMetadata.Details size exceeds limit.");
+    }
+    Ok(())
 }
 
 /// A JSON string as encoded payloads.

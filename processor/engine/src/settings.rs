@@ -79,6 +79,12 @@ pub struct Settings {
     /// Keys of a memo.
     #[prost(int64, tag = "25")]
     pub memo_keys_max: i64,
+    /// Bytes of the summary in the user metadata of a run or of a command; 0 = no limit.
+    #[prost(int64, tag = "26")]
+    pub summary_bytes_max: i64,
+    /// Bytes of the details in the user metadata of a run or of a command; 0 = no limit.
+    #[prost(int64, tag = "27")]
+    pub details_bytes_max: i64,
 }
 
 impl Settings {
@@ -110,6 +116,8 @@ impl Settings {
             search_attributes_bytes_max: 40_960,
             state_bytes_max: 8 << 20,
             memo_keys_max: 10_000,
+            summary_bytes_max: 400,
+            details_bytes_max: 20_000,
         }
     }
 }

@@ -35,6 +35,12 @@ pub enum Error {
         /// Which limit was met.
         detail: String,
     },
+    /// Nobody can say whether it happened or will yet: find out before going on.
+    #[error("unknown outcome: {detail}")]
+    Unknown {
+        /// What was attempted, and what was heard of it.
+        detail: String,
+    },
     /// The queue in front of the writer is full: nothing was written; try again later.
     #[error("the log is busy: {waiting_items} appends of {waiting_bytes} bytes are waiting")]
     Busy {

@@ -98,12 +98,44 @@ pub struct Commit {
     pub outputs: Vec<Output>,
 }
 
-/// Called once, from the log's thread: keep it short and never block in it.
-pub type AppendDone = Box<dyn FnOnce(Result<Appended, Error>) + Send>;
+/// Called once, from the log's thread: keep it short and never block in it. None: durable, though other writers'
+/// records stand in between or the stamps differ; `follow` brings them in their places.
+pub type AppendDone = Box<dyn FnOnce(Result<Option<Appended>, Error>) + Send>;
 /// Called once, from the log's thread: keep it short and never block in it.
 pub type CommitDone = Box<dyn FnOnce(Result<(), Error>) + Send>;
 /// One entry of an append-only topic: offset, key, value.
 pub type Entry = (Offset, Bytes, Bytes);
+/// Visits one row of a compacted topic: key, value (None is a tombstone); false stops.
+pub type Visit<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> bool;
+/// Called from the log's thread when a `Tail` has something new: keep it short and never block in it.
+pub type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// Where a later restore may begin: the next offset of each compacted topic of one partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Of the changelog.
+    pub changelog: Offset,
+    /// Of the history.
+    pub history: Offset,
+    /// Of the timers.
+    pub timers: Offset,
+}
+
+/// What a restore has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Where the next restore of this topic may begin.
+    pub next: Offset,
+    /// The last position row on the way, with its `applied`: in the changelog only, and only if one was passed.
+    pub position: Option<(Offset, Bytes)>,
+}
+
+/// The records of a journal as they become durable, whoever appended them.
+pub trait Tail: Send {
+    /// What has come since the last call, in order and without gaps, up to `bytes_max` but at least one record if
+    /// there is one; empty where nothing is there yet. Never blocks.
+    fn take(&mut self, bytes_max: usize) -> Result<Vec<Record>, Error>;
+}
 
 /// What a processor needs of a log.
 pub trait Log: Send + Sync + 'static {
@@ -117,29 +149,46 @@ pub trait Log: Send + Sync + 'static {
     fn fence(&self, partition: PartitionId) -> Result<Fence, Error>;
 
     /// Appends to a journal, all records or none, and never blocks; `done` is called when they are durable, or failed.
+    /// `Unknown`: they, some of them or none may be there, or come later; the records of one caller keep their order.
     fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone);
 
     /// Durable records from an offset on, in order and without gaps: at least one if there is one, then up to
     /// `bytes_max`. Empty at the end of the journal; `OutOfRange` below its start or beyond its end.
     fn read(&self, partition: PartitionId, from: Offset, bytes_max: usize) -> Result<Vec<Record>, Error>;
 
+    /// Follows a journal from an offset on; None where only the partition's own appends reach it. `wake` is called
+    /// when there is something new after `take` gave nothing.
+    fn follow(
+        &self,
+        partition: PartitionId,
+        from: Offset,
+        wake: Wake,
+    ) -> Result<Option<Box<dyn Tail>>, Error>;
+
     /// First offset that is there, and the next to be written.
     fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error>;
 
     /// Commits outputs and position atomically; `Fenced` if the fence is old. Done means visible and never undone
     /// by a crash of the process; after a loss of power an earlier position may come back, with its outputs.
+    /// `Unknown`: it may be visible, now or later; take the partition over again to find out.
     fn commit(&self, commit: Commit, done: CommitDone);
 
-    /// The last committed `applied` and position row.
+    /// Where a restore may begin that needs only what comes after the last commit or restore of this log; all 0 where
+    /// the rows are in the log itself.
+    fn marks(&self, partition: PartitionId) -> Result<Marks, Error>;
+
+    /// The last committed `applied` and position row. May read all of the changelog.
     fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error>;
 
-    /// Visits the live rows (key, value) of a compacted topic in key order until `visit` says false.
+    /// Visits a partition's rows in a compacted topic until `visit` says false; the last visit of a key holds. From 0:
+    /// every live row; from a mark: what has changed since. `OutOfRange`: a mark of which too much was forgotten.
     fn restore(
         &self,
         topic: Topic,
         partition: PartitionId,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), Error>;
+        from: Offset,
+        visit: Visit<'_>,
+    ) -> Result<Restored, Error>;
 
     /// Forgets journal records below an offset; `OutOfRange` above the committed position, which is durable when
     /// this returns.

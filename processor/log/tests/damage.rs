@@ -106,11 +106,11 @@ fn everything(log: &Embedded, filled: &Filled) -> Result<(), Error> {
     }
     let mut rows = BTreeMap::new();
     for partition in 0..PARTITIONS {
-        let mut visit = |key: &[u8], value: &[u8]| {
-            rows.insert(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+        let mut visit = |key: &[u8], value: Option<&[u8]>| {
+            rows.insert(Bytes::copy_from_slice(key), Bytes::copy_from_slice(value.unwrap()));
             true
         };
-        log.restore(Topic::Changelog, partition, &mut visit)?;
+        log.restore(Topic::Changelog, partition, 0, &mut visit)?;
         assert_eq!(log.position(partition)?.unwrap().0, (ROUNDS - 1) * APPENDS_A_ROUND / 4);
     }
     assert!(rows == filled.rows, "rows differ");

@@ -10,30 +10,43 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::embedded::{Embedded, Limits, Options};
-use everlog_log::{Appended, Commit, Error, Log};
+use everlog_log::{Appended, Commit, Error, Fence, Log};
 
 fn append(log: &Embedded, bytes: &'static str) -> Receiver<Result<Appended, Error>> {
     let (done, wait) = channel();
     log.append(
         0,
         vec![Bytes::from_static(bytes.as_bytes())],
-        Box::new(move |outcome| done.send(outcome).unwrap()),
+        Box::new(move |outcome| done.send(outcome.map(Option::unwrap)).unwrap()),
     );
     wait
 }
 
+fn commit(log: &Embedded, fence: Fence, applied: u64) -> Result<(), Error> {
+    let (done, wait) = channel();
+    let commit = Commit { partition: 0, fence, applied, position: Bytes::new(), outputs: vec![] };
+    log.commit(commit, Box::new(move |outcome| done.send(outcome).unwrap()));
+    wait.recv().unwrap()
+}
+
 #[test]
-fn a_full_disk_refuses_appends_takes_commits_and_recovers_by_itself() {
+fn a_full_disk_refuses_appends_then_commits_and_goes_on_by_itself() {
     let dir = tempfile::tempdir().unwrap();
     let free = Arc::new(AtomicU64::new(u64::MAX));
     let told = Arc::clone(&free);
+    // Twice the write buffers and 8 MiB are kept free, however little is asked for.
+    let kept = 2 * (16 << 20) + (8 << 20);
     let options = Options {
         free_bytes: Arc::new(move |_: &Path| Ok(told.load(Ordering::Relaxed))),
+        write_buffer_bytes: 16 << 20,
+        limits: Limits { free_bytes_min: 1 << 20, ..Limits::default() },
         ..Options::new(dir.path())
     };
     let log = Embedded::open(options).unwrap();
+    let fence = log.fence(0).unwrap();
     assert_eq!(append(&log, "before").recv().unwrap().unwrap().first, 0);
-    free.store(1000, Ordering::Relaxed);
+    free.store(kept - 1, Ordering::Relaxed);
+    assert!(log.is_full(), "an onlooker need not wait for an append to be refused");
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut accepted = 1;
     // The space is asked for a few times a second, so some appends still pass.
@@ -44,20 +57,18 @@ fn a_full_disk_refuses_appends_takes_commits_and_recovers_by_itself() {
         }
         assert!(Instant::now() < deadline, "the full disk is not noticed");
     };
-    assert!(
-        matches!(&refused, Error::Full { detail } if detail.contains("1000 bytes are free")),
-        "{refused}"
-    );
+    let said = format!("{} bytes are free", kept - 1);
+    assert!(matches!(&refused, Error::Full { detail } if detail.contains(&said)), "{refused}");
     assert!(log.is_full() && log.failure().is_none());
-    let fence = log.fence(0).unwrap();
-    let (done, wait) = channel();
-    let commit = Commit { partition: 0, fence, applied: 1, position: Bytes::new(), outputs: vec![] };
-    log.commit(commit, Box::new(move |outcome| done.send(outcome).unwrap()));
-    wait.recv().unwrap().unwrap();
+    commit(&log, fence, 1).unwrap();
+    free.store(kept / 2 - 1, Ordering::Relaxed);
+    assert!(matches!(commit(&log, fence, accepted), Err(Error::Full { .. })));
+    assert_eq!(log.position(0).unwrap().unwrap().0, 1);
     log.trim(0, 1).unwrap();
-    free.store(u64::MAX, Ordering::Relaxed);
-    assert_eq!(append(&log, "after").recv().unwrap().unwrap().first, accepted);
+    free.store(kept, Ordering::Relaxed);
     assert!(!log.is_full());
+    commit(&log, fence, accepted).unwrap();
+    assert_eq!(append(&log, "after").recv().unwrap().unwrap().first, accepted);
 }
 
 #[test]

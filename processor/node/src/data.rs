@@ -105,9 +105,11 @@ impl DataDir {
             }
             Error::Io { detail } => self.unusable(&detail),
             Error::Refused { detail } => anyhow!("the log refuses its settings: {detail}"),
-            Error::Fenced { .. } | Error::OutOfRange { .. } | Error::Busy { .. } | Error::Closed => {
-                error.into()
-            }
+            Error::Fenced { .. }
+            | Error::OutOfRange { .. }
+            | Error::Unknown { .. }
+            | Error::Busy { .. }
+            | Error::Closed => error.into(),
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Options {
     pub threads: usize,
     /// Orders that may wait for one partition.
     pub waiting_orders_max: usize,
+    /// Reads and queries that may wait for one partition.
+    pub waiting_reads_max: usize,
     /// What each partition keeps to.
     pub partition: Config,
 }
@@ -34,7 +36,7 @@ pub struct Running {
     pub router: Router,
     /// What each of them counts, by partition.
     pub stats: Vec<Arc<Stats>>,
-    /// How many orders wait for each of them.
+    /// How many orders and reads wait for each of them.
     pub admission: Arc<Admission>,
     dispatcher: Arc<Dispatcher>,
     inboxes: Vec<Sender<Message>>,
@@ -78,7 +80,8 @@ pub fn start(
         })
     };
     let dispatcher = Dispatcher::new(now_ms);
-    let admission = Arc::new(Admission::new(partitions, options.waiting_orders_max));
+    let admission =
+        Arc::new(Admission::new(partitions, options.waiting_orders_max, options.waiting_reads_max));
     let router = Router::new(partitions, send.clone(), dispatcher.clone(), admission.clone());
     let failed: Arc<Failed> = Arc::new(failed);
     let mut running = Running {

@@ -1,7 +1,8 @@
 //! Whether the node is alive and ready.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use everlog_log::embedded::Embedded;
 use everlog_partition::Stats;
@@ -19,12 +20,14 @@ pub struct Signs {
     pub partitions: usize,
     /// How many of them serve.
     pub serving: usize,
+    /// The first one whose thread takes no turns, and for how long it has not, in seconds.
+    pub hung: Option<(usize, u64)>,
 }
 
 impl Signs {
     /// Why the node is not ready; empty where it is.
     pub fn unready(&self) -> Vec<String> {
-        let Self { stopping, log_failure, disk_full, partitions, serving } = self;
+        let Self { stopping, log_failure, disk_full, partitions, serving, hung: _ } = self;
         let mut reasons = Vec::new();
         if *stopping {
             reasons.push("the node is stopping".to_owned());
@@ -38,31 +41,98 @@ impl Signs {
         if serving < partitions {
             reasons.push(format!("{serving} of {partitions} partitions serve"));
         }
+        reasons.extend(self.stuck());
         reasons
     }
 
-    /// Why the node should be started anew; none where it need not. A full disk or a long recovery is no reason.
+    /// Why the node should be started anew; empty where it need not. A full disk or a long recovery is no reason.
+    pub fn lifeless(&self) -> Vec<String> {
+        self.dead().into_iter().chain(self.stuck()).collect()
+    }
+
+    /// Why the node ends by itself; none where it need not.
     pub fn dead(&self) -> Option<String> {
         self.log_failure.as_ref().map(|failure| format!("the log has ended: {failure}"))
     }
+
+    fn stuck(&self) -> Option<String> {
+        let hung = |(partition, seconds)| format!("partition {partition} has taken no turn for {seconds} s");
+        self.hung.map(hung)
+    }
+}
+
+/// Whether the threads that own the partitions take turns. An idle thread sleeps and takes none, so before it counts
+/// as hung it is nudged, and given half the time to show that it lives.
+struct Pulses {
+    stats: Vec<Arc<Stats>>,
+    nudge: Box<dyn Fn(u32) + Send + Sync>,
+    seen: Mutex<Vec<Pulse>>,
+}
+
+#[derive(Clone, Copy)]
+struct Pulse {
+    turns: u64,
+    since: Instant,
+    nudged: Option<Instant>,
+}
+
+impl Pulses {
+    fn new(stats: Vec<Arc<Stats>>, nudge: impl Fn(u32) + Send + Sync + 'static, now: Instant) -> Self {
+        let pulse = |stats: &Arc<Stats>| Pulse { turns: turns(stats), since: now, nudged: None };
+        let seen = Mutex::new(stats.iter().map(pulse).collect());
+        Self { stats, nudge: Box::new(nudge), seen }
+    }
+
+    /// The first partition whose thread has taken no turn for so long, and how long it has not, in seconds.
+    fn hung(&self, after: Duration, now: Instant) -> Option<(usize, u64)> {
+        let mut hung = None;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((partition, pulse), (stats, number)) in
+            seen.iter_mut().enumerate().zip(self.stats.iter().zip(0..))
+        {
+            let turns = turns(stats);
+            if turns != pulse.turns {
+                *pulse = Pulse { turns, since: now, nudged: None };
+                continue;
+            }
+            let still = now.saturating_duration_since(pulse.since);
+            match pulse.nudged {
+                None if still >= after / 2 => {
+                    (self.nudge)(number);
+                    pulse.nudged = Some(now);
+                }
+                Some(nudged) if still >= after && now.saturating_duration_since(nudged) >= after / 2 => {
+                    hung = hung.or(Some((partition, still.as_secs())));
+                }
+                None | Some(_) => {}
+            }
+        }
+        hung
+    }
+}
+
+fn turns(stats: &Stats) -> u64 {
+    stats.turns.load(Ordering::Relaxed)
 }
 
 /// Where the signs come from. Knows more and more while the node starts; keeps nothing alive.
 pub struct Health {
     partitions: usize,
+    hung_after: Duration,
     stopping: AtomicBool,
     log: OnceLock<Weak<Embedded>>,
-    stats: OnceLock<Vec<Arc<Stats>>>,
+    pulses: OnceLock<Pulses>,
 }
 
 impl Health {
-    /// Of a node that is about to start.
-    pub fn new(partitions: u32) -> Arc<Self> {
+    /// Of a node that is about to start; a thread that takes no turn for `hung_after_ms` counts as hung.
+    pub fn new(partitions: u32, hung_after_ms: u64) -> Arc<Self> {
         Arc::new(Self {
             partitions: partitions as usize,
+            hung_after: Duration::from_millis(hung_after_ms),
             stopping: AtomicBool::new(false),
             log: OnceLock::new(),
-            stats: OnceLock::new(),
+            pulses: OnceLock::new(),
         })
     }
 
@@ -72,10 +142,10 @@ impl Health {
         let _ = self.log.set(Arc::downgrade(log));
     }
 
-    /// The partitions are there; whether they serve, they say themselves.
-    pub fn partitions_are_there(&self, stats: Vec<Arc<Stats>>) {
+    /// The partitions are there; whether they serve, they say themselves. `nudge` wakes the thread of one of them.
+    pub fn partitions_are_there(&self, stats: Vec<Arc<Stats>>, nudge: impl Fn(u32) + Send + Sync + 'static) {
         // As above.
-        let _ = self.stats.set(stats);
+        let _ = self.pulses.set(Pulses::new(stats, nudge, Instant::now()));
     }
 
     /// From now on the node is not ready.
@@ -86,13 +156,17 @@ impl Health {
     /// As it stands now.
     pub fn signs(&self) -> Signs {
         let log = self.log.get().and_then(Weak::upgrade);
-        let stats = self.stats.get().map_or(&[][..], Vec::as_slice);
+        let pulses = self.pulses.get();
+        let stats = pulses.map_or(&[][..], |pulses| pulses.stats.as_slice());
+        let stopping = self.stopping.load(Ordering::Relaxed);
+        let pulses = pulses.filter(|_| !stopping);
         Signs {
-            stopping: self.stopping.load(Ordering::Relaxed),
+            stopping,
             log_failure: log.as_ref().and_then(|log| log.failure()).map(|failure| failure.to_string()),
             disk_full: log.as_ref().is_some_and(|log| log.is_full()),
             partitions: self.partitions,
             serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
+            hung: pulses.and_then(|pulses| pulses.hung(self.hung_after, Instant::now())),
         }
     }
 }
@@ -127,10 +201,62 @@ mod tests {
 
     #[test]
     fn a_node_that_starts_or_stops_is_alive_and_not_ready() {
-        let health = Health::new(8);
+        let health = Health::new(8, 60_000);
         assert_eq!(health.signs().unready(), ["0 of 8 partitions serve"]);
         health.is_stopping();
         assert_eq!(health.signs().unready(), ["the node is stopping", "0 of 8 partitions serve"]);
         assert_eq!(health.signs().dead(), None);
+    }
+
+    type Nudged = Arc<Mutex<Vec<u32>>>;
+
+    /// Two partitions with their pulses: the numbers of those that were nudged, and what they count.
+    fn pulses(now: Instant) -> (Pulses, Nudged, Vec<Arc<Stats>>) {
+        let (stats, nudged): (Vec<Arc<Stats>>, Nudged) =
+            (vec![Arc::default(), Arc::default()], Arc::default());
+        let list = Arc::clone(&nudged);
+        let nudge = move |partition| list.lock().expect("nobody panics").push(partition);
+        (Pulses::new(stats.clone(), nudge, now), nudged, stats)
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_is_nudged_and_lives() {
+        let (begin, after) = (Instant::now(), Duration::from_secs(60));
+        let (pulses, nudged, stats) = pulses(begin);
+        for second in 1..=600 {
+            assert_eq!(pulses.hung(after, begin + Duration::from_secs(second)), None);
+            for partition in nudged.lock().expect("nobody panics").drain(..) {
+                stats[partition as usize].turns.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        assert!(turns(&stats[0]) <= 20, "it was nudged {} times in 10 minutes", turns(&stats[0]));
+    }
+
+    #[test]
+    fn a_thread_that_hangs_ends_life_and_readiness_until_it_moves() {
+        let (begin, after) = (Instant::now(), Duration::from_secs(60));
+        let (pulses, nudged, stats) = pulses(begin);
+        let at = |second| {
+            stats[0].turns.fetch_add(1, Ordering::Relaxed);
+            pulses.hung(after, begin + Duration::from_secs(second))
+        };
+        assert_eq!([at(1), at(30), at(59)], [None; 3]);
+        assert_eq!(*nudged.lock().expect("nobody panics"), [1]);
+        let hung = at(61);
+        assert_eq!(hung, Some((1, 61)));
+        let reason = "partition 1 has taken no turn for 61 s";
+        let signs = Signs { hung, ..serving() };
+        assert_eq!((signs.lifeless(), signs.unready()), (vec![reason.into()], vec![reason.into()]));
+        assert_eq!(signs.dead(), None, "it does not end by itself");
+        stats[1].turns.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(at(62), None);
+    }
+
+    #[test]
+    fn nobody_is_dead_because_nobody_looked_for_a_while() {
+        let begin = Instant::now();
+        let (pulses, nudged, _stats) = pulses(begin);
+        assert_eq!(pulses.hung(Duration::from_secs(60), begin + Duration::from_secs(3_600)), None);
+        assert_eq!(*nudged.lock().expect("nobody panics"), [0, 1]);
     }
 }

@@ -47,7 +47,7 @@ async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
 }
 
 async fn live(State(pages): State<Pages>) -> (StatusCode, String) {
-    answer("alive", pages.health.signs().dead().into_iter().collect())
+    answer("alive", pages.health.signs().lifeless())
 }
 
 async fn ready(State(pages): State<Pages>) -> (StatusCode, String) {
@@ -83,7 +83,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_that_starts_is_alive_but_not_ready_and_shows_its_metrics() {
-        let pages = Pages { registry: Registry::new(), health: Health::new(8) };
+        let pages = Pages { registry: Registry::new(), health: Health::new(8, 60_000) };
         crate::metrics::watch_node(&pages.registry, &pages.health);
         let live = get(&pages, "/health/live").await;
         assert!(live.starts_with("HTTP/1.1 200 ") && live.ends_with("alive\n"), "{live}");

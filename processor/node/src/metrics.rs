@@ -61,6 +61,10 @@ const PARTITION: &[Row<Stats>] = rows! {
     Counts "everlog_partition_refused_total" "Orders refused." |s| load(&s.refused);
     Counts "everlog_partition_voided_total" "Records of a former owner, without effect." |s| load(&s.voided);
     Counts "everlog_partition_skipped_total" "Records that could not be applied." |s| load(&s.skipped);
+    Counts "everlog_partition_turns_total" "Turns of the partition's loop." |s| load(&s.turns);
+    Stands "everlog_partition_last_turn_seconds" "When the last turn began, in seconds since 1970." |s| {
+        s.turned_ms.load(Relaxed) as f64 / 1e3
+    };
     Counts "everlog_partition_commits_total" "Batches of outputs committed." |s| load(&s.commits);
     Counts "everlog_partition_wakes_total" "Alarms that became records." |s| load(&s.wakes);
     Counts "everlog_partition_released_total" "Tasks that reached nobody." |s| load(&s.released);
@@ -76,9 +80,16 @@ const PARTITION: &[Row<Stats>] = rows! {
     };
 };
 
-const ADMISSION: &[Row<usize>] = rows! {
-    Stands "everlog_partition_waiting_orders" "Orders that wait for their answers." |waiting| *waiting as f64;
+const ADMISSION: &[Row<Waiting>] = rows! {
+    Stands "everlog_partition_waiting_orders" "Orders that wait for their answers." |w| w.orders as f64;
+    Stands "everlog_partition_waiting_reads" "Reads and queries that wait for their answers." |w| w.reads as f64;
 };
+
+/// What waits for one partition.
+struct Waiting {
+    orders: usize,
+    reads: usize,
+}
 
 const NODE: &[Row<Signs>] = rows! {
     Stands "everlog_ready" "1 while the node is ready." |s| f64::from(u8::from(s.unready().is_empty()));
@@ -111,7 +122,8 @@ pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>, admission: 
     let partitions = stats.len();
     add(registry, ADMISSION, Some("partition"), move |visit| {
         for (partition, number) in (0..partitions).zip(0..) {
-            visit(partition, &admission.waiting(number));
+            let (orders, reads) = (admission.waiting_orders(number), admission.waiting_reads(number));
+            visit(partition, &Waiting { orders, reads });
         }
     });
     add(registry, PARTITION, Some("partition"), move |visit| {
@@ -213,7 +225,7 @@ mod tests {
     #[test]
     fn a_node_shows_itself_before_it_serves() {
         let registry = Registry::new();
-        watch_node(&registry, &Health::new(8));
+        watch_node(&registry, &Health::new(8, 60_000));
         let page = page(&registry);
         assert!(page.contains("\neverlog_ready 0\n"), "{page}");
         assert!(page.contains("# TYPE process_cpu_seconds_total counter"), "{page}");
@@ -227,7 +239,7 @@ mod tests {
             stats.applied.store(applied, Relaxed);
             Arc::new(stats)
         });
-        watch_partitions(&registry, stats.into(), Arc::new(Admission::new(2, 10)));
+        watch_partitions(&registry, stats.into(), Arc::new(Admission::new(2, 10, 10)));
         let page = page(&registry);
         assert!(page.contains("everlog_partition_applied_total{partition=\"0\"} 3\n"), "{page}");
         assert!(page.contains("everlog_partition_applied_total{partition=\"1\"} 5\n"), "{page}");

@@ -76,24 +76,29 @@ impl<L: Log, B: Base> Partition<L, B> {
         let patience_ms = sticky.map_or(0, |sticky| sticky.schedule_to_start_ms);
         let sticky_until_ms = if queue.is_some() { now_ms + patience_ms } else { 0 };
         let query_id = question.id.clone();
-        self.queries.put_direct(Direct { key: key.clone(), question, sticky_until_ms, taken: false });
+        self.queries.put_direct(Direct { key: key.clone(), question, sticky_until_ms, taken_until_ms: 0 });
         self.offer_query(&queue.unwrap_or(normal), query_id);
     }
 
     fn offer_query(&mut self, queue: &QueueKey, query_id: String) {
         let ready = Ready::Query { partition: self.id, query_id };
-        if let Some((Ready::Query { query_id, .. }, waiting)) = self.dispatcher.offer(queue, ready)
-            && let Err(error) = self.hand_query(&query_id, waiting)
-        {
-            tracing::error!(partition = self.id, %error, "a query could not be handed out");
+        match self.dispatcher.offer(queue, ready, &self.send) {
+            Some((Ready::Query { query_id, .. }, waiting)) => {
+                if let Err(error) = self.hand_query(&query_id, waiting) {
+                    tracing::error!(partition = self.id, %error, "a query could not be handed out");
+                }
+            }
+            Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
+            None => {}
         }
     }
 
-    /// The run's own worker did not come for the question: any worker may answer it, from the whole history.
+    /// The run's own worker did not come for the question, or whoever took it does not answer: any worker may answer
+    /// it, from the whole history.
     pub(crate) fn requeue_query(&mut self, query_id: &str) -> Result<(), Error> {
         let Some(direct) = self.queries.direct(query_id) else { return Ok(()) };
         direct.sticky_until_ms = 0;
-        direct.taken = false;
+        direct.taken_until_ms = 0;
         let key = direct.key.clone();
         if let Some(run) = self.runs.get(&key)? {
             self.offer_query(&normal_queue(&run), query_id.to_owned());
@@ -106,14 +111,15 @@ impl<L: Log, B: Base> Partition<L, B> {
         let asked = self
             .queries
             .direct(query_id)
-            .filter(|direct| !direct.taken && !direct.question.reply.is_closed());
+            .filter(|direct| direct.taken_until_ms == 0 && !direct.question.reply.is_closed());
         let Some(direct) = asked else {
             self.dispatcher.poll_again(waiting, &self.send);
             return Ok(());
         };
         let (key, query): (RunKey, Bytes) = (direct.key.clone(), direct.question.request.query.clone());
-        direct.taken = true;
         let Some(run) = self.runs.get(&key)? else { return Ok(()) };
+        // A worker has as long for a question as for a task of the run.
+        direct.taken_until_ms = self.dispatcher.now_ms().saturating_add(run.start.task_timeout_ms.max(1));
         if way(&run) != Way::Direct {
             // Something happened since the question was sent on its way. A worker must not see it outside a
             // workflow task: it would run the workflow ahead of its history.

@@ -135,47 +135,46 @@ impl Dispatcher {
     fn seat(&self, waiting: Waiting, send: &Send) {
         let now_ms = (self.clock)();
         let key = QueueKey::of(&waiting.poll);
-        let mut shard = self.shard(&key);
-        let queue = shard.entry(key).or_default();
-        queue.saw(&waiting.poll, now_ms);
-        if !queue.may_hand_out(now_ms) {
+        let pair = {
+            let mut shard = self.shard(&key);
+            let queue = shard.entry(key).or_default();
+            queue.saw(&waiting.poll, now_ms);
             queue.waiting.insert(waiting.serial, waiting);
-            return;
-        }
-        match queue.ready.pop_front() {
-            None => {
-                queue.waiting.insert(waiting.serial, waiting);
-            }
-            Some((_, ready)) => {
-                drop(shard);
-                let (partition, event) = match ready {
-                    Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
-                    Ready::Query { partition, query_id } => {
-                        (partition, Event::HandQuery { query_id, waiting })
-                    }
-                };
-                send(partition, event);
-            }
+            queue.pair(now_ms)
+        };
+        if let Some((ready, waiting)) = pair {
+            bring(ready, waiting, send);
         }
     }
 
-    /// Offers something ready. Where a poll waits, it is taken out and returned: the owner hands the task to it.
-    pub fn offer(&self, key: &QueueKey, ready: Ready) -> Option<(Ready, Waiting)> {
+    /// Offers something ready. Where a poll waits for it, or for what the same partition has offered before, the two
+    /// are taken out and returned: the partition hands the one to the other. What another partition has offered
+    /// before goes first, and is brought to its owner.
+    pub fn offer(&self, key: &QueueKey, ready: Ready, send: &Send) -> Option<(Ready, Waiting)> {
+        let partition = ready.partition();
+        let (first, waiting) = self.put(key, ready)?;
+        if first.partition() == partition {
+            return Some((first, waiting));
+        }
+        bring(first, waiting, send);
+        None
+    }
+
+    /// Something ready joins a queue; what is to be handed out now.
+    fn put(&self, key: &QueueKey, ready: Ready) -> Option<(Ready, Waiting)> {
         let now_ms = (self.clock)();
         let mut shard = self.shard(key);
         let queue = match shard.get_mut(key) {
             Some(queue) => queue,
             None => shard.entry(key.clone()).or_default(),
         };
-        if queue.may_hand_out(now_ms) {
-            while let Some((_, waiting)) = queue.waiting.pop_first() {
-                if !waiting.reply.is_closed() {
-                    return Some((ready, waiting));
-                }
-            }
-        }
         queue.ready.push_back((now_ms, ready));
-        None
+        queue.pair(now_ms)
+    }
+
+    /// Milliseconds since 1970-01-01 UTC, by the dispatcher's clock.
+    pub(crate) fn now_ms(&self) -> i64 {
+        (self.clock)()
     }
 
     /// True where a sticky queue has a worker: polls wait, or one came a short while ago.
@@ -192,7 +191,7 @@ impl Dispatcher {
     }
 
     /// See [`crate::Router::retire_sticky_queue`].
-    pub fn retire_sticky_queue(&self, namespace_id: &str, name: &str) {
+    pub fn retire_sticky_queue(&self, namespace_id: &str, name: &str, send: &Send) {
         let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities: false };
         let (ready, waiting) = {
             let mut shard = self.shard(&key);
@@ -205,12 +204,17 @@ impl Dispatcher {
             tell(waiting.reply, Delivery::Nothing);
         }
         for (_, ready) in ready {
-            if let Ready::Task(mut task) = ready
-                && let Some(normal) = task.normal_queue.take()
-            {
-                let normal = QueueKey { name: normal, ..key.clone() };
-                if let Some((ready, waiting)) = self.offer(&normal, Ready::Task(task)) {
-                    self.put_back(&normal, ready, waiting);
+            match ready {
+                Ready::Task(mut task) => {
+                    let Some(normal) = task.normal_queue.take() else { continue };
+                    let normal = QueueKey { name: normal, ..key.clone() };
+                    if let Some((ready, waiting)) = self.put(&normal, Ready::Task(task)) {
+                        bring(ready, waiting, send);
+                    }
+                }
+                // Its owner knows the run's normal queue.
+                Ready::Query { partition, query_id } => {
+                    send(partition, Event::QueryLost { query_id });
                 }
             }
         }
@@ -227,14 +231,6 @@ impl Dispatcher {
                 }
             }
         }
-    }
-
-    /// A task that no poll could be given now stands first in its queue; the poll stands first among the polls.
-    fn put_back(&self, key: &QueueKey, ready: Ready, waiting: Waiting) {
-        let mut shard = self.shard(key);
-        let queue = shard.entry(key.clone()).or_default();
-        queue.ready.push_front(((self.clock)(), ready));
-        queue.waiting.insert(waiting.serial, waiting);
     }
 
     /// See [`crate::Router::queue_status`].
@@ -267,22 +263,11 @@ impl Dispatcher {
                     !(idle && (queue.ready.is_empty() || queue.retired))
                 });
                 for queue in shard.values_mut() {
-                    while !queue.ready.is_empty() && !queue.waiting.is_empty() && queue.may_hand_out(now_ms) {
-                        if let (Some((_, ready)), Some((_, waiting))) =
-                            (queue.ready.pop_front(), queue.waiting.pop_first())
-                        {
-                            released.push((ready, waiting));
-                        }
-                    }
+                    released.extend(std::iter::from_fn(|| queue.pair(now_ms)));
                 }
             }
             for (ready, waiting) in released {
-                match ready {
-                    Ready::Task(task) => send(task.partition, Event::Claim { task, waiting }),
-                    Ready::Query { partition, query_id } => {
-                        send(partition, Event::HandQuery { query_id, waiting })
-                    }
-                };
+                bring(ready, waiting, send);
             }
         }
     }
@@ -290,6 +275,25 @@ impl Dispatcher {
     fn shard(&self, key: &QueueKey) -> MutexGuard<'_, HashMap<QueueKey, Queue>> {
         let hash = crc32fast::hash(key.name.as_bytes()) as usize;
         self.shards[hash % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells the owner of what is ready which poll is to get it.
+fn bring(ready: Ready, waiting: Waiting, send: &Send) {
+    let (partition, event) = match ready {
+        Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
+        Ready::Query { partition, query_id } => (partition, Event::HandQuery { query_id, waiting }),
+    };
+    // Where the owner is gone, so is its node: the poll ends with it.
+    send(partition, event);
+}
+
+impl Ready {
+    fn partition(&self) -> u32 {
+        match self {
+            Self::Task(task) => task.partition,
+            Self::Query { partition, .. } => *partition,
+        }
     }
 }
 
@@ -322,12 +326,25 @@ impl Queue {
         }
     }
 
+    /// The oldest of what is ready and the oldest poll, if there are both and the queue's rate allows it.
+    fn pair(&mut self, now_ms: i64) -> Option<(Ready, Waiting)> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        while self.waiting.first_entry().is_some_and(|first| first.get().reply.is_closed()) {
+            self.waiting.pop_first();
+        }
+        if self.waiting.is_empty() || !self.may_hand_out(now_ms) {
+            return None;
+        }
+        let (_, ready) = self.ready.pop_front()?;
+        let (_, waiting) = self.waiting.pop_first()?;
+        Some((ready, waiting))
+    }
+
     /// Counts a task against the queue's rate; false where it has to wait. Without a limit always true.
     fn may_hand_out(&mut self, now_ms: i64) -> bool {
         let Some(rate) = self.rate_per_second.filter(|rate| *rate > 0.0) else { return true };
-        if self.ready.is_empty() && self.waiting.is_empty() {
-            return true;
-        }
         let now_ms = now_ms as f64;
         if self.next_task_ms > now_ms {
             return false;
@@ -344,5 +361,116 @@ impl Drop for PollTicket {
         {
             queue.waiting.remove(&self.serial);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicI64;
+
+    use super::*;
+
+    type Sent = Arc<Mutex<Vec<(u32, Event)>>>;
+
+    /// A dispatcher with a clock of the test's, and what it sends to partitions.
+    fn dispatcher() -> (Arc<Dispatcher>, Arc<AtomicI64>, Send, Sent) {
+        let (now_ms, sent): (Arc<AtomicI64>, Sent) = (Arc::new(AtomicI64::new(1_000_000)), Arc::default());
+        let (clock, list) = (now_ms.clone(), sent.clone());
+        let send: Send = Arc::new(move |partition, event| {
+            list.lock().expect("nobody panics").push((partition, event));
+            true
+        });
+        (Dispatcher::new(move || clock.load(Ordering::Relaxed)), now_ms, send, sent)
+    }
+
+    fn key(name: &str) -> QueueKey {
+        QueueKey { namespace_id: "n".into(), name: name.into(), activities: false }
+    }
+
+    fn task(partition: u32, id: i64) -> Ready {
+        Ready::Task(TaskRef {
+            partition,
+            run: crate::address::WorkflowKey::new("n", "w").run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1"),
+            scheduled_event_id: id,
+            attempt: 1,
+            normal_queue: Some("normal".into()),
+        })
+    }
+
+    fn query(id: &str) -> Ready {
+        Ready::Query { partition: 7, query_id: id.into() }
+    }
+
+    /// A poll that waits until the receiver is dropped.
+    fn poll(dispatcher: &Dispatcher, name: &str, rate: Option<f64>, send: &Send) -> Polling {
+        let (reply, receiver) = oneshot::channel();
+        let poll = Poll {
+            namespace_id: "n".into(),
+            queue: name.into(),
+            activities: false,
+            sticky: false,
+            identity: "worker".into(),
+            poll_id: "poll".into(),
+            rate_per_second: rate,
+        };
+        (dispatcher.poll(poll, reply, send), receiver)
+    }
+
+    type Polling = (PollTicket, oneshot::Receiver<Delivery>);
+
+    /// The tasks that were brought to their owners, by owner and Scheduled event.
+    fn brought(sent: &Sent) -> Vec<(u32, i64)> {
+        let events = std::mem::take(&mut *sent.lock().expect("nobody panics"));
+        let claims = events.iter().filter_map(|(partition, event)| match event {
+            Event::Claim { task, .. } => Some((*partition, task.scheduled_event_id)),
+            _other => None,
+        });
+        claims.collect()
+    }
+
+    #[test]
+    fn a_task_waits_behind_older_ones_that_a_rate_holds_back() {
+        let (dispatcher, now_ms, send, sent) = dispatcher();
+        let polls: Vec<_> = (0..4).map(|_| poll(&dispatcher, "q", Some(1.0), &send)).collect();
+        for unused in [-1, 0] {
+            assert!(dispatcher.offer(&key("q"), task(1, unused), &send).is_some(), "a second's worth may go");
+        }
+        assert!(dispatcher.offer(&key("q"), task(2, 2), &send).is_none());
+        assert!(dispatcher.offer(&key("q"), task(1, 3), &send).is_none());
+        now_ms.fetch_add(2_000, Ordering::Relaxed);
+        assert!(dispatcher.offer(&key("q"), task(1, 4), &send).is_none(), "an older one goes first");
+        assert_eq!(brought(&sent), [(2, 2)]);
+        dispatcher.sweep(&send);
+        assert_eq!(brought(&sent), [(1, 3)]);
+        drop(polls);
+    }
+
+    #[test]
+    fn polls_that_find_nothing_use_nothing_of_the_rate() {
+        let (dispatcher, _now_ms, send, sent) = dispatcher();
+        let polls: Vec<_> = (0..10).map(|_| poll(&dispatcher, "q", Some(1.0), &send)).collect();
+        assert!(dispatcher.offer(&key("q"), task(1, 1), &send).is_some(), "the rate is unused");
+        drop(polls);
+        assert!(brought(&sent).is_empty());
+    }
+
+    #[test]
+    fn what_waits_for_a_worker_that_shuts_down_goes_elsewhere_at_once() {
+        let (dispatcher, _now_ms, send, sent) = dispatcher();
+        assert!(dispatcher.offer(&key("sticky"), task(3, 1), &send).is_none());
+        assert!(dispatcher.offer(&key("sticky"), query("asked"), &send).is_none());
+        let waiting = poll(&dispatcher, "normal", None, &send);
+        dispatcher.retire_sticky_queue("n", "sticky", &send);
+        let events = std::mem::take(&mut *sent.lock().expect("nobody panics"));
+        let claimed = |(partition, event): &(u32, Event)| {
+            *partition == 3 && matches!(event, Event::Claim { task, .. } if task.scheduled_event_id == 1)
+        };
+        let asked_again = |(partition, event): &(u32, Event)| {
+            *partition == 7 && matches!(event, Event::QueryLost { query_id } if query_id == "asked")
+        };
+        assert_eq!(events.len(), 2);
+        assert!(events.iter().any(claimed), "the poll of the normal queue gets the task");
+        assert!(events.iter().any(asked_again), "the question's owner asks somebody else");
+        drop(waiting);
     }
 }

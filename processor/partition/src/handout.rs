@@ -69,8 +69,13 @@ impl<L: Log, B: Base> Partition<L, B> {
     }
 
     pub(crate) fn offer(&mut self, queue: &QueueKey, task: TaskRef) {
-        if let Some((Ready::Task(task), waiting)) = self.dispatcher.offer(queue, Ready::Task(task)) {
-            self.claim(task, waiting);
+        match self.dispatcher.offer(queue, Ready::Task(task), &self.send) {
+            Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
+            Some((Ready::Query { partition, query_id }, waiting)) => {
+                // The partition's own, and not from within this step.
+                (self.send)(partition, Event::HandQuery { query_id, waiting });
+            }
+            None => {}
         }
     }
 

@@ -22,6 +22,7 @@ use crate::due::Due;
 use crate::error::Error;
 use crate::furnish;
 use crate::query::Queries;
+use crate::refusal::Refusal;
 use crate::reply::tell;
 use crate::router::{Answer, Failure, Send, Slot};
 use crate::runs::Runs;
@@ -88,6 +89,8 @@ pub enum Event {
         address: Address,
         /// What to read of it.
         want: Want,
+        /// Its place among the waiting readers.
+        slot: Slot,
         /// Where the answer goes.
         reply: oneshot::Sender<Answer<Option<Reading>>>,
     },
@@ -97,6 +100,8 @@ pub enum Event {
         address: Address,
         /// The last event that the caller knows.
         known_event_id: i64,
+        /// Its place among the waiting readers; given back once it is noted who waits.
+        slot: Slot,
         /// Where the answer goes.
         reply: oneshot::Sender<()>,
     },
@@ -113,6 +118,8 @@ pub enum Event {
     QueryAnswered {
         /// The answer.
         answer: QueryAnswer,
+        /// Its place among the waiting requests.
+        slot: Slot,
         /// False where nobody waits for it.
         reply: oneshot::Sender<bool>,
     },
@@ -123,7 +130,7 @@ pub enum Event {
         /// Where the answer goes.
         reply: oneshot::Sender<Answer<WorkflowTask>>,
     },
-    /// The dispatcher found a poll for a task of this partition.
+    /// The dispatcher found a poll for a task of this partition. As many can wait as polls were let in.
     Claim {
         /// The task.
         task: TaskRef,
@@ -142,13 +149,16 @@ pub enum Event {
         /// The question.
         query_id: String,
     },
-    /// A task that was handed out reached nobody.
+    /// A task that was handed out reached nobody. As many can wait as tasks were claimed, each for a poll that was let
+    /// in.
     Release {
         /// The order that takes it back.
         input: Input,
     },
+    /// Nothing but an occasion to take a turn.
+    Nudge,
     /// An append is durable, or has failed.
-    Appended(Result<Appended, everlog_log::Error>),
+    Appended(Result<Option<Appended>, everlog_log::Error>),
     /// A commit is done, or has failed.
     Committed(Result<(), everlog_log::Error>),
 }
@@ -189,6 +199,8 @@ pub struct Partition<L: Log, B: Base> {
     pub(crate) replaying: bool,
     pub(crate) wants_term: bool,
     hold_until_ms: i64,
+    refused_appends: Refusal,
+    refused_commits: Refusal,
     committing: Option<u64>,
     pub(crate) changed: bool,
     next_commit_ms: i64,
@@ -229,6 +241,8 @@ impl<L: Log, B: Base> Partition<L, B> {
             replaying: false,
             wants_term: false,
             hold_until_ms: 0,
+            refused_appends: Refusal::of("appends"),
+            refused_commits: Refusal::of("commits"),
             committing: None,
             changed: false,
             next_commit_ms: 0,
@@ -274,13 +288,15 @@ impl<L: Log, B: Base> Partition<L, B> {
                 self.stats.released.fetch_add(1, Ordering::Relaxed);
                 self.enqueue(input, Waiter::Nobody);
             }
-            Event::Read { address, want, reply } => {
+            Event::Read { address, want, slot: _slot, reply } => {
                 let reading = self.read(&address, want)?;
                 tell(reply, Ok(reading));
             }
-            Event::Watch { address, known_event_id, reply } => self.watch(&address, known_event_id, reply)?,
+            Event::Watch { address, known_event_id, slot: _slot, reply } => {
+                self.watch(&address, known_event_id, reply)?;
+            }
             Event::Query { request, slot, reply } => self.ask(request, slot, reply, now_ms)?,
-            Event::QueryAnswered { answer, reply } => {
+            Event::QueryAnswered { answer, slot: _slot, reply } => {
                 tell(reply, self.queries.answer_direct(answer));
             }
             Event::HandQuery { query_id, waiting } => self.hand_query(&query_id, waiting)?,
@@ -290,6 +306,7 @@ impl<L: Log, B: Base> Partition<L, B> {
                 let task = furnish::workflow_task(&mut self.runs, &key, grant)?;
                 tell(reply, Ok(task));
             }
+            Event::Nudge => {}
             Event::Appended(result) => self.appended(result, now_ms)?,
             Event::Committed(result) => self.committed(result, now_ms)?,
         }
@@ -302,6 +319,8 @@ impl<L: Log, B: Base> Partition<L, B> {
     /// # Errors
     /// The partition cannot go on: drop it.
     pub fn turn(&mut self, now_ms: i64) -> Result<Option<i64>, Error> {
+        self.stats.turns.fetch_add(1, Ordering::Relaxed);
+        self.stats.turned_ms.store(now_ms, Ordering::Relaxed);
         self.mind_clock(now_ms);
         if self.serving {
             self.wake_due(now_ms)?;
@@ -363,19 +382,26 @@ impl<L: Log, B: Base> Partition<L, B> {
         }
     }
 
-    fn appended(&mut self, result: Result<Appended, everlog_log::Error>, now_ms: i64) -> Result<(), Error> {
+    fn appended(
+        &mut self,
+        result: Result<Option<Appended>, everlog_log::Error>,
+        now_ms: i64,
+    ) -> Result<(), Error> {
         let Some(entries) = self.in_flight.pop_front() else {
             return Err(self.unsound("an append was acknowledged that was not made"));
         };
         let appended = match result {
-            Ok(appended) => appended,
+            Ok(Some(appended)) => appended,
+            Ok(None) => return Err(self.unsound("somebody else appends")),
             Err(error @ (everlog_log::Error::Full { .. } | everlog_log::Error::Busy { .. })) => {
-                tracing::warn!(partition = self.id, %error, "an append was refused");
-                self.not_appended(entries, now_ms);
+                self.refused_appends.begins(self.id, &error);
+                let is_full = matches!(error, everlog_log::Error::Full { .. });
+                self.not_appended(entries, if is_full { Failure::Full } else { Failure::Busy }, now_ms);
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
         };
+        self.refused_appends.ends(self.id);
         if appended.first != self.position.applied {
             return Err(self.unsound("somebody else has appended"));
         }
@@ -387,12 +413,12 @@ impl<L: Log, B: Base> Partition<L, B> {
     }
 
     /// The log had no room: callers are told so; what the partition itself wants is tried again in a while.
-    fn not_appended(&mut self, entries: Vec<Entry>, now_ms: i64) {
+    fn not_appended(&mut self, entries: Vec<Entry>, failure: Failure, now_ms: i64) {
         self.hold_until_ms = now_ms + HOLD_MS;
         self.wants_term = !self.serving;
         for entry in entries.into_iter().rev() {
             match entry.waiter {
-                waiter @ (Waiter::Order(..) | Waiter::Completion(..)) => self.refuse(waiter, Failure::Full),
+                waiter @ (Waiter::Order(..) | Waiter::Completion(..)) => self.refuse(waiter, failure),
                 waiter @ (Waiter::Nobody | Waiter::Claim(..)) => {
                     self.pending.push_front(Entry { record: entry.record, waiter });
                 }
@@ -402,50 +428,6 @@ impl<L: Log, B: Base> Partition<L, B> {
 
     fn unsound(&self, detail: &str) -> Error {
         Error::Journal { partition: self.id, detail: detail.into() }
-    }
-
-    fn read(&mut self, address: &Address, want: Want) -> Result<Option<Reading>, Error> {
-        let Some((key, is_current)) = self.resolve(address)? else { return Ok(None) };
-        let Some(run) = self.runs.get(&key)? else { return Ok(None) };
-        let page = match want {
-            Want::State => crate::delivery::Page::default(),
-            Want::History { from_event_id, batches_max } => {
-                furnish::page(&mut self.runs, &key, from_event_id, batches_max)?
-            }
-            Want::LastBatch => furnish::page_before(&mut self.runs, &key, 0, 1)?,
-            Want::Reverse { below_event_id, batches_max } => {
-                furnish::page_before(&mut self.runs, &key, below_event_id, batches_max)?
-            }
-        };
-        Ok(Some(Reading { run, is_current, page }))
-    }
-
-    /// The key of an addressed run, and whether it is the current one.
-    pub(crate) fn resolve(&mut self, address: &Address) -> Result<Option<(RunKey, bool)>, Error> {
-        let workflow = WorkflowKey::new(&address.namespace_id, &address.workflow_id);
-        let Some(current) = self.runs.current(&workflow)? else { return Ok(None) };
-        if address.run_id.is_empty() || address.run_id == current {
-            return Ok(Some((workflow.run(&current), true)));
-        }
-        Ok(Some((workflow.run(&address.run_id), false)))
-    }
-
-    fn watch(
-        &mut self,
-        address: &Address,
-        known_event_id: i64,
-        reply: oneshot::Sender<()>,
-    ) -> Result<(), Error> {
-        let resolved = self.resolve(address)?;
-        let run = match &resolved {
-            Some((key, _)) => self.runs.get(key)?,
-            None => None,
-        };
-        match (resolved, run) {
-            (Some((key, _)), Some(run)) => self.watchers.add(key, &run, known_event_id, reply),
-            (Some(_) | None, _) => tell(reply, ()),
-        }
-        Ok(())
     }
 
     fn wake_due(&mut self, now_ms: i64) -> Result<(), Error> {
@@ -507,7 +489,7 @@ impl<L: Log, B: Base> Partition<L, B> {
         };
         self.committing = Some(self.position.applied);
         self.changed = false;
-        self.next_commit_ms = now_ms + self.config.commit_interval_ms;
+        self.next_commit_ms = self.next_commit_slot_ms(now_ms);
         let done = Box::new(move |result| {
             // A partition that is gone restores from what is committed.
             send(id, Event::Committed(result));
@@ -515,11 +497,18 @@ impl<L: Log, B: Base> Partition<L, B> {
         self.log.commit(commit, done);
     }
 
+    /// Partitions commit one after the other within the interval: all at once, they would keep appends waiting.
+    fn next_commit_slot_ms(&self, now_ms: i64) -> i64 {
+        let interval_ms = self.config.commit_interval_ms;
+        let slot_ms = interval_ms * i64::from(self.id) / i64::from(self.log.partitions());
+        now_ms + interval_ms - (now_ms - slot_ms).rem_euclid(interval_ms)
+    }
+
     fn committed(&mut self, result: Result<(), everlog_log::Error>, now_ms: i64) -> Result<(), Error> {
         match result {
-            Ok(()) => {}
+            Ok(()) => self.refused_commits.ends(self.id),
             Err(error @ everlog_log::Error::Full { .. }) => {
-                tracing::warn!(partition = self.id, %error, "a commit was refused");
+                self.refused_commits.begins(self.id, &error);
                 self.not_committed(now_ms);
                 return Ok(());
             }
@@ -527,7 +516,7 @@ impl<L: Log, B: Base> Partition<L, B> {
         }
         self.committing_events = Vec::new();
         let applied = self.committing.take().unwrap_or_default();
-        self.runs.store().committed();
+        self.runs.store().committed(None).map_err(Error::from)?;
         self.runs.evict();
         self.stats.commits.fetch_add(1, Ordering::Relaxed);
         self.stats.committed_offset.store(applied, Ordering::Relaxed);

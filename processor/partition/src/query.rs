@@ -47,8 +47,8 @@ pub struct Direct {
     pub question: Question,
     /// It was offered on the sticky queue until this moment, in ms; 0 = not there.
     pub sticky_until_ms: i64,
-    /// A worker has it.
-    pub taken: bool,
+    /// A worker has it, and has until this moment to answer, in ms; 0 = no worker has it.
+    pub taken_until_ms: i64,
 }
 
 /// How a question is put.
@@ -164,7 +164,8 @@ impl Queries {
         }
     }
 
-    /// Questions whose sticky worker did not come in time; their callers gone, questions are forgotten.
+    /// Questions whose sticky worker did not come in time, or whose worker does not answer; their callers gone,
+    /// questions are forgotten.
     pub fn sweep(&mut self, now_ms: i64) -> Vec<String> {
         self.direct.retain(|_, direct| !direct.question.reply.is_closed());
         self.buffered.retain(|_, questions| {
@@ -172,7 +173,11 @@ impl Queries {
             !questions.is_empty()
         });
         let late = |direct: &&Direct| {
-            !direct.taken && direct.sticky_until_ms > 0 && direct.sticky_until_ms <= now_ms
+            let until_ms = match direct.taken_until_ms {
+                0 => direct.sticky_until_ms,
+                taken_until_ms => taken_until_ms,
+            };
+            until_ms > 0 && until_ms <= now_ms
         };
         self.direct.values().filter(late).map(|direct| direct.question.id.clone()).collect()
     }

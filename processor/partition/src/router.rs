@@ -46,34 +46,58 @@ pub struct Router {
     admission: Arc<Admission>,
 }
 
-/// How many requests wait, per partition, against two limits: completions and cancellations are let in when starts
-/// and signals no longer are.
+/// How many requests wait, per partition, against three limits: completions and cancellations are let in when starts
+/// and signals no longer are, and neither has to wait for a place because many read.
 pub struct Admission {
-    waiting: Vec<AtomicUsize>,
-    ordinary_max: usize,
-    urgent_max: usize,
+    waiting: Vec<Waits>,
+    orders_max: usize,
+    reads_max: usize,
+}
+
+#[derive(Default)]
+struct Waits {
+    orders: AtomicUsize,
+    reads: AtomicUsize,
+}
+
+/// What a request is let in as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Begins work, or adds to it.
+    Ordinary,
+    /// Ends work, or stops it.
+    Urgent,
+    /// Changes nothing.
+    Read,
 }
 
 impl Admission {
-    /// Limits per partition: ordinary orders up to `ordinary_max`, urgent ones up to twice as many.
-    pub fn new(partitions: u32, ordinary_max: usize) -> Self {
-        let waiting = (0..partitions).map(|_| AtomicUsize::new(0)).collect();
-        Self { waiting, ordinary_max, urgent_max: ordinary_max.saturating_mul(2) }
+    /// Limits per partition: ordinary orders up to `orders_max`, urgent ones up to twice as many, and apart from these
+    /// reads and queries up to `reads_max`.
+    pub fn new(partitions: u32, orders_max: usize, reads_max: usize) -> Self {
+        let waiting = (0..partitions).map(|_| Waits::default()).collect();
+        Self { waiting, orders_max, reads_max }
     }
 
-    /// Requests that wait for a partition.
-    pub fn waiting(&self, partition: u32) -> usize {
-        self.waiting[partition as usize].load(Ordering::Relaxed)
+    /// Orders that wait for a partition.
+    pub fn waiting_orders(&self, partition: u32) -> usize {
+        self.waiting[partition as usize].orders.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn enter(self: &Arc<Self>, partition: u32, urgent: bool) -> Answer<Slot> {
-        let limit = if urgent { self.urgent_max } else { self.ordinary_max };
-        let count = &self.waiting[partition as usize];
-        if count.fetch_add(1, Ordering::Relaxed) >= limit {
-            count.fetch_sub(1, Ordering::Relaxed);
-            return Err(Failure::Busy);
-        }
-        Ok(Slot { admission: self.clone(), partition })
+    /// Reads and queries that wait for a partition.
+    pub fn waiting_reads(&self, partition: u32) -> usize {
+        self.waiting[partition as usize].reads.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn enter(self: &Arc<Self>, partition: u32, lane: Lane) -> Answer<Slot> {
+        let limit = match lane {
+            Lane::Ordinary => self.orders_max,
+            Lane::Urgent => self.orders_max.saturating_mul(2),
+            Lane::Read => self.reads_max,
+        };
+        let slot = Slot { admission: self.clone(), partition, lane };
+        // Where the limit is reached the slot is given back at once.
+        if slot.count().fetch_add(1, Ordering::Relaxed) >= limit { Err(Failure::Busy) } else { Ok(slot) }
     }
 }
 
@@ -81,11 +105,22 @@ impl Admission {
 pub struct Slot {
     admission: Arc<Admission>,
     partition: u32,
+    lane: Lane,
+}
+
+impl Slot {
+    fn count(&self) -> &AtomicUsize {
+        let waits = &self.admission.waiting[self.partition as usize];
+        match self.lane {
+            Lane::Ordinary | Lane::Urgent => &waits.orders,
+            Lane::Read => &waits.reads,
+        }
+    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.admission.waiting[self.partition as usize].fetch_sub(1, Ordering::Relaxed);
+        self.count().fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -101,7 +136,7 @@ impl Router {
     /// [`Failure`]; after `Unavailable` the order may or may not have been taken.
     pub async fn order(&self, input: Input) -> Answer<Reply> {
         let partition = Address::of(&input).partition(self.partitions);
-        let slot = self.admission.enter(partition, is_urgent(&input))?;
+        let slot = self.admission.enter(partition, lane(&input))?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, Event::Order { input, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| Failure::Unavailable)?
@@ -131,7 +166,7 @@ impl Router {
     /// As [`Router::order`].
     pub async fn complete_task(&self, input: Input, answers: Vec<QueryAnswer>) -> Answer<Completion> {
         let partition = Address::of(&input).partition(self.partitions);
-        let slot = self.admission.enter(partition, true)?;
+        let slot = self.admission.enter(partition, Lane::Urgent)?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, Event::CompleteTask { input, answers, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| Failure::Unavailable)?
@@ -143,8 +178,9 @@ impl Router {
     /// [`Failure`].
     pub async fn read(&self, address: Address, want: Want) -> Answer<Option<Reading>> {
         let partition = address.partition(self.partitions);
+        let slot = self.admission.enter(partition, Lane::Read)?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::Read { address, want, reply: sender })?;
+        self.post(partition, Event::Read { address, want, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| Failure::Unavailable)?
     }
 
@@ -155,8 +191,9 @@ impl Router {
     /// [`Failure`].
     pub async fn watch(&self, address: Address, known_event_id: i64) -> Answer<()> {
         let partition = address.partition(self.partitions);
+        let slot = self.admission.enter(partition, Lane::Read)?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::Watch { address, known_event_id, reply: sender })?;
+        self.post(partition, Event::Watch { address, known_event_id, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| Failure::Unavailable)
     }
 
@@ -166,7 +203,7 @@ impl Router {
     /// [`Failure`].
     pub async fn query(&self, request: QueryRequest) -> Answer<QueryOutcome> {
         let partition = request.address.partition(self.partitions);
-        let slot = self.admission.enter(partition, false)?;
+        let slot = self.admission.enter(partition, Lane::Read)?;
         let (sender, receiver) = oneshot::channel();
         self.post(partition, Event::Query { request, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| Failure::Unavailable)?
@@ -178,8 +215,9 @@ impl Router {
     /// [`Failure`].
     pub async fn answer_query(&self, address: Address, answer: QueryAnswer) -> Answer<bool> {
         let partition = address.partition(self.partitions);
+        let slot = self.admission.enter(partition, Lane::Urgent)?;
         let (sender, receiver) = oneshot::channel();
-        self.post(partition, Event::QueryAnswered { answer, reply: sender })?;
+        self.post(partition, Event::QueryAnswered { answer, slot, reply: sender })?;
         receiver.await.map_err(|_dropped| Failure::Unavailable)
     }
 
@@ -197,7 +235,13 @@ impl Router {
 
     /// Tasks of a worker's private queue go to the normal queue at once; open polls of the queue end empty.
     pub fn retire_sticky_queue(&self, namespace_id: &str, queue: &str) {
-        self.dispatcher.retire_sticky_queue(namespace_id, queue);
+        self.dispatcher.retire_sticky_queue(namespace_id, queue, &self.send);
+    }
+
+    /// Gives the thread that owns a partition an occasion to take a turn.
+    pub fn nudge(&self, partition: u32) {
+        // One that is gone cannot be nudged, and says so elsewhere.
+        (self.send)(partition, Event::Nudge);
     }
 
     /// Who polls a queue and what waits there; `activities` = its activity tasks.
@@ -219,9 +263,9 @@ impl Router {
 }
 
 /// What ends work, or stops it, goes first when a partition is overloaded.
-fn is_urgent(input: &Input) -> bool {
+fn lane(input: &Input) -> Lane {
     match &input.order {
-        None | Some(Order::Start(_) | Order::Signal(_) | Order::HeartbeatActivity(_)) => false,
+        None | Some(Order::Start(_) | Order::Signal(_) | Order::HeartbeatActivity(_)) => Lane::Ordinary,
         Some(
             Order::Cancel(_)
             | Order::Terminate(_)
@@ -236,6 +280,77 @@ fn is_urgent(input: &Input) -> bool {
             | Order::ReleaseActivity(_)
             | Order::Wake(_)
             | Order::ResetSticky(_),
-        ) => true,
+        ) => Lane::Urgent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Mutex;
+    use std::task::{Context, Poll as Turn, Waker};
+
+    use everlog_engine::machine::{cancel, signal};
+
+    use super::*;
+
+    /// A router whose partition never gets to anything: one place for orders, two for reads.
+    fn stuck() -> (Router, Arc<Admission>) {
+        let inbox = Mutex::new(Vec::new());
+        let send: Send = Arc::new(move |_, event| {
+            inbox.lock().expect("nobody panics").push(event);
+            true
+        });
+        let admission = Arc::new(Admission::new(1, 1, 2));
+        (Router::new(1, send, Dispatcher::new(|| 0), admission.clone()), admission)
+    }
+
+    fn look<T>(call: impl Future<Output = T>) -> Option<T> {
+        match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
+            Turn::Ready(answer) => Some(answer),
+            Turn::Pending => None,
+        }
+    }
+
+    fn order(order: Order) -> Input {
+        Input { order: Some(order), ..Input::default() }
+    }
+
+    fn address() -> Address {
+        Address { namespace_id: "n".into(), workflow_id: "w".into(), run_id: String::new() }
+    }
+
+    fn answer() -> QueryAnswer {
+        let query_id = "1".to_owned();
+        QueryAnswer { query_id, succeeded: true, result: None, error_message: String::new(), failure: None }
+    }
+
+    #[test]
+    fn a_flood_of_reads_is_turned_away_and_keeps_no_order_out() {
+        let (router, admission) = stuck();
+        assert!(look(router.read(address(), Want::State)).is_none(), "it waits");
+        assert!(look(router.watch(address(), 0)).is_none(), "it waits");
+        let query = QueryRequest {
+            address: address(),
+            query: bytes::Bytes::new(),
+            only_open: false,
+            only_completed_cleanly: false,
+        };
+        assert!(matches!(look(router.query(query)), Some(Err(Failure::Busy))));
+        assert!(matches!(look(router.read(address(), Want::State)), Some(Err(Failure::Busy))));
+        assert!(matches!(look(router.watch(address(), 0)), Some(Err(Failure::Busy))));
+        assert_eq!((admission.waiting_orders(0), admission.waiting_reads(0)), (0, 2));
+        assert!(look(router.order(order(Order::Signal(signal::Signal::default())))).is_none(), "it waits");
+    }
+
+    #[test]
+    fn what_ends_work_is_let_in_when_what_adds_to_it_is_not() {
+        let (router, admission) = stuck();
+        let signal = || order(Order::Signal(signal::Signal::default()));
+        assert!(look(router.order(signal())).is_none(), "it waits");
+        assert_eq!(look(router.order(signal())), Some(Err(Failure::Busy)));
+        assert!(look(router.order(order(Order::Cancel(cancel::Request::default())))).is_none(), "it waits");
+        assert_eq!(look(router.answer_query(address(), answer())), Some(Err(Failure::Busy)));
+        assert_eq!(admission.waiting_orders(0), 2);
     }
 }

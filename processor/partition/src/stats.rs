@@ -33,4 +33,8 @@ pub struct Stats {
     pub lateness_ms: AtomicI64,
     /// 1 while the partition serves.
     pub serving: AtomicU64,
+    /// Turns taken.
+    pub turns: AtomicU64,
+    /// When the last turn began, in ms since 1970-01-01 UTC.
+    pub turned_ms: AtomicI64,
 }

@@ -192,7 +192,7 @@ fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>) -> Opened {
     });
     let clock = now_ms.clone();
     let dispatcher = Dispatcher::new(move || clock.load(Ordering::Relaxed));
-    let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000)));
+    let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000, 1_000)));
     let store = Store::new(SharedRows::new(log.database()).expect("the rows are there"));
     let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config())
         .expect("the partition recovers");
@@ -244,6 +244,7 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
         target: Some(target),
         result,
         identity: "worker".into(),
+        worker_version: None,
     }));
     assert_eq!(reply, Reply::Done);
     house.crash();
@@ -358,6 +359,51 @@ fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
     let task = workflow(house.poll(false));
     assert_eq!(task.queries.len(), 1, "it goes along with the workflow task");
     drop(question);
+}
+
+#[test]
+fn a_question_whose_worker_dies_is_put_to_another() {
+    let mut house = House::build();
+    house.start();
+    let task = workflow(house.poll(false));
+    let hour = everlog_engine::time::Duration::from_ms(3_600_000);
+    let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
+    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
+    let address =
+        Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
+    let request = QueryRequest {
+        address: address.clone(),
+        query: Bytes::from_static(b"query"),
+        only_open: false,
+        only_completed_cleanly: false,
+    };
+    let router = house.router.clone();
+    let mut question = Box::pin(async move { router.query(request).await });
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(question.as_mut().poll(&mut context).is_pending());
+    let taken = |delivery: Delivery| match delivery {
+        Delivery::Query(mut task) => {
+            task.receipt.take().expect("it can be given back").accept();
+            task.query_id
+        }
+        other => panic!("not a question: {other:?}"),
+    };
+    let first = taken(house.poll(false));
+    // The worker has it, and is never heard of again.
+    house.advance(11_000);
+    let query_id = taken(house.poll(false));
+    assert_eq!(query_id, first);
+    let answer = everlog_partition::QueryAnswer {
+        query_id,
+        succeeded: true,
+        result: None,
+        error_message: String::new(),
+        failure: None,
+    };
+    let router = house.router.clone();
+    let was_asked = house.call(Box::pin(async move { router.answer_query(address, answer).await }));
+    assert_eq!(was_asked, Ok(true));
+    assert!(matches!(house.call(question), Ok(everlog_partition::QueryOutcome::Answered(_))));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The committed rows below the overlay: in the log's database, or in memory.
+//! The committed rows below the overlay: in the log's database, in one of their own, or in memory.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,8 +9,31 @@ use rocksdb::{ColumnFamily, DB, ErrorKind, ReadOptions};
 
 use crate::{Change, Error, Space};
 
-/// Committed rows, read only.
+/// One changed row: None deletes.
+pub type RowChange<'a> = (Space, &'a [u8], Option<&'a [u8]>);
+
+/// Who writes the rows, and up to where they are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The log writes them with its commits: they are always as new as its position.
+    WithTheLog,
+    /// `write` does: they stand at the mark that was given last, or at the very beginning.
+    At(Option<Bytes>),
+}
+
+/// Committed rows.
 pub trait Base: Send {
+    /// Up to where the rows are written.
+    fn standing(&self) -> Result<Standing, Error>;
+
+    /// Makes changes rows, together with the mark if there is one: all of it or nothing. A crash of the process may
+    /// take back the latest writes, in order and with their marks. Does nothing where the log writes them.
+    fn write(
+        &self,
+        changes: &mut dyn Iterator<Item = RowChange<'_>>,
+        mark: Option<&[u8]>,
+    ) -> Result<(), Error>;
+
     /// The row under a key.
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error>;
 
@@ -43,12 +66,20 @@ impl SharedRows {
         Ok(SharedRows { db })
     }
 
-    fn family(&self, space: Space) -> &ColumnFamily {
+    pub(crate) fn family(&self, space: Space) -> &ColumnFamily {
         self.db.cf_handle(family_name(space)).expect("new() has checked that it is there")
     }
 }
 
 impl Base for SharedRows {
+    fn standing(&self) -> Result<Standing, Error> {
+        Ok(Standing::WithTheLog)
+    }
+
+    fn write(&self, _: &mut dyn Iterator<Item = RowChange<'_>>, _: Option<&[u8]>) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
         let row = self.db.get_pinned_cf(self.family(space), key).map_err(translate)?;
         Ok(row.map(|row| Bytes::copy_from_slice(&row)))
@@ -90,7 +121,7 @@ impl Base for SharedRows {
     }
 }
 
-fn family_name(space: Space) -> &'static str {
+pub(crate) fn family_name(space: Space) -> &'static str {
     match space {
         Space::State => "changelog",
         Space::History => "history",
@@ -98,7 +129,7 @@ fn family_name(space: Space) -> &'static str {
     }
 }
 
-fn translate(error: rocksdb::Error) -> Error {
+pub(crate) fn translate(error: rocksdb::Error) -> Error {
     let corrupt = error.kind() == ErrorKind::Corruption;
     let detail = error.into_string();
     if corrupt { Error::Corrupt { detail } } else { Error::Io { detail } }
@@ -108,6 +139,7 @@ fn translate(error: rocksdb::Error) -> Error {
 #[derive(Clone, Default)]
 pub struct MemoryRows {
     rows: Arc<Mutex<BTreeMap<(Space, Bytes), Bytes>>>,
+    mark: Arc<Mutex<Option<Bytes>>>,
 }
 
 impl MemoryRows {
@@ -124,6 +156,26 @@ impl MemoryRows {
 }
 
 impl Base for MemoryRows {
+    fn standing(&self) -> Result<Standing, Error> {
+        Ok(Standing::At(self.mark.lock().unwrap_or_else(PoisonError::into_inner).clone()))
+    }
+
+    fn write(
+        &self,
+        changes: &mut dyn Iterator<Item = RowChange<'_>>,
+        mark: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let owned = |(space, key, value): RowChange<'_>| -> Change {
+            (space, Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice))
+        };
+        self.apply(changes.map(owned).collect());
+        if let Some(mark) = mark {
+            let mut standing = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+            *standing = Some(Bytes::copy_from_slice(mark));
+        }
+        Ok(())
+    }
+
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(rows.get(&(space, Bytes::copy_from_slice(key))).cloned())
@@ -157,5 +209,37 @@ impl Base for MemoryRows {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut range = rows.range((Bound::Included(edge(from)), Bound::Excluded(edge(to))));
         Ok(range.next_back().map(|((_, key), value)| (key.clone(), value.clone())))
+    }
+}
+
+impl<B: Base + ?Sized> Base for Box<B> {
+    fn standing(&self) -> Result<Standing, Error> {
+        self.as_ref().standing()
+    }
+
+    fn write(
+        &self,
+        changes: &mut dyn Iterator<Item = RowChange<'_>>,
+        mark: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        self.as_ref().write(changes, mark)
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        self.as_ref().get(space, key)
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        self.as_ref().scan(space, from, to, visit)
+    }
+
+    fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {
+        self.as_ref().last(space, from, to)
     }
 }

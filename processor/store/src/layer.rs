@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use crate::{Change, Space};
+use crate::{Change, RowChange, Space};
 
 /// What a row in the map costs besides its key and value, about.
 const ROW_BYTES: usize = 96;
@@ -76,6 +76,15 @@ impl Layer {
             rows.iter().map(move |(key, row)| (space, key.clone(), row.value.clone()))
         };
         of(Space::State).chain(of(Space::History)).chain(of(Space::Timers)).collect()
+    }
+
+    /// The same, borrowed.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = RowChange<'_>> {
+        let of = |space: Space| {
+            let rows = &self.spaces[index(space)];
+            rows.iter().map(move |(key, row)| (space, key.as_ref(), row.value.as_deref()))
+        };
+        of(Space::State).chain(of(Space::History)).chain(of(Space::Timers))
     }
 
     /// Lays `above` over this layer: its rows win, but what is new is said by the lower layer.

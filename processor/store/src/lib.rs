@@ -1,13 +1,15 @@
 //! State rows as bytes: what a partition has changed lies in memory over the rows that are committed.
 //!
-//! Knows nothing of workflows or of the log: a commit is handed out as a list of rows, and whoever writes it
-//! says when it is in the base.
+//! Knows nothing of workflows or of the log: a commit is handed out as a list of rows, and whoever writes it to the
+//! log says when it is there; where the log does not keep rows itself, they are written to a base of our own then.
 
 mod base;
 mod layer;
+mod local;
 mod store;
 
-pub use base::{Base, MemoryRows, SharedRows};
+pub use base::{Base, MemoryRows, RowChange, SharedRows, Standing};
+pub use local::{LocalRows, Memory};
 pub use store::Store;
 
 /// One row of a commit: None deletes.

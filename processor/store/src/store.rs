@@ -119,9 +119,18 @@ impl<B: Base> Store<B> {
         changes
     }
 
-    /// The changes of the commit are in the base now.
-    pub fn committed(&mut self) {
+    /// The log has the changes of the commit: they become rows of the base, with the mark that says up to where.
+    pub fn committed(&mut self, mark: Option<&[u8]>) -> Result<(), Error> {
+        if let Some(layer) = &self.committing {
+            self.base.write(&mut layer.rows(), mark)?;
+        }
         self.committing = None;
+        Ok(())
+    }
+
+    /// The committed rows below.
+    pub fn base(&self) -> &B {
+        &self.base
     }
 
     /// The changes of the commit are not in the base: they join the active ones and go into the next commit.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use everlog_store::{MemoryRows, Space, Store};
+use everlog_store::{Base, MemoryRows, Space, Standing, Store};
 
 const SPACES: [Space; 3] = [Space::State, Space::History, Space::Timers];
 
@@ -40,7 +40,7 @@ fn a_key_that_is_being_committed_needs_its_tombstone() {
     assert_eq!(store.begin_commit().len(), 1);
     store.delete(Space::Timers, key(1));
     assert_eq!(store.get(Space::Timers, &key(1)).unwrap(), None);
-    store.committed();
+    store.committed(None).unwrap();
     assert_eq!(store.begin_commit(), [(Space::Timers, key(1), None)]);
 }
 
@@ -104,9 +104,9 @@ fn an_overlay_reads_like_one_map() {
                 }
                 7 if under_way.is_none() => under_way = Some(store.begin_commit()),
                 8 => {
-                    if let Some(changes) = under_way.take() {
-                        base.apply(changes);
-                        store.committed();
+                    if under_way.take().is_some() {
+                        store.committed(Some(step.to_string().as_bytes())).unwrap();
+                        assert_eq!(base.standing().unwrap(), Standing::At(Some(step.to_string().into())));
                     }
                 }
                 9 if under_way.take().is_some() => store.commit_failed(),

@@ -49,7 +49,7 @@ fn rows_of_the_database_stand_below_the_changes() {
             None => db.delete_cf(family, key).unwrap(),
         }
     }
-    store.committed();
+    store.committed(None).unwrap();
     assert_eq!(store.overlay_bytes(), 0);
     assert_eq!(keys(&store, Space::State, "a", "z"), ["a=1", "b=2", "bb=3", "d=1"]);
 }

@@ -115,8 +115,8 @@ fn retry(log: &Embedded, seed: &str) -> anyhow::Result<()> {
 fn append(log: &Embedded, partition: u32, texts: Vec<String>) -> Receiver<anyhow::Result<()>> {
     let (done, wait) = channel();
     let records = texts.iter().map(|text| Bytes::from(text.clone())).collect();
-    let report = move |outcome: Result<everlog_log::Appended, everlog_log::Error>| {
-        if let Ok(appended) = &outcome {
+    let report = move |outcome: Result<Option<everlog_log::Appended>, everlog_log::Error>| {
+        if let Ok(Some(appended)) = &outcome {
             for (n, text) in texts.iter().enumerate() {
                 println!("ack {partition} {} {text}", appended.first + n as u64);
             }

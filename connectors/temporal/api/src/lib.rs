@@ -10,6 +10,8 @@
 //! that stands twice in one message is replaced by the second one where a decoded message would be merged,
 //! and an empty value in a map is written as an entry without a value (which reads as an empty value).
 
+pub mod codec;
+
 /// The generated tree; [`temporal`] and [`google`] are its modules.
 #[allow(missing_docs, clippy::all)]
 mod opaque {

@@ -59,7 +59,7 @@ impl Front {
 
     pub(crate) async fn with(limits: Limits, send: everlog_partition::Send) -> Self {
         let registry = prometheus::Registry::new();
-        let router = Router::new(2, send, Dispatcher::new(|| 0), Arc::new(Admission::new(2, 100)));
+        let router = Router::new(2, send, Dispatcher::new(|| 0), Arc::new(Admission::new(2, 100, 100)));
         let config = Config {
             about: About {
                 server_version: "0.1.0".into(),

@@ -150,6 +150,9 @@ pub struct Completed {
     /// The worker.
     #[prost(string, tag = "4")]
     pub identity: String,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub worker_version: Option<Bytes>,
 }
 
 /// Event: the activity failed for good.
@@ -170,6 +173,12 @@ pub struct Failed {
     /// Why there is no other attempt.
     #[prost(enumeration = "crate::vocabulary::RetryState", tag = "5")]
     pub retry_state: i32,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub worker_version: Option<Bytes>,
+    /// Temporal's number of what the worker takes for the cause.
+    #[prost(int32, tag = "7")]
+    pub cause: i32,
 }
 
 /// Event: a deadline of the activity passed, for good.
@@ -218,6 +227,9 @@ pub struct Canceled {
     /// The worker.
     #[prost(string, tag = "5")]
     pub identity: String,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub worker_version: Option<Bytes>,
 }
 
 /// An open activity.
@@ -289,6 +301,15 @@ pub struct Activity {
     /// Why the attempt before failed, opaque.
     #[prost(bytes = "bytes", optional, tag = "22")]
     pub last_failure: Option<Bytes>,
+    /// Priority, opaque.
+    #[prost(bytes = "bytes", optional, tag = "23")]
+    pub priority: Option<Bytes>,
+    /// When the attempt before ended; 0 while this is the first.
+    #[prost(int64, tag = "24")]
+    pub last_attempt_ms: i64,
+    /// How long this attempt had, or has, to wait after the one before, in ms.
+    #[prost(int64, tag = "25")]
+    pub retry_delay_ms: i64,
 }
 
 impl Activity {
@@ -475,6 +496,7 @@ fn opened(draft: &Draft<'_>, event: &Scheduled) -> Activity {
         start_to_close_ms: span_ms(event.start_to_close_timeout),
         heartbeat_timeout_ms: span_ms(event.heartbeat_timeout),
         retry_policy: event.retry_policy.clone(),
+        priority: event.priority.clone(),
         attempt: 1,
         first_scheduled_ms: now_ms,
         scheduled_ms: now_ms,
@@ -523,6 +545,7 @@ pub(crate) fn request_cancel(
         scheduled_event_id,
         started_event_id: 0,
         identity: identity.into(),
+        worker_version: None,
     });
     Ok(true)
 }

@@ -69,6 +69,9 @@ pub struct Complete {
     /// The worker.
     #[prost(string, tag = "3")]
     pub identity: String,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub worker_version: Option<Bytes>,
 }
 
 /// Order: a worker failed.
@@ -86,6 +89,12 @@ pub struct Fail {
     /// What it reported last, opaque.
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub last_heartbeat_details: Option<Bytes>,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub worker_version: Option<Bytes>,
+    /// Temporal's number of what the worker takes for the cause.
+    #[prost(int32, tag = "6")]
+    pub cause: i32,
 }
 
 /// Order: a worker canceled the attempt, as it was asked to.
@@ -100,6 +109,9 @@ pub struct Cancel {
     /// The worker.
     #[prost(string, tag = "3")]
     pub identity: String,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub worker_version: Option<Bytes>,
 }
 
 /// Order: a worker reports progress.
@@ -204,6 +216,7 @@ pub(crate) fn complete(draft: &mut Draft<'_>, order: &Complete) -> Result<Reply,
             scheduled_event_id: activity.scheduled_event_id,
             started_event_id,
             identity: order.identity.clone(),
+            worker_version: order.worker_version.clone(),
         }
         .into()
     });
@@ -224,15 +237,30 @@ pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejecti
     };
     match judge(draft, &activity, failure.as_ref()) {
         Verdict::Again { delay_ms } => try_again(draft, &activity, failure.as_ref(), delay_ms),
-        Verdict::Final(state) => end_failed(draft, &activity, failure, &order.identity, state),
+        Verdict::Final(state) => {
+            let failed = Failed {
+                failure,
+                identity: order.identity.clone(),
+                retry_state: state.into(),
+                worker_version: order.worker_version.clone(),
+                cause: order.cause,
+                ..Failed::default()
+            };
+            end_failed(draft, &activity, failed);
+        }
     }
     Ok(Reply::Done)
 }
 
 /// What the worker sent is too large to be kept: the activity fails, and another attempt would not help.
 fn refuse(draft: &mut Draft<'_>, activity: &Activity, why: &str, identity: &str) {
-    let failure = Some(failure::of_activity(why));
-    end_failed(draft, activity, failure, identity, RetryState::NonRetryableFailure);
+    let failed = Failed {
+        failure: Some(failure::of_activity(why)),
+        identity: identity.into(),
+        retry_state: RetryState::NonRetryableFailure.into(),
+        ..Failed::default()
+    };
+    end_failed(draft, activity, failed);
 }
 
 fn judge(draft: &Draft<'_>, activity: &Activity, failure: Option<&Bytes>) -> Verdict {
@@ -254,6 +282,8 @@ fn try_again(draft: &mut Draft<'_>, activity: &Activity, failure: Option<&Bytes>
     let next = Activity {
         attempt: activity.attempt.saturating_add(1),
         scheduled_ms: draft.now_ms().saturating_add(delay_ms),
+        last_attempt_ms: draft.now_ms(),
+        retry_delay_ms: delay_ms,
         backing_off: delay_ms > 0,
         started_ms: 0,
         claim: 0,
@@ -263,22 +293,10 @@ fn try_again(draft: &mut Draft<'_>, activity: &Activity, failure: Option<&Bytes>
     draft.change(Change::Activity(Box::new(next)));
 }
 
-fn end_failed(
-    draft: &mut Draft<'_>,
-    activity: &Activity,
-    failure: Option<Bytes>,
-    identity: &str,
-    state: RetryState,
-) {
+fn end_failed(draft: &mut Draft<'_>, activity: &Activity, failed: Failed) {
+    let scheduled_event_id = activity.scheduled_event_id;
     activity::close(draft, activity, |started_event_id| {
-        Failed {
-            failure,
-            scheduled_event_id: activity.scheduled_event_id,
-            started_event_id,
-            identity: identity.into(),
-            retry_state: state.into(),
-        }
-        .into()
+        Failed { scheduled_event_id, started_event_id, ..failed }.into()
     });
     task::settle(draft);
 }
@@ -300,6 +318,7 @@ pub(crate) fn cancel(draft: &mut Draft<'_>, order: &Cancel) -> Result<Reply, Rej
             scheduled_event_id: activity.scheduled_event_id,
             started_event_id,
             identity: order.identity.clone(),
+            worker_version: order.worker_version.clone(),
         }
         .into()
     });

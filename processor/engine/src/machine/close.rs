@@ -85,6 +85,9 @@ pub struct ContinueAsNew {
     /// An encoded map.
     #[prost(bytes = "bytes", optional, tag = "14")]
     pub search_attributes: Option<Bytes>,
+    /// Refused: worker versions come later.
+    #[prost(int32, tag = "16")]
+    pub initial_versioning_behavior: i32,
 }
 
 /// Order: end a run from outside, at once.
@@ -102,6 +105,9 @@ pub struct Terminate {
     /// If set, the run must belong to the chain that began with this run.
     #[prost(string, tag = "4")]
     pub first_run_id: String,
+    /// Links, opaque.
+    #[prost(bytes = "bytes", repeated, tag = "5")]
+    pub links: Vec<Bytes>,
 }
 
 /// Event: the workflow returned.
@@ -373,6 +379,11 @@ fn check_continue(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<(), TaskFa
     if !order.cron_schedule.is_empty() {
         return bad("CronSchedule on ContinueAsNewWorkflowExecutionCommand is not supported yet.");
     }
+    if order.initial_versioning_behavior != 0 {
+        return bad(
+            "InitialVersioningBehavior on ContinueAsNewWorkflowExecutionCommand is not supported yet.",
+        );
+    }
     if let Some(given) = &order.search_attributes {
         properties::check_number(given, draft.settings)
             .map_err(|reason| TaskFailure::new(Cause::BadSearchAttributes, &reason))?;
@@ -402,10 +413,18 @@ pub(crate) fn within_size(
     Ok(())
 }
 
-/// Ends the run from outside.
-pub(crate) fn terminate(draft: &mut Draft<'_>, reason: &str, details: Option<Bytes>, identity: &str) {
+/// Ends the run from outside, as somebody ordered it.
+pub(crate) fn terminate_as_ordered(draft: &mut Draft<'_>, order: &Terminate) {
+    let Terminate { reason, details, identity, first_run_id: _, links } = order.clone();
     turn::abandon(draft);
-    draft.emit(Terminated { reason: reason.into(), details, identity: identity.into() });
+    let extras = Extras { links, ..Extras::default() };
+    draft.emit_at(draft.now_ms(), Terminated { reason, details, identity }.into(), extras);
+}
+
+/// Ends the run because it must not go on.
+pub(crate) fn terminate(draft: &mut Draft<'_>, reason: &str, details: Option<Bytes>, identity: &str) {
+    let (reason, identity) = (reason.into(), identity.into());
+    terminate_as_ordered(draft, &Terminate { reason, details, identity, ..Terminate::default() });
 }
 
 /// The run's time is over, or that of the whole chain, after which nothing could be tried again.

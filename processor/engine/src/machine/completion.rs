@@ -5,9 +5,10 @@ use bytes::Bytes;
 use crate::command::{Command, Order};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
-use crate::machine::task::{self, Completed, Sticky, Task, Token};
+use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
 use crate::machine::{activity, attempt, close, marker, properties, timer, turn};
 use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
+use crate::payload::check_user_metadata;
 use crate::run::Current;
 use crate::vocabulary::TaskFailedCause as Cause;
 
@@ -180,6 +181,8 @@ fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskF
         if kind.closes && !draft.run.buffered.is_empty() {
             return Err(TaskFailure::new(Cause::UnhandledCommand, ""));
         }
+        check_user_metadata(command.user_metadata.as_ref(), draft.settings)
+            .map_err(|reason| TaskFailure::new(kind.bad, reason))?;
         let Some(said) = command.said() else {
             let reason = format!("{0}CommandAttributes is not set on {0}Command.", kind.name);
             return Err(TaskFailure::new(kind.bad, &reason));
@@ -279,12 +282,12 @@ fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, identity: &s
     if task.attempt > 1 && !unhandled {
         return Outcome::answer(reply);
     }
-    let told = Some(failure::of_task(&message));
+    let failed = Failed::because(failure.cause, Some(failure::of_task(&message)), identity);
     if failure.fatal {
-        turn::fail_for_good(&mut draft, failure.cause.into(), told, identity);
+        turn::fail_for_good(&mut draft, failed);
         close::terminate(&mut draft, &message, None, "history-service");
     } else {
-        turn::fail_started(&mut draft, failure.cause.into(), told, identity);
+        turn::fail_started(&mut draft, failed);
     }
     if unhandled {
         draft.change(Change::CloseAttempted(true));

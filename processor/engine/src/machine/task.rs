@@ -14,7 +14,7 @@ use crate::event::HistoryEvent;
 use crate::machine::{buffer, turn};
 use crate::run::Grace;
 use crate::time::{Duration, Timestamp};
-use crate::vocabulary::{QueueKind, SuggestReason, TaskQueue, TimeoutType};
+use crate::vocabulary::{QueueKind, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType};
 
 /// The pending workflow task of a run.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -123,6 +123,12 @@ pub struct Fail {
     /// Who says so.
     #[prost(string, tag = "4")]
     pub identity: String,
+    /// The worker's binary.
+    #[prost(string, tag = "5")]
+    pub binary_checksum: String,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub worker_version: Option<Bytes>,
 }
 
 /// Order: a task that was handed out reached nobody.
@@ -228,6 +234,19 @@ pub struct Failed {
     /// Who says so.
     #[prost(string, tag = "5")]
     pub identity: String,
+    /// The worker's binary.
+    #[prost(string, tag = "9")]
+    pub binary_checksum: String,
+    /// The worker's version, opaque.
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub worker_version: Option<Bytes>,
+}
+
+impl Failed {
+    /// The failure of a task that is still to be named.
+    pub(crate) fn because(cause: TaskFailedCause, failure: Option<Bytes>, identity: &str) -> Self {
+        Self { cause: cause.into(), failure, identity: identity.into(), ..Self::default() }
+    }
 }
 
 impl Task {

@@ -7,8 +7,6 @@
 //! started    --interrupt-->      scheduled: too much happened meanwhile
 //! started    --abandon-->        (none): the run is closed from outside
 
-use bytes::Bytes;
-
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::machine::task::{self, Claim, Fail, Failed, Release, Task, Token};
 use crate::machine::{buffer, close};
@@ -92,28 +90,34 @@ pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejecti
     if order.cause == i32::from(TaskFailedCause::GrpcMessageTooLarge) {
         close::terminate(draft, "GrpcMessageTooLarge", None, "history-service");
     } else if attempt == 1 {
-        fail_started(draft, order.cause, order.failure.clone(), &order.identity);
+        let failed = Failed {
+            cause: order.cause,
+            failure: order.failure.clone(),
+            identity: order.identity.clone(),
+            binary_checksum: order.binary_checksum.clone(),
+            worker_version: order.worker_version.clone(),
+            ..Failed::default()
+        };
+        fail_started(draft, failed);
     }
     Ok(Reply::Done)
 }
 
 /// Ends the started task as failed and schedules the next attempt.
-pub(crate) fn fail_started(draft: &mut Draft<'_>, cause: i32, failure: Option<Bytes>, identity: &str) {
+pub(crate) fn fail_started(draft: &mut Draft<'_>, failed: Failed) {
     let Some(task) = draft.run.started_task().cloned() else { return };
-    fail_for_good(draft, cause, failure, identity);
+    fail_for_good(draft, failed);
     try_again(draft, &task);
 }
 
 /// Ends the started task as failed; there will be no other.
-pub(crate) fn fail_for_good(draft: &mut Draft<'_>, cause: i32, failure: Option<Bytes>, identity: &str) {
+pub(crate) fn fail_for_good(draft: &mut Draft<'_>, failed: Failed) {
     let Some(task) = draft.run.started_task() else { return };
     if task.written {
         let failed = Failed {
             scheduled_event_id: task.scheduled_event_id,
             started_event_id: task.started_event_id,
-            cause,
-            failure,
-            identity: identity.into(),
+            ..failed
         };
         draft.emit(failed);
     }
@@ -145,7 +149,7 @@ pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, R
 /// Takes the task from its worker: more has happened meanwhile than may wait for its end.
 pub(crate) fn interrupt(draft: &mut Draft<'_>) {
     let Some(task) = draft.run.started_task().cloned() else { return };
-    fail_for_good(draft, TaskFailedCause::ForceCloseCommand.into(), None, "history-service");
+    fail_for_good(draft, Failed::because(TaskFailedCause::ForceCloseCommand, None, "history-service"));
     buffer::flush(draft);
     try_again(draft, &task);
 }
@@ -179,7 +183,7 @@ pub(crate) fn write_transient(draft: &mut Draft<'_>) {
 
 /// Before a run is closed from outside: a started task fails, and what waited for its end is written.
 pub(crate) fn abandon(draft: &mut Draft<'_>) {
-    fail_for_good(draft, TaskFailedCause::ForceCloseCommand.into(), None, "history-service");
+    fail_for_good(draft, Failed::because(TaskFailedCause::ForceCloseCommand, None, "history-service"));
     if draft.run.head.task.is_some() {
         draft.change(Change::Task(None));
     }

@@ -89,7 +89,12 @@ impl Acked {
         let crc = crc32fast::hash(&self.slot);
         self.slot.extend_from_slice(&crc.to_be_bytes());
         let place = (self.generation % 2) * SLOT_BYTES;
-        self.file.write_all_at(&self.slot, place).map_err(|e| Error::io("write", &self.path, &e))
+        let written = self.file.write_all_at(&self.slot, place);
+        if written.is_err() {
+            // The next bound goes to the same slot: the other one is whole.
+            self.generation -= 1;
+        }
+        written.map_err(|e| Error::io("write", &self.path, &e))
     }
 
     pub(super) fn sync(&self) -> Result<(), Error> {

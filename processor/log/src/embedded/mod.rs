@@ -6,9 +6,11 @@
 mod acked;
 mod files;
 mod open;
+mod queue;
 mod read;
 mod rows;
 mod shared;
+mod space;
 mod stats;
 mod tuning;
 mod writer;
@@ -20,8 +22,12 @@ use std::sync::{Arc, mpsc};
 use bytes::Bytes;
 use rocksdb::DB;
 
-use crate::{AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Offset, PartitionId, Record, Topic};
-use shared::{Job, Shared};
+use crate::{
+    AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Marks, Offset, PartitionId, Record, Restored,
+    Tail, Topic, Visit, Wake,
+};
+use queue::Job;
+use shared::Shared;
 
 pub use acked::PARTITIONS_MAX;
 pub use stats::Stats;
@@ -59,7 +65,8 @@ pub struct Limits {
     pub batch_bytes_max: usize,
     /// Bytes of one append.
     pub append_bytes_max: usize,
-    /// Below so many free bytes on the disk appends are refused with `Error::Full`; commits and trims are not.
+    /// Below so many free bytes on the disk appends are refused with `Error::Full`, and commits below half as many;
+    /// trims never. At least twice the write buffers and 8 MiB are kept free, whatever this says.
     pub free_bytes_min: u64,
 }
 
@@ -175,9 +182,9 @@ impl Embedded {
         self.shared.failure()
     }
 
-    /// Whether appends are refused for want of space: not ready, but alive.
+    /// Whether appends are refused for want of space: not ready, but alive. Looks at the disk.
     pub fn is_full(&self) -> bool {
-        self.shared.full.load(std::sync::atomic::Ordering::Relaxed)
+        self.shared.space.is_full()
     }
 
     fn ask<T>(&self, job: impl FnOnce(mpsc::SyncSender<Result<T, Error>>) -> Job) -> Result<T, Error> {
@@ -219,12 +226,21 @@ impl Log for Embedded {
         read::journal(&self.shared, partition, from, bytes_max)
     }
 
+    fn follow(&self, _: PartitionId, _: Offset, _: Wake) -> Result<Option<Box<dyn Tail>>, Error> {
+        // The lock on the directory keeps others out.
+        Ok(None)
+    }
+
     fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error> {
         Ok(self.shared.slot(partition)?.journal.range())
     }
 
     fn commit(&self, commit: Commit, done: CommitDone) {
         self.shared.commit(commit, done);
+    }
+
+    fn marks(&self, partition: PartitionId) -> Result<Marks, Error> {
+        self.shared.slot(partition).map(|_| Marks::default())
     }
 
     fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
@@ -236,9 +252,12 @@ impl Log for Embedded {
         &self,
         topic: Topic,
         partition: PartitionId,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), Error> {
-        read::restore(&self.shared, topic, partition, visit)
+        _from: Offset,
+        visit: Visit<'_>,
+    ) -> Result<Restored, Error> {
+        read::restore(&self.shared, topic, partition, &mut |key, value| visit(key, Some(value)))?;
+        let position = if topic == Topic::Changelog { self.position(partition)? } else { None };
+        Ok(Restored { next: 0, position })
     }
 
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {

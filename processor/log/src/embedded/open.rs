@@ -11,6 +11,7 @@ use super::acked::{Acked, Bound, PARTITIONS_MAX};
 use super::read::{error_of, last_row, translate, walk};
 use super::rows::{self, APPEND_ONLY};
 use super::shared::{Ends, Shared, Slot};
+use super::space::Space;
 use super::writer::{Tail, Writer};
 use super::{Embedded, Options, Recover, Recovery, WAY_OUT, files, tuning};
 use crate::{Error, Offset, PartitionId};
@@ -68,7 +69,9 @@ fn start(
 ) -> Result<Embedded, Error> {
     let acked_sequence = db.latest_sequence_number();
     let slots = tails.iter().map(published).collect();
-    let shared = Arc::new(Shared::new(db, options.dir.clone(), incarnation, options.limits, slots));
+    let Options { dir, free_bytes, limits, write_buffer_bytes, .. } = options;
+    let space = Space::new(dir, free_bytes, limits.free_bytes_min, write_buffer_bytes);
+    let shared = Arc::new(Shared::new(db, space, incarnation, limits, slots));
     let writer = Writer {
         shared: Arc::clone(&shared),
         tails,
@@ -76,8 +79,8 @@ fn start(
         acked_sequence,
         sync: options.sync,
         clock: options.clock,
-        free_bytes: options.free_bytes,
-        space_checked: None,
+        looked: None,
+        written_bytes: 0,
         refused_since: None,
     };
     let thread = std::thread::Builder::new().name("everlog-log".into()).spawn(move || writer.run());

@@ -106,7 +106,7 @@ fn trimmed_meanwhile_or(
 
 fn damaged(shared: &Shared, what: &str, partition: PartitionId, offset: Offset) -> Error {
     Error::Corrupt {
-        path: shared.dir.join("db"),
+        path: shared.db.path().into(),
         detail: format!("{what} of partition {partition}: offset {offset} is missing or fails its checksum"),
         way_out: WAY_OUT.into(),
     }
@@ -199,8 +199,13 @@ pub(super) fn error_of(db: &DB, error: &rocksdb::Error) -> Error {
 pub(super) fn translate(dir: &Path, error: &rocksdb::Error) -> Error {
     let detail = error.as_ref().to_owned();
     match error.kind() {
-        // A write that found no room was not done. A sync that found none may have lost what was written before.
-        _ if detail.contains("No space left on device") && !detail.contains("sync") => Error::Full { detail },
+        // A write that found no room was not done. A sync that found none may have lost what was written before,
+        // unless it was that of a table: its rows are still in the write-ahead log.
+        _ if detail.contains("No space left on device")
+            && (!detail.contains("sync") || detail.contains(".sst")) =>
+        {
+            Error::Full { detail }
+        }
         rocksdb::ErrorKind::IOError if detail.contains("lock") && detail.contains("LOCK") => {
             Error::Locked { dir: dir.into() }
         }

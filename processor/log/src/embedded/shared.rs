@@ -1,44 +1,19 @@
 //! What callers and the writer share: the database, the queue between them, the published ends.
 
-use std::collections::VecDeque;
 use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rocksdb::DB;
 
+use super::queue::{Job, Queue};
 use super::rows::APPEND_ONLY;
+use super::space::Space;
 use super::stats::{Counters, Stats};
 use super::{Limits, rows};
-use crate::{AppendDone, Commit, CommitDone, Error, Fence, Offset, PartitionId, Topic, bucket_owner};
-
-/// Work for the writer, in the order in which it was given.
-pub(super) enum Job {
-    Append { partition: PartitionId, records: Vec<Bytes>, bytes: usize, done: AppendDone },
-    Commit { commit: Commit, done: CommitDone },
-    Fence { partition: PartitionId, answer: SyncSender<Result<Fence, Error>> },
-    Trim { partition: PartitionId, below: Offset, answer: SyncSender<Result<(), Error>> },
-    TopicTrim { topic: Topic, partition: PartitionId, below: Offset, answer: SyncSender<Result<(), Error>> },
-    Control { key: Bytes, value: Option<Bytes>, answer: SyncSender<Result<(), Error>> },
-}
-
-impl Job {
-    /// Ends a job that was never written.
-    pub(super) fn fail(self, error: Error) {
-        // A caller that does not wait any more needs no answer.
-        match self {
-            Job::Append { done, .. } => done(Err(error)),
-            Job::Commit { done, .. } => done(Err(error)),
-            Job::Fence { answer, .. } => drop(answer.send(Err(error))),
-            Job::Trim { answer, .. } | Job::TopicTrim { answer, .. } | Job::Control { answer, .. } => {
-                drop(answer.send(Err(error)));
-            }
-        }
-    }
-}
+use crate::{AppendDone, Commit, CommitDone, Error, Offset, PartitionId, Topic, bucket_owner};
 
 /// First offset that is there and next to be written, as readers may see them.
 #[derive(Default)]
@@ -66,22 +41,13 @@ pub(super) struct Slot {
     pub(super) topics: [Ends; APPEND_ONLY.len()],
 }
 
-#[derive(Default)]
-pub(super) struct Queue {
-    pub(super) jobs: VecDeque<Job>,
-    waiting_items: usize,
-    waiting_bytes: usize,
-    closed: bool,
-}
-
 pub(super) struct Shared {
     pub(super) db: Arc<DB>,
-    pub(super) dir: PathBuf,
     pub(super) incarnation: [u8; 16],
     pub(super) limits: Limits,
     pub(super) slots: Vec<Slot>,
     pub(super) counters: Counters,
-    pub(super) full: AtomicBool,
+    pub(super) space: Space,
     queue: Mutex<Queue>,
     filled: Condvar,
     failure: Mutex<Option<Error>>,
@@ -90,19 +56,18 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(
         db: Arc<DB>,
-        dir: PathBuf,
+        space: Space,
         incarnation: [u8; 16],
         limits: Limits,
         slots: Vec<Slot>,
     ) -> Self {
         Shared {
             db,
-            dir,
+            space,
             incarnation,
             limits,
             slots,
             counters: Counters::default(),
-            full: AtomicBool::new(false),
             queue: Mutex::default(),
             filled: Condvar::new(),
             failure: Mutex::default(),
@@ -129,9 +94,7 @@ impl Shared {
         let bytes = records.iter().map(Bytes::len).sum();
         match self.admit_append(partition, &records, bytes) {
             Ok(mut queue) => {
-                queue.waiting_items += 1;
-                queue.waiting_bytes += bytes;
-                queue.jobs.push_back(Job::Append { partition, records, bytes, done });
+                queue.push(Job::Append { partition, records, bytes, done });
                 drop(queue);
                 self.filled.notify_one();
             }
@@ -159,7 +122,7 @@ impl Shared {
         if queue.closed {
             return Err(Error::Closed);
         }
-        let (waiting_items, waiting_bytes) = (queue.waiting_items, queue.waiting_bytes);
+        let (waiting_items, waiting_bytes) = queue.waiting();
         if waiting_items >= self.limits.waiting_items_max || waiting_bytes >= self.limits.waiting_bytes_max {
             return Err(Error::Busy { waiting_items, waiting_bytes });
         }
@@ -202,40 +165,31 @@ impl Shared {
             drop(queue);
             return job.fail(Error::Closed);
         }
-        queue.jobs.push_back(job);
+        queue.push(job);
         drop(queue);
         self.filled.notify_one();
     }
 
-    /// Waits for work and takes about `batch_bytes_max` of it; false when closed and nothing is left.
-    pub(super) fn take(&self, batch: &mut Vec<Job>) -> bool {
+    /// Waits for work and takes a batch of it; false when closed and nothing is left. With a limit to
+    /// the wait there may be none.
+    pub(super) fn take(&self, batch: &mut Vec<Job>, wait_max: Option<Duration>) -> bool {
         let mut queue = self.lock_queue();
-        while queue.jobs.is_empty() {
+        while queue.is_empty() {
             if queue.closed {
                 return false;
             }
-            queue = self.filled.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-        let mut taken_bytes = 0;
-        while taken_bytes < self.limits.batch_bytes_max
-            && let Some(job) = queue.jobs.pop_front()
-        {
-            match &job {
-                Job::Append { bytes, .. } => {
-                    queue.waiting_items -= 1;
-                    queue.waiting_bytes -= bytes;
-                    taken_bytes += bytes;
-                }
-                Job::Commit { commit, .. } => {
-                    let size = |output: &crate::Output| {
-                        output.key.len() + output.value.as_ref().map_or(0, Bytes::len)
-                    };
-                    taken_bytes += commit.outputs.iter().map(size).sum::<usize>();
-                }
-                Job::Fence { .. } | Job::Trim { .. } | Job::TopicTrim { .. } | Job::Control { .. } => {}
+            let Some(wait_max) = wait_max else {
+                queue = self.filled.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
+                continue;
+            };
+            let waited = self.filled.wait_timeout(queue, wait_max);
+            let (again, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+            queue = again;
+            if timeout.timed_out() {
+                break;
             }
-            batch.push(job);
         }
+        queue.take(batch, self.limits.batch_bytes_max);
         true
     }
 
@@ -249,8 +203,8 @@ impl Shared {
     pub(super) fn end(&self, error: Error) {
         self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
         self.close();
-        let jobs = std::mem::take(&mut self.lock_queue().jobs);
-        jobs.into_iter().for_each(|job| job.fail(Error::Closed));
+        let jobs = self.lock_queue().take_all();
+        jobs.for_each(|job| job.fail(Error::Closed));
     }
 
     pub(super) fn failure(&self) -> Option<Error> {
@@ -259,7 +213,8 @@ impl Shared {
 
     pub(super) fn stats(&self) -> Stats {
         let queue = self.lock_queue();
-        self.counters.snapshot(queue.waiting_items, queue.waiting_bytes)
+        let (waiting_items, waiting_bytes) = queue.waiting();
+        self.counters.snapshot(waiting_items, waiting_bytes)
     }
 
     /// The queue stays whole whatever panics: every change to it is a few plain assignments.

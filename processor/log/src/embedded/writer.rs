@@ -1,4 +1,4 @@
-//! The only thread that writes: takes all that waits, writes it as one batch, syncs once, answers everyone.
+//! The only thread that writes: takes what waits, writes it as one batch, syncs once, answers everyone.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,22 +7,29 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use rocksdb::{WriteBatch, WriteOptions};
+use rocksdb::{WriteBatch, WriteOptions, properties};
 
 use super::acked::Acked;
+use super::queue::Job;
 use super::read::{error_of, handle};
 use super::rows::{self, APPEND_ONLY};
-use super::shared::{Job, Shared, append_only_index};
+use super::shared::{Shared, append_only_index};
+use super::space::Look;
 use super::stats::Counters;
-use super::{Clock, FreeBytes, Sync};
+use super::{Clock, Sync};
 use crate::{AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, Topic};
 
-/// The free space is asked for at most this often.
-const SPACE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-
-/// RocksDB resumes by itself after a full disk, but not always: with room again and still refused for so long, the
-/// log ends, and opening it again heals it.
-const RESUME_WITHIN: Duration = Duration::from_secs(10);
+/// RocksDB resumes by itself after a full disk; it looks for space every 5 s. With room again and still refused for
+/// so long, the log ends, and opening it again heals it.
+const RESUME_WITHIN: Duration = Duration::from_secs(60);
+/// How often a database that refuses writes for want of space is tried, if nobody else does.
+const PROBE_INTERVAL: Duration = Duration::from_millis(200);
+/// First and longest wait for a database that must catch up.
+const STALL_MIN: Duration = Duration::from_millis(1);
+const STALL_MAX: Duration = Duration::from_secs(5);
+/// As long while it takes nothing at all; then what happened meanwhile is looked at.
+const STOP_MAX: Duration = Duration::from_millis(20);
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the writer knows of a partition; the published ends follow it once a batch is durable.
 #[derive(Clone, Copy, Default)]
@@ -44,8 +51,9 @@ pub(super) struct Writer {
     pub(super) acked_sequence: u64,
     pub(super) sync: Sync,
     pub(super) clock: Clock,
-    pub(super) free_bytes: FreeBytes,
-    pub(super) space_checked: Option<Instant>,
+    pub(super) looked: Option<Look>,
+    /// Bytes of all batches so far.
+    pub(super) written_bytes: u64,
     /// Since when RocksDB refuses writes as full although there is room.
     pub(super) refused_since: Option<Instant>,
 }
@@ -81,7 +89,7 @@ impl Writer {
 
     fn write_all(mut self) {
         let mut jobs = Vec::new();
-        while self.shared.take(&mut jobs) {
+        while self.shared.take(&mut jobs, self.shared.space.is_stopped().then_some(PROBE_INTERVAL)) {
             if let Err(error) = self.write(&mut jobs) {
                 self.shared.end(error);
                 return;
@@ -97,7 +105,6 @@ impl Writer {
         let mut draft = self.draft(jobs);
         let outcome = if draft.has_rows() { self.write_rows(&mut draft) } else { Ok(()) };
         if outcome.is_ok() {
-            self.refused_since = None;
             self.publish();
             self.drop_files(&draft);
         } else {
@@ -116,23 +123,31 @@ impl Writer {
         let Error::Full { detail } = error else {
             return Some(error);
         };
-        self.shared.full.store(true, Ordering::Relaxed);
+        self.shared.space.set_stopped(true);
+        if self.shared.space.look().appends.is_err() {
+            self.refused_since = None;
+            return None;
+        }
         let since = self.refused_since.get_or_insert_with(Instant::now);
         let stuck = since.elapsed() > RESUME_WITHIN;
         stuck.then(|| Error::Io { detail: format!("there is room on the disk again, but still: {detail}") })
     }
 
     fn draft(&mut self, jobs: &mut Vec<Job>) -> Draft {
-        let room = self.room();
+        let room = self.shared.space.room(&mut self.looked, self.written_bytes);
         let mut draft = Draft::new(self.acked_sequence);
+        if self.shared.space.is_stopped() {
+            // A row as it is already: if it is taken, so is all else.
+            draft.rows.put(rows::KEY_FORMAT, rows::FORMAT_VERSION.to_be_bytes());
+        }
         for job in jobs.drain(..) {
             match job {
                 Job::Append { partition, records, done, .. } => {
-                    let outcome = room.clone().map(|()| self.append(&mut draft, partition, &records));
+                    let outcome = room.appends.clone().map(|()| self.append(&mut draft, partition, &records));
                     draft.answers.push(Answer::Append(done, outcome));
                 }
                 Job::Commit { commit, done } => {
-                    let outcome = self.commit(&mut draft, &commit);
+                    let outcome = room.commits.clone().and_then(|()| self.commit(&mut draft, &commit));
                     draft.answers.push(Answer::Unit(done, outcome));
                 }
                 Job::Fence { partition, answer } => {
@@ -154,29 +169,6 @@ impl Writer {
             }
         }
         draft
-    }
-
-    /// Full while the disk has less than `free_bytes_min`, so that RocksDB itself does not run into the wall.
-    fn room(&mut self) -> Result<(), Error> {
-        let full = self.shared.full.load(Ordering::Relaxed);
-        let fresh = self.space_checked.is_some_and(|at| at.elapsed() < SPACE_CHECK_INTERVAL);
-        if fresh && !full {
-            return Ok(());
-        }
-        self.space_checked = Some(Instant::now());
-        // Where the free space cannot be told, the disk itself will say no.
-        let Ok(free) = (self.free_bytes)(&self.shared.dir) else {
-            return Ok(());
-        };
-        let min = self.shared.limits.free_bytes_min;
-        self.shared.full.store(free < min, Ordering::Relaxed);
-        if free < min {
-            self.refused_since = None;
-            let detail =
-                format!("{free} bytes are free in {}, free_bytes_min is {min}", self.shared.dir.display());
-            return Err(Error::Full { detail });
-        }
-        Ok(())
     }
 
     fn append(&mut self, draft: &mut Draft, partition: PartitionId, records: &[Bytes]) -> Appended {
@@ -275,18 +267,20 @@ impl Writer {
     fn write_rows(&mut self, draft: &mut Draft) -> Result<(), Error> {
         let begun = Instant::now();
         let synced = draft.needs_sync && self.sync == Sync::Always;
-        let mut options = WriteOptions::default();
-        options.set_sync(synced);
         let batch = std::mem::take(&mut draft.rows);
         let size_bytes = batch.size_in_bytes() as u64;
-        let db = &self.shared.db;
-        db.write_opt(batch, &options).map_err(|e| error_of(db, &e))?;
+        self.put(batch, synced)?;
+        self.written_bytes += size_bytes;
+        self.refused_since = None;
+        self.shared.space.set_stopped(false);
         if synced {
-            self.acked_sequence = db.latest_sequence_number();
+            self.acked_sequence = self.shared.db.latest_sequence_number();
             let ends = self.tails.iter().map(|tail| tail.next);
-            let noted = self.acked.write(self.shared.incarnation, self.acked_sequence, ends);
-            // The rows are written, so whatever it is, "nothing was written" is not the answer.
-            noted.map_err(|error| Error::Io { detail: error.to_string() })?;
+            match self.acked.write(self.shared.incarnation, self.acked_sequence, ends) {
+                // The rows are written; without room to say so, the bound says less than the truth.
+                Ok(()) | Err(Error::Full { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         let took_us = begun.elapsed().as_micros() as u64;
         let counters = &self.shared.counters;
@@ -298,6 +292,48 @@ impl Writer {
         Counters::add(&counters.commits, draft.commits);
         Counters::add(&counters.write_us, took_us);
         counters.write_max_us.fetch_max(took_us, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes a batch as soon as RocksDB takes it; nothing of it is written where that fails with `Full`.
+    ///
+    /// RocksDB must never wait in here: a write that waits for a flush keeps the recovery from a full disk from
+    /// beginning, and both wait for ever.
+    fn put(&self, batch: WriteBatch, synced: bool) -> Result<(), Error> {
+        let db = &self.shared.db;
+        let mut options = WriteOptions::default();
+        options.set_sync(synced);
+        options.set_no_slowdown(true);
+        let begun = Instant::now();
+        let mut pause = STALL_MIN;
+        let mut batch = Some(batch);
+        while let Some(now) = batch.take() {
+            let again = WriteBatch::from_data(now.data());
+            match db.write_opt(now, &options) {
+                Ok(()) => {}
+                Err(error) if error.as_ref().contains("Write stall") => {
+                    self.stall(begun, pause)?;
+                    pause = (2 * pause).min(STALL_MAX);
+                    batch = Some(again);
+                }
+                Err(error) => return Err(error_of(db, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for RocksDB to catch up; `Full` where it takes nothing because it found no space.
+    fn stall(&self, begun: Instant, pause: Duration) -> Result<(), Error> {
+        let number = |name| self.shared.db.property_int_value(name).ok().flatten().unwrap_or(0);
+        if number(properties::IS_WRITE_STOPPED) == 0 {
+            // Only slowed down. Each attempt counts as a write, so they must become rarer.
+            std::thread::sleep(pause);
+            return Ok(());
+        }
+        std::thread::sleep(pause.min(STOP_MAX));
+        if begun.elapsed() > STOP_PATIENCE && number(properties::BACKGROUND_ERRORS) > 0 {
+            return Err(Error::Full { detail: "the database could not write its files".into() });
+        }
         Ok(())
     }
 
@@ -366,7 +402,7 @@ fn answer_all(draft: Draft, failed: Option<Error>) {
     for answer in draft.answers {
         let failed = failed.clone();
         let call = move || match answer {
-            Answer::Append(done, outcome) => done(failed.map_or(outcome, Err)),
+            Answer::Append(done, outcome) => done(failed.map_or(outcome.map(Some), Err)),
             Answer::Unit(done, outcome) => done(failed.map_or(outcome, Err)),
             Answer::Fence(answer, outcome) => drop(answer.send(failed.map_or(outcome, Err))),
         };

@@ -31,10 +31,6 @@ section! {
         metric_namespaces_max: usize = 100, 0..=10_000;
         /// Bytes to which a failure is cut that is larger than a payload may be.
         cut_failure_bytes: usize = 512 << 10, 1 << 10..=16 << 20;
-        /// Bytes of the summary in user metadata.
-        summary_bytes_max: usize = 400, 0..=1 << 20;
-        /// Bytes of the details in user metadata.
-        details_bytes_max: usize = 20_000, 0..=1 << 20;
         /// Links of one request.
         links_max: usize = 10, 0..=10_000;
         /// Bytes of one link.
@@ -86,8 +82,6 @@ impl Gateway {
             namespaces_max: self.namespaces_max,
             metric_namespaces_max: self.metric_namespaces_max,
             cut_failure_bytes: self.cut_failure_bytes,
-            summary_bytes_max: self.summary_bytes_max,
-            details_bytes_max: self.details_bytes_max,
             links_max: self.links_max,
             link_bytes_max: self.link_bytes_max,
             fairness_key_bytes_max: self.fairness_key_bytes_max,

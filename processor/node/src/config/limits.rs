@@ -63,6 +63,10 @@ section! {
         state_bytes_max: i64 = 8 * MIB, 0..=1_024 * MIB;
         /// Keys of a memo.
         memo_keys_max: i64 = 10_000, 1..=1_000_000;
+        /// Bytes of the summary in the user metadata of a start or of a command; 0 = no limit.
+        summary_bytes_max: i64 = 400, 0..=MIB;
+        /// Bytes of the details in the user metadata of a start or of a command; 0 = no limit.
+        details_bytes_max: i64 = 20_000, 0..=MIB;
     }
 }
 
@@ -95,6 +99,8 @@ impl Limits {
             search_attributes_bytes_max: self.search_attributes_bytes_max,
             state_bytes_max: self.state_bytes_max,
             memo_keys_max: self.memo_keys_max,
+            summary_bytes_max: self.summary_bytes_max,
+            details_bytes_max: self.details_bytes_max,
         }
     }
 

@@ -66,7 +66,8 @@ section! {
         waiting_appends_max: usize = 65_536, 64..=1_000_000;
         /// Bytes of the appends that may wait for the disk; beyond it calls get RESOURCE_EXHAUSTED.
         waiting_bytes_max: usize = 64 << 20, 32 << 20..=4 << 30;
-        /// Free space on the disk below which nothing new is taken and the node is not ready.
+        /// Free space on the disk below which nothing new is taken and the node is not ready. Never less than
+        /// `memory.database_bytes` and 8 MiB are kept, which the database needs to write what it holds in memory.
         free_bytes_min: u64 = 64 << 20, 1 << 20..=1 << 40;
     }
 }
@@ -102,6 +103,10 @@ section! {
         /// Starts and signals that may wait for one partition; completions and cancellations up to twice as many.
         /// Beyond it calls get RESOURCE_EXHAUSTED.
         waiting_orders_max: usize = 10_000, 1..=1_000_000;
+        /// Reads and queries that may wait for one partition. Beyond it calls get RESOURCE_EXHAUSTED.
+        waiting_reads_max: usize = 10_000, 1..=1_000_000;
+        /// How long a thread may take for one turn before the node counts as hung: not alive, and not ready.
+        hung_after_ms: u64 = 60_000, 1_000..=3_600_000;
         /// Appends of one partition that may be under way at once.
         appends_max: usize = 2, 1..=16;
         /// Records of one append.

@@ -216,7 +216,14 @@ impl Case {
         let cause = *self.dice.one(&[14, 14, 24, 24, 24, 24, 36, 37, 37, 99, -1]);
         (
             run_id,
-            Order::FailTask(task::Fail { token, cause, failure: self.blob(), identity: "worker".into() }),
+            Order::FailTask(task::Fail {
+                token,
+                cause,
+                failure: self.blob(),
+                identity: "worker".into(),
+                binary_checksum: "binary".into(),
+                worker_version: self.blob(),
+            }),
         )
     }
 
@@ -287,7 +294,12 @@ impl Case {
 
     fn complete_activity(&mut self) -> (String, Order) {
         let (run_id, target) = self.target();
-        let order = attempt::Complete { target, result: self.blob(), identity: "hand".into() };
+        let order = attempt::Complete {
+            target,
+            result: self.blob(),
+            identity: "hand".into(),
+            worker_version: self.blob(),
+        };
         (run_id, Order::CompleteActivity(order))
     }
 
@@ -301,13 +313,25 @@ impl Case {
             _usual => Some(application(self.dice.word(&["Flaky", "Listed"]), |_failure| {})),
         };
         let last_heartbeat_details = if self.dice.percent(20) { self.blob() } else { None };
-        let order = attempt::Fail { target, failure, identity: "hand".into(), last_heartbeat_details };
+        let order = attempt::Fail {
+            target,
+            failure,
+            identity: "hand".into(),
+            last_heartbeat_details,
+            worker_version: self.blob(),
+            cause: 1,
+        };
         (run_id, Order::FailActivity(order))
     }
 
     fn cancel_activity(&mut self) -> (String, Order) {
         let (run_id, target) = self.target();
-        let order = attempt::Cancel { target, details: self.blob(), identity: "hand".into() };
+        let order = attempt::Cancel {
+            target,
+            details: self.blob(),
+            identity: "hand".into(),
+            worker_version: self.blob(),
+        };
         (run_id, Order::CancelActivity(order))
     }
 

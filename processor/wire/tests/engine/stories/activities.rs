@@ -151,6 +151,7 @@ fn a_last_report_may_come_with_the_failure() {
         failure: Some(application("Flaky", |_failure| {})),
         identity: "hand".into(),
         last_heartbeat_details: Some(text("most")),
+        ..Default::default()
     };
     world.order(everlog_engine::input::Order::FailActivity(order));
     let activity = world.run().activities.values().next().expect("it is open");

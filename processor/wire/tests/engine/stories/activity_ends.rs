@@ -262,6 +262,7 @@ fn last_words_that_are_too_large_are_not_kept() {
         failure: None,
         identity: "hand".into(),
         last_heartbeat_details: Some(large()),
+        ..Default::default()
     };
     world.order(everlog_engine::input::Order::FailActivity(order));
     let activity = world.run().activities.values().next().expect("it is open");
@@ -287,6 +288,7 @@ fn details_of_a_cancellation_that_are_too_large_fail_the_activity() {
         target: world.target("a"),
         details: Some(large()),
         identity: "hand".into(),
+        worker_version: None,
     };
     world.order(everlog_engine::input::Order::CancelActivity(order));
     assert_eq!(last_failure(&world).message, "Cancel details exceed size limit.");

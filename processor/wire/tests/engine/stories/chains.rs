@@ -1,8 +1,11 @@
 //! Chains: runs that continue one another, and the time that a run or a chain has.
 
+use bytes::Bytes;
 use everlog_engine::event::Attributes;
+use everlog_engine::input::Order;
 use everlog_engine::machine::close::ContinuedAsNew;
 use everlog_engine::machine::start::Started;
+use everlog_engine::machine::{attempt, close, task};
 use everlog_engine::time::{Duration, Timestamp};
 use everlog_engine::vocabulary::{Initiator, TaskQueue, WorkflowType};
 use expect_test::expect;
@@ -220,4 +223,42 @@ fn what_a_start_says_stands_in_its_event() {
         (kept.events[0].user_metadata.clone(), kept.events[0].links.clone()),
         (Some(text("summary")), vec![text("link")])
     );
+}
+
+#[test]
+fn what_others_say_with_an_order_stands_on_its_event() {
+    let mut world = World::new();
+    let run_id = world.start("order-1").task(|t| t.activity("a")).run().start.run_id.clone();
+    let version = Some(Bytes::from_static(b"\x0a\x05build"));
+    world.claim_activity("a");
+    let complete = attempt::Complete {
+        target: world.target("a"),
+        worker_version: version.clone(),
+        ..attempt::Complete::default()
+    };
+    world.order(Order::CompleteActivity(complete));
+    world.claim();
+    let fail = task::Fail {
+        token: Some(world.token()),
+        binary_checksum: "checksum".into(),
+        worker_version: version.clone(),
+        ..task::Fail::default()
+    };
+    world.order(Order::FailTask(fail));
+    let links = vec![text("link")];
+    world.order(Order::Terminate(close::Terminate { links: links.clone(), ..close::Terminate::default() }));
+    let kept = world.home.kept(&run_id).expect("the run is there");
+    assert_eq!(kept.events.last().expect("its end").links, links);
+    let mut versions = Vec::new();
+    for event in &kept.events {
+        match &event.attributes {
+            Some(Attributes::ActivityCompleted(completed)) => versions.push(completed.worker_version.clone()),
+            Some(Attributes::TaskFailed(failed)) => {
+                assert_eq!(failed.binary_checksum, "checksum");
+                versions.push(failed.worker_version.clone());
+            }
+            _other => {}
+        }
+    }
+    assert_eq!(versions, [version.clone(), version]);
 }

@@ -6,9 +6,11 @@ use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Later, Order};
 use everlog_engine::machine::{activity, close, properties, timer};
+use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{RetryPolicy, TaskFailedCause};
 use expect_test::expect;
+use prost::Message;
 
 use crate::world::{Turn, World, application, failure_of, minutes, payload};
 
@@ -393,6 +395,36 @@ fn what_a_command_says_of_itself_stands_on_its_event() {
     };
     assert_eq!(completed.sdk_metadata.as_deref(), Some(&b"\x0a\x01\x05"[..]));
     assert_eq!(completed.metering_metadata.as_deref(), Some(&b"\x68\x01"[..]));
+}
+
+#[test]
+fn a_command_may_say_a_line_and_a_page_of_itself_and_no_more() {
+    let said = |summary: usize, details: usize| {
+        let part = |bytes: usize| Some(Bytes::from(vec![b'x'; bytes]));
+        let metadata = UserMetadata { summary: part(summary), details: part(details) };
+        let mut world = World::new();
+        world.start("order-1").hush().task(|t| {
+            t.start_timer("t", minutes(1));
+            let command = t.order.commands.last_mut().expect("it was added");
+            command.user_metadata = Some(metadata.encode_to_vec().into());
+            t
+        });
+        world
+    };
+    said(400, 20_000).expect(expect![[r#"
+        > task: start timer t 1m
+        < task.started, task.completed, timer.started t due 00:01:00
+    "#]]);
+    said(401, 0).expect(expect![[r#"
+        > task: start timer t 1m
+        < task.started, task.failed BadStartTimerAttributes, (task attempt 2)
+        ! invalid: BadStartTimerAttributes: UserMetadata.Summary size exceeds limit.
+    "#]]);
+    said(0, 20_001).expect(expect![[r#"
+        > task: start timer t 1m
+        < task.started, task.failed BadStartTimerAttributes, (task attempt 2)
+        ! invalid: BadStartTimerAttributes: UserMetadata.Details size exceeds limit.
+    "#]]);
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl World {
             cause: cause.into(),
             failure: Some(application("Panic", |_failure| {})),
             identity: "worker".into(),
+            ..task::Fail::default()
         };
         self.verb(&format!("task fails: {cause:?}"), Order::FailTask(order));
         self
@@ -131,7 +132,8 @@ impl World {
     }
 
     pub fn completes(&mut self, text: &str, target: Option<attempt::Target>, result: Bytes) -> &mut Self {
-        let order = attempt::Complete { target, result: Some(result), identity: "hand".into() };
+        let order =
+            attempt::Complete { target, result: Some(result), identity: "hand".into(), worker_version: None };
         self.verb(text, Order::CompleteActivity(order));
         self
     }
@@ -147,13 +149,17 @@ impl World {
         target: Option<attempt::Target>,
         failure: Option<Bytes>,
     ) -> &mut Self {
-        let order = attempt::Fail { target, failure, identity: "hand".into(), last_heartbeat_details: None };
+        let order = attempt::Fail { target, failure, identity: "hand".into(), ..attempt::Fail::default() };
         self.verb(text, Order::FailActivity(order));
         self
     }
 
     pub fn cancel_activity(&mut self, id: &str) -> &mut Self {
-        let order = attempt::Cancel { target: self.target(id), details: None, identity: "hand".into() };
+        let order = attempt::Cancel {
+            target: self.target(id),
+            identity: "hand".into(),
+            ..attempt::Cancel::default()
+        };
         self.verb(&format!("{id} cancels itself"), Order::CancelActivity(order));
         self
     }

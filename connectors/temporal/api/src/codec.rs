@@ -1,0 +1,205 @@
+//! The codec of all calls: what a request takes once it is decoded is counted before it is decoded.
+//!
+//! An empty entry of a list takes two bytes in a message and a hundred in memory, so a limit of the message's bytes
+//! alone bounds nothing.
+
+use std::marker::PhantomData;
+
+use prost::bytes::Buf;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
+use prost::{Message, Name};
+use tonic::Status;
+use tonic::codec::{Codec, DecodeBuf, Decoder};
+use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
+
+/// Bytes that the fields and list entries of a request may take in memory, their contents not counted.
+pub const STRUCTURE_BYTES_MAX: usize = 32 << 20;
+
+/// How the refusal of a request begins that would take more. SDKs know it as a message that is too large.
+pub const TOO_LARGE: &str = "grpc: received message larger than max (";
+
+/// A field as it is counted.
+struct Part {
+    tag: u32,
+    /// What one occurrence takes in memory, with what a growing list holds ready.
+    bytes: usize,
+    /// What is counted within it.
+    parts: &'static [Part],
+}
+
+/// Any field of a request itself.
+const FIELD_BYTES: usize = 64;
+
+const fn leaf(tag: u32, bytes: usize) -> Part {
+    Part { tag, bytes, parts: &[] }
+}
+
+const RETRY_POLICY: &[Part] = &[leaf(5, 48)];
+
+const COMMAND: &[Part] = &[
+    Part { tag: 2, bytes: 512, parts: &[Part { tag: 11, bytes: 0, parts: RETRY_POLICY }] },
+    Part { tag: 10, bytes: 192, parts: &[leaf(2, 96)] },
+    Part { tag: 11, bytes: 768, parts: &[Part { tag: 7, bytes: 0, parts: RETRY_POLICY }] },
+    leaf(302, 48),
+];
+
+/// Lists within lists, by request.
+const NESTED: &[(&str, &[Part])] = &[
+    (
+        "RespondWorkflowTaskCompletedRequest",
+        &[Part { tag: 2, bytes: 192, parts: COMMAND }, leaf(8, 256), leaf(11, 192)],
+    ),
+    ("RespondWorkflowTaskFailedRequest", &[leaf(7, 192)]),
+    ("StartWorkflowExecutionRequest", &[Part { tag: 12, bytes: 0, parts: RETRY_POLICY }]),
+    ("SignalWithStartWorkflowExecutionRequest", &[Part { tag: 15, bytes: 0, parts: RETRY_POLICY }]),
+];
+
+/// What the fields and list entries of a request of this name take in memory. Counts what can be read: whatever is
+/// wrong with the rest, the decoder says.
+fn structure_bytes(name: &str, message: &[u8]) -> usize {
+    let parts = NESTED.iter().find(|(nested, _)| *nested == name).map_or(&[][..], |(_, parts)| parts);
+    count(message, parts, FIELD_BYTES)
+}
+
+fn count(mut rest: &[u8], parts: &[Part], other_bytes: usize) -> usize {
+    let mut sum = 0_usize;
+    while let Ok((tag, wire_type)) = decode_key(&mut rest) {
+        let part = parts.iter().find(|part| part.tag == tag);
+        sum = sum.saturating_add(part.map_or(other_bytes, |part| part.bytes));
+        if wire_type != WireType::LengthDelimited {
+            if skip_field(wire_type, tag, &mut rest, DecodeContext::default()).is_err() {
+                break;
+            }
+            continue;
+        }
+        let length = decode_varint(&mut rest).map(usize::try_from);
+        let Ok(Ok(length)) = length else { break };
+        let Some((body, behind)) = rest.split_at_checked(length) else { break };
+        if let Some(part) = part.filter(|part| !part.parts.is_empty()) {
+            sum = sum.saturating_add(count(body, part.parts, 0));
+        }
+        rest = behind;
+    }
+    sum
+}
+
+/// Encodes and decodes protobuf; refuses requests that would take too much memory.
+#[derive(Debug)]
+pub struct Counted<T, U> {
+    types: PhantomData<(T, U)>,
+}
+
+impl<T, U> Default for Counted<T, U> {
+    fn default() -> Self {
+        Self { types: PhantomData }
+    }
+}
+
+impl<T, U> Codec for Counted<T, U>
+where
+    T: Message + Send + 'static,
+    U: Message + Name + Default + Send + 'static,
+{
+    type Encode = T;
+    type Decode = U;
+    type Encoder = ProstEncoder<T>;
+    type Decoder = CountedDecoder<T, U>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstCodec::<T, U>::default().encoder()
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        CountedDecoder { inner: ProstCodec::<T, U>::default().decoder(), types: PhantomData }
+    }
+}
+
+/// Decodes what was counted and found small enough.
+#[derive(Debug)]
+pub struct CountedDecoder<T, U> {
+    inner: ProstDecoder<U>,
+    types: PhantomData<T>,
+}
+
+impl<T, U> Decoder for CountedDecoder<T, U>
+where
+    T: Send + 'static,
+    U: Message + Name + Default + Send + 'static,
+{
+    type Item = U;
+    type Error = Status;
+
+    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        // A message always lies in one piece; were it not so, the rest would go uncounted, never unread.
+        if U::NAME.ends_with("Request") {
+            let bytes = structure_bytes(U::NAME, message.chunk());
+            if bytes > STRUCTURE_BYTES_MAX {
+                let text = format!("{TOO_LARGE}{bytes} bytes in memory vs. {STRUCTURE_BYTES_MAX})");
+                return Err(Status::resource_exhausted(text));
+            }
+        }
+        self.inner.decode(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_engine::command::{Command, Order};
+    use everlog_engine::machine::{activity, marker};
+    use everlog_engine::vocabulary::{Entry, RetryPolicy};
+
+    use super::*;
+    use crate::workflowservice::{RespondWorkflowTaskCompletedRequest, StartWorkflowExecutionRequest};
+
+    fn counted<M: Message + Name>(message: &M) -> usize {
+        structure_bytes(M::NAME, &message.encode_to_vec())
+    }
+
+    fn completion(commands: Vec<Command>) -> RespondWorkflowTaskCompletedRequest {
+        RespondWorkflowTaskCompletedRequest { commands, ..Default::default() }
+    }
+
+    fn command(order: Order) -> Command {
+        Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
+    }
+
+    #[test]
+    fn what_is_small_on_the_wire_and_large_in_memory_is_counted_as_large() {
+        let entries = 1_000;
+        let details = vec![Entry::default(); entries];
+        let marker = Order::RecordMarker(Box::new(marker::Record { details, ..Default::default() }));
+        assert!(counted(&completion(vec![command(marker)])) >= entries * size_of::<Entry>());
+        assert!(counted(&completion(vec![Command::default(); entries])) >= entries * size_of::<Command>());
+        let policy =
+            RetryPolicy { non_retryable_error_types: vec![String::new(); entries], ..RetryPolicy::default() };
+        let schedule = activity::Schedule { retry_policy: Some(policy), ..Default::default() };
+        let schedule = command(Order::ScheduleActivity(Box::new(schedule)));
+        assert!(counted(&completion(vec![schedule])) >= entries * size_of::<String>());
+        let links = vec![Default::default(); entries];
+        let start = StartWorkflowExecutionRequest { links, ..Default::default() };
+        assert!(counted(&start) >= entries * size_of::<prost::bytes::Bytes>());
+    }
+
+    #[test]
+    fn a_completion_of_a_whole_history_is_small_enough() {
+        let schedule = activity::Schedule { activity_id: "50000".into(), ..Default::default() };
+        let command = command(Order::ScheduleActivity(Box::new(schedule)));
+        let largest = completion(vec![command; 40_000]);
+        assert!(counted(&largest) <= STRUCTURE_BYTES_MAX, "{} bytes", counted(&largest));
+    }
+
+    #[test]
+    fn what_a_boxed_command_takes_is_not_counted_too_low() {
+        assert!(size_of::<activity::Schedule>() <= 512 && size_of::<marker::Record>() <= 192);
+        assert!(size_of::<everlog_engine::machine::close::ContinueAsNew>() <= 768);
+    }
+
+    #[test]
+    fn contents_are_not_counted_and_garbage_is_left_to_the_decoder() {
+        let input = Some(vec![0; 1 << 20].into());
+        let start = StartWorkflowExecutionRequest { input, ..Default::default() };
+        assert_eq!(counted(&start), FIELD_BYTES);
+        assert_eq!(structure_bytes("StartWorkflowExecutionRequest", b"\x2a\x7fabc"), FIELD_BYTES);
+        assert_eq!(structure_bytes("StartWorkflowExecutionRequest", b"\xff\xff\xff"), 0);
+    }
+}

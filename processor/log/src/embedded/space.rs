@@ -1,0 +1,98 @@
+//! Room on the disk: how much is kept free, so that the database never stands before a wall it cannot get over.
+//!
+//! Whatever is in the write buffers must still find room in files when nothing else does. So appends are refused
+//! first, commits later, and flushes have what is left.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::FreeBytes;
+use crate::Error;
+
+/// The free space is asked for at most this often, unless much is written.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Bytes written after which it is asked for again.
+const LOOK_BYTES: u64 = 2 << 20;
+/// Kept free besides what the write buffers need: manifests, the database's own log, batches between two looks.
+const HEADROOM_BYTES: u64 = 8 << 20;
+
+/// What the writer and its onlookers know of the disk.
+pub(super) struct Space {
+    dir: PathBuf,
+    free_bytes: FreeBytes,
+    kept_bytes: u64,
+    /// The database refuses writes for want of space, whatever the disk says.
+    stopped: AtomicBool,
+}
+
+/// Who may write at the moment.
+#[derive(Clone)]
+pub(super) struct Room {
+    pub(super) appends: Result<(), Error>,
+    pub(super) commits: Result<(), Error>,
+}
+
+/// The last look of the writer.
+pub(super) struct Look {
+    room: Room,
+    at: Instant,
+    written_bytes: u64,
+}
+
+impl Space {
+    /// Keeps `free_bytes_min` free, and never less than twice the write buffers and some headroom: while a buffer is
+    /// written to its file, the log that it stands in is still there.
+    pub(super) fn new(
+        dir: PathBuf,
+        free_bytes: FreeBytes,
+        free_bytes_min: u64,
+        write_buffer_bytes: usize,
+    ) -> Self {
+        let kept_bytes = free_bytes_min.max(2 * write_buffer_bytes as u64 + HEADROOM_BYTES);
+        Self { dir, free_bytes, kept_bytes, stopped: AtomicBool::new(false) }
+    }
+
+    /// Whether appends are refused, as of now.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_stopped() || self.look().appends.is_err()
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_stopped(&self, stopped: bool) {
+        self.stopped.store(stopped, Ordering::Relaxed);
+    }
+
+    /// As [`Space::look`], from memory where that is fresh.
+    pub(super) fn room(&self, last: &mut Option<Look>, written_bytes: u64) -> Room {
+        let is_fresh = |look: &&Look| {
+            look.room.appends.is_ok()
+                && look.at.elapsed() < LOOK_INTERVAL
+                && written_bytes - look.written_bytes < LOOK_BYTES
+        };
+        if let Some(look) = last.as_ref().filter(is_fresh) {
+            return look.room.clone();
+        }
+        let room = self.look();
+        *last = Some(Look { room: room.clone(), at: Instant::now(), written_bytes });
+        room
+    }
+
+    pub(super) fn look(&self) -> Room {
+        // Where the free space cannot be told, the disk itself will say no.
+        let free_bytes = (self.free_bytes)(&self.dir).unwrap_or(u64::MAX);
+        let least = |kept_bytes: u64| {
+            if free_bytes >= kept_bytes {
+                return Ok(());
+            }
+            let dir = self.dir.display();
+            Err(Error::Full {
+                detail: format!("{free_bytes} bytes are free in {dir}, {kept_bytes} are kept free"),
+            })
+        };
+        Room { appends: least(self.kept_bytes), commits: least(self.kept_bytes / 2) }
+    }
+}

@@ -1,0 +1,58 @@
+//! Reading: a partition's part in telling how a run stands, at once or when it has news.
+
+use everlog_log::Log;
+use everlog_store::Base;
+use tokio::sync::oneshot;
+
+use crate::address::{Address, RunKey, WorkflowKey};
+use crate::delivery::{Page, Reading, Want};
+use crate::error::Error;
+use crate::furnish;
+use crate::partition::Partition;
+use crate::reply::tell;
+
+impl<L: Log, B: Base> Partition<L, B> {
+    pub(crate) fn read(&mut self, address: &Address, want: Want) -> Result<Option<Reading>, Error> {
+        let Some((key, is_current)) = self.resolve(address)? else { return Ok(None) };
+        let Some(run) = self.runs.get(&key)? else { return Ok(None) };
+        let page = match want {
+            Want::State => Page::default(),
+            Want::History { from_event_id, batches_max } => {
+                furnish::page(&mut self.runs, &key, from_event_id, batches_max)?
+            }
+            Want::LastBatch => furnish::page_before(&mut self.runs, &key, 0, 1)?,
+            Want::Reverse { below_event_id, batches_max } => {
+                furnish::page_before(&mut self.runs, &key, below_event_id, batches_max)?
+            }
+        };
+        Ok(Some(Reading { run, is_current, page }))
+    }
+
+    /// The key of an addressed run, and whether it is the current one.
+    pub(crate) fn resolve(&mut self, address: &Address) -> Result<Option<(RunKey, bool)>, Error> {
+        let workflow = WorkflowKey::new(&address.namespace_id, &address.workflow_id);
+        let Some(current) = self.runs.current(&workflow)? else { return Ok(None) };
+        if address.run_id.is_empty() || address.run_id == current {
+            return Ok(Some((workflow.run(&current), true)));
+        }
+        Ok(Some((workflow.run(&address.run_id), false)))
+    }
+
+    pub(crate) fn watch(
+        &mut self,
+        address: &Address,
+        known_event_id: i64,
+        reply: oneshot::Sender<()>,
+    ) -> Result<(), Error> {
+        let resolved = self.resolve(address)?;
+        let run = match &resolved {
+            Some((key, _)) => self.runs.get(key)?,
+            None => None,
+        };
+        match (resolved, run) {
+            (Some((key, _)), Some(run)) => self.watchers.add(key, &run, known_event_id, reply),
+            (Some(_) | None, _) => tell(reply, ()),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Committed rows in a database of their own, one directory per partition, for logs that keep no rows at hand.
+//!
+//! There is no write-ahead log: what a crash takes back is restored from the log, from the last mark on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, FlushOptions, LogLevel,
+    Options, WriteBatch, WriteBufferManager, WriteOptions,
+};
+
+use crate::base::{family_name, translate};
+use crate::{Base, Error, RowChange, SharedRows, Space, Standing};
+
+const MARK: &[u8] = b"mark";
+const META: &str = "default";
+const SPACES: [Space; 3] = [Space::State, Space::History, Space::Timers];
+const BLOCK_BYTES: usize = 8 << 10;
+const OPEN_FILES_MAX: i32 = 256;
+const INFO_LOG_BYTES: usize = 1 << 20;
+
+/// Cache and write buffers that the partitions of a node share.
+#[derive(Clone)]
+pub struct Memory {
+    cache: Cache,
+    buffers: WriteBufferManager,
+    write_buffer_bytes: usize,
+}
+
+impl Memory {
+    /// So many bytes altogether, half of them for what is not on the disk yet.
+    pub fn new(size_bytes: usize) -> Self {
+        // The write buffers are charged to the cache, so the whole budget is the capacity of the cache.
+        let cache = Cache::new_lru_cache(size_bytes);
+        let write_buffer_bytes = size_bytes / 2;
+        let buffers = WriteBufferManager::new_write_buffer_manager_with_cache(
+            write_buffer_bytes,
+            false,
+            cache.clone(),
+        );
+        Memory { cache, buffers, write_buffer_bytes }
+    }
+}
+
+/// The rows of one partition.
+pub struct LocalRows {
+    rows: SharedRows,
+    db: Arc<DB>,
+}
+
+impl LocalRows {
+    /// Opens or makes the database: `Corrupt` if its files are damaged, `Io` if another process has it.
+    pub fn open(dir: &Path, memory: &Memory) -> Result<Self, Error> {
+        let mut database = Options::default();
+        database.create_if_missing(true);
+        database.create_missing_column_families(true);
+        database.set_write_buffer_manager(&memory.buffers);
+        // The rows of one family never stand on the disk without those of another, nor without their mark.
+        database.set_atomic_flush(true);
+        database.set_paranoid_checks(true);
+        database.set_max_open_files(OPEN_FILES_MAX);
+        database.set_keep_log_file_num(2);
+        database.set_max_log_file_size(INFO_LOG_BYTES);
+        database.set_log_level(LogLevel::Warn);
+        database.set_stats_dump_period_sec(0);
+        database.set_stats_persist_period_sec(0);
+        let names = SPACES.map(family_name).into_iter().chain([META]);
+        let families = names.map(|name| ColumnFamilyDescriptor::new(name, family(memory)));
+        let db = Arc::new(DB::open_cf_descriptors(&database, dir, families).map_err(translate)?);
+        Ok(LocalRows { rows: SharedRows::new(Arc::clone(&db))?, db })
+    }
+
+    /// Moves a directory that cannot be used out of the way, so that a new one can be made; returns where it is now.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn set_aside(dir: &Path) -> std::io::Result<PathBuf> {
+        let mut number = 1;
+        loop {
+            let aside = dir.with_extension(format!("aside-{number}"));
+            if !aside.try_exists()? {
+                std::fs::rename(dir, &aside)?;
+                return Ok(aside);
+            }
+            number += 1;
+        }
+    }
+
+    fn meta(&self) -> &ColumnFamily {
+        self.db.cf_handle(META).expect("open() has made it")
+    }
+
+    fn flush(&self) -> Result<(), Error> {
+        let mut options = FlushOptions::default();
+        options.set_wait(true);
+        let families: Vec<_> = SPACES.into_iter().map(|space| self.rows.family(space)).chain([self.meta()]).collect();
+        self.db.flush_cfs_opt(&families, &options).map_err(translate)
+    }
+}
+
+/// A clean end leaves nothing to restore.
+impl Drop for LocalRows {
+    fn drop(&mut self) {
+        // What is not on the disk comes from the log again.
+        let _ = self.flush();
+    }
+}
+
+impl Base for LocalRows {
+    fn standing(&self) -> Result<Standing, Error> {
+        let mark = self.db.get_cf(self.meta(), MARK).map_err(translate)?;
+        Ok(Standing::At(mark.map(Bytes::from)))
+    }
+
+    fn write(
+        &self,
+        changes: &mut dyn Iterator<Item = RowChange<'_>>,
+        mark: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        let mut batch = WriteBatch::default();
+        for (space, key, value) in changes {
+            match value {
+                Some(value) => batch.put_cf(self.rows.family(space), key, value),
+                None => batch.delete_cf(self.rows.family(space), key),
+            }
+        }
+        if let Some(mark) = mark {
+            batch.put_cf(self.meta(), MARK, mark);
+        }
+        let mut options = WriteOptions::default();
+        options.disable_wal(true);
+        self.db.write_opt(batch, &options).map_err(translate)
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
+        self.rows.get(space, key)
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        self.rows.scan(space, from, to, visit)
+    }
+
+    fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {
+        self.rows.last(space, from, to)
+    }
+}
+
+fn family(memory: &Memory) -> Options {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(&memory.cache);
+    blocks.set_block_size(BLOCK_BYTES);
+    blocks.set_cache_index_and_filter_blocks(true);
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    blocks.set_bloom_filter(10.0, false);
+    let mut family = Options::default();
+    family.set_block_based_table_factory(&blocks);
+    family.set_write_buffer_size(memory.write_buffer_bytes);
+    family.set_level_compaction_dynamic_level_bytes(true);
+    family.set_compression_type(DBCompressionType::Lz4);
+    family
+}
