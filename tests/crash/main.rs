@@ -1,0 +1,154 @@
+//! Crash points of a whole node: a kill or an error at each step of the write path, then recovery and the checker.
+//!
+//! A step is a write, a sync, a rename or such of a file in the data directory, or a reply to a client. A few of them are
+//! walked each time, from a start that the clock chooses. `EVERLOG_CRASH_EVERY=1` walks all, with a loss of power at every
+//! other one; which ones is turned around by `EVERLOG_CRASH_FIRST=2`. `EVERLOG_CRASH_TALK=1` tells of each life.
+
+mod checker;
+mod client;
+mod ledger;
+mod life;
+mod node;
+mod power;
+mod teeth;
+mod workflows;
+
+use std::cell::{Cell, RefCell};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::life::live;
+use crate::node::{Blow, Place};
+use crate::power::Notes;
+
+/// Steps of the whole script: it has some 380, of which a few dozen depend on when commits come. It may only grow.
+const STEPS_MIN: u64 = 300;
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// Which steps are walked.
+#[derive(Clone, Copy, Debug)]
+struct Stride {
+    first: u64,
+    every: u64,
+}
+
+impl Stride {
+    /// `EVERLOG_CRASH_EVERY` and `EVERLOG_CRASH_FIRST` go before what a run of CI walks.
+    fn of(every: u64) -> Self {
+        let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+        let every = number("EVERLOG_CRASH_EVERY").unwrap_or(every).max(1);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let first = number("EVERLOG_CRASH_FIRST").unwrap_or(1 + u64::from(now.subsec_micros()) % every);
+        Self { first: first.max(1), every }
+    }
+}
+
+/// The walk over the steps of one kind of blow.
+struct Walk {
+    blow: Blow,
+    stride: Stride,
+    next: Cell<u64>,
+    points: Cell<u64>,
+    interrupted: Cell<u64>,
+    went_on: Cell<u64>,
+    lost_bytes: Cell<u64>,
+    found: RefCell<Vec<String>>,
+}
+
+async fn walk(name: &str, blow: Blow, every: u64) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let walk = Walk {
+        blow,
+        stride: Stride::of(every),
+        next: Cell::default(),
+        points: Cell::default(),
+        interrupted: Cell::default(),
+        went_on: Cell::default(),
+        lost_bytes: Cell::default(),
+        found: RefCell::default(),
+    };
+    // Two lives at a time: most of one is waiting.
+    tokio::try_join!(walk.lane(), walk.lane())?;
+    let Walk { stride, points, interrupted, went_on, lost_bytes, found, .. } = walk;
+    println!(
+        "{name}: {} points ({stride:?}); {} interrupted the script, {} nodes went on, {} bytes went with the power; {:?}",
+        points.get(),
+        interrupted.get(),
+        went_on.get(),
+        lost_bytes.get(),
+        begun.elapsed()
+    );
+    let found = found.into_inner();
+    anyhow::ensure!(found.is_empty(), "{name}: {} lives went wrong:\n{}", found.len(), found.join("\n"));
+    let points_min = STEPS_MIN.saturating_sub(stride.first) / stride.every;
+    anyhow::ensure!(points.get() >= points_min, "fewer than {points_min} points");
+    Ok(())
+}
+
+impl Walk {
+    /// Lives, each with the next blow, until the script has no such step any more.
+    async fn lane(&self) -> anyhow::Result<()> {
+        loop {
+            let number = self.next.replace(self.next.get() + 1);
+            // Every second time the power fails too.
+            if !self.point(self.stride.first + number * self.stride.every, number.is_multiple_of(2)).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn point(&self, step: u64, power_fails: bool) -> anyhow::Result<bool> {
+        let place = Place::new(&[])?;
+        let (outcome, _ledger, _runs) = live(&place, step, self.blow, power_fails).await?;
+        if std::env::var_os("EVERLOG_CRASH_TALK").is_some() {
+            println!("{step} {power_fails} {outcome:?}");
+        }
+        if !outcome.violations.is_empty() {
+            let (lines, said) =
+                (outcome.violations.join("\n    "), place.last_words().replace('\n', "\n    "));
+            let named = format!("step {step}, {:?}, power fails: {power_fails}", self.blow);
+            self.found.borrow_mut().push(format!("{named}\n    {lines}\n    {said}"));
+        }
+        add(&self.interrupted, u64::from(outcome.interrupted));
+        add(&self.went_on, u64::from(outcome.went_on));
+        add(&self.lost_bytes, outcome.lost_bytes);
+        add(&self.points, u64::from(outcome.hit));
+        Ok(outcome.hit)
+    }
+}
+
+fn add(counter: &Cell<u64>, more: u64) {
+    counter.set(counter.get() + more);
+}
+
+#[tokio::test]
+async fn the_script_comes_to_its_end_without_a_blow() -> anyhow::Result<()> {
+    let place = Place::new(&[])?;
+    let begun = Instant::now();
+    let (outcome, ledger, runs) = live(&place, 0, Blow::Kill, false).await?;
+    anyhow::ensure!(outcome.violations.is_empty(), "{:#?}\n{}", outcome.violations, place.last_words());
+    let (calls, steps) = (ledger.open().calls.len(), outcome.notes.steps.unwrap_or(0));
+    let Notes { syncs, replies, .. } = outcome.notes;
+    println!(
+        "{calls} calls, {} runs, {steps} steps, {syncs} of them syncs, {replies} replies; {:?}",
+        runs.len(),
+        begun.elapsed()
+    );
+    anyhow::ensure!(steps >= STEPS_MIN, "{steps} steps, not {STEPS_MIN}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kill_at_any_step_loses_nothing() -> anyhow::Result<()> {
+    walk("kill", Blow::Kill, 7).await
+}
+
+#[tokio::test]
+async fn an_error_at_any_step_loses_nothing() -> anyhow::Result<()> {
+    walk("EIO", Blow::Error(EIO), 9).await
+}
+
+#[tokio::test]
+async fn a_full_disk_at_any_step_loses_nothing() -> anyhow::Result<()> {
+    walk("ENOSPC", Blow::Error(ENOSPC), 9).await
+}

@@ -1,0 +1,186 @@
+//! A node that is started under the shim, ends at one of its steps, and is started again without it.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use everlog_tests::server::binary;
+use tonic::transport::{Channel, Endpoint};
+
+/// How long a node may take until it listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// What happens in place of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blow {
+    /// The process is killed.
+    Kill,
+    /// The step fails with this error of the system; a reply always with a reset connection.
+    Error(i32),
+}
+
+/// A node's directory, and the notes of the shim about it.
+pub struct Place {
+    dir: tempfile::TempDir,
+    /// Further variables of every node here.
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+/// A process. It is killed when dropped.
+pub struct Node {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Place {
+    /// Few partitions and one thread of each kind keep the order of the steps nearly the same from run to run.
+    pub fn new(more: &[(&'static str, &'static str)]) -> anyhow::Result<Self> {
+        let mut variables = vec![
+            ("EVERLOG_LOG__PARTITIONS", "2"),
+            ("EVERLOG_LOG__FREE_BYTES_MIN", "1048576"),
+            ("EVERLOG_MEMORY__DATABASE_BYTES", "8388608"),
+            ("EVERLOG_THREADS__PROCESSOR", "1"),
+            ("EVERLOG_THREADS__GATEWAY", "1"),
+            ("EVERLOG_PARTITION__COMMIT_INTERVAL_MS", "10"),
+            ("EVERLOG_GATEWAY__POLL_WAIT_MS", "2000"),
+        ];
+        variables.extend(more);
+        Ok(Self { dir: tempfile::tempdir()?, variables })
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub fn events(&self) -> PathBuf {
+        self.dir.path().join("events")
+    }
+
+    /// The end of what nodes here had to say.
+    pub fn last_words(&self) -> String {
+        let said = std::fs::read_to_string(self.dir.path().join("said")).unwrap_or_default();
+        let lines: Vec<_> = said.lines().rev().take(4).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Starts a node as it is.
+    pub fn start(&self) -> anyhow::Result<Node> {
+        self.spawn(|_command, _address| {})
+    }
+
+    /// Starts a node that a blow hits at a step; at none if that is 0.
+    pub fn start_under_shim(&self, step: u64, blow: Blow) -> anyhow::Result<Node> {
+        let shim = shim()?;
+        self.spawn(|command, address| {
+            command.env("LD_PRELOAD", shim).env("SHIM_DIR", self.data()).env("SHIM_EVENTS", self.events());
+            command.env("SHIM_PORT", address.port().to_string());
+            match blow {
+                Blow::Kill => command.env("SHIM_KILL_AT", step.to_string()),
+                Blow::Error(number) => command
+                    .env("SHIM_FAIL_AT", step.to_string())
+                    .env("SHIM_FAIL_COUNT", "1")
+                    .env("SHIM_ERRNO", number.to_string()),
+            };
+        })
+    }
+
+    fn spawn(&self, edit: impl FnOnce(&mut Command, SocketAddr)) -> anyhow::Result<Node> {
+        let address = free_address()?;
+        let said = File::options().create(true).append(true).open(self.dir.path().join("said"))?;
+        let mut command = Command::new(binary()?);
+        command.arg("dev").arg("--address").arg(address.to_string());
+        command.arg("--metrics-address").arg("127.0.0.1:0").arg("--data-dir").arg(self.data());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        command.envs(self.variables.iter().copied());
+        edit(&mut command, address);
+        Ok(Node { process: command.spawn().context("a node cannot be started")?, address })
+    }
+}
+
+impl Node {
+    /// A connection, as soon as it listens. It may do so before it serves; then the first call waits.
+    ///
+    /// # Errors
+    /// It ended.
+    pub async fn connect(&mut self) -> anyhow::Result<Channel> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
+        let deadline = Instant::now() + LISTENS_WITHIN;
+        let mut pause = tokio::time::interval(LOOK_EVERY);
+        loop {
+            pause.tick().await;
+            if let Ok(channel) = endpoint.connect().await {
+                return Ok(channel);
+            }
+            if let Some(status) = self.process.try_wait()? {
+                bail!("the node ended before it listened: {status}");
+            }
+            anyhow::ensure!(Instant::now() < deadline, "the node does not listen");
+        }
+    }
+
+    /// Waits for its end; none if that does not come in time.
+    pub async fn ended(&mut self, within: Duration) -> anyhow::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + within;
+        let mut pause = tokio::time::interval(LOOK_EVERY);
+        while Instant::now() < deadline {
+            pause.tick().await;
+            if let Some(status) = self.process.try_wait()? {
+                return Ok(Some(status));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks it to stop (SIGTERM).
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub fn ask_to_stop(&self) -> anyhow::Result<()> {
+        // It may have ended by itself in the meantime.
+        Command::new("kill")
+            .arg("-TERM")
+            .arg(self.process.id().to_string())
+            .stderr(Stdio::null())
+            .status()?;
+        Ok(())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// A free port of a loopback address that no other node has, so that nobody takes it before the node does.
+fn free_address() -> anyhow::Result<SocketAddr> {
+    static NODES: AtomicU32 = AtomicU32::new(0);
+    let [_, _, high, low] = NODES.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let [.., own] = (std::process::id() % 200 + 10).to_be_bytes();
+    Ok(TcpListener::bind((Ipv4Addr::new(127, own, high, low), 0))?.local_addr()?)
+}
+
+/// The shim, built once for all tests.
+fn shim() -> anyhow::Result<&'static Path> {
+    static SHIM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = SHIM.get_or_init(|| build_shim().map_err(|error| format!("{error:#}")));
+    built.as_deref().map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+fn build_shim() -> anyhow::Result<PathBuf> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/shim/node.c");
+    let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("node.so");
+    let new = library.with_extension(std::process::id().to_string());
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&new).arg(source);
+    anyhow::ensure!(cc.status()?.success(), "cc cannot build the shim");
+    std::fs::rename(&new, &library)?;
+    Ok(library)
+}
