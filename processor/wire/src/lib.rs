@@ -1,11 +1,13 @@
 //! How it is written: journal records, state rows and positions, as tagged fields that can grow.
 
+pub mod ingress;
 mod position;
+pub mod public;
 mod record;
 pub mod rows;
 
-pub use position::Position;
-pub use record::{Body, EventBatch, Owner, Record, VERSION};
+pub use position::{Mark, Position};
+pub use record::{Barrier, Body, Owner, Record, VERSION};
 
 /// Bytes that cannot be read as what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,6 +5,7 @@ use everlog_engine::Settings;
 use prost::Message;
 
 use crate::Error;
+use crate::ingress::Source;
 
 /// Committed together with the outputs up to it.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -30,6 +31,44 @@ pub struct Position {
     /// The feature level of decisions.
     #[prost(uint32, tag = "7")]
     pub level: u32,
+    /// How far the records of each partition of each source topic were applied.
+    #[prost(message, repeated, tag = "8")]
+    pub marks: Vec<Source>,
+}
+
+/// Up to where rows stand that are kept beside the log: written together with them, never to the log.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Mark {
+    /// The position row of the commit, encoded.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub position: Bytes,
+    /// The next offset of the changelog.
+    #[prost(uint64, tag = "2")]
+    pub changelog: u64,
+    /// The next offset of the history.
+    #[prost(uint64, tag = "3")]
+    pub history: u64,
+    /// The next offset of the timers.
+    #[prost(uint64, tag = "4")]
+    pub timers: u64,
+    /// When it was written, in ms since 1970-01-01 UTC by the node's clock: tombstones do not last for ever.
+    #[prost(int64, tag = "5")]
+    pub written_ms: i64,
+}
+
+impl Mark {
+    /// The mark's bytes.
+    pub fn encode(&self) -> Bytes {
+        self.encode_to_vec().into()
+    }
+
+    /// Reads a mark.
+    ///
+    /// # Errors
+    /// [`Error::Decode`].
+    pub fn read(bytes: Bytes) -> Result<Self, Error> {
+        Self::decode(bytes).map_err(|error| Error::decode("a mark", &error))
+    }
 }
 
 impl Position {

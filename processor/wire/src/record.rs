@@ -6,6 +6,7 @@ use everlog_engine::input::Input;
 use prost::Message;
 
 use crate::Error;
+use crate::ingress::{Deliver, Forwarded, Unreadable};
 
 /// The newest version of a record that this release writes and reads.
 pub const VERSION: u32 = 1;
@@ -20,8 +21,11 @@ pub struct Record {
     #[prost(uint64, tag = "2")]
     pub term: u64,
     /// What it asks for.
-    #[prost(oneof = "Body", tags = "3, 4, 5")]
+    #[prost(oneof = "Body", tags = "3, 4, 5, 6, 7, 8, 9")]
     pub body: Option<Body>,
+    /// By which its sender knows it again in a journal that others write too; counted from 1, 0 = none.
+    #[prost(uint64, tag = "14")]
+    pub serial: u64,
 }
 
 /// What a record asks for. Records are handled one at a time, so the largest kind may set the size.
@@ -37,6 +41,18 @@ pub enum Body {
     /// An order for a Workflow Id.
     #[prost(message, tag = "5")]
     Input(Input),
+    /// A public command. It stands under no term: whoever brought it counts by its mark.
+    #[prost(message, tag = "6")]
+    Forwarded(Forwarded),
+    /// A public record that is no command. It stands under no term, either.
+    #[prost(message, tag = "7")]
+    Unreadable(Unreadable),
+    /// Nothing: once it is applied, so is all that was durable when it was sent.
+    #[prost(message, tag = "8")]
+    Barrier(Barrier),
+    /// The moment has come for a public command that was to wait.
+    #[prost(message, tag = "9")]
+    Deliver(Deliver),
 }
 
 /// Who takes a partition over.
@@ -45,35 +61,19 @@ pub struct Owner {
     /// The node.
     #[prost(string, tag = "1")]
     pub node: String,
+    /// Random, made each time that a node takes a partition over.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub instance: Bytes,
 }
 
-/// One entry of the `events` topic in the embedded log: the events that one record gave one run.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct EventBatch {
-    /// The namespace's UUID.
-    #[prost(string, tag = "1")]
-    pub namespace_id: String,
-    /// The Workflow Id.
-    #[prost(string, tag = "2")]
-    pub workflow_id: String,
-    /// The run.
-    #[prost(string, tag = "3")]
-    pub run_id: String,
-    /// The id of the first event.
-    #[prost(int64, tag = "4")]
-    pub first_event_id: i64,
-    /// The events, an encoded `History`.
-    #[prost(bytes = "bytes", tag = "5")]
-    pub history: Bytes,
-    /// The journal record that caused them.
-    #[prost(uint64, tag = "6")]
-    pub offset: u64,
-}
+/// What a reader waits for where nothing else is being appended.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Barrier {}
 
 impl Record {
     /// A record of this release.
     pub fn new(term: u64, body: Body) -> Self {
-        Self { version: VERSION, term, body: Some(body) }
+        Self { version: VERSION, term, body: Some(body), serial: 0 }
     }
 
     /// The record's bytes.

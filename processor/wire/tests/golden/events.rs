@@ -13,7 +13,9 @@ use everlog_engine::vocabulary::{
 
 pub fn samples() -> BTreeMap<String, HistoryEvent> {
     let all = [workflow(), ends(), tasks(), activities(), activity_ends(), others()].concat();
-    let event = |(place, attributes): (usize, Attributes)| {
+    let all = all.into_iter().map(|attributes| (attributes.name().to_owned(), attributes));
+    let grown = grown().into_iter().map(|attributes| (format!("{}.version", attributes.name()), attributes));
+    let event = |(place, (name, attributes)): (usize, (String, Attributes))| {
         let event_id = place as i64 + 1;
         let event = HistoryEvent {
             event_id,
@@ -24,11 +26,23 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
             user_metadata: Some(some(b"metadata")),
             links: vec![some(b"link")],
             event_group_markers: vec![group()],
-            attributes: Some(attributes.clone()),
+            attributes: Some(attributes),
         };
-        (attributes.name().to_owned(), event)
+        (name, event)
     };
-    all.into_iter().enumerate().map(event).collect()
+    all.chain(grown).enumerate().map(event).collect()
+}
+
+/// Events that once had no place for the version of a worker.
+fn grown() -> Vec<Attributes> {
+    let version = || Some(Bytes::from_static(b"\x0a\x05build"));
+    let (binary_checksum, worker_version) = ("checksum".to_owned(), version());
+    vec![
+        task::Failed { cause: 24, binary_checksum, worker_version, ..Default::default() }.into(),
+        activity::Completed { started_event_id: 6, worker_version: version(), ..Default::default() }.into(),
+        activity::Failed { worker_version: version(), cause: 1, ..Default::default() }.into(),
+        activity::Canceled { started_event_id: 6, worker_version: version(), ..Default::default() }.into(),
+    ]
 }
 
 /// An opaque message: payloads, metadata, a link, each with a text in field 2 of their field 1.
@@ -196,6 +210,7 @@ fn tasks() -> Vec<Attributes> {
         cause: TaskFailedCause::NonDeterministicError.into(),
         failure: Some(failure()),
         identity: "worker".into(),
+        ..Default::default()
     };
     vec![scheduled.into(), started.into(), completed.into(), timed_out.into(), failed.into()]
 }
@@ -232,6 +247,7 @@ fn activity_ends() -> Vec<Attributes> {
         scheduled_event_id: 5,
         started_event_id: 6,
         identity: "hand".into(),
+        worker_version: None,
     };
     let failed = activity::Failed {
         failure: Some(failure()),
@@ -239,6 +255,7 @@ fn activity_ends() -> Vec<Attributes> {
         started_event_id: 6,
         identity: "hand".into(),
         retry_state: RetryState::MaximumAttemptsReached.into(),
+        ..Default::default()
     };
     let timed_out = activity::TimedOut {
         failure: Some(failure()),
@@ -252,6 +269,7 @@ fn activity_ends() -> Vec<Attributes> {
         scheduled_event_id: 5,
         started_event_id: 6,
         identity: "hand".into(),
+        worker_version: None,
     };
     vec![completed.into(), failed.into(), timed_out.into(), canceled.into()]
 }

@@ -7,6 +7,7 @@
 mod events;
 mod records;
 mod rows;
+mod shaken;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
 use everlog_wire::rows::{Builder, diff, is_part, request_suffix};
-use everlog_wire::{EventBatch, Position, Record};
+use everlog_wire::{Position, Record};
 use prost::Message;
 
 /// The lines of a golden file, completed by those of the names that are new where that is asked for.
@@ -106,11 +107,11 @@ fn records_keep_their_bytes() {
 
 #[test]
 fn what_stands_beside_a_run_keeps_its_bytes() {
-    let (position, batch) = (records::position(), records::batch());
+    let (position, marked) = (records::position(), records::marked());
     let current = everlog_engine::Current { run_id: rows::RUN_ID.into() };
     let written = BTreeMap::from([
         ("Position".to_owned(), position.encode().to_vec()),
-        ("EventBatch".to_owned(), batch.encode_to_vec()),
+        ("Position.marks".to_owned(), marked.encode().to_vec()),
         ("Current".to_owned(), current.encode_to_vec()),
         ("TaskToken".to_owned(), records::token().encode_to_vec()),
         ("ActivityTarget".to_owned(), records::target().encode_to_vec()),
@@ -118,7 +119,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     let golden = compare("others.hex", written);
     let bytes = |name: &str| Bytes::from(golden[name].clone());
     assert_eq!(Position::read(bytes("Position")).expect("a position of old is read"), position);
-    assert_eq!(EventBatch::decode(bytes("EventBatch")).expect("a batch of old is read"), batch);
+    assert_eq!(Position::read(bytes("Position.marks")).expect("a position of old is read"), marked);
     assert_eq!(everlog_engine::Current::decode(bytes("Current")).expect("a row of old is read"), current);
 }
 

@@ -14,26 +14,67 @@ use everlog_engine::machine::{
 use everlog_engine::vocabulary::{
     ActivityType, ConflictPolicy, Entry, Initiator, ReusePolicy, TaskFailedCause, TaskQueue, WorkflowType,
 };
-use everlog_wire::{Body, EventBatch, Owner, Position, Record};
+use everlog_wire::ingress::{Deliver, Forwarded, Header, Original, ReplyTo, Source, Unreadable};
+use everlog_wire::{Barrier, Body, Owner, Position, Record};
 
 use crate::events::{failure, group, map, policy, some, span};
 use crate::rows::RUN_ID;
 
 pub fn samples() -> BTreeMap<String, Record> {
     let mut samples = BTreeMap::from([
-        ("Owner".to_owned(), Record::new(0, Body::Owner(Owner { node: "node-1".into() }))),
-        ("Settings".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
+        (
+            "Owner".to_owned(),
+            Record::new(0, Body::Owner(Owner { node: "node-1".into(), ..Owner::default() })),
+        ),
+        ("Owner.more".to_owned(), {
+            let owner = Owner { node: "node-1".into(), instance: vec![1, 2, 3].into() };
+            Record { serial: 4, ..Record::new(0, Body::Owner(owner)) }
+        }),
+        ("Barrier".to_owned(), Record { serial: 5, ..Record::new(7, Body::Barrier(Barrier {})) }),
+        ("Forwarded".to_owned(), Record::new(0, Body::Forwarded(forwarded()))),
+        ("Unreadable".to_owned(), Record::new(0, Body::Unreadable(unreadable()))),
+        ("Forwarded.more".to_owned(), {
+            let source = Some(Source { follows: 1_230, ..source() });
+            Record::new(0, Body::Forwarded(Forwarded { source, ..forwarded() }))
+        }),
+        ("Deliver".to_owned(), Record::new(7, Body::Deliver(Deliver { row: some(b"row") }))),
+        ("Settings".to_owned(), Record::new(7, Body::Settings(first_settings()))),
+        ("Settings.metadata".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
     ]);
-    for order in orders() {
+    let orders = orders().into_iter().map(|order| (name(&order).to_owned(), order));
+    let grown = grown().into_iter().map(|order| (format!("{}.more", name(&order)), order));
+    for (name, order) in orders.chain(grown) {
         let input = Input {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
             run_id: RUN_ID.into(),
-            order: Some(order.clone()),
+            order: Some(order),
         };
-        samples.insert(name(&order).to_owned(), Record::new(7, Body::Input(input)));
+        samples.insert(name, Record::new(7, Body::Input(input)));
     }
     samples
+}
+
+/// Settings as they were before user metadata had limits.
+fn first_settings() -> Settings {
+    Settings { summary_bytes_max: 0, details_bytes_max: 0, ..Settings::standard() }
+}
+
+/// Orders with the fields that they once did not have.
+fn grown() -> Vec<Order> {
+    let version = || Some(Bytes::from_static(b"\x0a\x05build"));
+    let (binary_checksum, worker_version) = ("checksum".to_owned(), version());
+    let again = close::ContinueAsNew { initial_versioning_behavior: 1, ..Default::default() };
+    let again = CommandOrder::ContinueAsNew(Box::new(again));
+    let again = Command { command_type: again.command_type(), order: Some(again), ..Default::default() };
+    vec![
+        Order::Terminate(close::Terminate { links: vec![some(b"link")], ..Default::default() }),
+        Order::FailTask(task::Fail { binary_checksum, worker_version, ..Default::default() }),
+        Order::CompleteTask(completion::Complete { commands: vec![again], ..Default::default() }),
+        Order::CompleteActivity(attempt::Complete { worker_version: version(), ..Default::default() }),
+        Order::FailActivity(attempt::Fail { worker_version: version(), cause: 1, ..Default::default() }),
+        Order::CancelActivity(attempt::Cancel { worker_version: version(), ..Default::default() }),
+    ]
 }
 
 /// A new kind of order does not compile here: give it a name, and a sample in [`orders`].
@@ -76,6 +117,7 @@ fn orders() -> Vec<Order> {
             details: blob.clone(),
             identity: identity.clone(),
             first_run_id: "first".into(),
+            links: Vec::new(),
         }),
         Order::ClaimTask(task::Claim {
             scheduled_event_id: 2,
@@ -90,6 +132,7 @@ fn orders() -> Vec<Order> {
             cause: TaskFailedCause::NonDeterministicError.into(),
             failure: Some(failure()),
             identity: identity.clone(),
+            ..Default::default()
         }),
         Order::ReleaseTask(task::Release { token }),
         Order::ClaimActivity(attempt::Claim {
@@ -102,14 +145,21 @@ fn orders() -> Vec<Order> {
             target: target.clone(),
             result: blob.clone(),
             identity: identity.clone(),
+            worker_version: None,
         }),
         Order::FailActivity(attempt::Fail {
             target: target.clone(),
             failure: Some(failure()),
             identity: identity.clone(),
             last_heartbeat_details: blob.clone(),
+            ..Default::default()
         }),
-        Order::CancelActivity(attempt::Cancel { target: target.clone(), details: blob.clone(), identity }),
+        Order::CancelActivity(attempt::Cancel {
+            target: target.clone(),
+            details: blob.clone(),
+            identity,
+            worker_version: None,
+        }),
         Order::HeartbeatActivity(attempt::Heartbeat { target: target.clone(), details: blob }),
         Order::ReleaseActivity(attempt::Release { target }),
         Order::Wake(wake::Wake {}),
@@ -244,6 +294,7 @@ fn again() -> close::ContinueAsNew {
         header: Some(map()),
         memo: Some(map()),
         search_attributes: Some(map()),
+        initial_versioning_behavior: 0,
     }
 }
 
@@ -253,19 +304,62 @@ pub fn position() -> Position {
         last_stamp_ms: 1_763_700_000_000,
         term: 7,
         owner_ms: 1_763_600_000_000,
-        settings: Some(Settings::standard()),
+        settings: Some(first_settings()),
         incarnation: Bytes::from_static(&[7; 16]),
         level: 1,
+        marks: Vec::new(),
     }
 }
 
-pub fn batch() -> EventBatch {
-    EventBatch {
-        namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
-        workflow_id: "order-1".into(),
-        run_id: RUN_ID.into(),
-        first_event_id: 4,
-        history: some(b"history"),
-        offset: 41,
+pub fn marked() -> Position {
+    Position { marks: vec![source()], ..position() }
+}
+
+fn source() -> Source {
+    let incarnation = Bytes::from_static(&[9; 16]);
+    Source { incarnation, partition: 3, offset: 1_234, topic: "everlog.commands".into(), follows: 0 }
+}
+
+fn reply_to() -> ReplyTo {
+    ReplyTo { topic: "everlog.replies".into(), correlation_id: Some(some(b"correlation")) }
+}
+
+fn original() -> Original {
+    let header = Header { key: "command-id".into(), value: Some(some(b"charge-1")) };
+    Original {
+        key: Some(some(b"order-1")),
+        value: Some(some(b"{}")),
+        value_bytes: 2,
+        headers: vec![header, Header { key: "empty".into(), value: None }],
+    }
+}
+
+fn forwarded() -> Forwarded {
+    Forwarded {
+        source: Some(source()),
+        input: Some(Input {
+            namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+            workflow_id: "order-1".into(),
+            run_id: RUN_ID.into(),
+            order: Some(Order::Signal(signal())),
+        }),
+        namespace: "default".into(),
+        command_id: Some("charge-1".into()),
+        reply_to: Some(reply_to()),
+        deliver_at_ms: 1_763_700_000_000,
+        traceparent: Some("00-1-2-01".into()),
+        original: Some(original()),
+    }
+}
+
+fn unreadable() -> Unreadable {
+    Unreadable {
+        source: Some(source()),
+        code: "not_json".into(),
+        reason: "it is not JSON".into(),
+        namespace: Some("default".into()),
+        command_id: Some("charge-1".into()),
+        reply_to: Some(reply_to()),
+        original: Some(original()),
     }
 }

@@ -23,7 +23,10 @@ pub fn sample() -> Run {
         start: Arc::new(start()),
         head: head(),
         properties: Arc::new(properties),
-        activities: Arc::new(BTreeMap::from([(9, Arc::new(activity()))])),
+        activities: Arc::new(BTreeMap::from([
+            (9, Arc::new(activity())),
+            (10, Arc::new(Activity { scheduled_event_id: 10, ..with_priority() })),
+        ])),
         timers: Arc::new(BTreeMap::from([("t".into(), timer)])),
         buffered: Arc::new(vec![HistoryEvent {
             event_id: 0,
@@ -115,5 +118,16 @@ fn activity() -> Activity {
         heartbeat_ms: 1_763_700_007_000,
         cancel_requested_event_id: 11,
         last_failure: Some(failure()),
+        ..Activity::default()
+    }
+}
+
+/// With the fields that an activity once did not have.
+fn with_priority() -> Activity {
+    Activity {
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+        last_attempt_ms: 1_763_700_004_000,
+        retry_delay_ms: 1_000,
+        ..Activity::default()
     }
 }

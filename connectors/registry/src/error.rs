@@ -1,0 +1,88 @@
+//! What can go wrong, with Confluent's codes.
+
+/// A refusal, as Confluent's registry numbers them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No such subject.
+    #[error("Subject '{0}' not found.")]
+    SubjectUnknown(String),
+    /// No such version of the subject.
+    #[error("Version {0} not found.")]
+    VersionUnknown(u32),
+    /// No such schema.
+    #[error("Schema {0}not found")]
+    SchemaUnknown(String),
+    /// The subject has no level of its own.
+    #[error("Subject '{0}' does not have subject-level compatibility configured")]
+    LevelUnknown(String),
+    /// The schema is none, or one that is not taken.
+    #[error("Invalid schema: {0}")]
+    SchemaInvalid(String),
+    /// The version is neither a number from 1 nor `latest`.
+    #[error(
+        "The specified version '{0}' is not a valid version id. Allowed values are between [1, 2^31-1] and the string \"latest\""
+    )]
+    VersionInvalid(String),
+    /// There is no such level.
+    #[error(
+        "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
+    )]
+    LevelInvalid,
+    /// The request is not what it should be.
+    #[error("Unprocessable entity: {0}")]
+    Request(String),
+    /// The schema does not go with those that are there.
+    #[error(
+        "Schema being registered is incompatible with an earlier schema for subject \"{subject}\", details: {detail}"
+    )]
+    Incompatible {
+        /// The subject.
+        subject: String,
+        /// What does not go together.
+        detail: String,
+    },
+    /// A limit of the registry is reached.
+    #[error("Limit reached: {0}")]
+    Limit(String),
+    /// It cannot be stored, or could not be read.
+    #[error("Error in the backend data store: {0}")]
+    Storage(String),
+    /// Too many requests at once.
+    #[error("Too many requests at once")]
+    Busy,
+}
+
+impl Error {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::SubjectUnknown(_)
+            | Self::VersionUnknown(_)
+            | Self::SchemaUnknown(_)
+            | Self::LevelUnknown(_) => 404,
+            Self::Incompatible { .. } => 409,
+            Self::SchemaInvalid(_) | Self::VersionInvalid(_) | Self::LevelInvalid | Self::Request(_) => 422,
+            Self::Limit(_) => 429,
+            Self::Storage(_) => 500,
+            Self::Busy => 503,
+        }
+    }
+
+    /// Confluent's number.
+    pub fn code(&self) -> u32 {
+        match self {
+            Self::SubjectUnknown(_) => 40_401,
+            Self::VersionUnknown(_) => 40_402,
+            Self::SchemaUnknown(_) => 40_403,
+            Self::LevelUnknown(_) => 40_408,
+            Self::Incompatible { .. } => 409,
+            Self::SchemaInvalid(_) => 42_201,
+            Self::VersionInvalid(_) => 42_202,
+            Self::LevelInvalid => 42_203,
+            Self::Request(_) => 422,
+            Self::Limit(_) => 42_901,
+            Self::Storage(_) => 50_001,
+            Self::Busy => 50_302,
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The ids of our own schemas, and the schemas of others by their ids.
+
+use std::time::Duration;
+
+use everlog_wire::public::Noun;
+use everlog_wire::public::schema::SCHEMA_BYTES_MAX;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{Error, Level, Registry};
+
+/// How long one request may take.
+const REQUEST_MS_MAX: u64 = 10_000;
+/// The first pause before a request is made again; each further one is twice as long, up to a second.
+const PAUSE_MS: u64 = 50;
+const PAUSE_MS_MAX: u64 = 1_000;
+
+/// Under which ids a registry knows our schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ids {
+    event: u32,
+    command: u32,
+    outcome: u32,
+    rejection: u32,
+}
+
+impl Ids {
+    /// The id of a noun's schema.
+    pub fn of(&self, noun: Noun) -> u32 {
+        match noun {
+            Noun::Event => self.event,
+            Noun::Command => self.command,
+            Noun::Outcome => self.outcome,
+            Noun::Rejection => self.rejection,
+        }
+    }
+
+    /// Registers our schemas with the built-in registry. `topic` gives the full name of a noun's topic. Waits for the
+    /// storage.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn built_in(registry: &Registry, topic: impl Fn(Noun) -> String) -> Result<Self, Error> {
+        let id = |noun: Noun| {
+            let subject = Noun::subject(&topic(noun));
+            if registry.with(|book| book.level_of(&subject)).is_none() {
+                registry.set_level(Some(&subject), Level::FullTransitive)?;
+            }
+            registry.register(&subject, noun.text())
+        };
+        Ok(Self {
+            event: id(Noun::Event)?,
+            command: id(Noun::Command)?,
+            outcome: id(Noun::Outcome)?,
+            rejection: id(Noun::Rejection)?,
+        })
+    }
+}
+
+/// Why a registry gives no answer that helps.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// It cannot be reached, or not in time: worth another try.
+    #[error("the schema registry at {url} cannot be reached: {detail}")]
+    Unreachable {
+        /// Where it should be.
+        url: String,
+        /// What happened.
+        detail: String,
+    },
+    /// It refuses: another try would end the same way.
+    #[error("the schema registry refuses {subject}: {detail} (code {code})")]
+    Refused {
+        /// What was asked for.
+        subject: String,
+        /// The registry's number.
+        code: u64,
+        /// In its words.
+        detail: String,
+    },
+}
+
+/// Whether a registry knows an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The schema's text.
+    Schema(String),
+    /// It says that there is none.
+    Unknown,
+}
+
+/// Speaks with a registry.
+#[derive(Clone, Debug)]
+pub struct Client {
+    url: String,
+    http: reqwest::Client,
+}
+
+impl Client {
+    /// A client of the registry at a URL, which may name a user and a password, and a path such as Apicurio's
+    /// `/apis/ccompat/v7`.
+    ///
+    /// # Errors
+    /// [`ClientError::Unreachable`]: the URL is none, or the system has no certificates to trust.
+    pub fn new(url: &str) -> Result<Self, ClientError> {
+        let url = url.trim_end_matches('/').to_owned();
+        // Taken once per process; whoever was first has chosen.
+        let _first = rustls::crypto::ring::default_provider().install_default();
+        let unreachable =
+            |error: reqwest::Error| ClientError::Unreachable { url: bare(&url), detail: words(&error) };
+        let parsed = reqwest::Url::parse(&url);
+        if let Err(error) = parsed {
+            return Err(ClientError::Unreachable { url: bare(&url), detail: error.to_string() });
+        }
+        let builder = reqwest::Client::builder().timeout(Duration::from_millis(REQUEST_MS_MAX));
+        let http = builder.build().map_err(unreachable)?;
+        Ok(Self { url, http })
+    }
+
+    /// Registers our schemas, or finds them registered; tries again until the deadline where the registry is away.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn register(
+        &self,
+        topic: impl Fn(Noun) -> String,
+        deadline: Instant,
+    ) -> Result<Ids, ClientError> {
+        self.ids(topic, deadline, "/versions").await
+    }
+
+    /// Finds our schemas, and registers nothing; tries again until the deadline where the registry is away.
+    ///
+    /// # Errors
+    /// [`ClientError`]; `Refused` with 40401 or 40403: the schema is not registered.
+    pub async fn check(&self, topic: impl Fn(Noun) -> String, deadline: Instant) -> Result<Ids, ClientError> {
+        self.ids(topic, deadline, "").await
+    }
+
+    async fn ids(
+        &self,
+        topic: impl Fn(Noun) -> String,
+        deadline: Instant,
+        tail: &str,
+    ) -> Result<Ids, ClientError> {
+        let mut ids = [0; Noun::ALL.len()];
+        for (id, noun) in ids.iter_mut().zip(Noun::ALL) {
+            let subject = Noun::subject(&topic(noun));
+            let path = format!("/subjects/{}{tail}", escaped(&subject));
+            let body = json!({"schema": noun.text()});
+            let answer = self.persist(&Method::POST, &path, Some(&body), &subject, deadline).await?;
+            let given = answer["id"].as_u64().and_then(|id| u32::try_from(id).ok());
+            *id = given.ok_or_else(|| self.strange("an answer without an id"))?;
+        }
+        let [event, command, outcome, rejection] = ids;
+        Ok(Ids { event, command, outcome, rejection })
+    }
+
+    /// The schema of an id; asked once.
+    ///
+    /// # Errors
+    /// [`ClientError::Unreachable`]: nobody knows whether there is one.
+    pub async fn schema(&self, id: u32) -> Result<Found, ClientError> {
+        let path = format!("/schemas/ids/{id}");
+        match self.ask(&Method::GET, &path, None, &format!("the schema {id}")).await {
+            Ok(answer) => match answer["schema"].as_str() {
+                Some(text) => Ok(Found::Schema(text.to_owned())),
+                None => Err(self.strange("an answer without a schema")),
+            },
+            Err(ClientError::Refused { code: 40_400..=40_499 | 404, .. }) => Ok(Found::Unknown),
+            Err(ClientError::Refused { code, detail, .. }) => {
+                Err(self.strange(&format!("{detail} (code {code})")))
+            }
+            Err(away @ ClientError::Unreachable { .. }) => Err(away),
+        }
+    }
+
+    async fn persist(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+        subject: &str,
+        deadline: Instant,
+    ) -> Result<Value, ClientError> {
+        let mut pause_ms = PAUSE_MS;
+        loop {
+            let away = match timeout_at(deadline, self.ask(method, path, body, subject)).await {
+                Ok(Err(away @ ClientError::Unreachable { .. })) => away,
+                Ok(answer) => return answer,
+                Err(_elapsed) => return Err(self.strange("no answer in time")),
+            };
+            let next = Instant::now() + Duration::from_millis(pause_ms);
+            if next >= deadline {
+                return Err(away);
+            }
+            tokio::time::sleep_until(next).await;
+            pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
+        }
+    }
+
+    async fn ask(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+        subject: &str,
+    ) -> Result<Value, ClientError> {
+        let mut request = self.http.request(method.clone(), format!("{}{path}", self.url));
+        request = request.header("accept", "application/vnd.schemaregistry.v1+json, application/json");
+        if let Some(body) = body {
+            request = request
+                .header("content-type", "application/vnd.schemaregistry.v1+json")
+                .body(body.to_string());
+        }
+        let away = |error: reqwest::Error| self.strange(&words(&error));
+        let mut response = request.send().await.map_err(away)?;
+        let status = response.status();
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(away)? {
+            // Quotes in the text of a schema take two bytes.
+            if bytes.len() + chunk.len() > 2 * SCHEMA_BYTES_MAX + 4_096 {
+                return Err(self.strange("an answer that is too long"));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        let answer: Result<Value, _> = serde_json::from_slice(&bytes);
+        if status.is_success() {
+            return answer.map_err(|_error| self.strange("an answer that is not JSON"));
+        }
+        let answer = answer.unwrap_or_default();
+        let detail =
+            answer["message"].as_str().unwrap_or(status.canonical_reason().unwrap_or_default()).to_owned();
+        if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(self.strange(&detail));
+        }
+        let code = answer["error_code"].as_u64().unwrap_or(u64::from(status.as_u16()));
+        Err(ClientError::Refused { subject: subject.into(), code, detail })
+    }
+
+    fn strange(&self, detail: &str) -> ClientError {
+        ClientError::Unreachable { url: bare(&self.url), detail: detail.to_owned() }
+    }
+}
+
+/// The error with what is behind it: a client only says that it could not send.
+fn words(error: &reqwest::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        words = format!("{words}: {error}");
+        cause = error.source();
+    }
+    words
+}
+
+/// A URL without the password in it.
+fn bare(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find('/').unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => url.to_owned(),
+    }
+}
+
+/// A subject as a part of a path.
+fn escaped(subject: &str) -> String {
+    let mut escaped = String::with_capacity(subject.len());
+    for byte in subject.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => escaped.push(char::from(byte)),
+            other => escaped.push_str(&format!("%{other:02X}")),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_told() {
+        assert_eq!(bare("https://ann:secret@registry:8081/v1@2"), "https://registry:8081/v1@2");
+        assert_eq!(bare("http://registry:8081"), "http://registry:8081");
+    }
+
+    #[test]
+    fn a_subject_stays_one_part_of_the_path() {
+        assert_eq!(escaped("everlog.events-value"), "everlog.events-value");
+        assert_eq!(escaped("a/b ü"), "a%2Fb%20%C3%BC");
+    }
+}

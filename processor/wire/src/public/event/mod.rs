@@ -1,0 +1,282 @@
+//! Events: what happened in a run, one record each, in the order of their ids.
+
+mod activity;
+pub(super) mod parts;
+mod task;
+mod timer;
+mod workflow;
+
+use std::borrow::Cow;
+
+use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::payload::UserMetadata;
+use everlog_engine::time::Timestamp;
+use prost::Message;
+use serde::{Deserialize, Serialize};
+
+pub use activity::*;
+pub use parts::{Priority, RetryPolicy};
+pub use task::*;
+pub use timer::*;
+pub use workflow::*;
+
+use super::blob::Blob;
+use super::payload::Payload;
+use super::{Bounds, Error, Noun, Writer, codec};
+
+/// Where an event happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// The namespace, by name.
+    pub namespace: &'a str,
+    /// The Workflow Id.
+    pub workflow_id: &'a str,
+    /// The run.
+    pub run_id: &'a str,
+}
+
+/// One event of a workflow's history. Of the nullable records the one that `type` names is there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkflowEvent<'a> {
+    /// The namespace, by name.
+    pub namespace: Cow<'a, str>,
+    /// The Workflow Id.
+    pub workflow_id: Cow<'a, str>,
+    /// The run, a UUID.
+    pub run_id: Cow<'a, str>,
+    /// 1, 2, 3 ... without a gap in each run.
+    pub event_id: i64,
+    /// What happened, e.g. `WorkflowExecutionStarted`.
+    pub r#type: Cow<'a, str>,
+    /// When it happened, in ms since 1970-01-01 UTC.
+    pub time: i64,
+    /// Of a start, a workflow task or an activity: which attempt it is, from 1.
+    pub attempt: Option<i32>,
+    /// A line about it that the workflow's author gave.
+    pub summary: Option<Payload<'a>>,
+    /// A page about it that the workflow's author gave.
+    pub details: Option<Payload<'a>>,
+    /// An SDK that does not know the type may go on.
+    pub worker_may_ignore: bool,
+    /// What it is connected with, each as Temporal's protobuf `Link`.
+    pub links: Vec<Blob>,
+    /// Groups that it belongs to, each as Temporal's protobuf.
+    pub event_group_markers: Vec<Blob>,
+    /// A run began.
+    pub workflow_execution_started: Option<Box<WorkflowExecutionStarted<'a>>>,
+    /// The workflow returned.
+    pub workflow_execution_completed: Option<Box<WorkflowExecutionCompleted<'a>>>,
+    /// The workflow failed.
+    pub workflow_execution_failed: Option<Box<WorkflowExecutionFailed<'a>>>,
+    /// The run took too long.
+    pub workflow_execution_timed_out: Option<Box<WorkflowExecutionTimedOut<'a>>>,
+    /// The run was ended from outside.
+    pub workflow_execution_terminated: Option<Box<WorkflowExecutionTerminated<'a>>>,
+    /// The workflow ended as canceled.
+    pub workflow_execution_canceled: Option<Box<WorkflowExecutionCanceled<'a>>>,
+    /// The workflow goes on in a new run.
+    pub workflow_execution_continued_as_new: Option<Box<WorkflowExecutionContinuedAsNew<'a>>>,
+    /// A signal came.
+    pub workflow_execution_signaled: Option<Box<WorkflowExecutionSignaled<'a>>>,
+    /// Somebody asked for the cancellation.
+    pub workflow_execution_cancel_requested: Option<Box<WorkflowExecutionCancelRequested<'a>>>,
+    /// Search attributes were changed.
+    pub upsert_workflow_search_attributes: Option<Box<UpsertWorkflowSearchAttributes<'a>>>,
+    /// The memo was changed.
+    pub workflow_properties_modified: Option<Box<WorkflowPropertiesModified<'a>>>,
+    /// A workflow task was put on a queue.
+    pub workflow_task_scheduled: Option<Box<WorkflowTaskScheduled<'a>>>,
+    /// A worker got the workflow task.
+    pub workflow_task_started: Option<Box<WorkflowTaskStarted<'a>>>,
+    /// The worker answered the workflow task.
+    pub workflow_task_completed: Option<Box<WorkflowTaskCompleted<'a>>>,
+    /// No worker came for the workflow task, or none answered, in time.
+    pub workflow_task_timed_out: Option<Box<WorkflowTaskTimedOut<'a>>>,
+    /// The workflow task failed; it is tried again.
+    pub workflow_task_failed: Option<Box<WorkflowTaskFailed<'a>>>,
+    /// An activity was scheduled.
+    pub activity_task_scheduled: Option<Box<ActivityTaskScheduled<'a>>>,
+    /// The last attempt at the activity was started; written when the activity ends.
+    pub activity_task_started: Option<Box<ActivityTaskStarted<'a>>>,
+    /// The activity returned.
+    pub activity_task_completed: Option<Box<ActivityTaskCompleted<'a>>>,
+    /// The activity failed for good.
+    pub activity_task_failed: Option<Box<ActivityTaskFailed<'a>>>,
+    /// A deadline of the activity passed, for good.
+    pub activity_task_timed_out: Option<Box<ActivityTaskTimedOut<'a>>>,
+    /// The workflow asked for the cancellation of an activity.
+    pub activity_task_cancel_requested: Option<Box<ActivityTaskCancelRequested>>,
+    /// The activity ended as canceled.
+    pub activity_task_canceled: Option<Box<ActivityTaskCanceled<'a>>>,
+    /// A timer was started.
+    pub timer_started: Option<Box<TimerStarted<'a>>>,
+    /// A timer fired.
+    pub timer_fired: Option<Box<TimerFired<'a>>>,
+    /// A timer was canceled before the workflow saw it fire.
+    pub timer_canceled: Option<Box<TimerCanceled<'a>>>,
+    /// A result of workflow code that a replay reads back: a side effect, a local activity, a version.
+    pub marker_recorded: Option<Box<MarkerRecorded<'a>>>,
+}
+
+/// The event's type as the world names it: Temporal's name.
+pub fn type_name(attributes: &Attributes) -> &'static str {
+    match attributes {
+        Attributes::WorkflowStarted(_) => "WorkflowExecutionStarted",
+        Attributes::WorkflowCompleted(_) => "WorkflowExecutionCompleted",
+        Attributes::WorkflowFailed(_) => "WorkflowExecutionFailed",
+        Attributes::WorkflowTimedOut(_) => "WorkflowExecutionTimedOut",
+        Attributes::WorkflowTerminated(_) => "WorkflowExecutionTerminated",
+        Attributes::WorkflowCanceled(_) => "WorkflowExecutionCanceled",
+        Attributes::WorkflowContinuedAsNew(_) => "WorkflowExecutionContinuedAsNew",
+        Attributes::WorkflowSignaled(_) => "WorkflowExecutionSignaled",
+        Attributes::WorkflowCancelRequested(_) => "WorkflowExecutionCancelRequested",
+        Attributes::SearchAttributesUpserted(_) => "UpsertWorkflowSearchAttributes",
+        Attributes::PropertiesModified(_) => "WorkflowPropertiesModified",
+        Attributes::TaskScheduled(_) => "WorkflowTaskScheduled",
+        Attributes::TaskStarted(_) => "WorkflowTaskStarted",
+        Attributes::TaskCompleted(_) => "WorkflowTaskCompleted",
+        Attributes::TaskTimedOut(_) => "WorkflowTaskTimedOut",
+        Attributes::TaskFailed(_) => "WorkflowTaskFailed",
+        Attributes::ActivityScheduled(_) => "ActivityTaskScheduled",
+        Attributes::ActivityStarted(_) => "ActivityTaskStarted",
+        Attributes::ActivityCompleted(_) => "ActivityTaskCompleted",
+        Attributes::ActivityFailed(_) => "ActivityTaskFailed",
+        Attributes::ActivityTimedOut(_) => "ActivityTaskTimedOut",
+        Attributes::ActivityCancelRequested(_) => "ActivityTaskCancelRequested",
+        Attributes::ActivityCanceled(_) => "ActivityTaskCanceled",
+        Attributes::TimerStarted(_) => "TimerStarted",
+        Attributes::TimerFired(_) => "TimerFired",
+        Attributes::TimerCanceled(_) => "TimerCanceled",
+        Attributes::MarkerRecorded(_) => "MarkerRecorded",
+    }
+}
+
+impl<'a> WorkflowEvent<'a> {
+    /// An event of a history as the world reads it.
+    pub fn new(origin: &Origin<'a>, event: &'a HistoryEvent) -> Self {
+        let metadata = event.user_metadata.as_ref().map(|bytes| UserMetadata::decode(bytes.clone()));
+        let (summary, details) = match metadata {
+            None => (None, None),
+            Some(Ok(UserMetadata { summary, details })) => {
+                (parts::payload(summary.as_ref()), parts::payload(details.as_ref()))
+            }
+            // It is no metadata: nobody but the author can tell what it is.
+            Some(Err(_error)) => (parts::payload(event.user_metadata.as_ref()), None),
+        };
+        let blobs = |given: &[bytes::Bytes]| given.iter().map(|bytes| Blob(bytes.clone())).collect();
+        let mut record = Self {
+            namespace: origin.namespace.into(),
+            workflow_id: origin.workflow_id.into(),
+            run_id: origin.run_id.into(),
+            event_id: event.event_id,
+            r#type: event.attributes.as_ref().map(type_name).unwrap_or_default().into(),
+            time: event.event_time.map_or(0, Timestamp::to_ms),
+            attempt: event.attributes.as_ref().and_then(attempt),
+            summary,
+            details,
+            worker_may_ignore: event.worker_may_ignore,
+            links: blobs(&event.links),
+            event_group_markers: blobs(&event.event_group_markers),
+            ..Self::default()
+        };
+        if let Some(attributes) = &event.attributes {
+            record.fill(attributes);
+        }
+        record
+    }
+
+    fn fill(&mut self, attributes: &'a Attributes) {
+        let record = self;
+        match attributes {
+            Attributes::WorkflowStarted(event) => record.workflow_execution_started = boxed(event),
+            Attributes::WorkflowCompleted(event) => record.workflow_execution_completed = boxed(event),
+            Attributes::WorkflowFailed(event) => record.workflow_execution_failed = boxed(event),
+            Attributes::WorkflowTimedOut(event) => record.workflow_execution_timed_out = boxed(event),
+            Attributes::WorkflowTerminated(event) => record.workflow_execution_terminated = boxed(event),
+            Attributes::WorkflowCanceled(event) => record.workflow_execution_canceled = boxed(event),
+            Attributes::WorkflowContinuedAsNew(event) => {
+                record.workflow_execution_continued_as_new = boxed(event)
+            }
+            Attributes::WorkflowSignaled(event) => record.workflow_execution_signaled = boxed(event),
+            Attributes::WorkflowCancelRequested(event) => {
+                record.workflow_execution_cancel_requested = boxed(event)
+            }
+            Attributes::SearchAttributesUpserted(event) => {
+                record.upsert_workflow_search_attributes = boxed(event)
+            }
+            Attributes::PropertiesModified(event) => record.workflow_properties_modified = boxed(event),
+            Attributes::TaskScheduled(event) => record.workflow_task_scheduled = boxed(event),
+            Attributes::TaskStarted(event) => record.workflow_task_started = boxed(event),
+            Attributes::TaskCompleted(event) => record.workflow_task_completed = boxed(event),
+            Attributes::TaskTimedOut(event) => record.workflow_task_timed_out = boxed(event),
+            Attributes::TaskFailed(event) => record.workflow_task_failed = boxed(event),
+            Attributes::ActivityScheduled(event) => record.activity_task_scheduled = boxed(event),
+            Attributes::ActivityStarted(event) => record.activity_task_started = boxed(event),
+            Attributes::ActivityCompleted(event) => record.activity_task_completed = boxed(event),
+            Attributes::ActivityFailed(event) => record.activity_task_failed = boxed(event),
+            Attributes::ActivityTimedOut(event) => record.activity_task_timed_out = boxed(event),
+            Attributes::ActivityCancelRequested(event) => {
+                record.activity_task_cancel_requested = boxed(event)
+            }
+            Attributes::ActivityCanceled(event) => record.activity_task_canceled = boxed(event),
+            Attributes::TimerStarted(event) => record.timer_started = boxed(event),
+            Attributes::TimerFired(event) => record.timer_fired = boxed(event),
+            Attributes::TimerCanceled(event) => record.timer_canceled = boxed(event),
+            Attributes::MarkerRecorded(event) => record.marker_recorded = boxed(event),
+        }
+    }
+
+    /// Appends the record to a buffer, ready for the topic.
+    ///
+    /// # Errors
+    /// [`Error::Write`]: a fault of this release.
+    pub fn write(&self, schema_id: u32, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        codec::write(Noun::Event, schema_id, self, buffer)
+    }
+
+    /// Reads a record as the topic holds it, written with `writer`.
+    ///
+    /// # Errors
+    /// [`Error::Frame`], [`Error::Body`].
+    pub fn read(writer: &Writer, bytes: &[u8]) -> Result<WorkflowEvent<'static>, Error> {
+        codec::read(writer, codec::frame(bytes)?.body, &Bounds::default())
+    }
+}
+
+fn boxed<'a, A, R: From<&'a A>>(attributes: &'a A) -> Option<Box<R>> {
+    Some(Box::new(attributes.into()))
+}
+
+fn attempt(attributes: &Attributes) -> Option<i32> {
+    let attempt = match attributes {
+        Attributes::WorkflowStarted(event) => event.attempt,
+        Attributes::TaskScheduled(event) => event.attempt,
+        Attributes::ActivityStarted(event) => event.attempt,
+        Attributes::WorkflowCompleted(_)
+        | Attributes::WorkflowFailed(_)
+        | Attributes::WorkflowTimedOut(_)
+        | Attributes::WorkflowTerminated(_)
+        | Attributes::WorkflowCanceled(_)
+        | Attributes::WorkflowContinuedAsNew(_)
+        | Attributes::WorkflowSignaled(_)
+        | Attributes::WorkflowCancelRequested(_)
+        | Attributes::SearchAttributesUpserted(_)
+        | Attributes::PropertiesModified(_)
+        | Attributes::TaskStarted(_)
+        | Attributes::TaskCompleted(_)
+        | Attributes::TaskTimedOut(_)
+        | Attributes::TaskFailed(_)
+        | Attributes::ActivityScheduled(_)
+        | Attributes::ActivityCompleted(_)
+        | Attributes::ActivityFailed(_)
+        | Attributes::ActivityTimedOut(_)
+        | Attributes::ActivityCancelRequested(_)
+        | Attributes::ActivityCanceled(_)
+        | Attributes::TimerStarted(_)
+        | Attributes::TimerFired(_)
+        | Attributes::TimerCanceled(_)
+        | Attributes::MarkerRecorded(_) => 0,
+    };
+    (attempt != 0).then_some(attempt)
+}

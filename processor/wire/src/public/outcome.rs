@@ -1,0 +1,109 @@
+//! Outcomes: what became of a command whose sender asked for a reply.
+
+use everlog_engine::{Rejection as Refused, Reply};
+use serde::{Deserialize, Serialize};
+
+use super::command::{Code, Place};
+use super::{Bounds, Error, Noun, Writer, codec};
+
+/// What became of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Outcome {
+    /// `started`, `found`, `done` or `refused`.
+    pub status: String,
+    /// When it was decided, in ms since 1970-01-01 UTC.
+    pub time: i64,
+    /// The topic of the command.
+    pub topic: String,
+    /// Its partition.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    /// The command's id.
+    pub command_id: Option<String>,
+    /// The namespace, by name.
+    pub namespace: Option<String>,
+    /// The Workflow Id.
+    pub workflow_id: Option<String>,
+    /// The run that was started or found, or that is in the way.
+    pub run_id: Option<String>,
+    /// The first run of its chain.
+    pub first_run_id: Option<String>,
+    /// Of a refusal, for programs: the name of a [`Code`].
+    pub code: Option<String>,
+    /// Of a refusal, for people.
+    pub reason: Option<String>,
+}
+
+impl Outcome {
+    /// An outcome without content, of a command at this place, decided at `time_ms`.
+    pub fn new(place: &Place<'_>, time_ms: i64) -> Self {
+        let partition = i32::try_from(place.partition).unwrap_or(i32::MAX);
+        let offset = i64::try_from(place.offset).unwrap_or(i64::MAX);
+        Self { time: time_ms, topic: place.topic.into(), partition, offset, ..Self::default() }
+    }
+
+    /// Tells the engine's answer.
+    #[must_use]
+    pub fn decided(self, reply: &Reply) -> Self {
+        match reply {
+            Reply::Rejected(rejection) => self.rejected(rejection),
+            Reply::Started(started) => Self {
+                status: if started.started { "started" } else { "found" }.into(),
+                run_id: Some(started.run_id.clone()),
+                first_run_id: Some(started.first_run_id.clone()),
+                ..self
+            },
+            Reply::Done
+            | Reply::Task(_)
+            | Reply::Activity(_)
+            | Reply::Gone
+            | Reply::Completed(_)
+            | Reply::Heartbeat(_) => Self { status: "done".into(), ..self },
+        }
+    }
+
+    /// Tells a refusal.
+    #[must_use]
+    pub fn refused(self, code: Code, reason: &str) -> Self {
+        Self { status: "refused".into(), code: Some(code.name().into()), reason: Some(reason.into()), ..self }
+    }
+
+    fn rejected(self, rejection: &Refused) -> Self {
+        let (code, reason) = of_rejection(rejection);
+        let outcome = self.refused(code, reason);
+        match rejection {
+            Refused::AlreadyStarted { run_id, first_run_id, .. } => {
+                Self { run_id: Some(run_id.clone()), first_run_id: Some(first_run_id.clone()), ..outcome }
+            }
+            Refused::NotFound(_) | Refused::InvalidArgument(_) | Refused::Busy(_) => outcome,
+        }
+    }
+
+    /// Appends the record to a buffer, ready for the topic.
+    ///
+    /// # Errors
+    /// [`Error::Write`]: a fault of this release.
+    pub fn write(&self, schema_id: u32, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        codec::write(Noun::Outcome, schema_id, self, buffer)
+    }
+
+    /// Reads a record as the topic holds it, written with `writer`.
+    ///
+    /// # Errors
+    /// [`Error::Frame`], [`Error::Body`].
+    pub fn read(writer: &Writer, bytes: &[u8]) -> Result<Self, Error> {
+        codec::read(writer, codec::frame(bytes)?.body, &Bounds::default())
+    }
+}
+
+/// The code and the words of the engine's refusal.
+pub fn of_rejection(rejection: &Refused) -> (Code, &str) {
+    match rejection {
+        Refused::NotFound(reason) => (Code::NotFound, reason),
+        Refused::InvalidArgument(reason) => (Code::InvalidArgument, reason),
+        Refused::Busy(reason) => (Code::Busy, reason),
+        Refused::AlreadyStarted { message, .. } => (Code::AlreadyStarted, message),
+    }
+}

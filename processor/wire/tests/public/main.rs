@@ -1,0 +1,11 @@
+//! The public topics: events in full, commands whatever their bytes are, schemas that old and new readers share.
+
+mod commands;
+mod events;
+#[path = "../golden/events.rs"]
+mod histories;
+mod journal;
+mod noise;
+mod versions;
+mod words;
+mod world;
