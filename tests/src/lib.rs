@@ -1,5 +1,6 @@
 //! What tests of the whole product share: a server started as a user would start it.
 
+pub mod kafka;
 pub mod page;
 pub mod raw;
 pub mod server;

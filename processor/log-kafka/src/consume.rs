@@ -1,0 +1,228 @@
+//! Reading: how far a topic reaches, and its records from one offset to another.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use everlog_log::{Error, Offset};
+use rdkafka::Message;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::BorrowedMessage;
+use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
+
+use crate::fault::{corrupt, io, io_text};
+use crate::options::{Isolation, Options};
+
+/// How long the broker keeps a fetch of who reads to an end and no further.
+const FETCH_WAIT: Duration = Duration::from_millis(5);
+/// The same for who waits there: a journal that is followed too begins no sooner.
+const FOLLOW_WAIT: Duration = Duration::from_millis(100);
+/// How long a question is rested that a broker could not answer yet.
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// How far topics reach.
+pub(crate) struct Ends {
+    uncommitted: BaseConsumer,
+    committed: BaseConsumer,
+    timeout: Duration,
+}
+
+impl Ends {
+    pub(crate) fn open(options: &Options) -> Result<Self, Error> {
+        Ok(Ends {
+            uncommitted: consumer(options, "ends", Isolation::Uncommitted)?,
+            committed: consumer(options, "ends", Isolation::Committed)?,
+            timeout: options.call_timeout(),
+        })
+    }
+
+    /// First offset and next offset: of what is replicated, or of what belongs to finished transactions.
+    pub(crate) fn range(
+        &self,
+        topic: &str,
+        partition: i32,
+        isolation: Isolation,
+    ) -> Result<Range<Offset>, Error> {
+        let client = match isolation {
+            Isolation::Uncommitted => &self.uncommitted,
+            Isolation::Committed => &self.committed,
+        };
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            // Nobody else takes the events of this client: errors of its connections.
+            while client.poll(Duration::ZERO).is_some() {}
+            let left = deadline.saturating_duration_since(Instant::now());
+            match client.fetch_watermarks(topic, partition, left) {
+                Ok((low, high)) if low >= 0 && high >= low => return Ok(low as Offset..high as Offset),
+                Ok((low, high)) => {
+                    return Err(corrupt(topic, partition, format!("it reaches from {low} to {high}")));
+                }
+                Err(error) if is_passing(&error) && !left.is_zero() => std::thread::sleep(AGAIN_AFTER),
+                Err(error) => return Err(io(&format!("how far {topic}-{partition} reaches"), &error)),
+            }
+        }
+    }
+
+    /// Waits until all transactions of a partition are finished, and it reaches `until`; the range is then the same
+    /// for every reader.
+    pub(crate) fn settled(&self, topic: &str, partition: i32, until: Offset) -> Result<Range<Offset>, Error> {
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let all = self.range(topic, partition, Isolation::Uncommitted)?;
+            let stable = self.range(topic, partition, Isolation::Committed)?;
+            if stable.end >= all.end && stable.end >= until {
+                return Ok(stable);
+            }
+            if Instant::now() > deadline {
+                let detail = format!(
+                    "{topic}-{partition}: a transaction is open from offset {} on, the end is {}: a writer \
+                     with another transactional id must not be there",
+                    stable.end, all.end
+                );
+                return Err(io_text(detail));
+            }
+            std::thread::sleep(AGAIN_AFTER / 10);
+        }
+    }
+
+    /// The readable range, once everything below `until` belongs to finished transactions.
+    pub(crate) fn committed_to(
+        &self,
+        topic: &str,
+        partition: i32,
+        until: Offset,
+    ) -> Result<Range<Offset>, Error> {
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let range = self.range(topic, partition, Isolation::Committed)?;
+            if range.end >= until || Instant::now() > deadline {
+                return Ok(range);
+            }
+            std::thread::sleep(AGAIN_AFTER / 10);
+        }
+    }
+}
+
+/// What a broker says while leaders move or topics are new.
+fn is_passing(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            RDKafkaErrorCode::LeaderNotAvailable
+                | RDKafkaErrorCode::NotLeaderForPartition
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::UnknownPartition
+                | RDKafkaErrorCode::UnknownTopic
+                | RDKafkaErrorCode::BrokerTransportFailure
+                | RDKafkaErrorCode::OffsetNotAvailable
+                | RDKafkaErrorCode::FencedLeaderEpoch
+                | RDKafkaErrorCode::UnknownLeaderEpoch
+                | RDKafkaErrorCode::RequestTimedOut
+        )
+    )
+}
+
+/// A consumer that reads up to an end and then rests without a partition.
+pub(crate) fn consumer(options: &Options, role: &str, isolation: Isolation) -> Result<BaseConsumer, Error> {
+    options.consumer(role, isolation, FETCH_WAIT).create().map_err(|error| io("a consumer", &error))
+}
+
+/// A consumer that waits at the end of journals.
+pub(crate) fn follower(options: &Options) -> Result<BaseConsumer, Error> {
+    let config = options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT);
+    config.create().map_err(|error| io("a consumer", &error))
+}
+
+pub(crate) fn place(topic: &str, partition: i32, at: Offset) -> Result<TopicPartitionList, Error> {
+    let mut list = TopicPartitionList::new();
+    let at = At::Offset(i64::try_from(at).map_err(|_| io_text(format!("{topic}: offset {at}")))?);
+    list.add_partition_offset(topic, partition, at).map_err(|error| io("an assignment", &error))?;
+    Ok(list)
+}
+
+/// Lets a consumer read one partition from an offset on; what it held of another place is forgotten.
+pub(crate) fn assign(consumer: &BaseConsumer, topic: &str, partition: i32, at: Offset) -> Result<(), Error> {
+    let list = place(topic, partition, at)?;
+    consumer.assign(&list).map_err(|error| io(&format!("reading {topic}-{partition}"), &error))
+}
+
+/// What a consumer has next.
+pub(crate) enum Next<'a> {
+    Message(BorrowedMessage<'a>),
+    /// There was nothing more when it looked.
+    End,
+    /// Nothing in that time.
+    Nothing,
+}
+
+/// Waits for the next message; what passes by itself is waited out.
+pub(crate) fn next<'a>(consumer: &'a BaseConsumer, what: &str, within: Duration) -> Result<Next<'a>, Error> {
+    let deadline = Instant::now() + within;
+    loop {
+        match consumer.poll(deadline.saturating_duration_since(Instant::now())) {
+            None => return Ok(Next::Nothing),
+            Some(Ok(message)) => return Ok(Next::Message(message)),
+            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(Next::End),
+            Some(Err(error)) if is_lasting(&error) => return Err(io(what, &error)),
+            // Connections that break are made again.
+            Some(Err(_)) => {}
+        }
+    }
+}
+
+fn is_lasting(error: &KafkaError) -> bool {
+    match error {
+        KafkaError::MessageConsumptionFatal(_) => true,
+        KafkaError::MessageConsumption(code) => matches!(
+            code,
+            RDKafkaErrorCode::AutoOffsetReset
+                | RDKafkaErrorCode::OffsetOutOfRange
+                | RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::GroupAuthorizationFailed
+                | RDKafkaErrorCode::BadMessage
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::Authentication
+        ),
+        _ => false,
+    }
+}
+
+/// Reads `from..end` of one partition and hands over each message until `visit` says false. Records may be missing
+/// in between: transactions leave markers, compaction leaves holes.
+pub(crate) fn scan(
+    consumer: &BaseConsumer,
+    topic: &str,
+    partition: i32,
+    range: Range<Offset>,
+    idle: Duration,
+    visit: &mut dyn FnMut(Offset, &BorrowedMessage<'_>) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    if range.is_empty() {
+        return Ok(());
+    }
+    assign(consumer, topic, partition, range.start)?;
+    let what = format!("reading {topic}-{partition}");
+    let outcome = loop {
+        match next(consumer, &what, idle) {
+            Ok(Next::Message(message)) => {
+                let offset = message.offset() as Offset;
+                if offset < range.start || offset >= range.end {
+                    break Ok(());
+                }
+                match visit(offset, &message) {
+                    Ok(true) if offset + 1 < range.end => {}
+                    Ok(_) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            }
+            Ok(Next::End) => break Ok(()),
+            Ok(Next::Nothing) => {
+                break Err(io_text(format!("{what}: nothing came within {} ms", idle.as_millis())));
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    // What it has fetched ahead is let go of.
+    consumer.unassign().map_err(|error| io(&what, &error))?;
+    outcome
+}

@@ -1,0 +1,472 @@
+//! A partition group: one thread, one transactional producer, the commits of its partitions.
+//!
+//! Commits that wait go into one transaction. After an outcome that is not known the producer is dropped, and nothing
+//! more is committed here until a partition is taken over again.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_log::{Commit, CommitDone, Error, Fence, Offset, PartitionId};
+use rdkafka::config::ClientConfig;
+
+use crate::committed::{Committed, after};
+use crate::consume::Ends;
+use crate::control::Control;
+use crate::fault::{corrupt, io_text, unknown};
+use crate::journal::Journal;
+use crate::options::{Isolation, Options};
+use crate::owned::{Owned, Standing, Table};
+use crate::rows::{self, OUTPUTS, Position};
+use crate::stats::{Counters, add};
+use crate::transaction::{Lost, Outgoing, Reached, Transactions};
+
+/// Jobs that may wait.
+const JOBS_MAX: usize = 1_024;
+/// Bytes from which a transaction takes no further commit.
+const TRANSACTION_BYTES_MAX: usize = 64 << 20;
+/// How often a producer without work is looked after.
+const IDLE: Duration = Duration::from_millis(200);
+/// A row of an output besides key and value.
+const OUTPUT_BYTES: usize = 64;
+
+enum Job {
+    Commit(Commit, usize, CommitDone),
+    Fence(PartitionId, SyncSender<Result<Fence, Error>>),
+    Close,
+}
+
+/// What all groups share.
+pub(crate) struct Common {
+    pub(crate) options: Options,
+    pub(crate) incarnation: [u8; 16],
+    pub(crate) topics: Arc<[String; 6]>,
+    pub(crate) table: Table,
+    pub(crate) ends: Arc<Ends>,
+    pub(crate) committed: Committed,
+    pub(crate) control: Control,
+    pub(crate) journal: Journal,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Common {
+    /// Whether the journal reaches an offset; asks the broker only if it was not seen to.
+    pub(crate) fn journal_end(&self, partition: PartitionId, wanted: Offset) -> Result<Offset, Error> {
+        let seen = self.journal.seen_end(partition);
+        if wanted <= seen {
+            return Ok(seen);
+        }
+        let topic = self.options.topic("journal");
+        let range = self.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
+        self.journal.saw_end(partition, range.end);
+        Ok(range.end)
+    }
+
+    /// The last committed position: from memory where this log alone can commit, else from the changelog.
+    pub(crate) fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
+        let reached = {
+            let owned = self.table.of(partition);
+            if owned.standing == Standing::Good {
+                return Ok(owned.position.clone());
+            }
+            owned.reached[0]
+        };
+        self.read_position(partition, reached)
+    }
+
+    fn read_position(
+        &self,
+        partition: PartitionId,
+        reached: Offset,
+    ) -> Result<Option<(Offset, Bytes)>, Error> {
+        let Some(found) = self.committed.last(partition, reached)?.position else { return Ok(None) };
+        if found.incarnation != self.incarnation {
+            let detail = "its position row belongs to topics that were made before these";
+            return Err(corrupt(&self.topics[0], partition as i32, detail));
+        }
+        Ok(Some((found.applied, found.row)))
+    }
+}
+
+/// A group, seen from outside its thread.
+pub(crate) struct Group {
+    jobs: SyncSender<Job>,
+    waiting_bytes: Arc<AtomicUsize>,
+    waiting_bytes_max: usize,
+    timeout: Duration,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Group {
+    pub(crate) fn open(
+        number: u32,
+        partitions: std::ops::Range<PartitionId>,
+        common: Arc<Common>,
+    ) -> Result<Self, Error> {
+        let (jobs, received) = sync_channel(JOBS_MAX);
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let options = &common.options;
+        let (waiting_bytes_max, timeout) = (options.waiting_bytes_max, options.call_timeout() * 4);
+        let worker = Worker {
+            config: options.transactional_producer(number),
+            pause: Duration::from_millis(options.commit_pause_ms),
+            partitions,
+            common,
+            transactions: None,
+            ended: None,
+            waiting_bytes: Arc::clone(&waiting_bytes),
+            backlog: VecDeque::new(),
+        };
+        let thread = std::thread::Builder::new().name(format!("outputs-{number}"));
+        let thread = thread.spawn(move || worker.serve(&received));
+        let thread = Some(thread.map_err(|error| io_text(format!("a thread: {error}")))?);
+        Ok(Group { jobs, waiting_bytes, waiting_bytes_max, timeout, thread })
+    }
+
+    /// Queues a commit; never blocks.
+    pub(crate) fn commit(&self, commit: Commit, done: CommitDone) {
+        let size_bytes = size_of(&commit);
+        let waiting_bytes = self.waiting_bytes.fetch_add(size_bytes, Ordering::AcqRel);
+        // A commit larger than the bound goes when nothing else waits.
+        let full = waiting_bytes > 0 && waiting_bytes + size_bytes > self.waiting_bytes_max;
+        let job = Job::Commit(commit, size_bytes, done);
+        let refused = if full { Err(TrySendError::Full(job)) } else { self.jobs.try_send(job) };
+        let (job, error) = match refused {
+            Ok(()) => return,
+            Err(TrySendError::Full(job)) => (job, Error::Busy { waiting_items: JOBS_MAX, waiting_bytes }),
+            Err(TrySendError::Disconnected(job)) => (job, Error::Closed),
+        };
+        self.waiting_bytes.fetch_sub(size_bytes, Ordering::AcqRel);
+        if let Job::Commit(_, _, done) = job {
+            answer(done, Err(error));
+        }
+    }
+
+    pub(crate) fn fence(&self, partition: PartitionId) -> Result<Fence, Error> {
+        let (answer, answered) = sync_channel(1);
+        self.jobs.send(Job::Fence(partition, answer)).map_err(|_| Error::Closed)?;
+        match answered.recv_timeout(self.timeout) {
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => Err(io_text("taking a partition over took too long")),
+            Err(RecvTimeoutError::Disconnected) => Err(Error::Closed),
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Commits that wait go first.
+        let _ = self.jobs.send(Job::Close);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported by its own hook; there is nobody left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    config: ClientConfig,
+    pause: Duration,
+    partitions: std::ops::Range<PartitionId>,
+    common: Arc<Common>,
+    transactions: Option<Transactions>,
+    /// When the last transaction ended.
+    ended: Option<Instant>,
+    waiting_bytes: Arc<AtomicUsize>,
+    backlog: VecDeque<Job>,
+}
+
+impl Worker {
+    fn serve(mut self, jobs: &Receiver<Job>) {
+        loop {
+            let job = match self.backlog.pop_front() {
+                Some(job) => job,
+                None => match jobs.recv_timeout(IDLE) {
+                    Ok(job) => job,
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.transactions.iter().for_each(Transactions::idle);
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return,
+                },
+            };
+            match job {
+                Job::Commit(commit, size_bytes, done) => {
+                    self.rest();
+                    let commits = self.gather(jobs, (commit, size_bytes, done));
+                    self.commit(commits);
+                }
+                Job::Fence(partition, answer) => {
+                    // A caller that waits no longer needs no answer.
+                    let _ = answer.send(self.fence(partition));
+                }
+                Job::Close => return,
+            }
+        }
+    }
+
+    /// The coordinator refuses a transaction that begins before the one before is written off everywhere, and the
+    /// client then rests for longer.
+    fn rest(&self) {
+        if let Some(left) = self.ended.and_then(|ended| self.pause.checked_sub(ended.elapsed())) {
+            std::thread::sleep(left);
+        }
+    }
+
+    /// Commits that wait go along, up to the next job of another kind.
+    fn gather(
+        &mut self,
+        jobs: &Receiver<Job>,
+        first: (Commit, usize, CommitDone),
+    ) -> Vec<(Commit, CommitDone)> {
+        let mut bytes = first.1;
+        let mut commits = vec![(first.0, first.2)];
+        while bytes < TRANSACTION_BYTES_MAX {
+            let Some(job) = self.backlog.pop_front().or_else(|| jobs.try_recv().ok()) else { break };
+            match job {
+                Job::Commit(commit, size_bytes, done) => {
+                    bytes += size_bytes;
+                    commits.push((commit, done));
+                }
+                other @ (Job::Fence(..) | Job::Close) => {
+                    self.backlog.push_front(other);
+                    break;
+                }
+            }
+        }
+        self.waiting_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        commits
+    }
+
+    /// One transaction for all that may be committed.
+    fn commit(&mut self, commits: Vec<(Commit, CommitDone)>) {
+        let mut admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)> = Vec::with_capacity(commits.len());
+        for (commit, done) in commits {
+            let before = admitted.iter().rev().find(|(other, ..)| other.partition == commit.partition);
+            let before = before.map(|(other, number, ..)| (other.applied, *number));
+            match self.admit(&commit, before) {
+                Ok(number) => {
+                    let position = Position {
+                        applied: commit.applied,
+                        incarnation: self.common.incarnation,
+                        fence: commit.fence,
+                        row: commit.position.clone(),
+                    };
+                    admitted.push((commit, number, position.encode(), done));
+                }
+                Err(error) => {
+                    add(&self.common.counters.fenced, u64::from(matches!(error, Error::Fenced { .. })));
+                    answer(done, Err(error));
+                }
+            }
+        }
+        if admitted.is_empty() {
+            return;
+        }
+        let Some(transactions) = &self.transactions else {
+            for (.., done) in admitted {
+                answer(done, Err(unknown("the group has no producer: take the partition over again")));
+            }
+            return;
+        };
+        let keys: Vec<_> = admitted.iter().map(|(commit, ..)| rows::position_key(commit.partition)).collect();
+        let records = admitted
+            .iter()
+            .zip(&keys)
+            .flat_map(|((commit, number, position, _), key)| outgoing(commit, *number, position, key));
+        let outcome = transactions.run(records, &self.common.counters);
+        self.ended = Some(Instant::now());
+        match outcome {
+            Ok(reached) => self.committed(admitted, &reached),
+            Err(lost) => self.uncommitted(admitted, &lost),
+        }
+    }
+
+    /// Whether a commit may go; gives its number under its fence.
+    fn admit(&self, commit: &Commit, before: Option<(Offset, u64)>) -> Result<u64, Error> {
+        let partition = commit.partition;
+        let owned = self.common.table.of(partition).clone();
+        owned.admit(partition, commit.fence)?;
+        let (start, number) = before.unwrap_or((owned.position.map_or(0, |(at, _)| at), owned.commits));
+        let wanted = commit.applied;
+        let end = self.common.journal_end(partition, wanted)?;
+        if wanted < start || wanted > end {
+            return Err(Error::OutOfRange { partition, wanted, start, end });
+        }
+        Ok(number + 1)
+    }
+
+    fn committed(&mut self, admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)>, reached: &Reached) {
+        add(&self.common.counters.commits, admitted.len() as u64);
+        self.reach(reached);
+        for (commit, number, _, done) in admitted {
+            {
+                let mut owned = self.common.table.of(commit.partition);
+                owned.commits = number;
+                // What other nodes committed before is behind a fence, and was restored since.
+                let owned = &mut *owned;
+                for (mark, next) in owned.marks.iter_mut().zip(owned.reached) {
+                    *mark = (*mark).max(next);
+                }
+                owned.position = Some((commit.applied, commit.position));
+            }
+            answer(done, Ok(()));
+        }
+    }
+
+    fn reach(&self, reached: &Reached) {
+        for ((topic, partition), next) in reached {
+            self.common.table.of(*partition).reached[*topic] = *next;
+        }
+    }
+
+    fn uncommitted(&mut self, admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)>, lost: &Lost) {
+        self.give_up(lost);
+        for (commit, _, _, done) in admitted {
+            let partition = commit.partition;
+            let error = match lost {
+                Lost::Fenced(_) => {
+                    add(&self.common.counters.fenced, 1);
+                    Error::Fenced { partition, given: commit.fence, current: self.current_fence(partition) }
+                }
+                Lost::Unknown(detail) => {
+                    add(&self.common.counters.unknown, 1);
+                    unknown(format!("partition {partition}: {detail}"))
+                }
+            };
+            answer(done, Err(error));
+        }
+    }
+
+    /// The newer owner's fence, as far as it can be seen; only for the message.
+    fn current_fence(&self, partition: PartitionId) -> Fence {
+        let last = self.common.committed.last(partition, 0);
+        last.ok().and_then(|last| last.fence).unwrap_or(Fence(u64::MAX))
+    }
+
+    /// Drops the producer: whoever commits here must take its partition over again.
+    fn give_up(&mut self, lost: &Lost) {
+        for partition in self.partitions.clone() {
+            let mut owned = self.common.table.of(partition);
+            owned.position = None;
+            owned.standing = match (owned.standing, lost) {
+                (Standing::Good, Lost::Fenced(_)) => Standing::Fenced,
+                (Standing::Good, Lost::Unknown(_)) => Standing::Doubtful,
+                (other, _) => other,
+            };
+        }
+        self.transactions = None;
+    }
+
+    /// Takes a partition: from here on no earlier fence of it commits, wherever it was given.
+    fn fence(&mut self, partition: PartitionId) -> Result<Fence, Error> {
+        {
+            // Whatever comes of this, the former fence is over.
+            let mut owned = self.common.table.of(partition);
+            let (given, reached, marks, trimmed) = (owned.given, owned.reached, owned.marks, owned.trimmed);
+            *owned = Owned { given, reached, marks, trimmed, ..Owned::default() };
+        }
+        let fence = self.take(partition)?;
+        // What a former owner had begun is aborted by now: every reader sees the same rows.
+        for topic in 0..3 {
+            let reached = self.common.table.of(partition).reached[topic];
+            self.common.ends.settled(&self.common.topics[topic], partition as i32, after(reached))?;
+        }
+        let reached = self.common.table.of(partition).reached[0];
+        let position = self.common.read_position(partition, reached)?;
+        let applied = position.as_ref().map_or(0, |(applied, _)| *applied);
+        let end = self.common.journal_end(partition, applied)?;
+        if applied > end {
+            let detail = format!("it ends at {end}, but was applied up to {applied}: it was made again");
+            return Err(corrupt(&self.common.options.topic("journal"), partition as i32, detail));
+        }
+        let mut owned = self.common.table.of(partition);
+        (owned.given, owned.standing, owned.position) = (fence.0, Standing::Good, position);
+        Ok(fence)
+    }
+
+    /// Gets a fence number and commits it: an error says that another process has the transactional id by now, then
+    /// it is taken back once.
+    ///
+    /// The number is drawn behind `init_transactions`. Who commits under a number did so before the next owner's
+    /// `init_transactions`, so numbers of owners that commit grow.
+    fn take(&mut self, partition: PartitionId) -> Result<Fence, Error> {
+        let mut fresh = self.transactions.is_none();
+        loop {
+            let common = &self.common;
+            if self.transactions.is_none() {
+                let timeout = common.options.transaction_timeout();
+                let topics = Arc::clone(&common.topics);
+                self.transactions = Some(Transactions::begin(&self.config, topics, timeout)?);
+            }
+            let Some(transactions) = &self.transactions else { return Err(Error::Closed) };
+            let fence = common.control.fence(partition, &common.options.node)?;
+            let (key, value) = (rows::fence_key(partition), fence.0.to_be_bytes());
+            let header = rows::header(fence, 0, 0, 0);
+            let row = Outgoing { topic: 0, partition, key: &key, value: Some(&value), header };
+            self.rest();
+            let outcome = transactions.run(std::iter::once(row), &common.counters);
+            self.ended = Some(Instant::now());
+            match outcome {
+                Ok(reached) => {
+                    self.reach(&reached);
+                    return Ok(fence);
+                }
+                Err(lost) => {
+                    self.give_up(&lost);
+                    if fresh {
+                        let detail = match lost {
+                            Lost::Fenced(detail) | Lost::Unknown(detail) => detail,
+                        };
+                        return Err(io_text(format!("taking partition {partition} over: {detail}")));
+                    }
+                    fresh = true;
+                }
+            }
+        }
+    }
+}
+
+/// The records of a commit; the position row comes last.
+fn outgoing<'a>(
+    commit: &'a Commit,
+    number: u64,
+    position: &'a [u8],
+    key: &'a [u8],
+) -> impl Iterator<Item = Outgoing<'a>> {
+    let partition = commit.partition;
+    let header = move |place: usize| rows::header(commit.fence, number, commit.applied, place as u32);
+    let outputs = commit.outputs.iter().enumerate().map(move |(place, output)| Outgoing {
+        topic: rows::number(output.topic),
+        partition,
+        key: &output.key,
+        value: output.value.as_deref(),
+        header: header(place),
+    });
+    let place = commit.outputs.len();
+    let position = Outgoing { topic: 0, partition, key, value: Some(position), header: header(place) };
+    outputs.chain(std::iter::once(position))
+}
+
+fn size_of(commit: &Commit) -> usize {
+    let outputs = commit.outputs.iter();
+    let outputs: usize = outputs
+        .map(|output| OUTPUT_BYTES + output.key.len() + output.value.as_ref().map_or(0, Bytes::len))
+        .sum();
+    outputs + commit.position.len() + OUTPUT_BYTES
+}
+
+/// The topics' names in the order of their numbers.
+pub(crate) fn topic_names(options: &Options) -> Arc<[String; 6]> {
+    Arc::new(OUTPUTS.map(|topic| options.topic(rows::name(topic))))
+}
+
+/// A caller's panic must not end the log for everyone else; its own hook has reported it.
+fn answer(done: CommitDone, outcome: Result<(), Error>) {
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(move || done(outcome)));
+}

@@ -1,0 +1,331 @@
+//! The Kafka home of the log: journals by idempotent producers, outputs in transactions, rows in compacted topics.
+//!
+//! A journal is never written in a transaction, so its offsets have no gaps and its records are visible when they are
+//! replicated. Outputs are committed per partition group by one transactional producer: whoever initialises its
+//! transactional id fences everyone before. Nothing here waits for the group of a consumer.
+
+mod admin;
+mod committed;
+mod consume;
+mod control;
+mod fault;
+mod group;
+mod journal;
+mod options;
+mod owned;
+mod reader;
+mod rows;
+mod stats;
+mod tail;
+pub mod topics;
+mod transaction;
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use everlog_log::{
+    AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Marks, Offset, PartitionId, Restored, Tail,
+    Topic, Visit, Wake, bucket_owner,
+};
+
+use admin::Admin;
+use committed::Committed;
+use consume::Ends;
+use control::Control;
+use fault::{no_such_partition, refused};
+use group::{Common, Group};
+use journal::Journal;
+use options::Isolation;
+use owned::Table;
+use reader::Reader;
+use stats::Counters;
+use tail::Tails;
+
+pub use options::{Options, PARTITIONS_MAX};
+pub use stats::{CYCLE_BOUNDS_US, Stats};
+
+/// The log on Kafka. Dropping it writes what waits, within 5 s, then closes.
+pub struct Kafka {
+    // The groups end before what they use.
+    groups: Vec<OnceLock<Group>>,
+    opening: std::sync::Mutex<()>,
+    common: Arc<Common>,
+    admin: Admin,
+    reader: Reader,
+    tails: std::sync::Mutex<Option<Tails>>,
+    partitions: u32,
+    group_partitions: u32,
+}
+
+impl Kafka {
+    /// Opens the log whose topics were made by `topics::create`.
+    ///
+    /// # Errors
+    /// `Refused`: the settings, or topics that are missing or would lose data, with the way out; `Io`: no broker
+    /// answers within `call_timeout_ms`.
+    pub fn open(options: Options) -> Result<Self, Error> {
+        options.validate()?;
+        let admin = Admin::open(&options)?;
+        let control_topic = options.topic("control");
+        let wanted = topics::wanted(&options, 1);
+        if !admin.topics(&wanted)?.contains_key(&control_topic) {
+            return Err(refused(format!("there is no topic {control_topic}: make the topics first")));
+        }
+        let ends = Arc::new(Ends::open(&options)?);
+        let control = Control::open(&options, Arc::clone(&ends))?;
+        let Some(fixed) = control.incarnation()? else {
+            return Err(refused(format!(
+                "{control_topic} does not say how the topics were made: make them first"
+            )));
+        };
+        let differences = topics::compare(&options, &admin, fixed.partitions)?;
+        let refusals: Vec<_> = differences.iter().filter(|d| d.refuses).map(ToString::to_string).collect();
+        if !refusals.is_empty() {
+            return Err(refused(format!("the topics cannot be served on:\n{}", refusals.join("\n"))));
+        }
+        control.warm()?;
+        let counters = Arc::new(Counters::default());
+        let common = Arc::new(Common {
+            incarnation: fixed.id,
+            topics: group::topic_names(&options),
+            table: Table::new(fixed.partitions),
+            committed: Committed::new(&options, Arc::clone(&ends)),
+            journal: Journal::open(&options, fixed.partitions, Arc::clone(&counters))?,
+            ends,
+            control,
+            counters,
+            options,
+        });
+        let groups = fixed.partitions.div_ceil(fixed.group_partitions);
+        Ok(Kafka {
+            groups: (0..groups).map(|_| OnceLock::new()).collect(),
+            opening: std::sync::Mutex::default(),
+            reader: Reader::new(&common.options),
+            tails: std::sync::Mutex::default(),
+            common,
+            admin,
+            partitions: fixed.partitions,
+            group_partitions: fixed.group_partitions,
+        })
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        self.common.counters.read()
+    }
+
+    /// The partitions that share a transactional producer with this one: they are fenced together.
+    pub fn group_of(&self, partition: PartitionId) -> Range<PartitionId> {
+        let first = partition / self.group_partitions * self.group_partitions;
+        first..(first + self.group_partitions).min(self.partitions)
+    }
+
+    fn known(&self, partition: PartitionId) -> Result<(), Error> {
+        if partition < self.partitions { Ok(()) } else { Err(no_such_partition(partition, self.partitions)) }
+    }
+
+    /// The group of a partition; its thread is started by the first fence.
+    fn group(&self, partition: PartitionId) -> Result<&Group, Error> {
+        let number = partition / self.group_partitions;
+        let slot = &self.groups[number as usize];
+        let _turn = self.opening.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if slot.get().is_none() {
+            let group = Group::open(number, self.group_of(partition), Arc::clone(&self.common))?;
+            // Nobody else sets it: the turn is ours.
+            let _ = slot.set(group);
+        }
+        slot.get().ok_or(Error::Closed)
+    }
+
+    /// What is wrong with a commit by itself.
+    fn faults(&self, commit: &Commit) -> Result<(), Error> {
+        self.known(commit.partition)?;
+        let max = self.common.options.record_bytes_max;
+        for output in &commit.outputs {
+            let size_bytes = output.key.len() + output.value.as_ref().map_or(0, Bytes::len);
+            if size_bytes > max {
+                return Err(refused(format!("an output of {size_bytes} bytes, record_bytes_max is {max}")));
+            }
+            if !output.topic.is_compacted() {
+                if output.value.is_none() {
+                    return Err(refused(format!("a tombstone in {:?}", output.topic)));
+                }
+                continue;
+            }
+            let Some((bucket, _)) = output.key.split_first_chunk() else {
+                return Err(refused(format!("a key of {:?} without a bucket", output.topic)));
+            };
+            let bucket = u16::from_be_bytes(*bucket);
+            let owned = u32::from(bucket) < everlog_log::BUCKETS
+                && bucket_owner(bucket, self.partitions) == commit.partition;
+            if !owned {
+                return Err(refused(format!("bucket {bucket} is not of partition {}", commit.partition)));
+            }
+        }
+        if commit.position.len() > max {
+            return Err(refused(format!("a position row of {} bytes", commit.position.len())));
+        }
+        Ok(())
+    }
+
+    fn append_only(&self, topic: Topic, partition: PartitionId) -> Result<(&str, Offset), Error> {
+        self.known(partition)?;
+        if topic.is_compacted() {
+            return Err(refused(format!(
+                "{topic:?} is compacted: its rows are restored, not read by offset"
+            )));
+        }
+        let number = rows::number(topic);
+        let reached = self.common.table.of(partition).reached[number];
+        Ok((&self.common.topics[number], reached))
+    }
+}
+
+impl Drop for Kafka {
+    fn drop(&mut self) {
+        // Commits that wait need the journals' ends; the threads end one after the other.
+        self.groups.clear();
+    }
+}
+
+impl Log for Kafka {
+    fn incarnation(&self) -> [u8; 16] {
+        self.common.incarnation
+    }
+
+    fn partitions(&self) -> u32 {
+        self.partitions
+    }
+
+    fn fence(&self, partition: PartitionId) -> Result<Fence, Error> {
+        self.known(partition)?;
+        self.group(partition)?.fence(partition)
+    }
+
+    fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone) {
+        self.common.journal.append(partition, records, done);
+    }
+
+    fn read(
+        &self,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+    ) -> Result<Vec<everlog_log::Record>, Error> {
+        self.known(partition)?;
+        let trimmed = self.common.table.of(partition).trimmed;
+        self.reader.read(&self.common.ends, partition, from, bytes_max, trimmed)
+    }
+
+    fn follow(
+        &self,
+        partition: PartitionId,
+        from: Offset,
+        wake: Wake,
+    ) -> Result<Option<Box<dyn Tail>>, Error> {
+        self.known(partition)?;
+        let mut tails = self.tails.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if tails.is_none() {
+            *tails = Some(Tails::open(&self.common.options, Arc::clone(&self.common.ends))?);
+        }
+        match tails.as_ref() {
+            Some(tails) => tails.follow(partition, from, wake).map(Some),
+            None => Err(Error::Closed),
+        }
+    }
+
+    fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error> {
+        self.known(partition)?;
+        let topic = self.common.options.topic("journal");
+        let range = self.common.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
+        self.common.journal.saw_end(partition, range.end);
+        Ok(range)
+    }
+
+    fn commit(&self, commit: Commit, done: CommitDone) {
+        match self.faults(&commit).and_then(|()| self.group(commit.partition)) {
+            Ok(group) => group.commit(commit, done),
+            Err(error) => done(Err(error)),
+        }
+    }
+
+    fn marks(&self, partition: PartitionId) -> Result<Marks, Error> {
+        self.known(partition)?;
+        let marks = self.common.table.of(partition).marks;
+        Ok(Marks { changelog: marks[0], history: marks[1], timers: marks[2] })
+    }
+
+    fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
+        self.known(partition)?;
+        self.common.position(partition)
+    }
+
+    fn restore(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        visit: Visit<'_>,
+    ) -> Result<Restored, Error> {
+        self.known(partition)?;
+        if !topic.is_compacted() {
+            return Err(refused(format!("{topic:?} is append-only: it is read, not restored")));
+        }
+        let number = rows::number(topic);
+        let reached = self.common.table.of(partition).reached[number];
+        let name = &self.common.topics[number];
+        let restored = self.common.committed.restore(name, partition, from, reached, visit)?;
+        let mut owned = self.common.table.of(partition);
+        owned.marks[number] = owned.marks[number].max(restored.next);
+        Ok(restored)
+    }
+
+    fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {
+        let bounds = self.bounds(partition)?;
+        let applied = self.position(partition)?.map_or(0, |(applied, _)| applied);
+        if below > applied {
+            let (start, end) = (bounds.start, applied);
+            return Err(Error::OutOfRange { partition, wanted: below, start, end });
+        }
+        if below <= bounds.start {
+            return Ok(());
+        }
+        self.admin.delete_below(&self.common.options.topic("journal"), partition as i32, below)?;
+        let mut owned = self.common.table.of(partition);
+        owned.trimmed = owned.trimmed.max(below);
+        Ok(())
+    }
+
+    fn topic_read(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+    ) -> Result<Vec<Entry>, Error> {
+        let (name, reached) = self.append_only(topic, partition)?;
+        self.common.committed.entries(name, partition, from, bytes_max, reached)
+    }
+
+    fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error> {
+        let (name, reached) = self.append_only(topic, partition)?;
+        let range = self.common.ends.committed_to(name, partition as i32, committed::after(reached))?;
+        if below > range.end {
+            let (start, end) = (range.start, range.end);
+            return Err(Error::OutOfRange { partition, wanted: below, start, end });
+        }
+        if below <= range.start {
+            return Ok(());
+        }
+        self.admin.delete_below(name, partition as i32, below)
+    }
+
+    fn control_put(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+        self.common.control.put(key, value)
+    }
+
+    fn control_scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        self.common.control.scan(visit)
+    }
+}

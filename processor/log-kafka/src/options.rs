@@ -1,0 +1,287 @@
+//! How the Kafka home is opened, and the client configurations that follow from it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use everlog_log::Error;
+use rdkafka::ClientConfig;
+
+use crate::fault::refused;
+
+/// Most partitions that topics are made with.
+pub const PARTITIONS_MAX: u32 = 4_096;
+/// What a record may need besides key, value and headers.
+pub(crate) const RECORD_OVERHEAD_BYTES: usize = 1_024;
+/// Fetched and not yet taken by one reader, in KiB.
+const FETCH_QUEUE_KBYTES: usize = 16_384;
+const FETCH_BYTES: usize = 8 << 20;
+
+/// Client properties that safety or order depends on.
+const OURS: &[&str] = &[
+    "acks",
+    "allow.auto.create.topics",
+    "auto.offset.reset",
+    "batch.num.messages",
+    "batch.size",
+    "bootstrap.servers",
+    "check.crcs",
+    "delivery.timeout.ms",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "enable.gapless.guarantee",
+    "enable.idempotence",
+    "enable.partition.eof",
+    "fetch.wait.max.ms",
+    "group.id",
+    "group.instance.id",
+    "group.protocol",
+    "isolation.level",
+    "linger.ms",
+    "max.in.flight",
+    "max.in.flight.requests.per.connection",
+    "message.max.bytes",
+    "message.send.max.retries",
+    "message.timeout.ms",
+    "metadata.broker.list",
+    "queue.buffering.max.kbytes",
+    "queue.buffering.max.messages",
+    "queue.buffering.max.ms",
+    "request.required.acks",
+    "retries",
+    "transaction.timeout.ms",
+    "transactional.id",
+];
+
+/// How to open a log on Kafka, and how its topics are made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `host:port`, comma separated.
+    pub bootstrap_servers: String,
+    /// What the names of topics, groups and transactional ids begin with.
+    pub prefix: String,
+    /// Further librdkafka properties of every client (`security.protocol`, `sasl.mechanism`, ...).
+    pub properties: BTreeMap<String, String>,
+    /// Count of partitions that `create` makes; an existing log keeps its own.
+    pub partitions: u32,
+    /// Replicas that `create` makes of each partition.
+    pub replication: u16,
+    /// Partitions that share a transactional producer, fixed when the topics are made.
+    pub group_partitions: u32,
+    /// This node, for the `control` topic and the client ids.
+    pub node: String,
+    /// Producers of the journals.
+    pub journal_producers: usize,
+    /// Produce requests of one journal under way at once, 1 to 4; appends that come meanwhile go out together.
+    pub journal_requests_max: usize,
+    /// Appends to one partition that may wait.
+    pub waiting_items_max: usize,
+    /// Bytes that may wait for one partition, and in commits for one group.
+    pub waiting_bytes_max: usize,
+    /// Largest record, in bytes; what the topics must take (`max.message.bytes`).
+    pub record_bytes_max: usize,
+    /// After so long an append that is not acknowledged has an unknown outcome.
+    pub append_timeout_ms: u64,
+    /// After so long a call that waits for the broker fails.
+    pub call_timeout_ms: u64,
+    /// After so long the broker aborts a transaction whose owner is gone; also the bound of a commit.
+    pub transaction_timeout_ms: u64,
+    /// Rest between two transactions of a group: the broker asks for it by refusing a begin that comes too early.
+    pub commit_pause_ms: u64,
+}
+
+impl Options {
+    /// Settings of a small cluster: 16 partitions in groups of 4, prefix `everlog.`.
+    pub fn new(bootstrap_servers: impl Into<String>) -> Self {
+        Options {
+            bootstrap_servers: bootstrap_servers.into(),
+            prefix: "everlog.".into(),
+            properties: BTreeMap::new(),
+            partitions: 16,
+            replication: 3,
+            group_partitions: 4,
+            node: "everlog".into(),
+            journal_producers: 1,
+            journal_requests_max: 2,
+            waiting_items_max: 65_536,
+            waiting_bytes_max: 64 << 20,
+            record_bytes_max: 16 << 20,
+            append_timeout_ms: 30_000,
+            call_timeout_ms: 30_000,
+            transaction_timeout_ms: 15_000,
+            commit_pause_ms: 10,
+        }
+    }
+
+    /// Whether the settings make sense together.
+    ///
+    /// # Errors
+    /// `Refused`, naming the setting.
+    pub fn validate(&self) -> Result<(), Error> {
+        let wrong = |detail: &str| Err(refused(detail));
+        if self.bootstrap_servers.trim().is_empty() {
+            return wrong("bootstrap.servers is empty: give host:port of at least one broker");
+        }
+        if self.prefix.is_empty()
+            || !self.prefix.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+        {
+            return wrong("prefix: topic names take letters, digits, '.', '_' and '-' only");
+        }
+        if self.prefix.len() > 200 {
+            return wrong("prefix: 200 characters at most");
+        }
+        if self.partitions == 0 || self.partitions > PARTITIONS_MAX || self.replication == 0 {
+            return wrong("partitions must be 1 to 4096, replication at least 1");
+        }
+        if self.group_partitions == 0 || self.journal_producers == 0 {
+            return wrong("group_partitions and journal_producers must be at least 1");
+        }
+        if !(1..=4).contains(&self.journal_requests_max) {
+            return wrong("journal_requests_max must be 1 to 4");
+        }
+        if !(64 << 10..=512 << 20).contains(&self.record_bytes_max) {
+            return wrong("record_bytes_max must be 64 KiB to 512 MiB");
+        }
+        let timeouts = [self.append_timeout_ms, self.call_timeout_ms, self.transaction_timeout_ms];
+        if timeouts.iter().any(|timeout| !(1_000..=900_000).contains(timeout)) {
+            return wrong(
+                "append_timeout_ms, call_timeout_ms and transaction_timeout_ms must be 1 s to 15 min",
+            );
+        }
+        match self.properties.keys().find(|key| OURS.contains(&key.as_str())) {
+            Some(key) => {
+                Err(refused(format!("the property {key} cannot be set: what is safe depends on it")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The name of a topic.
+    pub(crate) fn topic(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub(crate) fn call_timeout(&self) -> Duration {
+        Duration::from_millis(self.call_timeout_ms)
+    }
+
+    pub(crate) fn transaction_timeout(&self) -> Duration {
+        Duration::from_millis(self.transaction_timeout_ms)
+    }
+
+    /// What every client has.
+    pub(crate) fn client(&self, role: &str) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        // A test or a small cluster that is gone must not be asked for ever more seldom.
+        config.set("reconnect.backoff.max.ms", "1000");
+        config.set("client.id", format!("everlog-{}-{role}", self.node));
+        for (key, value) in &self.properties {
+            config.set(key, value);
+        }
+        config.set("bootstrap.servers", &self.bootstrap_servers);
+        config.set("message.max.bytes", (self.record_bytes_max + RECORD_OVERHEAD_BYTES).to_string());
+        config
+    }
+
+    /// Acknowledged means on every in-sync replica, each record once, in order.
+    fn producer(&self, role: &str, timeout_ms: u64) -> ClientConfig {
+        let mut config = self.client(role);
+        config.set("acks", "all");
+        config.set("enable.idempotence", "true");
+        // The client's own clock ticks in milliseconds: the least linger costs 1 ms.
+        config.set("linger.ms", "0");
+        config.set("message.timeout.ms", timeout_ms.to_string());
+        config.set("request.timeout.ms", timeout_ms.clamp(1_000, 30_000).to_string());
+        config.set("batch.num.messages", "1000000");
+        // The bounds are ours: librdkafka must take what we hand it.
+        config.set("queue.buffering.max.messages", "0");
+        config.set("queue.buffering.max.kbytes", "2147483647");
+        config
+    }
+
+    pub(crate) fn journal_producer(&self) -> ClientConfig {
+        self.producer("journal", self.append_timeout_ms)
+    }
+
+    pub(crate) fn control_producer(&self) -> ClientConfig {
+        self.producer("control", self.call_timeout_ms)
+    }
+
+    pub(crate) fn transactional_producer(&self, group: u32) -> ClientConfig {
+        let mut config = self.producer("outputs", self.transaction_timeout_ms);
+        config.set("transactional.id", format!("{}group-{group}", self.prefix));
+        config.set("transaction.timeout.ms", self.transaction_timeout_ms.to_string());
+        config
+    }
+
+    /// A reader that is told where to read and never joins its group.
+    ///
+    /// `fetch_wait`: how long the broker keeps a fetch that finds nothing. A consumer that is sent elsewhere waits for
+    /// its last fetch first, and the end of a topic is known only when a fetch has found nothing.
+    pub(crate) fn consumer(&self, role: &str, isolation: Isolation, fetch_wait: Duration) -> ClientConfig {
+        let mut config = self.client(role);
+        config.set("fetch.wait.max.ms", fetch_wait.as_millis().to_string());
+        config.set("group.id", format!("{}log", self.prefix));
+        config.set("enable.auto.commit", "false");
+        config.set("enable.auto.offset.store", "false");
+        config.set("auto.offset.reset", "error");
+        config.set("check.crcs", "true");
+        config.set("enable.partition.eof", "true");
+        config.set("allow.auto.create.topics", "false");
+        config.set("fetch.queue.backoff.ms", "5");
+        config.set("queued.max.messages.kbytes", FETCH_QUEUE_KBYTES.to_string());
+        config.set("queued.min.messages", "1000000");
+        config.set("fetch.message.max.bytes", FETCH_BYTES.to_string());
+        let fetch_max = FETCH_BYTES.max(self.record_bytes_max + RECORD_OVERHEAD_BYTES);
+        config.set("fetch.max.bytes", fetch_max.to_string());
+        config.set("receive.message.max.bytes", (fetch_max + (1 << 20)).to_string());
+        config.set(
+            "isolation.level",
+            match isolation {
+                Isolation::Uncommitted => "read_uncommitted",
+                Isolation::Committed => "read_committed",
+            },
+        );
+        config
+    }
+}
+
+/// Which records a reader is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// All that is replicated.
+    Uncommitted,
+    /// Those of finished transactions.
+    Committed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_safety_depends_on_cannot_be_set() {
+        for key in OURS {
+            let mut options = Options::new("localhost:9092");
+            options.properties.insert((*key).to_owned(), "1".into());
+            let refusal = options.validate().expect_err("ours");
+            assert!(refusal.to_string().contains(key), "{refusal}");
+        }
+        let mut options = Options::new("localhost:9092");
+        options.properties.insert("security.protocol".into(), "SASL_SSL".into());
+        options.validate().expect("theirs");
+        assert_eq!(options.client("x").get("security.protocol"), Some("SASL_SSL"));
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused_by_name() {
+        let refused = |change: fn(&mut Options)| {
+            let mut options = Options::new("localhost:9092");
+            change(&mut options);
+            options.validate().expect_err("refused").to_string()
+        };
+        assert!(refused(|o| o.bootstrap_servers = " ".into()).contains("bootstrap.servers"));
+        assert!(refused(|o| o.prefix = "a b".into()).contains("prefix"));
+        assert!(refused(|o| o.journal_requests_max = 5).contains("journal_requests_max"));
+        assert!(refused(|o| o.append_timeout_ms = 0).contains("append_timeout_ms"));
+    }
+}

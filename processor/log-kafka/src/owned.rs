@@ -1,0 +1,72 @@
+//! What is known of each partition whose outputs this log may commit.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use everlog_log::{Error, Fence, Offset, PartitionId};
+
+/// Whether the latest fence of a partition can commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// None was given, or it is about to be replaced.
+    #[default]
+    None,
+    /// It can.
+    Good,
+    /// Not after an outcome of its group was unknown.
+    Doubtful,
+    /// Another process has the transactional id of its group.
+    Fenced,
+}
+
+/// One partition.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Owned {
+    /// The latest fence that was given here; 0 before the first.
+    pub(crate) given: u64,
+    /// Whether that fence can commit.
+    pub(crate) standing: Standing,
+    /// Number of the last commit under the fence.
+    pub(crate) commits: u64,
+    /// The last committed position, if the standing is good and there is one.
+    pub(crate) position: Option<(Offset, Bytes)>,
+    /// Behind the last record that was committed here, by topic number.
+    pub(crate) reached: [Offset; 6],
+    /// Where the next restore may begin, by topic number: 0 before the first commit or restore.
+    pub(crate) marks: [Offset; 6],
+    /// Below this offset the journal was trimmed by this log.
+    pub(crate) trimmed: Offset,
+}
+
+/// All partitions.
+pub(crate) struct Table(Vec<Mutex<Owned>>);
+
+impl Table {
+    pub(crate) fn new(partitions: u32) -> Self {
+        Table((0..partitions).map(|_| Mutex::default()).collect())
+    }
+
+    /// Keep it short; nothing panics while it holds one of these locks, save the system without memory.
+    pub(crate) fn of(&self, partition: PartitionId) -> MutexGuard<'_, Owned> {
+        self.0[partition as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Owned {
+    /// Whether a fence may commit.
+    pub(crate) fn admit(&self, partition: PartitionId, fence: Fence) -> Result<(), Error> {
+        let old = Error::Fenced { partition, given: fence, current: Fence(self.given) };
+        match self.standing {
+            _ if fence.0 != self.given => Err(old),
+            Standing::Good => Ok(()),
+            Standing::None | Standing::Fenced => Err(old),
+            Standing::Doubtful => {
+                let detail = format!(
+                    "partition {partition}: the producer of its group was given up; nothing of this commit was \
+                     written, but take the partition over again"
+                );
+                Err(Error::Unknown { detail })
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What the log itself writes into Kafka: reserved keys, position rows, fence rows, and the header of an output.
+
+use bytes::Bytes;
+use everlog_log::{Error, Fence, Offset, PartitionId, Topic};
+
+/// The topics that outputs go to, in the order of their numbers here.
+pub(crate) const OUTPUTS: [Topic; 6] =
+    [Topic::Changelog, Topic::History, Topic::Timers, Topic::Events, Topic::Replies, Topic::Rejections];
+
+/// Changelog keys that begin so are the log's own: buckets end at 0x3fff.
+const RESERVED: [u8; 2] = [0xff, 0xff];
+const POSITION: u8 = b'p';
+const FENCE: u8 = b'f';
+/// Control keys that begin so are the log's own.
+pub(crate) const CONTROL_RESERVED: u8 = 0xff;
+/// Version of the incarnation record.
+const INCARNATION_FORMAT: u8 = 1;
+
+/// Carried by every output: fence (u64), number of the commit under that fence (u64), the commit's `applied` (u64),
+/// place of the record in its commit (u32), all big endian. The position row comes last, its place is their count.
+pub(crate) const HEADER: &str = "everlog";
+
+pub(crate) fn number(topic: Topic) -> usize {
+    match topic {
+        Topic::Changelog => 0,
+        Topic::History => 1,
+        Topic::Timers => 2,
+        Topic::Events => 3,
+        Topic::Replies => 4,
+        Topic::Rejections => 5,
+    }
+}
+
+pub(crate) fn name(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Changelog => "changelog",
+        Topic::History => "history",
+        Topic::Timers => "timers",
+        Topic::Events => "events",
+        Topic::Replies => "replies",
+        Topic::Rejections => "rejections",
+    }
+}
+
+pub(crate) fn header(fence: Fence, commit: u64, applied: Offset, place: u32) -> [u8; 28] {
+    let mut bytes = [0; 28];
+    bytes[..8].copy_from_slice(&fence.0.to_be_bytes());
+    bytes[8..16].copy_from_slice(&commit.to_be_bytes());
+    bytes[16..24].copy_from_slice(&applied.to_be_bytes());
+    bytes[24..].copy_from_slice(&place.to_be_bytes());
+    bytes
+}
+
+pub(crate) fn is_reserved(key: &[u8]) -> bool {
+    key.starts_with(&RESERVED)
+}
+
+fn reserved_key(kind: u8, partition: PartitionId) -> [u8; 7] {
+    let [a, b, c, d] = partition.to_be_bytes();
+    [RESERVED[0], RESERVED[1], kind, a, b, c, d]
+}
+
+pub(crate) fn position_key(partition: PartitionId) -> [u8; 7] {
+    reserved_key(POSITION, partition)
+}
+
+pub(crate) fn fence_key(partition: PartitionId) -> [u8; 7] {
+    reserved_key(FENCE, partition)
+}
+
+/// A position row: `applied`, incarnation, fence, then the caller's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) applied: Offset,
+    pub(crate) incarnation: [u8; 16],
+    pub(crate) fence: Fence,
+    pub(crate) row: Bytes,
+}
+
+impl Position {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(32 + self.row.len());
+        bytes.extend_from_slice(&self.applied.to_be_bytes());
+        bytes.extend_from_slice(&self.incarnation);
+        bytes.extend_from_slice(&self.fence.0.to_be_bytes());
+        bytes.extend_from_slice(&self.row);
+        bytes
+    }
+
+    /// None: not a position row.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (applied, rest) = bytes.split_first_chunk()?;
+        let (incarnation, rest) = rest.split_first_chunk()?;
+        let (fence, row) = rest.split_first_chunk()?;
+        Some(Position {
+            applied: u64::from_be_bytes(*applied),
+            incarnation: *incarnation,
+            fence: Fence(u64::from_be_bytes(*fence)),
+            row: Bytes::copy_from_slice(row),
+        })
+    }
+}
+
+/// Key of the control record that gave out a fence; the record's place is the fence.
+pub(crate) fn control_fence_key(partition: PartitionId) -> Vec<u8> {
+    [&[CONTROL_RESERVED, b'f'][..], &partition.to_be_bytes()].concat()
+}
+
+/// What was fixed when the topics were made. The first such record of `control` holds; each has a key of its own, so
+/// that compaction never takes it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Incarnation {
+    pub(crate) id: [u8; 16],
+    pub(crate) partitions: u32,
+    pub(crate) group_partitions: u32,
+}
+
+impl Incarnation {
+    const KEY: [u8; 2] = [CONTROL_RESERVED, b'i'];
+
+    pub(crate) fn key(&self) -> Vec<u8> {
+        [&Self::KEY[..], &self.id].concat()
+    }
+
+    pub(crate) fn value(&self) -> Vec<u8> {
+        let numbers = [self.partitions.to_be_bytes(), self.group_partitions.to_be_bytes()].concat();
+        [&[INCARNATION_FORMAT][..], &numbers].concat()
+    }
+
+    /// None: another kind of control record.
+    ///
+    /// # Errors
+    /// Made by another version.
+    pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<Option<Self>, Error> {
+        let Some(id) = key.strip_prefix(&Self::KEY[..]).and_then(|id| id.try_into().ok()) else {
+            return Ok(None);
+        };
+        let format = value.first().copied().unwrap_or(0);
+        let numbers = value.get(1..).and_then(|rest| rest.split_first_chunk());
+        match numbers {
+            Some((partitions, rest)) if format == INCARNATION_FORMAT && rest.len() == 4 => {
+                let mut group = [0; 4];
+                group.copy_from_slice(rest);
+                let (partitions, group_partitions) =
+                    (u32::from_be_bytes(*partitions), u32::from_be_bytes(group).max(1));
+                Ok(Some(Incarnation { id, partitions, group_partitions }))
+            }
+            Some(_) | None => Err(Error::Mismatch {
+                what: "format version of the topics",
+                stored: format.into(),
+                wanted: INCARNATION_FORMAT.into(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_row_comes_back_as_it_went() {
+        let position =
+            Position { applied: 7, incarnation: [3; 16], fence: Fence(9), row: Bytes::from_static(b"row") };
+        assert_eq!(Position::decode(&position.encode()), Some(position.clone()));
+        assert_eq!(Position::decode(&position.encode()[..31]), None);
+        let empty = Position { row: Bytes::new(), ..position };
+        assert_eq!(Position::decode(&empty.encode()), Some(empty));
+    }
+
+    #[test]
+    fn an_incarnation_comes_back_as_it_went() {
+        let made = Incarnation { id: [9; 16], partitions: 16, group_partitions: 4 };
+        assert_eq!(Incarnation::decode(&made.key(), &made.value()).expect("ours"), Some(made));
+        assert_eq!(Incarnation::decode(b"member", b"x").expect("another kind"), None);
+        assert!(Incarnation::decode(&made.key(), &[2, 0]).is_err(), "a later version");
+    }
+
+    #[test]
+    fn no_bucket_has_a_reserved_key() {
+        for bucket in 0..everlog_log::BUCKETS {
+            assert!(!is_reserved(&(bucket as u16).to_be_bytes()));
+        }
+        assert!(is_reserved(&position_key(3)) && is_reserved(&fence_key(3)));
+        assert!(OUTPUTS.iter().enumerate().all(|(n, topic)| number(*topic) == n));
+    }
+}

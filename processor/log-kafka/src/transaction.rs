@@ -1,0 +1,221 @@
+//! A transactional producer: one transaction at a time, drained before it is committed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use everlog_log::{Error, Offset, PartitionId};
+use rdkafka::ClientContext;
+use rdkafka::Message;
+use rdkafka::config::ClientConfig;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+
+use crate::fault::{io, is_fence};
+use crate::rows::HEADER;
+use crate::stats::{Counters, add};
+
+/// How long a drain rests when nothing has come.
+const REST: Duration = Duration::from_micros(50);
+/// Looks before a drain rests.
+const LOOKS: u32 = 20;
+
+/// A record of a transaction.
+pub(crate) struct Outgoing<'a> {
+    /// The number of its topic, see `rows::OUTPUTS`.
+    pub(crate) topic: usize,
+    pub(crate) partition: PartitionId,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) header: [u8; 28],
+}
+
+/// A transaction without a good end: the producer must be dropped.
+#[derive(Clone, Debug)]
+pub(crate) enum Lost {
+    /// A newer producer has the transactional id.
+    Fenced(String),
+    /// Committed or not, nobody here can say.
+    Unknown(String),
+}
+
+/// The offsets behind the last record of each topic (by number) and partition.
+pub(crate) type Reached = BTreeMap<(usize, PartitionId), Offset>;
+
+/// What was heard of the records of the transaction under way.
+#[derive(Default)]
+struct Heard {
+    delivered: usize,
+    failed: Option<KafkaError>,
+    reached: Reached,
+}
+
+pub(crate) struct Transactions {
+    producer: BaseProducer<Deliveries>,
+    heard: Arc<Mutex<Heard>>,
+    topics: Arc<[String; 6]>,
+    timeout: Duration,
+}
+
+impl Transactions {
+    /// Takes the transactional id: whoever had it can commit nothing from the return on, and what it had begun is
+    /// aborted.
+    pub(crate) fn begin(
+        config: &ClientConfig,
+        topics: Arc<[String; 6]>,
+        timeout: Duration,
+    ) -> Result<Self, Error> {
+        let heard: Arc<Mutex<Heard>> = Arc::default();
+        let context = Deliveries { heard: Arc::clone(&heard) };
+        let made = config.create_with_context(context);
+        let producer: BaseProducer<Deliveries> =
+            made.map_err(|error| io("a transactional producer", &error))?;
+        // Without a connection `init_transactions` looks again only after 500 ms.
+        let topic = topics.first().map(String::as_str);
+        let metadata = producer.client().fetch_metadata(topic, timeout);
+        metadata.map_err(|error| io("reaching the brokers for transactions", &error))?;
+        let deadline = Instant::now() + timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match producer.init_transactions(left) {
+                Ok(()) => return Ok(Transactions { producer, heard, topics, timeout }),
+                Err(error) if is_retriable(&error) && !left.is_zero() => {}
+                Err(error) => return Err(io("taking a transactional id", &error)),
+            }
+        }
+    }
+
+    /// Serves what the client has to say while nothing is to be done.
+    pub(crate) fn idle(&self) {
+        self.producer.poll(Duration::ZERO);
+    }
+
+    /// Runs one transaction to its end.
+    pub(crate) fn run<'a>(
+        &self,
+        records: impl Iterator<Item = Outgoing<'a>>,
+        counters: &Counters,
+    ) -> Result<Reached, Lost> {
+        self.attempt(records, counters).map_err(|lost| match (lost, self.producer.client().fatal_error()) {
+            // What is heard first of a fence may be that its records were thrown away.
+            (Lost::Unknown(detail), Some((code, reason))) if is_fence(code) => {
+                Lost::Fenced(format!("{detail}: {reason}"))
+            }
+            (lost, _) => lost,
+        })
+    }
+
+    fn attempt<'a>(
+        &self,
+        records: impl Iterator<Item = Outgoing<'a>>,
+        counters: &Counters,
+    ) -> Result<Reached, Lost> {
+        let begun = Instant::now();
+        let deadline = begun + self.timeout;
+        *lock(&self.heard) = Heard::default();
+        self.producer.begin_transaction().map_err(|error| lost("begin", &error))?;
+        let mut sent = 0;
+        for record in records {
+            self.send(&record)?;
+            sent += 1;
+            if sent % 1_000 == 0 {
+                self.idle();
+            }
+        }
+        self.drain(sent, deadline)?;
+        let drained = Instant::now();
+        // With one outstanding, the commit below would look for it in steps of 100 ms. (The count also knows events that
+        // are not records: it may rise again at any time.)
+        add(&counters.undrained, u64::from(self.producer.in_flight_count() != 0));
+        let left = deadline.saturating_duration_since(drained).max(Duration::from_secs(1));
+        self.producer.commit_transaction(left).map_err(|error| lost("commit", &error))?;
+        counters.cycle(begun.elapsed().as_micros() as u64, drained.elapsed().as_micros() as u64);
+        add(&counters.transactions, 1);
+        add(&counters.outputs, sent as u64);
+        Ok(std::mem::take(&mut lock(&self.heard).reached))
+    }
+
+    fn send(&self, record: &Outgoing<'_>) -> Result<(), Lost> {
+        let opaque = record.topic << 32 | record.partition as usize;
+        let header = Header { key: HEADER, value: Some(&record.header[..]) };
+        let mut outgoing: BaseRecord<'_, [u8], [u8], usize> =
+            BaseRecord::with_opaque_to(&self.topics[record.topic], opaque)
+                .partition(record.partition as i32)
+                .key(record.key)
+                .headers(OwnedHeaders::new_with_capacity(1).insert(header));
+        outgoing.payload = record.value;
+        self.producer.send(outgoing).map_err(|(error, _)| lost("send", &error))
+    }
+
+    /// Waits until every record is delivered, and until the client has taken the last one off its count too.
+    fn drain(&self, sent: usize, deadline: Instant) -> Result<(), Lost> {
+        let mut looks = 0;
+        loop {
+            self.producer.poll(Duration::ZERO);
+            let (delivered, failed) = {
+                let mut heard = lock(&self.heard);
+                (heard.delivered, heard.failed.take())
+            };
+            if let Some(error) = failed {
+                return Err(lost("delivery", &error));
+            }
+            if delivered == sent && self.producer.in_flight_count() == 0 {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(Lost::Unknown(format!("{delivered} of {sent} records were delivered in time")));
+            }
+            looks += 1;
+            if looks < LOOKS { std::thread::yield_now() } else { std::thread::sleep(REST) }
+        }
+    }
+}
+
+fn lost(step: &str, error: &KafkaError) -> Lost {
+    let detail = format!("{step} of a transaction: {error}");
+    if error.rdkafka_error_code().is_some_and(is_fence) {
+        Lost::Fenced(detail)
+    } else {
+        Lost::Unknown(detail)
+    }
+}
+
+fn is_retriable(error: &KafkaError) -> bool {
+    match error {
+        KafkaError::Transaction(error) => error.is_retriable() && error.code() != RDKafkaErrorCode::Fatal,
+        _ => false,
+    }
+}
+
+struct Deliveries {
+    heard: Arc<Mutex<Heard>>,
+}
+
+impl ClientContext for Deliveries {}
+
+impl ProducerContext for Deliveries {
+    /// Topic number and partition.
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, opaque: usize) {
+        let mut heard = lock(&self.heard);
+        match result {
+            Ok(message) => {
+                heard.delivered += 1;
+                let place = (opaque >> 32, (opaque & 0xffff_ffff) as PartitionId);
+                let next = message.offset() as Offset + 1;
+                let reached = heard.reached.entry(place).or_default();
+                *reached = next.max(*reached);
+            }
+            Err((error, _)) => {
+                heard.failed.get_or_insert_with(|| error.clone());
+            }
+        }
+    }
+}
+
+/// Nothing panics while it holds one of these locks, save the system without memory.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
