@@ -65,6 +65,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
     let store = Store::new(SharedRows::new(log.database())?);
     let config = Config {
         node: "test".into(),
+        instance: bytes::Bytes::from_static(b"instance"),
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
@@ -75,7 +76,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
         buffered_queries_max: 10,
         journal_keep_records: 10,
     };
-    let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config)?;
+    let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config, Arc::default())?;
     Ok(Opened { log, partition, inbox, router })
 }
 

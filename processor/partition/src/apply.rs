@@ -2,14 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use everlog_engine::event::HistoryEvent;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::{Grace, Outcome, Reply, Settings, Stamp, Step, View, decide};
-use everlog_log::{Log, Output, Topic};
+use everlog_log::Log;
 use everlog_store::{Base, Space};
-use everlog_wire::{Body, EventBatch, Record};
-use prost::Message;
+use everlog_wire::{Body, Record};
 
 use crate::address::{RunKey, WorkflowKey};
 use crate::error::Error;
@@ -21,7 +20,7 @@ use crate::runs::history_key;
 /// Rows of an expired run that one record deletes.
 const EXPIRED_ROWS_MAX: usize = 1_000;
 
-impl<L: Log, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     /// Applies one journal record.
     pub(crate) fn apply(
         &mut self,
@@ -36,19 +35,23 @@ impl<L: Log, B: Base> Partition<L, B> {
         self.changed = true;
         self.stats.applied.fetch_add(1, Ordering::Relaxed);
         match record.body {
-            Some(Body::Owner(_)) => {
+            Some(Body::Owner(owner)) => {
                 self.position.term = offset;
                 self.position.owner_ms = self.position.last_stamp_ms;
                 if !self.replaying {
-                    self.took_over(now_ms)?;
+                    self.owner_appeared(&owner, now_ms)?;
                 }
             }
+            Some(Body::Forwarded(forwarded)) => self.ingest(offset, &forwarded)?,
+            Some(Body::Unreadable(unreadable)) => self.ingest_unreadable(offset, &unreadable),
             _ if record.term != self.position.term => {
                 self.stats.voided.fetch_add(1, Ordering::Relaxed);
                 self.refuse(waiter, Failure::Unavailable);
             }
             Some(Body::Settings(settings)) => self.position.settings = Some(settings),
             Some(Body::Input(input)) => self.apply_input(offset, &input, waiter)?,
+            Some(Body::Barrier(_)) => {}
+            Some(Body::Deliver(deliver)) => self.deliver(offset, &deliver)?,
             None => self.skip(offset, "the record has no body", waiter),
         }
         Ok(())
@@ -69,7 +72,23 @@ impl<L: Log, B: Base> Partition<L, B> {
         }
     }
 
-    pub(crate) fn apply_input(&mut self, offset: u64, input: &Input, waiter: Waiter) -> Result<(), Error> {
+    fn apply_input(&mut self, offset: u64, input: &Input, mut waiter: Waiter) -> Result<(), Error> {
+        match self.decided(offset, input, &mut waiter)? {
+            Some((key, reply)) => self.answer(&key, reply, waiter),
+            None => {
+                self.skip(offset, "the engine panicked", waiter);
+                Ok(())
+            }
+        }
+    }
+
+    /// Decides an order and takes over what that yields; none where the engine panicked.
+    pub(crate) fn decided(
+        &mut self,
+        offset: u64,
+        input: &Input,
+        waiter: &mut Waiter,
+    ) -> Result<Option<(RunKey, Reply)>, Error> {
         let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
         let (key, view) = self.view(&workflow, input)?;
         let stamp = Stamp {
@@ -83,23 +102,19 @@ impl<L: Log, B: Base> Partition<L, B> {
         let decided = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             decide(&view, input, &stamp, &settings)
         }));
-        let Ok(outcome) = decided else {
-            self.skip(offset, "the engine panicked", waiter);
-            return Ok(());
-        };
+        let Ok(outcome) = decided else { return Ok(None) };
         if outcome.expired {
             self.expire(&key)?;
         }
-        let mut waiter = waiter;
-        if let (Reply::Completed(_), Waiter::Completion(_, answers, _)) = (&outcome.reply, &mut waiter) {
+        if let (Reply::Completed(_), Waiter::Completion(_, answers, _)) = (&outcome.reply, waiter) {
             self.queries.answer_attached(&key, std::mem::take(answers));
         }
-        let reply = self.absorb(offset, &workflow, outcome)?;
+        let reply = self.absorb(&workflow, outcome)?;
         if matches!(input.order, Some(Order::Wake(_))) && self.due.is_waking(&key) {
             let deadline_ms = view.run.as_ref().and_then(|run| run.next_deadline_ms(stamp.grace()));
             self.due.set(&key, deadline_ms.filter(|_| self.runs.is_resident(&key)));
         }
-        self.answer(&key, reply, waiter)
+        Ok(Some((key, reply)))
     }
 
     pub(crate) fn view(&mut self, workflow: &WorkflowKey, input: &Input) -> Result<(RunKey, View), Error> {
@@ -119,12 +134,7 @@ impl<L: Log, B: Base> Partition<L, B> {
     }
 
     /// Takes over what a decision yields; returns the answer.
-    pub(crate) fn absorb(
-        &mut self,
-        offset: u64,
-        workflow: &WorkflowKey,
-        outcome: Outcome,
-    ) -> Result<Reply, Error> {
+    pub(crate) fn absorb(&mut self, workflow: &WorkflowKey, outcome: Outcome) -> Result<Reply, Error> {
         let last = outcome.steps.len();
         for (index, step) in outcome.steps.into_iter().enumerate() {
             let key = workflow.run(&step.run.start.run_id);
@@ -133,7 +143,7 @@ impl<L: Log, B: Base> Partition<L, B> {
             {
                 self.runs.add_request(&key, request_id);
             }
-            self.absorb_step(offset, &key, &step)?;
+            self.absorb_step(&key, &step)?;
         }
         if let Some(current) = &outcome.current {
             self.runs.set_current(workflow, current);
@@ -141,11 +151,11 @@ impl<L: Log, B: Base> Partition<L, B> {
         Ok(outcome.reply)
     }
 
-    pub(crate) fn absorb_step(&mut self, offset: u64, key: &RunKey, step: &Step) -> Result<(), Error> {
+    pub(crate) fn absorb_step(&mut self, key: &RunKey, step: &Step) -> Result<(), Error> {
         let batches = step.batches();
         let grew = !batches.is_empty();
         for batch in batches {
-            self.write_batch(offset, key, step, &batch);
+            self.write_batch(key, step, &batch);
         }
         self.runs.put(key, step.run.clone());
         if self.replaying {
@@ -165,26 +175,15 @@ impl<L: Log, B: Base> Partition<L, B> {
         Ok(())
     }
 
-    fn write_batch(&mut self, offset: u64, key: &RunKey, step: &Step, events: &[&HistoryEvent]) {
+    fn write_batch(&mut self, key: &RunKey, step: &Step, events: &[&HistoryEvent]) {
         let mut history = BytesMut::new();
         for event in events {
             prost::encoding::message::encode(1, *event, &mut history);
         }
-        let history = history.freeze();
         let first_event_id = events.first().map_or(0, |event| event.event_id);
+        self.runs.store().put_new(Space::History, history_key(key, first_event_id), history.freeze());
         let start = &step.run.start;
-        let batch = EventBatch {
-            namespace_id: start.namespace_id.clone(),
-            workflow_id: start.workflow_id.clone(),
-            run_id: start.run_id.clone(),
-            first_event_id,
-            history: history.clone(),
-            offset,
-        };
-        let workflow_id = Bytes::copy_from_slice(start.workflow_id.as_bytes());
-        let value = Some(batch.encode_to_vec().into());
-        self.events.push(Output { topic: Topic::Events, key: workflow_id, value });
-        self.runs.store().put_new(Space::History, history_key(key, first_event_id), history);
+        self.publish_events(&start.namespace_id, &start.workflow_id, &start.run_id, events);
     }
 
     pub(crate) fn expire(&mut self, key: &RunKey) -> Result<(), Error> {

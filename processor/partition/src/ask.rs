@@ -17,7 +17,7 @@ use crate::query::{Direct, Question, Way, way};
 use crate::reply::tell;
 use crate::router::{Answer, Slot};
 
-impl<L: Log, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     /// Takes a question in: it goes to a worker, waits for a task, or is answered at once.
     pub(crate) fn ask(
         &mut self,

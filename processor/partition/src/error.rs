@@ -12,6 +12,22 @@ pub enum Error {
     /// Bytes that are there cannot be understood.
     #[error(transparent)]
     Wire(#[from] everlog_wire::Error),
+    /// Another owner has appended after this one: step down.
+    #[error("partition {partition} was taken over by {node}")]
+    Superseded {
+        /// The partition.
+        partition: u32,
+        /// Who took it over.
+        node: String,
+    },
+    /// Rows that are kept beside the log do not fit it: set them aside and restore all of them.
+    #[error("partition {partition}: the rows kept here cannot be used: {detail}")]
+    Stale {
+        /// The partition.
+        partition: u32,
+        /// What does not fit.
+        detail: String,
+    },
     /// The journal is not what the position says.
     #[error("partition {partition}: {detail}")]
     Journal {

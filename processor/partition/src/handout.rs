@@ -14,7 +14,7 @@ use crate::furnish;
 use crate::partition::{Event, Partition, Waiter, input};
 use crate::reply::tell;
 
-impl<L: Log, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     pub(crate) fn offer_tasks(&mut self, key: &RunKey, step: &Step) {
         let mut task_changed = false;
         let mut activities = Vec::new();

@@ -7,20 +7,25 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::wake;
 use everlog_engine::{Reply, Settings, TaskGrant};
-use everlog_log::{Appended, Commit, Fence, Log, Output, Topic};
+use everlog_log::{Appended, Commit, Fence, Log, Output, Tail, Topic};
 use everlog_store::{Base, Space, Store};
 use everlog_wire::{Body, Position, Record};
 use tokio::sync::oneshot;
 
 use crate::address::{Address, RunKey, WorkflowKey};
+use crate::delayed::Delayed;
 use crate::delivery::{Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, Want, WorkflowTask};
 use crate::dispatch::{Dispatcher, TaskRef, Waiting};
 use crate::due::Due;
 use crate::error::Error;
+use crate::flights::Flights;
 use crate::furnish;
+use crate::ingest::Feed;
+use crate::publish::{Outputs, Public, Setup};
 use crate::query::Queries;
 use crate::refusal::Refusal;
 use crate::reply::tell;
@@ -29,18 +34,18 @@ use crate::runs::Runs;
 use crate::stats::Stats;
 use crate::watch::Watchers;
 
-/// Bytes of records from which an append takes no further one.
-const APPEND_BYTES_MAX: usize = 8 << 20;
 /// How often what waits is looked through, in ms.
 const SWEEP_MS: i64 = 1_000;
 /// How long appends and commits rest after the log had no room, in ms.
-const HOLD_MS: i64 = 200;
+pub(crate) const HOLD_MS: i64 = 200;
 
 /// What a partition is told to keep to.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The node's name, for its `Owner` records.
     pub node: String,
+    /// Random, made for each recovery of each partition: `Owner` records of another one mean that it took over.
+    pub instance: Bytes,
     /// Limits of the engine; they reach decisions as a record.
     pub settings: Settings,
     /// How long outputs are gathered before they are committed, in ms.
@@ -155,6 +160,14 @@ pub enum Event {
         /// The order that takes it back.
         input: Input,
     },
+    /// Public records for a journal that only its owner appends to, in the order of their source. Whoever sends them
+    /// sends the next ones for this partition when these are done.
+    Ingest {
+        /// `Forwarded` or `Unreadable`, each with its place.
+        bodies: Vec<Body>,
+        /// Told when all of them are applied; dropped where nobody knows, and they are to be sent again.
+        done: oneshot::Sender<Answer<()>>,
+    },
     /// Nothing but an occasion to take a turn.
     Nudge,
     /// An append is durable, or has failed.
@@ -171,13 +184,22 @@ pub(crate) enum Waiter {
     Claim(TaskRef, Waiting),
 }
 
+/// A record to append, and what is to happen once it is applied.
 pub(crate) struct Entry {
     pub(crate) record: Record,
     pub(crate) waiter: Waiter,
+    /// Reads that came before it was sent.
+    pub(crate) reads: Vec<Event>,
+}
+
+impl Entry {
+    pub(crate) fn new(record: Record, waiter: Waiter) -> Self {
+        Self { record, waiter, reads: Vec::new() }
+    }
 }
 
 /// The owner of a partition.
-pub struct Partition<L: Log, B: Base> {
+pub struct Partition<L: Log + ?Sized, B: Base> {
     pub(crate) id: u32,
     pub(crate) log: Arc<L>,
     pub(crate) runs: Runs<B>,
@@ -192,31 +214,39 @@ pub struct Partition<L: Log, B: Base> {
     pub(crate) queries: Queries,
     pub(crate) watchers: Watchers,
     pub(crate) pending: VecDeque<Entry>,
-    pub(crate) in_flight: VecDeque<Vec<Entry>>,
-    pub(crate) events: Vec<Output>,
-    committing_events: Vec<Output>,
+    pub(crate) flights: Flights,
+    /// The journal as it grows, where others append to it too.
+    pub(crate) tail: Option<Box<dyn Tail>>,
+    /// Reads that wait for an append.
+    pub(crate) reads: Vec<Event>,
+    pub(crate) outputs: Outputs,
+    pub(crate) feed: Feed,
+    pub(crate) delayed: Delayed,
+    pub(crate) public: Arc<dyn Public>,
     pub(crate) serving: bool,
     pub(crate) replaying: bool,
     pub(crate) wants_term: bool,
-    hold_until_ms: i64,
-    refused_appends: Refusal,
+    pub(crate) hold_until_ms: i64,
+    pub(crate) refused_appends: Refusal,
     refused_commits: Refusal,
-    committing: Option<u64>,
+    committing: Option<(u64, Bytes)>,
     pub(crate) changed: bool,
     next_commit_ms: i64,
     next_sweep_ms: i64,
     query_serial: u64,
 }
 
-impl<L: Log, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     pub(crate) fn new(
         id: u32,
         log: Arc<L>,
         store: Store<B>,
         dispatcher: Arc<Dispatcher>,
         send: Send,
-        config: Config,
+        setup: Setup,
+        stats: Arc<Stats>,
     ) -> Result<Self, Error> {
+        let Setup { config, public } = setup;
         let fence = log.fence(id)?;
         let runs = Runs::new(store, config.cached_runs_max);
         Ok(Self {
@@ -227,16 +257,20 @@ impl<L: Log, B: Base> Partition<L, B> {
             dispatcher,
             send,
             config,
-            stats: Arc::default(),
+            stats,
             fence,
             position: Position::default(),
             due: Due::default(),
             queries: Queries::default(),
             watchers: Watchers::default(),
             pending: VecDeque::new(),
-            in_flight: VecDeque::new(),
-            events: Vec::new(),
-            committing_events: Vec::new(),
+            flights: Flights::default(),
+            tail: None,
+            reads: Vec::new(),
+            outputs: Outputs::default(),
+            feed: Feed::default(),
+            delayed: Delayed::default(),
+            public,
             serving: false,
             replaying: false,
             wants_term: false,
@@ -271,6 +305,17 @@ impl<L: Log, B: Base> Partition<L, B> {
     /// # Errors
     /// The partition cannot go on: drop it.
     pub fn handle(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
+        if self.tail.is_some()
+            && matches!(event, Event::Read { .. } | Event::Watch { .. } | Event::Query { .. })
+        {
+            // Somebody else may own the partition by now: what is appended from here on will tell.
+            self.reads.push(event);
+            return Ok(());
+        }
+        self.act(event, now_ms)
+    }
+
+    pub(crate) fn act(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
         match event {
             Event::Order { input, slot, reply } => {
                 if self.is_overfull() && !matches!(input.order, Some(Order::Cancel(_) | Order::Terminate(_)))
@@ -306,6 +351,7 @@ impl<L: Log, B: Base> Partition<L, B> {
                 let task = furnish::workflow_task(&mut self.runs, &key, grant)?;
                 tell(reply, Ok(task));
             }
+            Event::Ingest { bodies, done } => self.feed(bodies, done),
             Event::Nudge => {}
             Event::Appended(result) => self.appended(result, now_ms)?,
             Event::Committed(result) => self.committed(result, now_ms)?,
@@ -324,11 +370,15 @@ impl<L: Log, B: Base> Partition<L, B> {
         self.mind_clock(now_ms);
         if self.serving {
             self.wake_due(now_ms)?;
+            self.wake_delayed(now_ms);
             self.sweep(now_ms)?;
+            self.send_next();
         }
+        // What others append is bounded by nothing else.
+        let more = !self.is_overfull() && self.follow(now_ms)?;
         self.append(now_ms);
         self.commit_if_due(now_ms);
-        Ok(self.next_turn_ms(now_ms))
+        Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }
 
     /// A clock that was set back must not put off what is done at intervals.
@@ -340,7 +390,7 @@ impl<L: Log, B: Base> Partition<L, B> {
 
     /// True where nothing is on its way and nothing waits to be committed.
     pub fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.in_flight.is_empty() && self.committing.is_none() && !self.changed
+        self.pending.is_empty() && self.flights.is_empty() && self.committing.is_none() && !self.changed
     }
 
     /// Begins the last commit without waiting for the interval.
@@ -350,84 +400,11 @@ impl<L: Log, B: Base> Partition<L, B> {
 
     pub(crate) fn enqueue(&mut self, input: Input, waiter: Waiter) {
         let record = Record::new(self.position.term, Body::Input(input));
-        self.pending.push_back(Entry { record, waiter });
+        self.pending.push_back(Entry::new(record, waiter));
     }
 
-    fn is_overfull(&self) -> bool {
-        self.runs.overlay_bytes() > self.config.overlay_bytes_max.saturating_mul(2)
-    }
-
-    fn append(&mut self, now_ms: i64) {
-        // Until the `Owner` record is applied nothing else has a term to stand under.
-        let (appends_max, records_max) =
-            if self.serving { (self.config.appends_max, self.config.append_records_max) } else { (1, 1) };
-        let allowed = (self.serving || self.wants_term) && now_ms >= self.hold_until_ms;
-        while allowed && !self.pending.is_empty() && self.in_flight.len() < appends_max {
-            self.wants_term = false;
-            let (mut entries, mut records, mut bytes) = (Vec::new(), Vec::new(), 0);
-            while records.len() < records_max && bytes < APPEND_BYTES_MAX {
-                let Some(entry) = self.pending.pop_front() else { break };
-                let record = entry.record.encode();
-                bytes += record.len();
-                records.push(record);
-                entries.push(entry);
-            }
-            self.in_flight.push_back(entries);
-            let (send, id) = (self.send.clone(), self.id);
-            let done = Box::new(move |result| {
-                // A partition that is gone has no waiters left to tell.
-                send(id, Event::Appended(result));
-            });
-            self.log.append(self.id, records, done);
-        }
-    }
-
-    fn appended(
-        &mut self,
-        result: Result<Option<Appended>, everlog_log::Error>,
-        now_ms: i64,
-    ) -> Result<(), Error> {
-        let Some(entries) = self.in_flight.pop_front() else {
-            return Err(self.unsound("an append was acknowledged that was not made"));
-        };
-        let appended = match result {
-            Ok(Some(appended)) => appended,
-            Ok(None) => return Err(self.unsound("somebody else appends")),
-            Err(error @ (everlog_log::Error::Full { .. } | everlog_log::Error::Busy { .. })) => {
-                self.refused_appends.begins(self.id, &error);
-                let is_full = matches!(error, everlog_log::Error::Full { .. });
-                self.not_appended(entries, if is_full { Failure::Full } else { Failure::Busy }, now_ms);
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
-        self.refused_appends.ends(self.id);
-        if appended.first != self.position.applied {
-            return Err(self.unsound("somebody else has appended"));
-        }
-        for entry in entries {
-            let offset = self.position.applied;
-            self.apply(offset, appended.stamp_ms, entry.record, entry.waiter, now_ms)?;
-        }
-        Ok(())
-    }
-
-    /// The log had no room: callers are told so; what the partition itself wants is tried again in a while.
-    fn not_appended(&mut self, entries: Vec<Entry>, failure: Failure, now_ms: i64) {
-        self.hold_until_ms = now_ms + HOLD_MS;
-        self.wants_term = !self.serving;
-        for entry in entries.into_iter().rev() {
-            match entry.waiter {
-                waiter @ (Waiter::Order(..) | Waiter::Completion(..)) => self.refuse(waiter, failure),
-                waiter @ (Waiter::Nobody | Waiter::Claim(..)) => {
-                    self.pending.push_front(Entry { record: entry.record, waiter });
-                }
-            }
-        }
-    }
-
-    fn unsound(&self, detail: &str) -> Error {
-        Error::Journal { partition: self.id, detail: detail.into() }
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.uncommitted_bytes() > self.config.overlay_bytes_max.saturating_mul(2)
     }
 
     fn wake_due(&mut self, now_ms: i64) -> Result<(), Error> {
@@ -457,20 +434,19 @@ impl<L: Log, B: Base> Partition<L, B> {
             self.requeue_query(&query_id)?;
         }
         self.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
-        self.stats.overlay_bytes.store(self.runs.overlay_bytes() as u64, Ordering::Relaxed);
-        self.stats.alarms.store(self.due.len() as u64, Ordering::Relaxed);
+        self.stats.overlay_bytes.store(self.uncommitted_bytes() as u64, Ordering::Relaxed);
+        self.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
         self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         Ok(())
     }
 
     fn commit_if_due(&mut self, now_ms: i64) {
-        let early = self.runs.overlay_bytes() > self.config.overlay_bytes_max;
+        let early = self.uncommitted_bytes() > self.config.overlay_bytes_max;
         if self.committing.is_some() || !self.changed || (now_ms < self.next_commit_ms && !early) {
             return;
         }
         self.runs.flush();
-        self.committing_events = std::mem::take(&mut self.events);
-        let mut outputs = self.committing_events.clone();
+        let mut outputs = self.outputs.begin_commit();
         for (space, key, value) in self.runs.store().begin_commit() {
             let topic = match space {
                 Space::State => Topic::Changelog,
@@ -480,14 +456,9 @@ impl<L: Log, B: Base> Partition<L, B> {
             outputs.push(Output { topic, key, value });
         }
         let (send, id) = (self.send.clone(), self.id);
-        let commit = Commit {
-            partition: self.id,
-            fence: self.fence,
-            applied: self.position.applied,
-            position: self.position.encode(),
-            outputs,
-        };
-        self.committing = Some(self.position.applied);
+        let (applied, position) = (self.position.applied, self.position.encode());
+        self.committing = Some((applied, position.clone()));
+        let commit = Commit { partition: self.id, fence: self.fence, applied, position, outputs };
         self.changed = false;
         self.next_commit_ms = self.next_commit_slot_ms(now_ms);
         let done = Box::new(move |result| {
@@ -514,9 +485,10 @@ impl<L: Log, B: Base> Partition<L, B> {
             }
             Err(error) => return Err(error.into()),
         }
-        self.committing_events = Vec::new();
-        let applied = self.committing.take().unwrap_or_default();
-        self.runs.store().committed(None).map_err(Error::from)?;
+        self.outputs.committed();
+        let (applied, position) = self.committing.take().unwrap_or_default();
+        let mark = self.mark(position, now_ms)?;
+        self.runs.store().committed(Some(&mark.encode()))?;
         self.runs.evict();
         self.stats.commits.fetch_add(1, Ordering::Relaxed);
         self.stats.committed_offset.store(applied, Ordering::Relaxed);
@@ -531,9 +503,7 @@ impl<L: Log, B: Base> Partition<L, B> {
     fn not_committed(&mut self, now_ms: i64) {
         self.committing = None;
         self.runs.store().commit_failed();
-        let later = std::mem::take(&mut self.events);
-        self.events = std::mem::take(&mut self.committing_events);
-        self.events.extend(later);
+        self.outputs.commit_failed();
         self.changed = true;
         self.next_commit_ms = now_ms + HOLD_MS;
     }
@@ -546,7 +516,8 @@ impl<L: Log, B: Base> Partition<L, B> {
         if !self.pending.is_empty() && self.hold_until_ms > now_ms {
             next_ms = Some(next_ms.map_or(self.hold_until_ms, |next_ms| next_ms.min(self.hold_until_ms)));
         }
-        if let (true, Some(due_ms)) = (self.serving, self.due.next_ms()) {
+        let due = [self.due.next_ms(), self.delayed.next_ms()];
+        for due_ms in due.into_iter().flatten().filter(|_| self.serving) {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
         next_ms.map(|next_ms| next_ms.max(now_ms))

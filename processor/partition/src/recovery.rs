@@ -3,27 +3,32 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use everlog_engine::{Grace, Settings};
 use everlog_log::Log;
 use everlog_store::{Base, Space, Store};
-use everlog_wire::{Body, Owner, Position, Record};
+use everlog_wire::{Body, Position, Record};
 
 use crate::address::RunKey;
 use crate::dispatch::Dispatcher;
 use crate::due::REACH_MS;
 use crate::error::Error;
-use crate::partition::{Config, Entry, Partition, Waiter};
+use crate::ingest::waiting_row;
+use crate::partition::{Entry, Event, Partition, Waiter};
+use crate::publish::Setup;
 use crate::router::Send;
 use crate::runs::read_alarm_key;
+use crate::stats::Stats;
 
 /// Bytes of journal that are read at a time.
 const READ_BYTES: usize = 4 << 20;
 /// Alarms that are read at a time: runs are loaded in between.
 const ALARMS_SLICE: usize = 10_000;
 
-impl<L: Log, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term.
-    /// It serves once the `Owner` record is applied; events may be handed to it from now on.
+    /// It serves once the `Owner` record is applied; events may be handed to it from now on. `stats` goes on counting
+    /// where an earlier life of the partition stopped.
     ///
     /// # Errors
     /// The log, the rows or the journal cannot be read, or do not fit together.
@@ -33,10 +38,11 @@ impl<L: Log, B: Base> Partition<L, B> {
         store: Store<B>,
         dispatcher: Arc<Dispatcher>,
         send: Send,
-        config: Config,
+        config: impl Into<Setup>,
+        stats: Arc<Stats>,
     ) -> Result<Self, Error> {
-        let mut partition = Self::new(id, log, store, dispatcher, send, config)?;
-        if let Some((applied, row)) = partition.log.position(id)? {
+        let mut partition = Self::new(id, log, store, dispatcher, send, config.into(), stats)?;
+        if let Some((applied, row)) = partition.restore()? {
             partition.position = Position::read(row)?;
             if partition.position.applied != applied
                 || partition.position.incarnation != partition.incarnation[..]
@@ -47,6 +53,12 @@ impl<L: Log, B: Base> Partition<L, B> {
         }
         partition.position.incarnation = partition.incarnation.to_vec().into();
         partition.replay()?;
+        let (wake, nudged) = (partition.send.clone(), id);
+        let wake = Box::new(move || {
+            // A partition that is gone follows nothing.
+            wake(nudged, Event::Nudge);
+        });
+        partition.tail = partition.log.follow(id, partition.position.applied, wake)?;
         partition.ask_for_term();
         Ok(partition)
     }
@@ -78,21 +90,22 @@ impl<L: Log, B: Base> Partition<L, B> {
     }
 
     fn replay_record(&mut self, stored: everlog_log::Record) -> Result<(), Error> {
-        match Record::read(stored.bytes) {
-            Ok(record) => self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody, stored.stamp_ms),
-            Err(error @ everlog_wire::Error::Version { .. }) => Err(error.into()),
-            Err(error @ everlog_wire::Error::Decode { .. }) => {
-                self.position.applied = stored.offset + 1;
-                self.skip(stored.offset, &error.to_string(), Waiter::Nobody);
-                Ok(())
-            }
-        }
+        let Some(record) = self.read_record(stored.offset, stored.bytes)? else { return Ok(()) };
+        self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody, stored.stamp_ms)
     }
 
-    fn ask_for_term(&mut self) {
-        let owner = Body::Owner(Owner { node: self.config.node.clone() });
-        self.pending.push_front(Entry { record: Record::new(0, owner), waiter: Waiter::Nobody });
-        self.wants_term = true;
+    /// A record of the journal; one that is none is skipped.
+    pub(crate) fn read_record(&mut self, offset: u64, bytes: Bytes) -> Result<Option<Record>, Error> {
+        match Record::read(bytes) {
+            Ok(record) => Ok(Some(record)),
+            Err(error @ everlog_wire::Error::Version { .. }) => Err(error.into()),
+            Err(error @ everlog_wire::Error::Decode { .. }) => {
+                self.position.applied = offset + 1;
+                self.changed = true;
+                self.skip(offset, &error.to_string(), Waiter::Nobody);
+                Ok(None)
+            }
+        }
     }
 
     /// The `Owner` record is applied: the partition is ours, and what waits in it can be handed out.
@@ -103,7 +116,7 @@ impl<L: Log, B: Base> Partition<L, B> {
         let settings = self.config.settings.clone();
         if self.position.settings.as_ref().unwrap_or(&Settings::default()) != &settings {
             let record = Record::new(self.position.term, Body::Settings(settings));
-            self.pending.push_front(Entry { record, waiter: Waiter::Nobody });
+            self.pending.push_front(Entry::new(record, Waiter::Nobody));
         }
         self.runs.flush();
         self.serving = true;
@@ -157,7 +170,7 @@ impl<L: Log, B: Base> Partition<L, B> {
         buckets.filter_map(|bucket| u16::try_from(bucket).ok())
     }
 
-    /// The alarms of a bucket that are due within a span.
+    /// The alarms of a bucket that are due within a span. Commands that wait for a moment in it are armed at once.
     fn alarms(&mut self, bucket: u16, from_ms: i64, to_ms: i64) -> Result<Vec<(i64, RunKey)>, Error> {
         let key = |ms: i64| {
             let mut key = bucket.to_be_bytes().to_vec();
@@ -171,7 +184,10 @@ impl<L: Log, B: Base> Partition<L, B> {
             let mut last = None;
             let mut count = 0;
             self.runs.store().scan(Space::Timers, &from, &to, &mut |row, _| {
-                found.extend(read_alarm_key(row));
+                match read_alarm_key(row) {
+                    Some(alarm) => found.push(alarm),
+                    None => waiting_row(row).into_iter().for_each(|row| self.delayed.arm(row)),
+                }
                 last = Some(row.to_vec());
                 count += 1;
                 count < ALARMS_SLICE

@@ -13,6 +13,14 @@ pub struct Stats {
     pub voided: AtomicU64,
     /// Records that could not be read or made the engine fail.
     pub skipped: AtomicU64,
+    /// Public commands that were ordered.
+    pub forwarded: AtomicU64,
+    /// Public records that were applied before: somebody brought them again.
+    pub duplicates: AtomicU64,
+    /// Public records that were refused.
+    pub rejections: AtomicU64,
+    /// Entries of public topics that could not be written: a fault of this release.
+    pub unpublished: AtomicU64,
     /// Output batches committed.
     pub commits: AtomicU64,
     /// Alarms that became records.

@@ -34,6 +34,7 @@ struct House {
 fn config() -> Config {
     Config {
         node: "test".into(),
+        instance: bytes::Bytes::from_static(b"instance"),
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
@@ -194,7 +195,7 @@ fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>) -> Opened {
     let dispatcher = Dispatcher::new(move || clock.load(Ordering::Relaxed));
     let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000, 1_000)));
     let store = Store::new(SharedRows::new(log.database()).expect("the rows are there"));
-    let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config())
+    let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config(), Arc::default())
         .expect("the partition recovers");
     (log, partition, inbox, router)
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, FlushOptions, LogLevel,
-    Options, WriteBatch, WriteBufferManager, WriteOptions,
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, FlushOptions,
+    LogLevel, Options, WriteBatch, WriteBufferManager, WriteOptions,
 };
 
 use crate::base::{family_name, translate};
@@ -35,11 +35,8 @@ impl Memory {
         // The write buffers are charged to the cache, so the whole budget is the capacity of the cache.
         let cache = Cache::new_lru_cache(size_bytes);
         let write_buffer_bytes = size_bytes / 2;
-        let buffers = WriteBufferManager::new_write_buffer_manager_with_cache(
-            write_buffer_bytes,
-            false,
-            cache.clone(),
-        );
+        let buffers =
+            WriteBufferManager::new_write_buffer_manager_with_cache(write_buffer_bytes, false, cache.clone());
         Memory { cache, buffers, write_buffer_bytes }
     }
 }
@@ -95,7 +92,8 @@ impl LocalRows {
     fn flush(&self) -> Result<(), Error> {
         let mut options = FlushOptions::default();
         options.set_wait(true);
-        let families: Vec<_> = SPACES.into_iter().map(|space| self.rows.family(space)).chain([self.meta()]).collect();
+        let families: Vec<_> =
+            SPACES.into_iter().map(|space| self.rows.family(space)).chain([self.meta()]).collect();
         self.db.flush_cfs_opt(&families, &options).map_err(translate)
     }
 }

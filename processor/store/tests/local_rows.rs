@@ -29,7 +29,10 @@ fn what_was_committed_is_there_with_its_mark_after_a_clean_end() {
     let store = Store::new(rows);
     assert_eq!(store.get(Space::State, b"run").unwrap(), Some(Bytes::from_static(b"state")));
     assert_eq!(store.get(Space::State, b"other").unwrap(), None);
-    assert_eq!(store.last(Space::History, b"run/", b"run0").unwrap(), Some(("run/1".into(), "events".into())));
+    assert_eq!(
+        store.last(Space::History, b"run/", b"run0").unwrap(),
+        Some(("run/1".into(), "events".into()))
+    );
     assert_eq!(store.get(Space::Timers, b"due").unwrap(), None);
 }
 

@@ -1,0 +1,187 @@
+//! The loop between a source and the journals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::carrier::Carrier;
+use crate::journals::Journals;
+use crate::lane::Lane;
+use crate::options::{Names, Options};
+use crate::reader::Reader;
+use crate::schemas::Registry;
+use crate::source::{Assigned, Polled, Source, SourceError, Topic};
+use crate::stats::Stats;
+
+/// How long one poll waits, in ms.
+const POLL_MS: u64 = 1_000;
+/// The pause after a poll that failed, in ms.
+const FAILED_MS: u64 = 200;
+
+/// Brings the records of one source into the journals.
+pub struct Ingress<S, J, R, N> {
+    source: S,
+    topic: Topic,
+    options: Options,
+    carrier: Arc<Carrier<J, R, N>>,
+    lanes: BTreeMap<u32, Lane>,
+    under_way: JoinSet<u32>,
+    stats: Arc<Stats>,
+}
+
+enum Happened {
+    Polled(Result<Polled, SourceError>),
+    /// The batch of a task, of this partition.
+    Arrived(tokio::task::Id, u32),
+    Panicked(String),
+    Stop,
+}
+
+impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
+    /// An ingress that has read nothing yet.
+    pub fn new(source: S, journals: J, registry: R, names: N, options: Options) -> Self {
+        let stats = Arc::new(Stats::default());
+        let topic = source.topic();
+        let reader = Arc::new(Reader::new(topic.clone(), options.clone(), names, registry));
+        let carrier = Arc::new(Carrier::new(journals, reader, options.retry_ms_max, stats.clone()));
+        let (lanes, under_way) = (BTreeMap::new(), JoinSet::new());
+        Self { source, topic, options, carrier, lanes, under_way, stats }
+    }
+
+    /// What it counts.
+    pub fn stats(&self) -> Arc<Stats> {
+        self.stats.clone()
+    }
+
+    /// Reads and brings until `stop` is done; then what is on its way is left to whoever reads on.
+    ///
+    /// # Errors
+    /// A fault of this release, in words: a record made it panic.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), String> {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let happened = tokio::select! {
+                () = &mut stop => Happened::Stop,
+                Some(joined) = self.under_way.join_next_with_id() => match joined {
+                    Ok((task, partition)) => Happened::Arrived(task, partition),
+                    Err(error) if error.is_panic() => Happened::Panicked(error.to_string()),
+                    // Its partition was revoked.
+                    Err(_aborted) => continue,
+                },
+                polled = self.source.poll(Instant::now() + Duration::from_millis(POLL_MS)) => {
+                    Happened::Polled(polled)
+                }
+            };
+            match happened {
+                Happened::Polled(Ok(polled)) => self.take(polled),
+                Happened::Polled(Err(error)) => self.failed(error).await,
+                Happened::Arrived(task, partition) => self.arrived(task, partition),
+                Happened::Panicked(error) => return Err(error),
+                Happened::Stop => return Ok(()),
+            }
+            self.note_backlog();
+        }
+    }
+
+    fn take(&mut self, polled: Polled) {
+        match polled {
+            Polled::Records(records) => {
+                self.stats.records.fetch_add(records.len() as u64, Ordering::Relaxed);
+                for fetched in records {
+                    // What was on its way when its partition was taken away is somebody else's.
+                    if let Some(lane) = self.lanes.get_mut(&fetched.partition) {
+                        lane.push(fetched);
+                    }
+                }
+                let partitions: Vec<_> = self.lanes.keys().copied().collect();
+                for partition in partitions {
+                    self.go_on(partition);
+                }
+            }
+            Polled::Assigned(assigned) => assigned.into_iter().for_each(|assigned| self.begin(&assigned)),
+            Polled::Revoked(partitions) => {
+                for partition in partitions {
+                    self.lanes.remove(&partition);
+                    self.stats.goes_on(partition);
+                }
+            }
+        }
+    }
+
+    /// Begins to read a partition where it was left, and nowhere else.
+    fn begin(&mut self, assigned: &Assigned) {
+        let Assigned { partition, committed, bounds } = assigned;
+        let next = match committed {
+            None => bounds.start,
+            Some((incarnation, _)) if *incarnation != self.topic.incarnation => {
+                let why = "it was read up to an offset of another topic of the same name: the topic was made again; \
+                           delete the consumer group's offsets if the commands in the old one are not needed";
+                self.stats.stop(*partition, why);
+                return;
+            }
+            Some((_, next)) if *next < bounds.start || *next > bounds.end => {
+                let (start, end) = (bounds.start, bounds.end);
+                let why =
+                    format!("it was read up to {next}, and holds {start} to {end}: commands may be lost");
+                self.stats.stop(*partition, &why);
+                return;
+            }
+            Some((_, next)) => *next,
+        };
+        self.stats.goes_on(*partition);
+        self.lanes.insert(*partition, Lane::default());
+        self.source.begin(*partition, next);
+    }
+
+    async fn failed(&mut self, error: SourceError) {
+        self.stats.poll_failures.fetch_add(1, Ordering::Relaxed);
+        match error {
+            SourceError::OutOfRange { partition, .. } => {
+                self.lanes.remove(&partition);
+                self.source.pause(partition);
+                self.stats.stop(partition, &error.to_string());
+            }
+            SourceError::Passing(detail) => {
+                tracing::warn!(detail, "commands cannot be read at the moment");
+                tokio::time::sleep(Duration::from_millis(FAILED_MS)).await;
+            }
+        }
+    }
+
+    fn arrived(&mut self, task: tokio::task::Id, partition: u32) {
+        let next = self.lanes.get_mut(&partition).and_then(|lane| lane.arrived(task));
+        if let Some(next) = next {
+            self.source.commit(partition, next);
+            self.go_on(partition);
+        }
+    }
+
+    /// Sends the next batch of a partition on its way, if none is, and keeps its backlog within bounds.
+    fn go_on(&mut self, partition: u32) {
+        let Some(lane) = self.lanes.get_mut(&partition) else { return };
+        if let Some((batch, next)) = lane.take(&self.options) {
+            let carried = self.carrier.clone().carry(batch);
+            let task = self.under_way.spawn(async move {
+                carried.await;
+                partition
+            });
+            lane.sent(task, next);
+        }
+        if lane.pauses(&self.options) {
+            self.source.pause(partition);
+        } else if lane.resumes(&self.options) {
+            self.source.resume(partition);
+        }
+    }
+
+    fn note_backlog(&self) {
+        let backlogs = self.lanes.values().map(Lane::backlog);
+        let (records, bytes) = backlogs.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        self.stats.backlog_records.store(records as u64, Ordering::Relaxed);
+        self.stats.backlog_bytes.store(bytes as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,82 @@
+//! One partition of the source: what waits of it, and what is on its way.
+
+use std::collections::VecDeque;
+
+use tokio::task::AbortHandle;
+
+use crate::options::Options;
+use crate::source::Fetched;
+
+/// Records of one source partition.
+#[derive(Default)]
+pub(crate) struct Lane {
+    waiting: VecDeque<Fetched>,
+    waiting_bytes: usize,
+    /// The batch that is being carried, and the offset behind it.
+    under_way: Option<(AbortHandle, u64)>,
+    paused: bool,
+}
+
+impl Lane {
+    pub(crate) fn push(&mut self, fetched: Fetched) {
+        self.waiting_bytes += fetched.size_bytes();
+        self.waiting.push_back(fetched);
+    }
+
+    /// Records and bytes that wait.
+    pub(crate) fn backlog(&self) -> (usize, usize) {
+        (self.waiting.len(), self.waiting_bytes)
+    }
+
+    /// True where the source is to be paused now.
+    pub(crate) fn pauses(&mut self, options: &Options) -> bool {
+        let is_full = self.waiting.len() >= options.backlog_records_max
+            || self.waiting_bytes >= options.backlog_bytes_max;
+        is_full && !std::mem::replace(&mut self.paused, true)
+    }
+
+    /// True where the source is to be resumed now.
+    pub(crate) fn resumes(&mut self, options: &Options) -> bool {
+        let has_room = self.waiting.len() <= options.backlog_records_max / 2
+            && self.waiting_bytes <= options.backlog_bytes_max / 2;
+        has_room && std::mem::replace(&mut self.paused, false)
+    }
+
+    /// The next records to carry, and the offset behind them; none while others are on their way.
+    pub(crate) fn take(&mut self, options: &Options) -> Option<(Vec<Fetched>, u64)> {
+        if self.under_way.is_some() {
+            return None;
+        }
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while batch.len() < options.batch_records_max {
+            let Some(next) = self.waiting.front() else { break };
+            bytes += next.size_bytes();
+            if !batch.is_empty() && bytes > options.batch_bytes_max {
+                break;
+            }
+            let Some(next) = self.waiting.pop_front() else { break };
+            self.waiting_bytes -= next.size_bytes();
+            batch.push(next);
+        }
+        let next = batch.last()?.offset + 1;
+        Some((batch, next))
+    }
+
+    pub(crate) fn sent(&mut self, task: AbortHandle, next: u64) {
+        self.under_way = Some((task, next));
+    }
+
+    /// The batch of this task is durable: the offset behind it.
+    pub(crate) fn arrived(&mut self, task: tokio::task::Id) -> Option<u64> {
+        self.under_way.take_if(|(under_way, _)| under_way.id() == task).map(|(_, next)| next)
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // What it had sent may still arrive; it counts once.
+        if let Some((task, _)) = &self.under_way {
+            task.abort();
+        }
+    }
+}

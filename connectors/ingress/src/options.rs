@@ -1,0 +1,76 @@
+//! What the ingress is told to keep to.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_engine::Settings;
+use everlog_wire::public::command::Token;
+
+/// What the server knows of the names in commands. Asked for each record: it never waits.
+pub trait Names: Send + Sync + 'static {
+    /// A namespace by its name: its UUID, and how long its runs stay readable after their close, in ms.
+    fn namespace(&self, name: &str) -> Option<(String, i64)>;
+
+    /// The activity that a task token stands for; none where the token is not of this cluster.
+    fn token(&self, token: &Bytes) -> Option<Token>;
+}
+
+/// Limits and rules.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The engine's limits.
+    pub settings: Arc<Settings>,
+    /// The namespace of a command that names none.
+    pub namespace_default: String,
+    /// Namespaces to which commands may be sent; `*` stands for all.
+    pub namespaces_open: Vec<String>,
+    /// Topics to which outcomes may go.
+    pub reply_topics: Vec<String>,
+    /// Bytes of a record's value.
+    pub record_bytes_max: usize,
+    /// Bytes of a journal record. It holds the order and the public record, and the rows and refusals that come of it
+    /// are no larger: at least twice `record_bytes_max` and 128 KiB, at most half of what the log takes.
+    pub journal_record_bytes_max: usize,
+    /// Bytes of a fairness key.
+    pub fairness_key_bytes_max: usize,
+    /// The id of this release's own schema of commands, if a registry has given it one.
+    pub command_schema_id: Option<u32>,
+    /// How long a record waits for a registry that does not answer, in ms.
+    pub schema_wait_ms: u64,
+    /// Records of a source partition that wait before it is paused.
+    pub backlog_records_max: usize,
+    /// Bytes of a source partition that wait before it is paused.
+    pub backlog_bytes_max: usize,
+    /// Records that are taken to the journals together.
+    pub batch_records_max: usize,
+    /// Bytes of records that are taken to the journals together, save that one record always is.
+    pub batch_bytes_max: usize,
+    /// The longest pause before records that were not taken are brought again, in ms.
+    pub retry_ms_max: u64,
+}
+
+impl Options {
+    /// Limits that suit most; outcomes go to the topic named here, commands to the namespace `default`.
+    pub fn standard(settings: Arc<Settings>, reply_topic: &str) -> Self {
+        Self {
+            settings,
+            namespace_default: "default".into(),
+            namespaces_open: vec!["default".into()],
+            reply_topics: vec![reply_topic.into()],
+            record_bytes_max: 1 << 20,
+            journal_record_bytes_max: 4 << 20,
+            fairness_key_bytes_max: 64,
+            command_schema_id: None,
+            schema_wait_ms: 30_000,
+            backlog_records_max: 2_000,
+            backlog_bytes_max: 8 << 20,
+            batch_records_max: 500,
+            batch_bytes_max: 1 << 20,
+            retry_ms_max: 2_000,
+        }
+    }
+
+    pub(crate) fn is_open(&self, namespace: &str) -> bool {
+        self.namespaces_open.iter().any(|open| open == "*" || open == namespace)
+    }
+}

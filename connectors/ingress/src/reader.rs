@@ -1,0 +1,195 @@
+//! A public record becomes what the journal keeps of it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use everlog_partition::Address;
+use everlog_wire::Body;
+use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source, Unreadable};
+use everlog_wire::public::Bounds;
+use everlog_wire::public::command::{
+    Accepted, Ask, Code, Lookup, Namespace, Place, Record, Refusal, Rules, Token, Verdict, World, read,
+};
+use tokio::time::Instant;
+
+use crate::options::{Names, Options};
+use crate::schemas::{Registry, Schemas, Snapshot, lookup};
+use crate::source::{Fetched, Topic};
+
+/// Bytes of headers that are told again with a refusal.
+const HEADERS_BYTES_MAX: usize = 64 << 10;
+
+/// Reads records of one topic.
+pub(crate) struct Reader<R, N> {
+    topic: Topic,
+    options: Options,
+    names: N,
+    schemas: Schemas<R>,
+}
+
+/// A record's way: to which journal, and as what.
+pub(crate) struct Routed {
+    pub(crate) partition: u32,
+    pub(crate) body: Body,
+}
+
+struct Seen<'a, N> {
+    options: &'a Options,
+    names: &'a N,
+    schemas: &'a Snapshot,
+}
+
+impl<N: Names> World for Seen<'_, N> {
+    fn namespace(&self, name: &str) -> Namespace {
+        match self.names.namespace(name) {
+            None => Namespace::Unknown,
+            Some(_) if !self.options.is_open(name) => Namespace::Closed,
+            Some((id, retention_ms)) => Namespace::Open { id, retention_ms },
+        }
+    }
+
+    fn schema(&self, id: u32) -> Lookup<'_> {
+        lookup(self.schemas, id, Instant::now())
+    }
+
+    fn token(&self, token: &Bytes) -> Option<Token> {
+        self.names.token(token)
+    }
+}
+
+impl<R: Registry, N: Names> Reader<R, N> {
+    pub(crate) fn new(topic: Topic, options: Options, names: N, registry: R) -> Self {
+        let schemas = Schemas::new(registry, options.command_schema_id);
+        Self { topic, options, names, schemas }
+    }
+
+    /// Reads a record; waits for the registry, within a bound. `waits` is told when it begins to.
+    pub(crate) async fn read(&self, fetched: &Fetched, partitions: u32, waits: impl Fn()) -> Routed {
+        let mut deadline = None;
+        loop {
+            let id = match self.verdict(fetched) {
+                Verdict::Accepted(accepted) => return self.forwarded(fetched, *accepted, partitions),
+                Verdict::Refused(refusal) => return self.unreadable(fetched, *refusal, partitions),
+                Verdict::Schema(id) => id,
+            };
+            let deadline = *deadline.get_or_insert_with(|| {
+                waits();
+                Instant::now() + Duration::from_millis(self.options.schema_wait_ms)
+            });
+            if let Err(away) = self.schemas.learn(id, deadline).await {
+                let waited_ms = self.options.schema_wait_ms;
+                let reason = format!("nobody knows the schema {id} after {waited_ms} ms: {away}");
+                return self.unreadable(fetched, Refusal::new(Code::SchemaUnknown, reason), partitions);
+            }
+        }
+    }
+
+    fn verdict(&self, fetched: &Fetched) -> Verdict {
+        let headers: Vec<_> =
+            fetched.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
+        let place = Place {
+            topic: &self.topic.name,
+            incarnation: self.topic.incarnation,
+            partition: fetched.partition,
+            offset: fetched.offset,
+        };
+        let (key, value) = (fetched.key.as_deref(), fetched.value.as_deref());
+        let record = Record { place, key, value, headers: &headers };
+        let options = &self.options;
+        let reply_topics: Vec<_> = options.reply_topics.iter().map(String::as_str).collect();
+        let rules = Rules {
+            settings: &options.settings,
+            namespace_default: &options.namespace_default,
+            reply_topics: &reply_topics,
+            bounds: Bounds { bytes_max: options.record_bytes_max, ..Bounds::default() },
+            fairness_key_bytes_max: options.fairness_key_bytes_max,
+            now_ms: now_ms(),
+        };
+        read(&record, &rules, &Seen { options, names: &self.names, schemas: &self.schemas.snapshot() })
+    }
+
+    fn forwarded(&self, fetched: &Fetched, accepted: Accepted, partitions: u32) -> Routed {
+        let Accepted { input, ask } = accepted;
+        let partition = Address::of(&input).partition(partitions);
+        let asked = ask.clone();
+        let (reply_to, namespace, command_id) = replies(&ask);
+        let body = Body::Forwarded(Forwarded {
+            source: Some(self.source(fetched)),
+            input: Some(input),
+            namespace,
+            command_id,
+            reply_to,
+            deliver_at_ms: ask.deliver_at_ms.unwrap_or(0),
+            traceparent: ask.traceparent,
+            original: Some(self.original(fetched)),
+        });
+        let (bytes, bytes_max) = (body.encoded_len(), self.options.journal_record_bytes_max);
+        if bytes > bytes_max {
+            let reason = format!("as an order it has {bytes} bytes, {bytes_max} are taken");
+            let ask = Some(Box::new(asked));
+            return self.unreadable(
+                fetched,
+                Refusal { ask, ..Refusal::new(Code::TooLarge, reason) },
+                partitions,
+            );
+        }
+        Routed { partition, body }
+    }
+
+    fn unreadable(&self, fetched: &Fetched, refusal: Refusal, partitions: u32) -> Routed {
+        let (reply_to, namespace, command_id) = refusal.ask.as_deref().map(replies).unwrap_or_default();
+        let body = Body::Unreadable(Unreadable {
+            source: Some(self.source(fetched)),
+            code: refusal.code.name().into(),
+            reason: refusal.reason,
+            namespace: Some(namespace).filter(|name| !name.is_empty()),
+            command_id,
+            reply_to,
+            original: Some(self.original(fetched)),
+        });
+        Routed { partition: fetched.partition % partitions, body }
+    }
+
+    fn source(&self, fetched: &Fetched) -> Source {
+        Source {
+            incarnation: Bytes::copy_from_slice(&self.topic.incarnation),
+            partition: fetched.partition,
+            offset: fetched.offset,
+            topic: self.topic.name.clone(),
+            follows: 0,
+        }
+    }
+
+    /// The record, cut where it is larger than a record may be.
+    fn original(&self, fetched: &Fetched) -> Original {
+        let cut = |bytes: &Bytes| bytes.slice(..bytes.len().min(self.options.record_bytes_max));
+        let mut room = HEADERS_BYTES_MAX;
+        let fits = |(name, value): &&(String, Option<Bytes>)| {
+            let size = name.len() + value.as_ref().map_or(0, Bytes::len);
+            room.checked_sub(size).inspect(|left| room = *left).is_some()
+        };
+        let headers = fetched.headers.iter().take_while(fits);
+        let headers = headers.map(|(key, value)| Header { key: key.clone(), value: value.clone() });
+        Original {
+            key: fetched.key.as_ref().map(cut),
+            value: fetched.value.as_ref().map(cut),
+            value_bytes: fetched.value.as_ref().map_or(0, |value| value.len() as u64),
+            headers: headers.collect(),
+        }
+    }
+}
+
+fn replies(ask: &Ask) -> (Option<ReplyTo>, String, Option<String>) {
+    let reply_to = ask.reply_topic.clone();
+    let reply_to = reply_to.map(|topic| ReplyTo { topic, correlation_id: ask.correlation_id.clone() });
+    (reply_to, ask.namespace.clone(), ask.command_id.clone())
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What the ingress shares with the tasks that it starts.
+pub(crate) type Shared<R, N> = Arc<Reader<R, N>>;

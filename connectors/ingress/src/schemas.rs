@@ -1,0 +1,102 @@
+//! The schemas that commands were written with, looked up once each.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use everlog_wire::public::command::Lookup;
+use everlog_wire::public::{Noun, Writer, WriterError};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// Schemas that are kept; beyond that all but our own are forgotten and looked up again.
+const SCHEMAS_MAX: usize = 200;
+/// How long it is believed that there is no schema of an id, in ms.
+const UNKNOWN_MS: u64 = 10_000;
+/// The first pause before the registry is asked again; each further one is twice as long, up to a second.
+const PAUSE_MS: u64 = 20;
+const PAUSE_MS_MAX: u64 = 1_000;
+
+/// A registry.
+pub trait Registry: Send + Sync + 'static {
+    /// The text of the schema with this id; none where there is none.
+    ///
+    /// # Errors
+    /// The registry does not answer, in words.
+    fn schema(&self, id: u32) -> impl Future<Output = Result<Option<String>, String>> + Send;
+}
+
+/// What is known, as it was at some moment.
+pub(crate) type Snapshot = Arc<BTreeMap<u32, Known>>;
+
+/// What the registry said of an id.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    Schema(Arc<Result<Writer, WriterError>>),
+    UnknownUntil(Instant),
+}
+
+/// What is known of schemas.
+pub(crate) struct Schemas<R> {
+    registry: R,
+    own: Snapshot,
+    known: RwLock<Snapshot>,
+}
+
+impl<R: Registry> Schemas<R> {
+    /// Our own schema needs no registry.
+    pub(crate) fn new(registry: R, own_id: Option<u32>) -> Self {
+        let own = |id| (id, Known::Schema(Arc::new(Ok(Writer::own(Noun::Command)))));
+        let own: Snapshot = Arc::new(own_id.into_iter().map(own).collect());
+        Self { registry, known: RwLock::new(own.clone()), own }
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks an id up, again and again until the deadline.
+    ///
+    /// # Errors
+    /// The registry has not answered until then, in words.
+    pub(crate) async fn learn(&self, id: u32, deadline: Instant) -> Result<(), String> {
+        let mut pause_ms = PAUSE_MS;
+        let mut away = "no answer in time".to_owned();
+        loop {
+            match timeout_at(deadline, self.registry.schema(id)).await {
+                Ok(Ok(text)) => {
+                    self.keep(id, text);
+                    return Ok(());
+                }
+                Ok(Err(error)) => away = error,
+                Err(_elapsed) => return Err(away),
+            }
+            let next = Instant::now() + Duration::from_millis(pause_ms);
+            if next >= deadline {
+                return Err(away);
+            }
+            sleep_until(next).await;
+            pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
+        }
+    }
+
+    fn keep(&self, id: u32, text: Option<String>) {
+        let known = match text {
+            Some(text) => Known::Schema(Arc::new(Writer::parse(Noun::Command, &text))),
+            None => Known::UnknownUntil(Instant::now() + Duration::from_millis(UNKNOWN_MS)),
+        };
+        let mut all = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = if all.len() < SCHEMAS_MAX { all.as_ref() } else { self.own.as_ref() };
+        let mut next = kept.clone();
+        next.insert(id, known);
+        *all = Arc::new(next);
+    }
+}
+
+/// What a reader of commands is told of an id.
+pub(crate) fn lookup(known: &Snapshot, id: u32, now: Instant) -> Lookup<'_> {
+    match known.get(&id) {
+        Some(Known::Schema(writer)) => Lookup::Known(writer.as_ref().as_ref()),
+        Some(Known::UnknownUntil(until)) if *until > now => Lookup::Unknown,
+        Some(Known::UnknownUntil(_)) | None => Lookup::Missing,
+    }
+}

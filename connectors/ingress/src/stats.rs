@@ -1,0 +1,45 @@
+//! What the ingress counts; read by whoever exports metrics.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+
+/// Counters and gauges of one ingress.
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Records read.
+    pub records: AtomicU64,
+    /// Commands that were taken to a journal.
+    pub forwarded: AtomicU64,
+    /// Records that are no commands, taken to a journal as such.
+    pub unreadable: AtomicU64,
+    /// Appends that failed and were made again.
+    pub retries: AtomicU64,
+    /// Records that had to wait for the registry.
+    pub schema_waits: AtomicU64,
+    /// Polls that failed.
+    pub poll_failures: AtomicU64,
+    /// Records that wait.
+    pub backlog_records: AtomicU64,
+    /// Bytes that wait.
+    pub backlog_bytes: AtomicU64,
+    stopped: Mutex<BTreeMap<u32, String>>,
+}
+
+impl Stats {
+    /// Partitions of the source that are not read any more, and why.
+    pub fn stopped(&self) -> BTreeMap<u32, String> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn stop(&self, partition: u32, why: &str) {
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        if stopped.insert(partition, why.to_owned()).is_none() {
+            tracing::error!(partition, why, "commands of this partition are not read any more");
+        }
+    }
+
+    pub(crate) fn goes_on(&self, partition: u32) {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).remove(&partition);
+    }
+}

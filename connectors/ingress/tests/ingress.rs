@@ -1,0 +1,252 @@
+//! The ingress between a topic in memory and journals that fail: everything arrives, in order, and counts once.
+
+mod place;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use everlog_engine::input::Order;
+use everlog_ingress::Fetched;
+use everlog_wire::Body;
+use everlog_wire::public::{Noun, write};
+use place::{Fault, House, INCARNATION, Journal, Journals, Registry, cancel, record, signal};
+
+/// Source partitions and offsets of what was applied, with what each says.
+fn told(journal: &Journal) -> Vec<(u32, u64, String)> {
+    let tell = |body: &Body| match body {
+        Body::Forwarded(forwarded) => {
+            let source = forwarded.source.as_ref().expect("it has a place");
+            let order = forwarded.input.as_ref().and_then(|input| input.order.as_ref());
+            let name = match order {
+                Some(Order::Signal(signal)) => signal.name.clone(),
+                Some(Order::Cancel(_)) => "cancel".into(),
+                other => panic!("nobody sent {other:?}"),
+            };
+            (source.partition, source.offset, name)
+        }
+        Body::Unreadable(unreadable) => {
+            let source = unreadable.source.as_ref().expect("it has a place");
+            (source.partition, source.offset, unreadable.code.clone())
+        }
+        other => panic!("nobody brings {other:?}"),
+    };
+    journal.applied().iter().map(tell).collect()
+}
+
+fn all_told(journals: &Journals) -> Vec<(u32, u64, String)> {
+    let mut all: Vec<_> = journals.all().iter().flat_map(told).collect();
+    all.sort();
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn order_holds_and_each_record_counts_once_through_all_failures() {
+    let mut house = House::new(3);
+    for n in 0..1_000_u64 {
+        let id = format!("order-{}", n % 17);
+        house.topic.produce((n % 17 % 3) as u32, signal(&id, &format!("s{n}")));
+    }
+    let faults =
+        [Fault::Refused, Fault::AnswerLost, Fault::Part(1), Fault::None, Fault::Part(0), Fault::None];
+    house.journals.faults(faults.into_iter().cycle().take(60));
+    let running = house.run();
+    house.until(|house| house.topic.committed().iter().flatten().sum::<u64>() == 1_000).await;
+    running.stop().await;
+    let mut seen = 0;
+    for journal in house.journals.all() {
+        let told = told(&journal);
+        seen += told.len();
+        for partition in 0..3 {
+            let offsets: Vec<_> = told.iter().filter(|told| told.0 == partition).map(|told| told.1).collect();
+            assert!(offsets.is_sorted_by(|one, next| one < next), "partition {partition}: {offsets:?}");
+        }
+    }
+    assert_eq!(seen, 1_000);
+    let stats = house.stats();
+    assert!(stats.retries.load(Ordering::Relaxed) >= 30);
+    assert_eq!(stats.forwarded.load(Ordering::Relaxed), 1_000);
+}
+
+#[tokio::test]
+async fn what_was_brought_and_not_committed_is_brought_again_and_counts_once() {
+    let mut house = House::new(1);
+    for n in 0..100 {
+        house.topic.produce(0, signal("order-1", &format!("s{n}")));
+    }
+    house.topic.forget_commits(true);
+    let running = house.run();
+    house.until(|house| house.stats().forwarded.load(Ordering::Relaxed) == 100).await;
+    running.stop().await;
+    assert_eq!(house.topic.committed(), [None]);
+    house.topic.forget_commits(false);
+    let running = house.run();
+    house.until(|house| house.topic.committed() == [Some(100)]).await;
+    running.stop().await;
+    let journals = house.journals.all();
+    assert_eq!(journals.iter().map(Journal::len).sum::<usize>(), 200);
+    assert_eq!(all_told(&house.journals).len(), 100);
+}
+
+#[tokio::test]
+async fn poison_becomes_a_record_of_its_own_and_stops_nothing() {
+    let mut house = House::new(1);
+    let header = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned().into()));
+    let poison = [
+        (Fetched { value: None, ..signal("order-1", "x") }, "null_value"),
+        (Fetched { key: None, ..signal("order-1", "x") }, "key_missing"),
+        (record("order-1", b"{\"type\"".to_vec()), "not_json"),
+        (record("order-1", b"\x01hello".to_vec()), "not_avro"),
+        (record("order-1", vec![b' '; 70_000]), "too_large"),
+        (
+            Fetched { headers: vec![header("namespace", "nowhere")], ..signal("order-1", "x") },
+            "namespace_unknown",
+        ),
+        (
+            Fetched { headers: vec![header("namespace", "private")], ..signal("order-1", "x") },
+            "namespace_closed",
+        ),
+        (
+            Fetched { headers: vec![header("reply-topic", "everlog.journal")], ..signal("order-1", "x") },
+            "reply_topic",
+        ),
+        // Small where it stands, and large as an order.
+        (
+            record(
+                "order-1",
+                format!(r#"{{"type":"signal","signal":{{"name":"x","input":[{}1]}}}}"#, "1,".repeat(20_000))
+                    .into(),
+            ),
+            "too_large",
+        ),
+    ];
+    let mut expected = Vec::new();
+    for (fetched, code) in poison {
+        for (fetched, what) in [(fetched, code), (signal("order-1", "good"), "good")] {
+            expected.push((0, expected.len() as u64, what.to_owned()));
+            house.topic.produce(0, fetched);
+        }
+    }
+    let running = house.run();
+    let count = expected.len() as u64;
+    house.until(|house| house.topic.committed() == [Some(count)]).await;
+    running.stop().await;
+    assert_eq!(all_told(&house.journals), expected);
+    for body in house.journals.all().iter().flat_map(Journal::applied) {
+        let Body::Unreadable(unreadable) = body else { continue };
+        let original = unreadable.original.expect("its bytes");
+        let kept = original.value.map_or(0, |value| value.len() as u64);
+        assert!(kept <= 64 << 10 && kept <= original.value_bytes);
+        assert!(original.value_bytes < 70_000 || kept == 64 << 10, "it is cut, and no shorter than need be");
+    }
+}
+
+#[tokio::test]
+async fn a_record_waits_for_its_schema_while_those_of_other_partitions_go_on() {
+    let mut house = House::new(2);
+    let mut value = Vec::new();
+    write(Noun::Command, 9, &cancel(), &mut value).expect("a command");
+    house.topic.produce(0, record("order-1", value));
+    house.topic.produce(0, signal("order-1", "behind it"));
+    house.topic.produce(1, signal("order-2", "beside it"));
+    house.options.schema_wait_ms = 20_000;
+    house.registry = Registry::away();
+    let running = house.run();
+    house.until(|house| house.topic.committed() == [None, Some(1)]).await;
+    house.until(|house| house.registry.asked() >= 3).await;
+    assert_eq!(house.stats().schema_waits.load(Ordering::Relaxed), 1);
+    house.registry.comes_back(9, Noun::Command.text());
+    house.until(|house| house.topic.committed() == [Some(2), Some(1)]).await;
+    running.stop().await;
+    let expected =
+        [(0, 0, "cancel".to_owned()), (0, 1, "behind it".to_owned()), (1, 0, "beside it".to_owned())];
+    assert_eq!(all_told(&house.journals), expected);
+}
+
+#[tokio::test]
+async fn a_registry_that_stays_away_holds_a_record_up_within_a_bound() {
+    let mut house = House::new(1);
+    house.topic.produce(0, record("order-1", vec![0, 0, 0, 0, 9, 1]));
+    house.topic.produce(0, signal("order-1", "behind it"));
+    house.options.schema_wait_ms = 100;
+    house.registry = Registry::away();
+    let running = house.run();
+    house.until(|house| house.topic.committed() == [Some(2)]).await;
+    running.stop().await;
+    let expected = [(0, 0, "schema_unknown".to_owned()), (0, 1, "behind it".to_owned())];
+    assert_eq!(all_told(&house.journals), expected);
+}
+
+#[tokio::test]
+async fn what_waits_is_bounded_while_a_journal_takes_nothing() {
+    let mut house = House::new(2);
+    for n in 0..5_000_u64 {
+        house.topic.produce(0, signal("order-1", &format!("s{n}")));
+        house.topic.produce(1, signal("order-2", &format!("s{n}")));
+    }
+    house.journals.close(true);
+    let running = house.run();
+    house.until(|house| house.topic.paused() == 2).await;
+    let most = 2 * (house.options.backlog_records_max + place::POLL_RECORDS) as u64;
+    let backlog = house.stats().backlog_records.load(Ordering::Relaxed);
+    assert!(backlog > 0 && backlog <= most, "{backlog} records wait, {most} may");
+    house.journals.close(false);
+    house.until(|house| house.topic.committed() == [Some(5_000), Some(5_000)]).await;
+    running.stop().await;
+    assert_eq!(all_told(&house.journals).len(), 10_000);
+}
+
+#[tokio::test]
+async fn a_partition_that_is_not_what_it_was_is_not_read_and_the_others_are() {
+    let mut house = House::new(4);
+    for partition in 0..4 {
+        (0..10).for_each(|n| house.topic.produce(partition, signal("order-1", &format!("s{n}"))));
+    }
+    house.topic.left_at(0, [1; 16], 3);
+    house.topic.left_at(1, INCARNATION, 11);
+    house.topic.left_at(2, INCARNATION, 3);
+    house.topic.trim(2, 5);
+    house.topic.left_at(3, INCARNATION, 4);
+    let running = house.run();
+    house.until(|house| house.topic.committed()[3] == Some(10)).await;
+    house.until(|house| house.stats().stopped().len() == 3).await;
+    running.stop().await;
+    let stopped = house.stats().stopped();
+    assert!(
+        stopped[&0].contains("made again") && stopped[&1].contains("11") && stopped[&2].contains("5 to 10")
+    );
+    assert_eq!(house.topic.committed(), [Some(3), Some(11), Some(3), Some(10)]);
+    assert_eq!(all_told(&house.journals).len(), 6);
+}
+
+#[tokio::test]
+async fn what_is_revoked_is_left_to_others_and_taken_up_where_it_was_left() {
+    let mut house = House::new(1);
+    house.journals.close(true);
+    (0..10).for_each(|n| house.topic.produce(0, signal("order-1", &format!("s{n}"))));
+    let running = house.run();
+    house.until(|house| house.journals.waiting() == 1).await;
+    house.topic.rebalance();
+    house.until(|house| house.topic.assignments() == 2).await;
+    house.journals.close(false);
+    house.until(|house| house.topic.committed() == [Some(10)]).await;
+    running.stop().await;
+    assert_eq!(all_told(&house.journals).len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_records_take_little_time() {
+    let mut house = House::new(4);
+    for n in 0..40_000_u64 {
+        house.topic.produce((n % 4) as u32, signal(&format!("order-{n}"), "go"));
+    }
+    let begin = std::time::Instant::now();
+    let running = house.run();
+    house.until(|house| house.topic.committed() == [Some(10_000); 4]).await;
+    let took = begin.elapsed();
+    running.stop().await;
+    println!("{:.0} records/s into journals in memory", 40_000.0 / took.as_secs_f64());
+    assert!(took < Duration::from_secs(20));
+    assert_eq!(all_told(&house.journals).len(), 40_000);
+    assert_eq!(Arc::strong_count(&house.stats()), 2, "nothing runs on");
+}
