@@ -3,8 +3,19 @@
 use std::path::Path;
 
 /// What a bug report should name.
-const NAMED: &[&str] =
-    &["rocksdb", "librocksdb-sys", "lz4-sys", "mimalloc", "libmimalloc-sys", "tokio", "tonic", "h2", "prost"];
+const NAMED: &[&str] = &[
+    "rocksdb",
+    "librocksdb-sys",
+    "rdkafka",
+    "rdkafka-sys",
+    "lz4-sys",
+    "mimalloc",
+    "libmimalloc-sys",
+    "tokio",
+    "tonic",
+    "h2",
+    "prost",
+];
 
 fn main() {
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");

@@ -10,7 +10,9 @@ pub struct Banner<'a> {
     pub address: SocketAddr,
     /// Where metrics are.
     pub metrics_address: SocketAddr,
-    /// Where the data is.
+    /// The brokers that have the log, and what the names of its topics begin with; none for the embedded log.
+    pub kafka: Option<(&'a str, &'a str)>,
+    /// Where the data is, or on Kafka what is kept beside the log.
     pub data_dir: &'a Path,
     /// The data is removed at the end.
     pub ephemeral: bool,
@@ -26,15 +28,23 @@ impl Banner<'_> {
         let paint = |code: &str, text: &str| {
             if coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
         };
-        let Self { address, metrics_address, data_dir, ephemeral, synced, partitions } = self;
+        let Self { address, metrics_address, kafka, data_dir, ephemeral, synced, partitions } = self;
         let fate = if *ephemeral { "removed at the end" } else { "stays" };
         let sync = if *synced { "every write synced" } else { "writes not synced" };
         let python = format!("await temporalio.client.Client.connect(\"{address}\")");
         let cli = format!("temporal workflow start --address {address} --task-queue hello --type Hello");
+        let log = match kafka {
+            Some((brokers, prefix)) => {
+                ("Kafka", (*brokers).to_owned(), format!("topics {prefix}*, {partitions} partitions"))
+            }
+            None => {
+                ("data", data_dir.display().to_string(), format!("{fate}, {partitions} partitions, {sync}"))
+            }
+        };
         let where_it_is = [
             ("gRPC", address.to_string(), "namespace \"default\"".to_owned()),
             ("metrics", format!("http://{metrics_address}/metrics"), "and /health/ready".to_owned()),
-            ("data", data_dir.display().to_string(), format!("{fate}, {partitions} partitions, {sync}")),
+            log,
         ];
         let width = where_it_is.iter().map(|(_, place, _)| place.chars().count()).max().unwrap_or(0);
         let mut text = format!("\n  {} {}\n\n", paint("1", "Everlog"), env!("CARGO_PKG_VERSION"));
@@ -63,6 +73,7 @@ mod tests {
         Banner {
             address: SocketAddr::from(([127, 0, 0, 1], 7233)),
             metrics_address: SocketAddr::from(([127, 0, 0, 1], 9233)),
+            kafka: None,
             data_dir,
             ephemeral: false,
             synced: true,
@@ -90,6 +101,15 @@ mod tests {
             |  Ctrl-C stops it.
             |"#]]
         .assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn on_kafka_the_banner_shows_the_brokers_as_the_place_of_the_log() {
+        let banner =
+            Banner { kafka: Some(("localhost:9092", "everlog.")), partitions: 16, ..banner(Path::new("x")) };
+        let text = banner.render(false);
+        assert!(text.contains("Kafka    localhost:9092"), "{text}");
+        assert!(text.contains("topics everlog.*, 16 partitions") && !text.contains("data "), "{text}");
     }
 
     #[test]

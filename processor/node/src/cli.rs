@@ -30,6 +30,31 @@ pub enum Command {
     Serve(Settings),
     /// Print every setting as `serve` would use it, and do nothing else.
     Config(Settings),
+    /// Make the topics of a log on Kafka, or say what is wrong with them.
+    ///
+    /// Ends with 0 where they can be served on, 3 where serving on them is refused, 1 where nobody could look.
+    #[command(subcommand)]
+    Topics(TopicsCommand),
+}
+
+/// `everlog topics`
+#[derive(Debug, Subcommand)]
+pub enum TopicsCommand {
+    /// Say what `create` would make and what differs; changes nothing.
+    Plan(Settings),
+    /// Make the topics that are missing; those that are there stay as they are.
+    Create(Settings),
+    /// Say what differs, what it means and how it is put right.
+    Check(Settings),
+}
+
+impl TopicsCommand {
+    /// Where the settings come from.
+    pub fn settings(&self) -> &Settings {
+        match self {
+            Self::Plan(settings) | Self::Create(settings) | Self::Check(settings) => settings,
+        }
+    }
 }
 
 /// `everlog dev`
@@ -47,6 +72,9 @@ pub struct Dev {
     /// Keep everything in a new directory that is removed at the end.
     #[arg(long, conflicts_with = "data_dir")]
     pub ephemeral: bool,
+    /// Keep the log on these brokers instead; topics that are missing are made, with one replica.
+    #[arg(long, value_name = "HOST:PORT[,...]")]
+    pub kafka_bootstrap: Option<String>,
 }
 
 /// Where settings come from.
@@ -79,6 +107,16 @@ mod tests {
     fn an_ephemeral_server_has_no_data_directory_of_its_own() {
         assert!(parse("everlog dev --ephemeral").is_ok());
         assert!(parse("everlog dev --ephemeral --data-dir here").is_err());
+    }
+
+    #[test]
+    fn a_server_on_kafka_may_keep_its_rows_anywhere() {
+        for rows in ["--ephemeral", "--data-dir here", ""] {
+            let cli = parse(&format!("everlog dev --kafka-bootstrap localhost:9092 {rows}"));
+            let Ok(Cli { command: Command::Dev(dev) }) = cli else { panic!("{rows}: {cli:?}") };
+            assert_eq!(dev.kafka_bootstrap.as_deref(), Some("localhost:9092"));
+        }
+        assert!(parse("everlog topics check --config everlog.toml").is_ok());
     }
 
     #[test]

@@ -52,10 +52,27 @@ impl DataDir {
     /// # Errors
     /// What is wrong and the way out, in one line.
     pub fn open(&self, config: &Config) -> Result<Embedded> {
+        self.make()?;
+        Embedded::open(self.options(config)).map_err(|error| self.explain(error))
+    }
+
+    /// Makes the directory where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made, with the way out.
+    pub fn make(&self) -> Result<()> {
         // Payloads and keys are in it: nobody else reads them unless whoever made the directory says so.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
-        made.map_err(|error| self.unusable(&error.to_string()))?;
-        Embedded::open(self.options(config)).map_err(|error| self.explain(error))
+        made.map_err(|error| self.unusable(&error.to_string()))
+    }
+
+    /// What to say where another process has it.
+    pub fn is_in_use(&self) -> String {
+        let dir = self.path.display();
+        format!(
+            "{dir} is in use by another Everlog process; stop that one, or choose another data directory \
+             (--data-dir, server.data_dir)"
+        )
     }
 
     fn options(&self, config: &Config) -> Options {
@@ -87,10 +104,7 @@ impl DataDir {
     fn explain(&self, error: Error) -> anyhow::Error {
         let dir = self.path.display();
         match error {
-            Error::Locked { .. } => anyhow!(
-                "{dir} is in use by another Everlog process; stop that one, or choose another data directory \
-                 (--data-dir, server.data_dir)"
-            ),
+            Error::Locked { .. } => anyhow!(self.is_in_use()),
             Error::Mismatch { what: "partitions", stored, wanted } => anyhow!(
                 "{dir} was made with {stored} partitions, log.partitions is {wanted}; set it to {stored}, or choose \
                  another data directory (--data-dir, server.data_dir)"

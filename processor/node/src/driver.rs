@@ -1,19 +1,24 @@
 //! The driver: threads that own partitions, feed them events and time, and stop them in order.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use everlog_log::Log;
-use everlog_log::embedded::Embedded;
-use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Partition, Router, Stats};
-use everlog_store::{SharedRows, Store};
+use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Router, Stats};
+
+use crate::home::Home;
+use crate::keys;
+use crate::share::{Failed, Share, Takeover};
 
 /// Events that are taken in before partitions get their turn: what has gathered is appended together.
 const EVENTS_PER_TURN: usize = 4_096;
 /// How long a stop waits for the last commit.
 const STOP_WITHIN: Duration = Duration::from_millis(1_500);
+/// How long a stop waits for threads: one that takes a partition over may hang on brokers that do not answer.
+const END_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_AT_END_EVERY: Duration = Duration::from_millis(2);
 /// The longest sleep of a thread.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
@@ -26,7 +31,7 @@ pub struct Options {
     pub waiting_orders_max: usize,
     /// Reads and queries that may wait for one partition.
     pub waiting_reads_max: usize,
-    /// What each partition keeps to.
+    /// What each partition keeps to; the driver gives each life of it an instance.
     pub partition: Config,
 }
 
@@ -38,20 +43,26 @@ pub struct Running {
     pub stats: Vec<Arc<Stats>>,
     /// How many orders and reads wait for each of them.
     pub admission: Arc<Admission>,
-    dispatcher: Arc<Dispatcher>,
-    inboxes: Vec<Sender<Message>>,
+    takeover: Arc<Takeover>,
     threads: Vec<JoinHandle<()>>,
 }
 
 enum Message {
-    Event(u32, Box<Event>),
+    /// To a partition; a report is for one life of it alone.
+    Event(u32, Option<u64>, Box<Event>),
     Stop,
 }
 
-/// Is told which partition cannot go on, and why.
-type Failed = dyn Fn(u32, &Error) + Send + Sync;
+/// The way to the threads that own the partitions.
+pub struct Post(Vec<Sender<Message>>);
 
-type Owned = Partition<Embedded, SharedRows>;
+impl Post {
+    /// Brings an event to the owner of a partition; false where it is gone.
+    pub fn send(&self, partition: u32, life: Option<u64>, event: Event) -> bool {
+        let inbox = &self.0[partition as usize % self.0.len()];
+        inbox.send(Message::Event(partition, life, Box::new(event))).is_ok()
+    }
+}
 
 /// Milliseconds since 1970-01-01 UTC.
 pub fn now_ms() -> i64 {
@@ -64,92 +75,134 @@ pub fn now_ms() -> i64 {
 /// # Errors
 /// A partition cannot be recovered.
 pub fn start(
-    log: &Arc<Embedded>,
+    home: &Home,
     options: &Options,
     failed: impl Fn(u32, &Error) + Send + Sync + 'static,
 ) -> Result<Running, Error> {
-    let partitions = log.partitions();
+    let partitions = home.log().partitions();
     let threads = options.threads.clamp(1, partitions as usize);
     let (inboxes, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| mpsc::channel()).unzip();
+    let post = Arc::new(Post(inboxes));
     let send: everlog_partition::Send = {
-        let inboxes: Vec<Sender<Message>> = inboxes.clone();
-        Arc::new(move |partition, event| {
-            inboxes[partition as usize % inboxes.len()]
-                .send(Message::Event(partition, Box::new(event)))
-                .is_ok()
-        })
+        let post = Arc::clone(&post);
+        Arc::new(move |partition, event| post.send(partition, None, event))
     };
     let dispatcher = Dispatcher::new(now_ms);
     let admission =
         Arc::new(Admission::new(partitions, options.waiting_orders_max, options.waiting_reads_max));
-    let router = Router::new(partitions, send.clone(), dispatcher.clone(), admission.clone());
-    let failed: Arc<Failed> = Arc::new(failed);
+    let takeover = Arc::new(Takeover {
+        home: home.clone(),
+        partition: options.partition.clone(),
+        dispatcher: Arc::clone(&dispatcher),
+        post,
+        start: keys::random().map_err(|error| unstarted("random bytes", &error))?,
+        lives: AtomicU64::new(0),
+        stopping: AtomicBool::new(false),
+    });
     let mut running = Running {
-        router,
-        stats: Vec::new(),
+        router: Router::new(partitions, send, dispatcher, Arc::clone(&admission)),
+        stats: (0..partitions).map(|_| Arc::default()).collect(),
         admission,
-        dispatcher: dispatcher.clone(),
-        inboxes,
+        takeover,
         threads: Vec::new(),
     };
-    let mut shares: Vec<Vec<Owned>> = (0..threads).map(|_| Vec::new()).collect();
-    for id in 0..partitions {
-        let store = Store::new(SharedRows::new(log.database())?);
-        let config = options.partition.clone();
-        let partition = Partition::recover(id, log.clone(), store, dispatcher.clone(), send.clone(), config)?;
-        running.stats.push(partition.stats());
-        shares[id as usize % threads].push(partition);
+    match running.spawn(receivers, &(Arc::new(failed) as Arc<Failed>)) {
+        Ok(()) => Ok(running),
+        Err(error) => {
+            running.stop();
+            Err(error)
+        }
     }
-    for (index, (share, inbox)) in shares.into_iter().zip(receivers).enumerate() {
-        let failed = failed.clone();
-        let thread = std::thread::Builder::new().name(format!("processor-{index}"));
-        let thread = thread.spawn(move || {
-            let first = share.first().map_or(0, Partition::id);
-            let drive = std::panic::AssertUnwindSafe(|| drive(share, &inbox, failed.as_ref()));
-            if std::panic::catch_unwind(drive).is_err() {
-                let detail = "its thread panicked".into();
-                failed(first, &Error::Journal { partition: first, detail });
-            }
-        });
-        running.threads.push(thread.map_err(|error| Error::Journal {
-            partition: 0,
-            detail: format!("no thread could be started: {error}"),
-        })?);
-    }
-    Ok(running)
+}
+
+fn unstarted(what: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::Journal { partition: 0, detail: format!("{what}: {error}") }
 }
 
 impl Running {
+    /// Begins the threads, and returns once each has taken its partitions over.
+    fn spawn(&mut self, inboxes: Vec<Receiver<Message>>, failed: &Arc<Failed>) -> Result<(), Error> {
+        let threads = inboxes.len();
+        let (report, reports) = mpsc::channel();
+        for (index, inbox) in inboxes.into_iter().enumerate() {
+            let own = (0..).zip(&self.stats).skip(index).step_by(threads);
+            let partitions = own.map(|(id, stats)| (id, Arc::clone(stats))).collect();
+            let (takeover, failed, report) = (Arc::clone(&self.takeover), Arc::clone(failed), report.clone());
+            let thread = std::thread::Builder::new().name(format!("processor-{index}"));
+            let thread = thread.spawn(move || work(partitions, takeover, failed, &inbox, report));
+            self.threads.push(thread.map_err(|error| unstarted("no thread could be started", &error))?);
+        }
+        drop(report);
+        let reports: Vec<_> = reports.iter().collect();
+        let panicked = reports.len() < threads;
+        reports.into_iter().collect::<Result<(), Error>>()?;
+        if panicked {
+            Err(unstarted("a partition", &"the thread that recovered it panicked"))
+        } else {
+            Ok(())
+        }
+    }
+
     /// True while every partition serves.
     pub fn is_serving(&self) -> bool {
-        self.stats.iter().all(|stats| stats.serving.load(std::sync::atomic::Ordering::Relaxed) == 1)
+        self.stats.iter().all(|stats| stats.serving.load(Ordering::Relaxed) == 1)
     }
 
     /// Ends every waiting poll with an empty answer.
     pub fn stop_polls(&self) {
-        self.dispatcher.stop();
+        self.takeover.dispatcher.stop();
     }
 
-    /// Applies what is on its way, commits, and ends the threads.
-    pub fn stop(self) {
-        for inbox in &self.inboxes {
+    /// Applies what is on its way, commits, and ends the threads; false where one of them has not ended in time.
+    pub fn stop(self) -> bool {
+        self.takeover.stopping.store(true, Ordering::Relaxed);
+        for inbox in &self.takeover.post.0 {
             // A thread that has ended already has nothing left to stop.
             drop(inbox.send(Message::Stop));
         }
+        let deadline = Instant::now() + END_WITHIN;
+        let mut all_ended = true;
         for thread in self.threads {
-            if thread.join().is_err() {
+            while !thread.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(LOOK_AT_END_EVERY);
+            }
+            if !thread.is_finished() {
+                all_ended = false;
+            } else if thread.join().is_err() {
                 tracing::error!("a processor thread had panicked");
             }
         }
+        all_ended
     }
 }
 
-fn drive(mut partitions: Vec<Owned>, inbox: &Receiver<Message>, failed: &Failed) {
+/// The life of a thread: takes its partitions over, reports, and drives them.
+fn work(
+    partitions: Vec<(u32, Arc<Stats>)>,
+    takeover: Arc<Takeover>,
+    failed: Arc<Failed>,
+    inbox: &Receiver<Message>,
+    report: Sender<Result<(), Error>>,
+) {
+    let share = Share::start(partitions, takeover, Arc::clone(&failed));
+    let share = share.map_err(|error| report.send(Err(error)));
+    let Ok(share) = share else { return };
+    // Whoever started us waits for it, and for the end of the channel.
+    let _ = report.send(Ok(()));
+    drop(report);
+    let first = share.first();
+    let drive = std::panic::AssertUnwindSafe(|| drive(share, inbox));
+    if std::panic::catch_unwind(drive).is_err() {
+        failed(first, &Error::Journal { partition: first, detail: "its thread panicked".into() });
+    }
+}
+
+fn drive(mut share: Share, inbox: &Receiver<Message>) {
     let mut stop_at: Option<Instant> = None;
     loop {
-        let next_ms = turn(&mut partitions, failed);
+        let next_ms = share.turn(now_ms());
         if let Some(stop_at) = stop_at
-            && (partitions.iter().all(Partition::is_idle) || Instant::now() >= stop_at)
+            && (share.is_idle() || Instant::now() >= stop_at)
         {
             return;
         }
@@ -162,44 +215,14 @@ fn drive(mut partitions: Vec<Owned>, inbox: &Receiver<Message>, failed: &Failed)
         let now_ms = now_ms();
         for message in std::iter::once(first).chain(inbox.try_iter().take(EVENTS_PER_TURN)) {
             match message {
-                Message::Event(id, event) => handle(&mut partitions, id, *event, now_ms, failed),
+                Message::Event(id, life, event) => share.handle(id, life, *event, now_ms),
                 Message::Stop => {
                     stop_at = Some(Instant::now() + STOP_WITHIN);
-                    partitions.iter_mut().for_each(Partition::hurry);
+                    share.hurry();
                 }
             }
         }
     }
-}
-
-fn handle(partitions: &mut Vec<Owned>, id: u32, event: Event, now_ms: i64, failed: &Failed) {
-    let Some(index) = partitions.iter().position(|partition| partition.id() == id) else { return };
-    if let Err(error) = partitions[index].handle(event, now_ms) {
-        give_up(partitions, index, &error, failed);
-    }
-}
-
-fn turn(partitions: &mut Vec<Owned>, failed: &Failed) -> Option<i64> {
-    let now_ms = now_ms();
-    let mut next_ms: Option<i64> = None;
-    let mut index = 0;
-    while index < partitions.len() {
-        match partitions[index].turn(now_ms) {
-            Ok(turn_ms) => {
-                next_ms = next_ms.into_iter().chain(turn_ms).min();
-                index += 1;
-            }
-            Err(error) => give_up(partitions, index, &error, failed),
-        }
-    }
-    next_ms
-}
-
-/// A partition that cannot go on is dropped: whoever waits for it is told so at once.
-fn give_up(partitions: &mut Vec<Owned>, index: usize, error: &Error, failed: &Failed) {
-    let partition = partitions.swap_remove(index);
-    partition.stats().serving.store(0, std::sync::atomic::Ordering::Relaxed);
-    failed(partition.id(), error);
 }
 
 fn sleep(next_ms: Option<i64>, stopping: bool) -> Duration {

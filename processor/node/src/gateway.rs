@@ -4,7 +4,6 @@ use std::sync::{Arc, Weak};
 
 use anyhow::{Context, Result};
 use everlog_log::Log;
-use everlog_log::embedded::Embedded;
 use everlog_temporal::{About, Control, Metrics};
 use prometheus::Registry;
 use tokio::net::TcpListener;
@@ -13,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::Config;
 use crate::driver::Running;
+use crate::home::Home;
 use crate::keys::Keys;
 
 /// A gateway that serves.
@@ -31,16 +31,16 @@ impl Gateway {
         calls: TcpListener,
         config: &Config,
         keys: &Keys,
-        log: &Arc<Embedded>,
+        home: &Home,
         running: &Running,
         registry: &Registry,
     ) -> Result<Self> {
         let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
-            about: about(config, log),
+            about: about(config, home),
             limits: config.gateway.limits(),
             settings: config.limits.engine(),
             token_keys: keys.in_order(),
-            control: Arc::new(Rows { log: Arc::downgrade(log) }),
+            control: Arc::new(Rows { log: Arc::downgrade(&home.log()) }),
             router: running.router.clone(),
             metrics: Metrics::register(registry).context("the metrics of calls cannot be registered")?,
         })?;
@@ -78,24 +78,25 @@ impl Gateway {
     }
 }
 
-fn about(config: &Config, log: &Embedded) -> About {
+fn about(config: &Config, home: &Home) -> About {
+    let log = home.log();
     About {
         server_version: env!("CARGO_PKG_VERSION").into(),
         cluster_id: uuid::Builder::from_random_bytes(log.incarnation()).into_uuid().to_string(),
         cluster_name: config.server.name.clone(),
         partitions: log.partitions(),
-        persistence_store: "rocksdb".into(),
+        persistence_store: home.store_name().into(),
         visibility_store: String::new(),
     }
 }
 
 /// The rows that namespaces are kept in. Does not keep the log open.
 struct Rows {
-    log: Weak<Embedded>,
+    log: Weak<dyn Log>,
 }
 
 impl Rows {
-    fn log(&self) -> Result<Arc<Embedded>, String> {
+    fn log(&self) -> Result<Arc<dyn Log>, String> {
         self.log.upgrade().ok_or_else(|| everlog_log::Error::Closed.to_string())
     }
 }
@@ -114,14 +115,15 @@ impl Control for Rows {
 
 #[cfg(test)]
 mod tests {
-    use everlog_log::embedded::Options;
+    use everlog_log::embedded::{Embedded, Options};
 
     use super::*;
 
     #[test]
     fn namespaces_outlive_the_log_that_they_were_put_into() {
         let dir = tempfile::tempdir().expect("a directory");
-        let open = || Arc::new(Embedded::open(Options::new(dir.path())).expect("it is free"));
+        let open =
+            || -> Arc<dyn Log> { Arc::new(Embedded::open(Options::new(dir.path())).expect("it is free")) };
         let log = open();
         let rows = Rows { log: Arc::downgrade(&log) };
         rows.put(b"namespace/1", b"shop").expect("it is open");

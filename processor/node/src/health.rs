@@ -1,11 +1,12 @@
 //! Whether the node is alive and ready.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use everlog_log::embedded::Embedded;
 use everlog_partition::Stats;
+
+use crate::home::Sight;
 
 /// What readiness follows from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,10 +118,10 @@ fn turns(stats: &Stats) -> u64 {
 
 /// Where the signs come from. Knows more and more while the node starts; keeps nothing alive.
 pub struct Health {
-    partitions: usize,
+    partitions: AtomicUsize,
     hung_after: Duration,
     stopping: AtomicBool,
-    log: OnceLock<Weak<Embedded>>,
+    log: OnceLock<Sight>,
     pulses: OnceLock<Pulses>,
 }
 
@@ -128,7 +129,7 @@ impl Health {
     /// Of a node that is about to start; a thread that takes no turn for `hung_after_ms` counts as hung.
     pub fn new(partitions: u32, hung_after_ms: u64) -> Arc<Self> {
         Arc::new(Self {
-            partitions: partitions as usize,
+            partitions: AtomicUsize::new(partitions as usize),
             hung_after: Duration::from_millis(hung_after_ms),
             stopping: AtomicBool::new(false),
             log: OnceLock::new(),
@@ -136,10 +137,11 @@ impl Health {
         })
     }
 
-    /// The log is open.
-    pub fn log_is_open(&self, log: &Arc<Embedded>) {
+    /// The log is open, and has so many partitions.
+    pub fn log_is_open(&self, log: Sight, partitions: u32) {
+        self.partitions.store(partitions as usize, Ordering::Relaxed);
         // Set once, by the only thread that starts the node.
-        let _ = self.log.set(Arc::downgrade(log));
+        let _ = self.log.set(log);
     }
 
     /// The partitions are there; whether they serve, they say themselves. `nudge` wakes the thread of one of them.
@@ -155,16 +157,16 @@ impl Health {
 
     /// As it stands now.
     pub fn signs(&self) -> Signs {
-        let log = self.log.get().and_then(Weak::upgrade);
+        let log = self.log.get();
         let pulses = self.pulses.get();
         let stats = pulses.map_or(&[][..], |pulses| pulses.stats.as_slice());
         let stopping = self.stopping.load(Ordering::Relaxed);
         let pulses = pulses.filter(|_| !stopping);
         Signs {
             stopping,
-            log_failure: log.as_ref().and_then(|log| log.failure()).map(|failure| failure.to_string()),
-            disk_full: log.as_ref().is_some_and(|log| log.is_full()),
-            partitions: self.partitions,
+            log_failure: log.and_then(Sight::failure),
+            disk_full: log.is_some_and(Sight::is_full),
+            partitions: self.partitions.load(Ordering::Relaxed),
             serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
             hung: pulses.and_then(|pulses| pulses.hung(self.hung_after, Instant::now())),
         }

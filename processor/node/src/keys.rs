@@ -68,10 +68,19 @@ impl Keys {
     }
 }
 
+/// Bytes that nobody can guess.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const BYTES: usize>() -> std::io::Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Whole or not at all, and on the disk before it is used.
 fn make(path: &Path) -> Result<()> {
-    let mut key = [0; KEY_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut key)?;
+    let key: [u8; KEY_BYTES] = random()?;
     let new = path.with_extension("new");
     let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();

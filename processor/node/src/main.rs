@@ -7,13 +7,16 @@ mod data;
 mod driver;
 mod gateway;
 mod health;
+mod home;
 mod http;
 mod keys;
 mod logs;
 mod metrics;
 mod node;
 mod process;
+mod share;
 mod stop;
+mod topics;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,15 +26,19 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use cli::{Cli, Command, Dev, Settings};
+use cli::{Cli, Command, Dev, Settings, TopicsCommand};
 use config::Config;
 use data::DataDir;
 use node::Ended;
+use topics::Found;
 
 /// Steps allocate many small pieces and free them on other threads, which this allocator does faster than the C
 /// library's, and it gives memory back. RocksDB keeps to the C library's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The variable for `kafka.replication`.
+const REPLICATION: &str = "EVERLOG_KAFKA__REPLICATION";
 
 /// It was asked to end.
 const ENDED_WELL: u8 = 0;
@@ -39,6 +46,8 @@ const ENDED_WELL: u8 = 0;
 const NOT_STARTED: u8 = 1;
 /// It had started and could not go on.
 const FAILED: u8 = 2;
+/// The topics are such that serving on them is refused.
+const REFUSED: u8 = 3;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -49,12 +58,17 @@ fn main() -> ExitCode {
             return ExitCode::from(if usage.use_stderr() { NOT_STARTED } else { ENDED_WELL });
         }
     };
-    let ended = match &cli.command {
-        Command::Dev(dev) => run_dev(dev),
-        Command::Serve(settings) => run_serve(settings),
-        Command::Config(settings) => show_config(settings),
+    let code = match &cli.command {
+        Command::Dev(dev) => code_of(run_dev(dev)),
+        Command::Serve(settings) => code_of(run_serve(settings)),
+        Command::Config(settings) => code_of(show_config(settings)),
+        Command::Topics(command) => look_at_topics(command),
     };
-    let code = match ended {
+    ExitCode::from(code)
+}
+
+fn code_of(ended: Result<Ended>) -> u8 {
+    match ended {
         Ok(Ended::Asked) => ENDED_WELL,
         Ok(Ended::Failed(reason)) => {
             eprintln!("everlog: {reason}");
@@ -64,12 +78,12 @@ fn main() -> ExitCode {
             eprintln!("everlog: {error:#}");
             NOT_STARTED
         }
-    };
-    ExitCode::from(code)
+    }
 }
 
 fn run_dev(dev: &Dev) -> Result<Ended> {
-    let mut config = Config::load(None, &environment())?;
+    let environment = environment();
+    let mut config = Config::load(None, &environment)?;
     if let Some(address) = dev.address {
         config.server.address = address;
     }
@@ -79,8 +93,18 @@ fn run_dev(dev: &Dev) -> Result<Ended> {
     if let Some(dir) = &dev.data_dir {
         config.server.data_dir.clone_from(dir);
     }
+    if let Some(brokers) = &dev.kafka_bootstrap {
+        config.kafka.bootstrap_servers.clone_from(brokers);
+    }
+    if !environment.contains_key(REPLICATION) {
+        // A broker to try things out is alone.
+        config.kafka.replication = 1;
+    }
     config.validate()?;
     logs::start(&config.logs)?;
+    if config.kafka.is_used() {
+        topics::make_missing(&config)?;
+    }
     let data = if dev.ephemeral { DataDir::ephemeral()? } else { DataDir::lasting(&config.server.data_dir) };
     node::run(&config, &data, true)
 }
@@ -95,6 +119,19 @@ fn show_config(settings: &Settings) -> Result<Ended> {
     let config = Config::load(settings.config.as_deref(), &environment())?;
     std::io::stdout().write_all(config.to_file().as_bytes())?;
     Ok(Ended::Asked)
+}
+
+fn look_at_topics(command: &TopicsCommand) -> u8 {
+    let look = || {
+        let config = Config::load(command.settings().config.as_deref(), &environment())?;
+        logs::start(&config.logs)?;
+        topics::run(command, &config)
+    };
+    match look() {
+        Ok(Found::Good) => ENDED_WELL,
+        Ok(Found::Refused) => REFUSED,
+        Err(error) => code_of(Err(error)),
+    }
 }
 
 fn environment() -> BTreeMap<String, String> {

@@ -4,13 +4,15 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
-use everlog_log::embedded::{self, Embedded};
+use everlog_log::embedded;
+use everlog_log_kafka as kafka;
 use everlog_partition::{Admission, Stats};
 use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
-use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
 use crate::health::{Health, Signs};
+use crate::home::Sight;
 use crate::process::Process;
 
 use Kind::{Counts, Stands};
@@ -53,6 +55,27 @@ const LOG: &[Row<embedded::Stats>] = rows! {
     Stands "everlog_log_write_seconds_max" "The slowest batch since the start." |s| s.write_max_us as f64 / 1e6;
     Stands "everlog_log_waiting_appends" "Appends that wait for the disk." |s| s.waiting_appends as f64;
     Stands "everlog_log_waiting_bytes" "Bytes of these appends." |s| s.waiting_bytes as f64;
+};
+
+const KAFKA: &[Row<kafka::Stats>] = rows! {
+    Counts "everlog_kafka_appends_total" "Acknowledged appends." |s| s.appends as f64;
+    Counts "everlog_kafka_records_total" "Journal records in acknowledged appends." |s| s.records as f64;
+    Counts "everlog_kafka_bytes_total" "Bytes of these records." |s| s.bytes as f64;
+    Counts "everlog_kafka_rounds_total" "Produce requests in which appends went out together." |s| s.rounds as f64;
+    Counts "everlog_kafka_scattered_total" "Appends whose records do not stand side by side." |s| s.scattered as f64;
+    Counts "everlog_kafka_busy_total" "Appends refused because too much waited." |s| s.busy as f64;
+    Counts "everlog_kafka_unknown_total" "Appends and commits of unknown outcome." |s| s.unknown as f64;
+    Counts "everlog_kafka_commits_total" "Commits of outputs." |s| s.commits as f64;
+    Counts "everlog_kafka_transactions_total" "Transactions that they went in." |s| s.transactions as f64;
+    Counts "everlog_kafka_outputs_total" "Records of these transactions." |s| s.outputs as f64;
+    Counts "everlog_kafka_undrained_total" "Transactions ended with something under way." |s| s.undrained as f64;
+    Counts "everlog_kafka_fenced_total" "Commits refused because a newer owner is there." |s| s.fenced as f64;
+    Stands "everlog_kafka_transaction_seconds_max" "The longest transaction since the start." |s| {
+        s.cycle_max_us as f64 / 1e6
+    };
+    Stands "everlog_kafka_transaction_end_seconds_max" "The longest end of one since the start." |s| {
+        s.end_max_us as f64 / 1e6
+    };
 };
 
 const PARTITION: &[Row<Stats>] = rows! {
@@ -108,13 +131,78 @@ pub fn watch_node(registry: &Registry, health: &Arc<Health>) {
 }
 
 /// Adds the log, for as long as it is open.
-pub fn watch_log(registry: &Registry, log: &Arc<Embedded>) {
-    let log: Weak<Embedded> = Arc::downgrade(log);
-    add(registry, LOG, None, move |visit| {
-        if let Some(log) = log.upgrade() {
-            visit(0, &log.stats());
+pub fn watch_log(registry: &Registry, log: Sight) {
+    match log {
+        Sight::Embedded(log) => add(registry, LOG, None, move |visit| {
+            if let Some(log) = log.upgrade() {
+                visit(0, &log.stats());
+            }
+        }),
+        Sight::Kafka(log) => {
+            let spans =
+                Spans { log: Weak::clone(&log), descs: SPANS.map(|(name, help, _)| desc(name, help, None)) };
+            registry.register(Box::new(spans)).expect("no name stands twice in the tables above");
+            add(registry, KAFKA, None, move |visit| {
+                if let Some(log) = log.upgrade() {
+                    visit(0, &log.stats());
+                }
+            });
         }
-    });
+    }
+}
+
+/// How long transactions take, counted by the log in buckets: name, help, buckets and sum in microseconds.
+type Span = (&'static str, &'static str, fn(&kafka::Stats) -> ([u64; BUCKETS], u64));
+
+const BUCKETS: usize = kafka::CYCLE_BOUNDS_US.len() + 1;
+const SPANS: [Span; 2] = [
+    ("everlog_kafka_transaction_seconds", "A transaction from begin to end.", |s| (s.cycles, s.cycle_us)),
+    ("everlog_kafka_transaction_end_seconds", "Its end, after the last delivery.", |s| (s.ends, s.end_us)),
+];
+
+/// The histograms of a log on Kafka.
+struct Spans {
+    log: Weak<kafka::Kafka>,
+    descs: [Desc; SPANS.len()],
+}
+
+impl Collector for Spans {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descs.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Some(stats) = self.log.upgrade().map(|log| log.stats()) else { return Vec::new() };
+        let family = |(name, help, read): Span| {
+            let (counts, sum_us) = read(&stats);
+            let mut family = MetricFamily::default();
+            family.set_name(name.into());
+            family.set_help(help.into());
+            family.set_field_type(MetricType::HISTOGRAM);
+            family.mut_metric().push(histogram(&counts, sum_us));
+            family
+        };
+        SPANS.map(family).into()
+    }
+}
+
+fn histogram(counts: &[u64; BUCKETS], sum_us: u64) -> Metric {
+    let mut histogram = Histogram::default();
+    let mut total = 0;
+    let mut buckets = Vec::with_capacity(BUCKETS);
+    for (count, bound_us) in counts.iter().zip(kafka::CYCLE_BOUNDS_US) {
+        total += count;
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(bound_us as f64 / 1e6);
+        bucket.set_cumulative_count(total);
+        buckets.push(bucket);
+    }
+    histogram.set_bucket(buckets);
+    histogram.set_sample_count(counts.iter().sum());
+    histogram.set_sample_sum(sum_us as f64 / 1e6);
+    let mut metric = Metric::default();
+    metric.set_histogram(histogram);
+    metric
 }
 
 /// Adds the partitions, labelled by their numbers.
@@ -139,13 +227,14 @@ fn add<T: 'static>(
     label: Option<&'static str>,
     each: impl Fn(&mut dyn FnMut(usize, &T)) + Send + Sync + 'static,
 ) {
-    let labels = || label.map(str::to_owned).into_iter().collect();
-    let descs = table.iter().map(|(name, _, help, _)| {
-        Desc::new((*name).into(), (*help).into(), labels(), Default::default())
-            .expect("the names above are well-formed")
-    });
+    let descs = table.iter().map(|(name, _, help, _)| desc(name, help, label));
     let readings = Readings { descs: descs.collect(), table, label, each: Box::new(each) };
     registry.register(Box::new(readings)).expect("no name stands twice in the tables above");
+}
+
+fn desc(name: &str, help: &str, label: Option<&str>) -> Desc {
+    let labels = label.map(str::to_owned).into_iter().collect();
+    Desc::new(name.into(), help.into(), labels, Default::default()).expect("the names above are well-formed")
 }
 
 /// Calls back with each thing that has the values of a table, and its number.
@@ -214,6 +303,7 @@ fn family<T>((name, kind, help, _): &Row<T>) -> MetricFamily {
 
 #[cfg(test)]
 mod tests {
+    use everlog_log::embedded::Embedded;
     use prometheus::TextEncoder;
 
     use super::*;
@@ -247,11 +337,22 @@ mod tests {
     }
 
     #[test]
+    fn the_buckets_of_a_histogram_add_up() {
+        let mut counts = [0; BUCKETS];
+        (counts[0], counts[1], counts[BUCKETS - 1]) = (2, 1, 4);
+        let metric = histogram(&counts, 1_500_000);
+        let histogram = metric.get_histogram();
+        let cumulative: Vec<u64> = histogram.get_bucket().iter().map(Bucket::cumulative_count).collect();
+        assert_eq!((cumulative.len(), cumulative[0], cumulative[1], cumulative[10]), (11, 2, 3, 3));
+        assert_eq!((histogram.get_sample_count(), histogram.get_sample_sum()), (7, 1.5));
+    }
+
+    #[test]
     fn a_closed_log_shows_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
         let log = Arc::new(Embedded::open(embedded::Options::new(dir.path())).expect("it is new"));
         let registry = Registry::new();
-        watch_log(&registry, &log);
+        watch_log(&registry, Sight::Embedded(Arc::downgrade(&log)));
         assert!(page(&registry).contains("everlog_log_appends_total 0\n"));
         drop(log);
         assert_eq!(page(&registry), "");

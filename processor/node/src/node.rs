@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use everlog_log::embedded::Embedded;
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -17,6 +16,7 @@ use crate::data::DataDir;
 use crate::driver::{self, Running};
 use crate::gateway::Gateway;
 use crate::health::Health;
+use crate::home::{self, Home};
 use crate::keys::Keys;
 use crate::{http, logs, metrics, stop};
 
@@ -29,6 +29,9 @@ const START_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AT_START_EVERY: Duration = Duration::from_millis(2);
 /// How long what is left on the runtime may take to go, once everything has been stopped in order.
 const LEFTOVERS_WITHIN: Duration = Duration::from_millis(100);
+
+/// Partitions that are heard of when they cannot go on.
+const LOSSES_MAX: usize = 64;
 
 /// How a node ended that had started.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,8 +49,51 @@ enum Cause {
     /// Nothing can be written any more: there is nothing to stop in order.
     LogEnded(String),
     /// The other partitions can be stopped in order.
-    PartitionEnded(String),
+    PartitionEnded(Loss),
     GatewayEnded(String),
+}
+
+/// A partition that cannot go on.
+#[derive(Debug, PartialEq, Eq)]
+enum Loss {
+    /// Somebody else has it, perhaps known by name.
+    TakenOver(u32, Option<String>),
+    Other(String),
+}
+
+impl Loss {
+    fn of(partition: u32, error: &everlog_partition::Error) -> Self {
+        match error {
+            everlog_partition::Error::Superseded { node, .. } => {
+                Self::TakenOver(partition, Some(node.clone()))
+            }
+            everlog_partition::Error::Log(everlog_log::Error::Fenced { .. }) => {
+                Self::TakenOver(partition, None)
+            }
+            _ => Self::Other(format!("partition {partition} has ended: {error}")),
+        }
+    }
+
+    /// What is told; a later loss may know who took over.
+    fn reason(self, mut later: impl Iterator<Item = Loss>) -> String {
+        let told = |partition, by: &str| {
+            format!(
+                "partition {partition} was taken over by {by}: this node steps down; nothing acknowledged is lost"
+            )
+        };
+        match self {
+            Self::Other(reason) => reason,
+            Self::TakenOver(partition, Some(node)) => told(partition, &format!("the node \"{node}\"")),
+            Self::TakenOver(partition, None) => later
+                .find_map(|loss| match loss {
+                    Self::TakenOver(partition, Some(node)) => {
+                        Some(told(partition, &format!("the node \"{node}\"")))
+                    }
+                    Self::TakenOver(_, None) | Self::Other(_) => None,
+                })
+                .unwrap_or_else(|| told(partition, "another node")),
+        }
+    }
 }
 
 /// Runs a node until it is asked to stop or cannot go on.
@@ -73,26 +119,34 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     let metrics_option = "--metrics-address, server.metrics_address";
     let (pages, metrics_address) = bind(config.server.metrics_address, metrics_option).await?;
     let (health, registry) =
-        (Health::new(config.log.partitions, config.partition.hung_after_ms), Registry::new());
+        (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
     metrics::watch_node(&registry, &health);
     tokio::spawn(http::serve(pages, http::Pages { registry: registry.clone(), health: Arc::clone(&health) }));
 
     // From here on this thread blocks now and then; the pages are served by others.
-    let log = open(config, data, &health, &registry)?;
+    let home = Home::open(config, data)?;
+    health.log_is_open(home.sight(), home.log().partitions());
+    metrics::watch_log(&registry, home.sight());
     let keys = Keys::load(config.tokens.key_file.as_deref(), data.path())?;
-    let (running, failures) = start_partitions(config, &log)?;
+    let (running, failures) = start_partitions(config, data, &home)?;
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_partitions(&registry, running.stats.clone(), Arc::clone(&running.admission));
     all_serve(&running, &health, asked.clone()).await;
-    let mut gateway = Gateway::start(calls, config, &keys, &log, &running, &registry)?;
+    let mut gateway = Gateway::start(calls, config, &keys, &home, &running, &registry)?;
     tracing::info!(%address, %metrics_address, data_dir = %data.path().display(), "serving");
     if with_banner {
-        show_banner(config, data, address, metrics_address);
+        show_banner(config, data, home.log().partitions(), address, metrics_address);
     }
-    let cause = watch(asked, failures, &mut gateway, &health).await;
+    let mut failures = failures;
+    let cause = watch(asked, &mut failures, &mut gateway, &health).await;
     health.is_stopping();
-    Ok(end(cause, gateway, running, log).await)
+    Ok(end(cause, gateway, running, home, failures).await)
+}
+
+/// As far as it can be known before the log is open.
+fn partitions_wished(config: &Config) -> u32 {
+    if config.kafka.is_used() { config.kafka.partitions } else { config.log.partitions }
 }
 
 /// A listener and its address; a port of 0 has become a free one.
@@ -109,44 +163,28 @@ async fn bind(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketA
     Ok((listener, address))
 }
 
-fn open(config: &Config, data: &DataDir, health: &Health, registry: &Registry) -> Result<Arc<Embedded>> {
-    let began = Instant::now();
-    let log = Arc::new(data.open(config)?);
-    health.log_is_open(&log);
-    metrics::watch_log(registry, &log);
-    let found = log.recovery();
-    tracing::info!(
-        dir = %data.path().display(),
-        created = found.created,
-        torn_bytes = found.torn_bytes,
-        unapplied_records = found.unapplied_records,
-        took_ms = millis(began),
-        "opened the data directory"
-    );
-    Ok(log)
-}
-
 /// The partitions, and why one of them has ended if it has.
-fn start_partitions(config: &Config, log: &Arc<Embedded>) -> Result<(Running, mpsc::Receiver<String>)> {
-    let (sender, failures) = mpsc::channel(1);
+fn start_partitions(config: &Config, data: &DataDir, home: &Home) -> Result<(Running, mpsc::Receiver<Loss>)> {
+    let (sender, failures) = mpsc::channel(LOSSES_MAX);
     let failed = move |partition: u32, error: &everlog_partition::Error| {
         tracing::error!(partition, %error, "a partition has ended");
-        // The first one is enough to end the node.
-        let _ = sender.try_send(format!("partition {partition} has ended: {error}"));
+        // The first one is enough to end the node; the others may know who took over.
+        let _ = sender.try_send(Loss::of(partition, error));
     };
-    let running = driver::start(log, &driver_options(config), failed);
-    Ok((running.context("the partitions cannot be recovered")?, failures))
+    let running = driver::start(home, &driver_options(config, home.log().partitions()), failed);
+    Ok((running.map_err(|error| home::explain(error, data))?, failures))
 }
 
-fn driver_options(config: &Config) -> driver::Options {
-    let Config { server, log, memory, threads, partition, limits, .. } = config;
-    let share = |total: usize| (total / log.partitions as usize).max(1);
+fn driver_options(config: &Config, partitions: u32) -> driver::Options {
+    let Config { server, memory, threads, partition, limits, .. } = config;
+    let share = |total: usize| (total / partitions as usize).max(1);
     driver::Options {
         threads: or_cores(threads.processor),
         waiting_orders_max: partition.waiting_orders_max,
         waiting_reads_max: partition.waiting_reads_max,
         partition: everlog_partition::Config {
             node: server.name.clone(),
+            instance: Default::default(),
             settings: limits.engine(),
             commit_interval_ms: partition.commit_interval_ms,
             overlay_bytes_max: share(memory.uncommitted_bytes_max),
@@ -164,14 +202,22 @@ fn or_cores(threads: usize) -> usize {
     if threads > 0 { threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
 }
 
-fn show_banner(config: &Config, data: &DataDir, address: SocketAddr, metrics_address: SocketAddr) {
+fn show_banner(
+    config: &Config,
+    data: &DataDir,
+    partitions: u32,
+    address: SocketAddr,
+    metrics_address: SocketAddr,
+) {
+    let kafka = &config.kafka;
     let banner = Banner {
         address,
         metrics_address,
+        kafka: kafka.is_used().then_some((&kafka.bootstrap_servers, &kafka.prefix)),
         data_dir: data.path(),
         ephemeral: data.is_ephemeral(),
         synced: config.log.sync == Sync::Always,
-        partitions: config.log.partitions,
+        partitions,
     };
     let mut out = std::io::stdout().lock();
     let text = banner.render(out.is_terminal() && logs::colours_are_wanted());
@@ -198,7 +244,7 @@ async fn all_serve(running: &Running, health: &Health, mut asked: watch::Receive
 /// Waits for the first cause to end.
 async fn watch(
     mut asked: watch::Receiver<bool>,
-    mut failures: mpsc::Receiver<String>,
+    failures: &mut mpsc::Receiver<Loss>,
     gateway: &mut Gateway,
     health: &Health,
 ) -> Cause {
@@ -207,7 +253,7 @@ async fn watch(
     loop {
         let cause = tokio::select! {
             _ = asked.wait_for(|asked| *asked) => Some(Cause::Asked),
-            Some(reason) = failures.recv() => Some(Cause::PartitionEnded(reason)),
+            Some(loss) = failures.recv() => Some(Cause::PartitionEnded(loss)),
             reason = gateway.ended() => Some(Cause::GatewayEnded(reason)),
             _ = looks.tick() => None,
         };
@@ -228,32 +274,40 @@ async fn watch(
 }
 
 /// Stops everything in order: connections, partitions with their last commit, the log.
-async fn end(cause: Cause, gateway: Gateway, running: Running, log: Arc<Embedded>) -> Ended {
-    let ended = match cause {
-        Cause::LogEnded(reason) => {
-            // Partitions may still be about to go, on threads that nobody waits for. Whoever goes last would close the
-            // database while the process ends around it, and RocksDB would abort; so nobody is the last one.
-            std::mem::forget(log);
-            return Ended::Failed(format!(
-                "{reason}; nothing acknowledged is lost: mend the disk, then start again"
-            ));
-        }
-        Cause::Asked => Ended::Asked,
-        Cause::PartitionEnded(reason) | Cause::GatewayEnded(reason) => Ended::Failed(reason),
-    };
+async fn end(
+    cause: Cause,
+    gateway: Gateway,
+    running: Running,
+    home: Home,
+    mut failures: mpsc::Receiver<Loss>,
+) -> Ended {
+    if let Cause::LogEnded(reason) = cause {
+        // Partitions may still be about to go, on threads that nobody waits for. Whoever goes last would close the
+        // database while the process ends around it, and RocksDB would abort; so nobody is the last one.
+        std::mem::forget(home);
+        return Ended::Failed(format!(
+            "{reason}; nothing acknowledged is lost: mend the disk, then start again"
+        ));
+    }
     let began = Instant::now();
     gateway.stop().await;
     running.stop_polls();
-    running.stop();
-    if let Some(log) = Arc::into_inner(log) {
-        drop(log);
-    } else {
+    if !running.stop() {
+        tracing::warn!("partitions are still being taken over at the end; what was acknowledged is safe");
+        std::mem::forget(home);
+    } else if !home.close() {
         tracing::warn!("the log is still in use at the end; what was acknowledged is safe");
     }
     tracing::info!(took_ms = millis(began), "stopped");
-    ended
+    let later = std::iter::from_fn(|| failures.try_recv().ok());
+    match cause {
+        Cause::Asked => Ended::Asked,
+        Cause::LogEnded(reason) | Cause::GatewayEnded(reason) => Ended::Failed(reason),
+        Cause::PartitionEnded(loss) => Ended::Failed(loss.reason(later)),
+    }
 }
 
-fn millis(since: Instant) -> u64 {
+/// Milliseconds since then.
+pub fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

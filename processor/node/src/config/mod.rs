@@ -1,6 +1,7 @@
 //! All settings of a node: defaults, then the file, then the environment, then the command line.
 
 mod gateway;
+mod kafka;
 mod limits;
 mod page;
 mod sections;
@@ -14,6 +15,7 @@ use setting::{Given, Refusal, Section};
 use toml::Value;
 
 pub use gateway::Gateway;
+pub use kafka::Kafka;
 pub use limits::Limits;
 pub use sections::{Log, LogFormat, Logs, Memory, Partition, Recover, Server, Sync, Threads, Tokens};
 
@@ -29,6 +31,8 @@ pub struct Config {
     pub server: Server,
     /// `[log]`
     pub log: Log,
+    /// `[kafka]`
+    pub kafka: Kafka,
     /// `[memory]`
     pub memory: Memory,
     /// `[threads]`
@@ -92,9 +96,9 @@ impl Config {
     }
 
     /// The sections in the order of the documentation.
-    fn sections(&self) -> [&dyn Section; 9] {
-        let Self { server, log, memory, threads, partition, limits, gateway, tokens, logs } = self;
-        [server, log, memory, threads, partition, limits, gateway, tokens, logs]
+    fn sections(&self) -> [&dyn Section; 10] {
+        let Self { server, log, kafka, memory, threads, partition, limits, gateway, tokens, logs } = self;
+        [server, log, kafka, memory, threads, partition, limits, gateway, tokens, logs]
     }
 
     /// A file that says the same.
@@ -103,9 +107,9 @@ impl Config {
     }
 
     fn section(&mut self, name: &str) -> Option<&mut dyn Section> {
-        let Self { server, log, memory, threads, partition, limits, gateway, tokens, logs } = self;
-        let sections: [&mut dyn Section; 9] =
-            [server, log, memory, threads, partition, limits, gateway, tokens, logs];
+        let Self { server, log, kafka, memory, threads, partition, limits, gateway, tokens, logs } = self;
+        let sections: [&mut dyn Section; 10] =
+            [server, log, kafka, memory, threads, partition, limits, gateway, tokens, logs];
         sections.into_iter().find(|section| section.name() == name)
     }
 
@@ -151,6 +155,8 @@ impl Config {
         shown: &str,
         faults: &mut Vec<String>,
     ) {
+        // Whoever mistypes a password should not find it in a log.
+        let shown = if (section, key) == ("kafka", "properties") { "(hidden)" } else { shown };
         let Some(found) = self.section(section) else {
             return faults.push(format!("{origin}: [{section}] is unknown; {}", self.known_sections()));
         };
@@ -177,7 +183,7 @@ impl Config {
     }
 
     fn check(&self, faults: &mut Vec<String>) {
-        let Self { server, limits, gateway, .. } = self;
+        let Self { server, kafka, limits, gateway, .. } = self;
         if server.address == server.metrics_address && server.address.port() != 0 {
             let address = server.address;
             faults.push(format!(
@@ -186,6 +192,7 @@ impl Config {
         }
         limits.check(faults);
         gateway.check(faults);
+        kafka.check(self, faults);
     }
 }
 
@@ -246,21 +253,21 @@ mod tests {
             "[lag]\npartitions = 8",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
             ],
         );
         refused(
             "[lag]",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
             ],
         );
         refused(
             "partitions = 8",
             &[],
             expect![
-                "everlog.toml: partitions stands outside a section; there are [server], [log], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
+                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
             ],
         );
         refused(

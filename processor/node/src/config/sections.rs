@@ -52,7 +52,7 @@ section! {
 }
 
 section! {
-    /// The durable log.
+    /// The embedded log.
     Log = "log" {
         /// When an append counts as durable, and so when a call is answered: "always" survives a loss of power,
         /// "never" only the end of the process.

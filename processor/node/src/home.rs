@@ -1,0 +1,216 @@
+//! The log that the node runs on, embedded or on Kafka, and what differs with it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use everlog_log::Log;
+use everlog_log::embedded::Embedded;
+use everlog_log_kafka::Kafka;
+use everlog_store::{Base, LocalRows, Memory, SharedRows};
+
+use crate::config::Config;
+use crate::data::DataDir;
+
+/// An open log, and where the rows of its partitions are.
+#[derive(Clone)]
+pub enum Home {
+    /// All in one database of the data directory.
+    Embedded(Arc<Embedded>),
+    /// The log on brokers; the rows beside it, in a directory for each partition.
+    Kafka(OnKafka),
+}
+
+/// What a node on Kafka keeps.
+#[derive(Clone)]
+pub struct OnKafka {
+    log: Arc<Kafka>,
+    /// Holds a directory for each partition.
+    rows: PathBuf,
+    memory: Memory,
+}
+
+impl Home {
+    /// Opens the log that the settings name. On Kafka the topics must be there.
+    ///
+    /// # Errors
+    /// What is wrong and the way out.
+    pub fn open(config: &Config, data: &DataDir) -> Result<Self> {
+        let began = Instant::now();
+        if config.kafka.is_used() {
+            data.make()?;
+            let log = Kafka::open(config.kafka.options(&config.server.name))
+                .map_err(|error| config.kafka.explain(error))?;
+            tracing::info!(
+                brokers = config.kafka.bootstrap_servers,
+                prefix = config.kafka.prefix,
+                partitions = log.partitions(),
+                took_ms = crate::node::millis(began),
+                "opened the log on Kafka"
+            );
+            let (rows, memory) = (data.path().join("rows"), Memory::new(config.memory.database_bytes));
+            return Ok(Self::Kafka(OnKafka { log: Arc::new(log), rows, memory }));
+        }
+        let log = data.open(config)?;
+        let found = log.recovery();
+        tracing::info!(
+            dir = %data.path().display(),
+            created = found.created,
+            torn_bytes = found.torn_bytes,
+            unapplied_records = found.unapplied_records,
+            took_ms = crate::node::millis(began),
+            "opened the data directory"
+        );
+        Ok(Self::Embedded(Arc::new(log)))
+    }
+
+    /// The log itself.
+    pub fn log(&self) -> Arc<dyn Log> {
+        match self {
+            Self::Embedded(log) => Arc::clone(log) as Arc<dyn Log>,
+            Self::Kafka(home) => Arc::clone(&home.log) as Arc<dyn Log>,
+        }
+    }
+
+    /// What keeps everything, by the name that clients are told.
+    pub fn store_name(&self) -> &'static str {
+        match self {
+            Self::Embedded(_) => "rocksdb",
+            Self::Kafka(_) => "kafka",
+        }
+    }
+
+    /// A failure of the log may pass by itself, and rows that are damaged can be made anew from it.
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Kafka(_))
+    }
+
+    /// The committed rows of a partition. Damaged ones that the log can bring again are set aside.
+    ///
+    /// # Errors
+    /// The database has none; the directory is in use or cannot be written.
+    pub fn rows(&self, partition: u32) -> Result<Box<dyn Base>, everlog_store::Error> {
+        match self {
+            Self::Embedded(log) => Ok(Box::new(SharedRows::new(log.database())?)),
+            Self::Kafka(home) => home.open_rows(partition),
+        }
+    }
+
+    /// Makes room for new rows of a partition where they are beside the log; nobody may have the old ones open.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn set_rows_aside(&self, partition: u32, reason: &str) -> Result<(), everlog_store::Error> {
+        match self {
+            Self::Embedded(_) => Ok(()),
+            Self::Kafka(home) => home.set_aside(partition, reason),
+        }
+    }
+
+    /// How the log fares, for somebody who does not keep it open.
+    pub fn sight(&self) -> Sight {
+        match self {
+            Self::Embedded(log) => Sight::Embedded(Arc::downgrade(log)),
+            Self::Kafka(home) => Sight::Kafka(Arc::downgrade(&home.log)),
+        }
+    }
+
+    /// Closes the log; false where somebody else still uses it.
+    pub fn close(self) -> bool {
+        match self {
+            Self::Embedded(log) => Arc::into_inner(log).map(drop).is_some(),
+            Self::Kafka(home) => Arc::into_inner(home.log).map(drop).is_some(),
+        }
+    }
+}
+
+impl OnKafka {
+    fn open_rows(&self, partition: u32) -> Result<Box<dyn Base>, everlog_store::Error> {
+        let dir = self.dir(partition);
+        std::fs::create_dir_all(&self.rows).map_err(|error| io(&self.rows, &error))?;
+        match LocalRows::open(&dir, &self.memory) {
+            Ok(rows) => Ok(Box::new(rows)),
+            Err(everlog_store::Error::Corrupt { detail }) => {
+                self.set_aside(partition, &detail)?;
+                Ok(Box::new(LocalRows::open(&dir, &self.memory)?))
+            }
+            Err(error @ everlog_store::Error::Io { .. }) => Err(error),
+        }
+    }
+
+    fn set_aside(&self, partition: u32, reason: &str) -> Result<(), everlog_store::Error> {
+        let dir = self.dir(partition);
+        let aside = LocalRows::set_aside(&dir).map_err(|error| io(&dir, &error))?;
+        tracing::warn!(
+            partition, reason, aside = %aside.display(),
+            "rows that cannot be used are set aside; the log brings them again"
+        );
+        Ok(())
+    }
+
+    fn dir(&self, partition: u32) -> PathBuf {
+        self.rows.join(partition.to_string())
+    }
+}
+
+fn io(path: &Path, error: &std::io::Error) -> everlog_store::Error {
+    everlog_store::Error::Io { detail: format!("{}: {error}", path.display()) }
+}
+
+/// Why partitions could not be recovered, with the way out where it is known.
+pub fn explain(error: everlog_partition::Error, data: &DataDir) -> anyhow::Error {
+    match &error {
+        // The database's own words for a file that another process has locked.
+        everlog_partition::Error::Store(everlog_store::Error::Io { detail }) if detail.contains("lock") => {
+            anyhow!("{detail}; {}", data.is_in_use())
+        }
+        _ => anyhow::Error::from(error).context("the partitions cannot be recovered"),
+    }
+}
+
+/// How a log fares. Does not keep it open.
+#[derive(Clone)]
+pub enum Sight {
+    /// Of the embedded log.
+    Embedded(Weak<Embedded>),
+    /// Of a log on Kafka.
+    Kafka(Weak<Kafka>),
+}
+
+impl Sight {
+    /// Why the log has ended for good, if it has. One on Kafka never does: brokers may come back.
+    pub fn failure(&self) -> Option<String> {
+        match self {
+            Self::Embedded(log) => log.upgrade()?.failure().map(|failure| failure.to_string()),
+            Self::Kafka(_) => None,
+        }
+    }
+
+    /// Nothing new is taken for want of space.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Embedded(log) => log.upgrade().is_some_and(|log| log.is_full()),
+            Self::Kafka(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_log_is_closed_by_whoever_has_it_last() {
+        let data = DataDir::ephemeral().expect("a directory");
+        let home = Home::open(&Config::default(), &data).expect("it is new");
+        assert_eq!((home.store_name(), home.is_remote()), ("rocksdb", false));
+        let (user, sight) = (home.log(), home.sight());
+        home.rows(0).map(drop).expect("the database has them");
+        assert!(!home.clone().close(), "a clone keeps it open");
+        drop(user);
+        assert_eq!((sight.failure(), sight.is_full()), (None, false));
+        assert!(home.close());
+        assert_eq!(sight.failure(), None);
+    }
+}

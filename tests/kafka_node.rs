@@ -1,0 +1,481 @@
+//! A node on a real Kafka: what it acknowledged is there once, whoever is killed and whatever is deleted.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use everlog_engine::command::{self, Order};
+use everlog_engine::machine::{activity, close, timer};
+use everlog_engine::time::Duration as Span;
+use everlog_engine::vocabulary::{ActivityType, TaskQueue as EngineQueue};
+use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
+use everlog_temporal_api::enums::EventType;
+use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
+use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
+use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::workflowservice::{
+    DescribeWorkflowExecutionRequest, GetWorkflowExecutionHistoryRequest,
+    GetWorkflowExecutionHistoryResponse, PollActivityTaskQueueRequest, PollActivityTaskQueueResponse,
+    PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse, RespondActivityTaskCompletedRequest,
+    RespondWorkflowTaskCompletedRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
+};
+use everlog_tests::kafka::{self, Cluster, Version};
+use everlog_tests::raw;
+use everlog_tests::server::{Server, binary};
+use prost::{Message, Name};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+
+const QUEUE: &str = "orders";
+const WITHIN: Duration = Duration::from_secs(90);
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A log of a test's own: its settings as variables, and the directory of its node.
+struct Place {
+    variables: Vec<(&'static str, String)>,
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(bootstrap: &str) -> anyhow::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let prefix = format!("node-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
+        let variables = vec![
+            ("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", bootstrap.to_owned()),
+            ("EVERLOG_KAFKA__PREFIX", prefix),
+            ("EVERLOG_KAFKA__PARTITIONS", "4".into()),
+            ("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "5000".into()),
+            ("EVERLOG_KAFKA__APPEND_TIMEOUT_MS", "5000".into()),
+            ("EVERLOG_GATEWAY__POLL_WAIT_MS", "2000".into()),
+        ];
+        Ok(Self { variables, dir: tempfile::tempdir()? })
+    }
+
+    fn prefix(&self) -> &str {
+        &self.variables[1].1
+    }
+
+    fn data(&self) -> std::path::PathBuf {
+        self.dir.path().join("data")
+    }
+
+    async fn start(&self) -> anyhow::Result<Server> {
+        let variables: Vec<_> = self.variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Server::start(&self.data(), &variables).await
+    }
+
+    fn topics(&self, verb: &str) -> anyhow::Result<(Option<i32>, String)> {
+        let mut command = Command::new(binary()?);
+        command.arg("topics").arg(verb).envs(self.variables.iter().map(|(name, value)| (*name, value)));
+        let output = command.env("EVERLOG_KAFKA__REPLICATION", "1").output()?;
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        Ok((output.status.code(), said))
+    }
+}
+
+#[tokio::test]
+async fn a_workflow_goes_on_after_a_kill_and_reads_the_same_after_its_rows_are_deleted() -> anyhow::Result<()>
+{
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let mut server = place.start().await?;
+    let mut client = Client(server.connect().await?);
+    let ids: Vec<String> = (0..8).map(|number| format!("order-{number}")).collect();
+    for id in &ids {
+        client.start(id).await?;
+    }
+    client.work_until("their timers and activities are there", &ids, EventType::TimerStarted).await?;
+    server.crash().await?;
+    client = Client(server.connect().await?);
+    for id in &ids {
+        client.signal(id, "go").await?;
+    }
+    client.work_until("they end", &ids, EventType::WorkflowExecutionCompleted).await?;
+    let before = client.read_all(&ids).await?;
+    for (id, (history, _)) in ids.iter().zip(&before) {
+        check_history(id, history)?;
+    }
+    server.stop()?;
+    std::fs::remove_dir_all(place.data().join("rows"))?;
+    server = place.start().await?;
+    let after = Client(server.connect().await?).read_all(&ids).await?;
+    ensure!(before == after, "describe and history are as they were, byte by byte");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_second_node_takes_over_and_the_first_ends_with_its_name() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let mut first = Process::start(&place, "one", &place.dir.path().join("one"))?;
+    let client = first.ready().await?;
+    let ids = ["moved".to_owned()];
+    client.start("moved").await?;
+    client.work_until("it waits", &ids, EventType::TimerStarted).await?;
+    let mut second = Process::start(&place, "two", &place.dir.path().join("two"))?;
+    let client = second.ready().await?;
+    let (code, said) = first.ended()?;
+    ensure!(code == Some(2), "the first node ended with {code:?}: {said}");
+    ensure!(said.contains("was taken over by the node \"two\""), "{said}");
+    client.signal("moved", "go").await?;
+    client.work_until("it ends", &ids, EventType::WorkflowExecutionCompleted).await?;
+    let history = client.history("moved").await?;
+    check_history("moved", &history)?;
+    ensure!(second.process.try_wait()?.is_none(), "the second node serves");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_is_killed_under_load_loses_and_doubles_no_acknowledged_signal() -> anyhow::Result<()> {
+    let cluster = Arc::new(Cluster::start(Version::V4_4_0, 1)?);
+    let mut place = Place::new(cluster.bootstrap())?;
+    // Commits give up sooner than the broker is back, so that partitions are taken over again.
+    place.variables.push(("EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS", "2000".into()));
+    let mut server = place.start().await?;
+    let client = Client(server.connect().await?);
+    let ids: Vec<String> = (0..4).map(|number| format!("patient-{number}")).collect();
+    for id in &ids {
+        client.start(id).await?;
+    }
+    let course = Arc::new(Course::default());
+    let sender = |id: &String| tokio::spawn(send_many(client.clone(), id.clone(), Arc::clone(&course)));
+    let senders: Vec<_> = ids.iter().map(sender).collect();
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    while course.acked.load(Ordering::Relaxed) < 200 {
+        looks.tick().await;
+    }
+    let harmed = Arc::clone(&cluster);
+    tokio::task::spawn_blocking(move || harmed.kill(1).and_then(|()| harmed.restart(1))).await??;
+    course.is_back.store(true, Ordering::Relaxed);
+    let (mut acked, mut unknown) = (0, 0);
+    for (id, sender) in ids.iter().zip(senders) {
+        let sent = sender.await??;
+        let history = client.history(id).await?;
+        let there = signals(&history);
+        for (name, is_acked) in &sent {
+            let count = there.iter().filter(|signal| *signal == name).count();
+            ensure!(count <= 1, "{id}: {name} is there {count} times");
+            ensure!(count == 1 || !is_acked, "{id}: {name} was acknowledged and is lost");
+        }
+        acked += sent.iter().filter(|(_, acked)| *acked).count();
+        unknown += sent.iter().filter(|(_, acked)| !acked).count();
+    }
+    let slowest_ms = course.slowest_ms.load(Ordering::Relaxed);
+    println!("{acked} signals were acknowledged, {unknown} were not; the slowest took {slowest_ms} ms");
+    ensure!(unknown > 0 || slowest_ms > 1_000, "the load met the broker's absence");
+    ensure!(server.is_running(), "it went on");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_journal_that_is_deleted_by_time_is_found_and_refused() -> anyhow::Result<()> {
+    let cluster = Cluster::shared()?;
+    let place = Place::new(cluster.bootstrap())?;
+    let (code, said) = place.topics("plan")?;
+    ensure!(code == Some(3) && said.contains("create would make"), "{code:?}: {said}");
+    let (code, said) = place.topics("create")?;
+    ensure!(code == Some(0), "{code:?}: {said}");
+    let (code, said) = place.topics("check")?;
+    ensure!(code == Some(0), "{code:?}: {said}");
+    let journal = format!("{}journal", place.prefix());
+    let change = ["--bootstrap-server", cluster.bootstrap(), "--alter", "--entity-type", "topics"];
+    let what = ["--entity-name", &journal, "--add-config", "retention.ms=604800000"];
+    kafka::tool("kafka.admin.ConfigCommand", &[&change[..], &what].concat(), "")?;
+    let (code, said) = place.topics("check")?;
+    ensure!(code == Some(3), "{code:?}: {said}");
+    for part in ["REFUSED", &journal, "retention.ms", "604800000", "--add-config retention.ms=-1"] {
+        ensure!(said.contains(part), "{part} is not in: {said}");
+    }
+    let mut process = Process::start(&place, "one", &place.data())?;
+    let (code, said) = process.ended()?;
+    ensure!(code == Some(1) && said.contains("--add-config retention.ms=-1"), "{code:?}: {said}");
+    Ok(())
+}
+
+/// How far the load and the harm are.
+#[derive(Default)]
+struct Course {
+    acked: AtomicU32,
+    slowest_ms: AtomicU32,
+    /// The broker that was killed serves again.
+    is_back: AtomicBool,
+}
+
+/// Signals one after the other, each tried once, until the broker was away and signals go through again: name, and
+/// whether it was acknowledged.
+async fn send_many(client: Client, id: String, course: Arc<Course>) -> anyhow::Result<Vec<(String, bool)>> {
+    let deadline = Instant::now() + WITHIN;
+    let (mut sent, mut since, mut last) = (Vec::new(), 0, None);
+    while since < 50 {
+        ensure!(
+            Instant::now() < deadline,
+            "{id}: {since} of {} went through afterwards: {last:?}",
+            sent.len()
+        );
+        let is_back = course.is_back.load(Ordering::Relaxed);
+        let name = format!("{id}-{}", sent.len());
+        let began = Instant::now();
+        let answer = client.signal(&id, &name).await;
+        course.slowest_ms.fetch_max(u32::try_from(began.elapsed().as_millis())?, Ordering::Relaxed);
+        sent.push((name, answer.is_ok()));
+        if answer.is_ok() {
+            course.acked.fetch_add(1, Ordering::Relaxed);
+            since += usize::from(is_back);
+        }
+        last = answer.err().or(last);
+    }
+    Ok(sent)
+}
+
+/// What every finished order here has once.
+fn check_history(id: &str, history: &[HistoryEvent]) -> anyhow::Result<()> {
+    for once in [
+        EventType::WorkflowExecutionStarted,
+        EventType::ActivityTaskScheduled,
+        EventType::ActivityTaskCompleted,
+        EventType::TimerStarted,
+        EventType::TimerFired,
+        EventType::WorkflowExecutionSignaled,
+        EventType::WorkflowExecutionCompleted,
+    ] {
+        let count = count(history, once);
+        ensure!(count == 1, "{id}: {once:?} is there {count} times");
+    }
+    let in_order = (1..).zip(history).all(|(number, event)| event.event_id == number);
+    ensure!(in_order, "{id}: its events are numbered without a gap");
+    Ok(())
+}
+
+fn count(history: &[HistoryEvent], kind: EventType) -> usize {
+    history.iter().filter(|event| event.event_type == kind as i32).count()
+}
+
+fn signals(history: &[HistoryEvent]) -> Vec<String> {
+    let name = |event: &HistoryEvent| match &event.attributes {
+        Some(Attributes::WorkflowExecutionSignaledEventAttributes(signal)) => {
+            Some(signal.signal_name.clone())
+        }
+        _ => None,
+    };
+    history.iter().filter_map(name).collect()
+}
+
+/// What the workflow does next: an activity and a timer, and its end when both and a signal are there.
+fn next(history: &[HistoryEvent]) -> Vec<command::Command> {
+    let has = |kind| count(history, kind) > 0;
+    if !has(EventType::TimerStarted) {
+        let schedule = activity::Schedule {
+            activity_id: "charge".into(),
+            activity_type: Some(ActivityType { name: "Charge".into() }),
+            task_queue: Some(EngineQueue::normal(QUEUE)),
+            start_to_close_timeout: Some(Span::from_ms(5_000)),
+            ..activity::Schedule::default()
+        };
+        let start_to_fire_timeout = Some(Span::from_ms(300));
+        let timer = timer::Start { timer_id: "pause".into(), start_to_fire_timeout };
+        return vec![order(Order::ScheduleActivity(Box::new(schedule))), order(Order::StartTimer(timer))];
+    }
+    let all = [EventType::ActivityTaskCompleted, EventType::TimerFired, EventType::WorkflowExecutionSignaled];
+    let complete = || order(Order::CompleteWorkflow(close::Complete { result: None }));
+    all.into_iter().all(has).then(complete).into_iter().collect()
+}
+
+fn order(order: Order) -> command::Command {
+    command::Command { command_type: order.command_type(), order: Some(order), ..Default::default() }
+}
+
+/// A caller and worker over bare gRPC.
+#[derive(Clone)]
+struct Client(Channel);
+
+impl Client {
+    async fn send<M: Message + Name>(&self, request: M) -> Result<Bytes, Status> {
+        let request = Request::new(Bytes::from(request.encode_to_vec()));
+        let path = raw::path_of::<M>();
+        let answer = tokio::time::timeout(ANSWER_WITHIN, raw::call(&self.0, &path, request)).await;
+        Ok(answer.map_err(|_late| Status::deadline_exceeded("no answer"))??.into_inner())
+    }
+
+    async fn start(&self, id: &str) -> Result<(), Status> {
+        let request = StartWorkflowExecutionRequest {
+            namespace: "default".into(),
+            workflow_id: id.into(),
+            workflow_type: Some(WorkflowType { name: "order".into() }),
+            task_queue: queue(),
+            workflow_task_timeout: Some(prost_types::Duration { seconds: 2, nanos: 0 }),
+            request_id: format!("start {id}"),
+            ..Default::default()
+        };
+        self.send(request).await.map(drop)
+    }
+
+    async fn signal(&self, id: &str, name: &str) -> Result<(), Status> {
+        let request = SignalWorkflowExecutionRequest {
+            namespace: "default".into(),
+            workflow_execution: execution(id),
+            signal_name: name.into(),
+            request_id: format!("{id} {name}"),
+            ..Default::default()
+        };
+        self.send(request).await.map(drop)
+    }
+
+    async fn history(&self, id: &str) -> anyhow::Result<Vec<HistoryEvent>> {
+        let (mut events, mut page_token) = (Vec::new(), Bytes::new());
+        loop {
+            let request = GetWorkflowExecutionHistoryRequest {
+                namespace: "default".into(),
+                execution: execution(id),
+                next_page_token: page_token,
+                ..Default::default()
+            };
+            let page = GetWorkflowExecutionHistoryResponse::decode(self.send(request).await?)?;
+            events.extend(History::decode(page.history.unwrap_or_default())?.events);
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// History and describe of each.
+    async fn read_all(&self, ids: &[String]) -> anyhow::Result<Vec<(Vec<HistoryEvent>, Bytes)>> {
+        let mut all = Vec::new();
+        for id in ids {
+            let describe =
+                DescribeWorkflowExecutionRequest { namespace: "default".into(), execution: execution(id) };
+            all.push((self.history(id).await?, self.send(describe).await?));
+        }
+        Ok(all)
+    }
+
+    /// Works until every history has an event of a kind; what a worker was told of a lost task is no error.
+    async fn work_until(&self, what: &str, ids: &[String], kind: EventType) -> anyhow::Result<()> {
+        let done = async {
+            let mut looks = tokio::time::interval(LOOK_EVERY);
+            for id in ids {
+                while count(&self.history(id).await.unwrap_or_default(), kind) == 0 {
+                    looks.tick().await;
+                }
+            }
+            anyhow::Ok(())
+        };
+        tokio::select! {
+            done = tokio::time::timeout(WITHIN, done) => done.with_context(|| format!("it is late: {what}"))?,
+            never = async { loop { self.work().await.ok(); tokio::task::yield_now().await } } => never,
+            never = async { loop { self.labour().await.ok(); tokio::task::yield_now().await } } => never,
+        }
+    }
+
+    async fn work(&self) -> anyhow::Result<()> {
+        let poll = PollWorkflowTaskQueueRequest {
+            namespace: "default".into(),
+            task_queue: queue(),
+            identity: "worker".into(),
+            ..Default::default()
+        };
+        let task = PollWorkflowTaskQueueResponse::decode(self.send(poll).await?)?;
+        if task.task_token.is_empty() {
+            return Ok(());
+        }
+        let history = History::decode(task.history.unwrap_or_default())?.events;
+        let answer = RespondWorkflowTaskCompletedRequest {
+            task_token: task.task_token,
+            commands: next(&history),
+            namespace: "default".into(),
+            ..Default::default()
+        };
+        self.send(answer).await?;
+        Ok(())
+    }
+
+    async fn labour(&self) -> anyhow::Result<()> {
+        let poll = PollActivityTaskQueueRequest {
+            namespace: "default".into(),
+            task_queue: queue(),
+            identity: "worker".into(),
+            ..Default::default()
+        };
+        let task = PollActivityTaskQueueResponse::decode(self.send(poll).await?)?;
+        if task.task_token.is_empty() {
+            return Ok(());
+        }
+        let answer = RespondActivityTaskCompletedRequest {
+            task_token: task.task_token,
+            namespace: "default".into(),
+            ..Default::default()
+        };
+        self.send(answer).await?;
+        Ok(())
+    }
+}
+
+fn execution(id: &str) -> Option<WorkflowExecution> {
+    Some(WorkflowExecution { workflow_id: id.into(), run_id: String::new() })
+}
+
+fn queue() -> Option<TaskQueue> {
+    Some(TaskQueue { name: QUEUE.into(), kind: 1, ..Default::default() })
+}
+
+/// A node with a name, of which the end matters. It is killed when dropped.
+struct Process {
+    process: Child,
+    address: SocketAddr,
+    log: std::path::PathBuf,
+}
+
+impl Process {
+    fn start(place: &Place, name: &str, data_dir: &Path) -> anyhow::Result<Self> {
+        let free = || -> anyhow::Result<SocketAddr> { Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?) };
+        let (address, metrics_address) = (free()?, free()?);
+        let log = place.dir.path().join(format!("{name}.log"));
+        let [bootstrap, rest @ ..] = place.variables.as_slice() else { bail!("it has variables") };
+        let mut command = Command::new(binary()?);
+        command.arg("dev").arg("--kafka-bootstrap").arg(&bootstrap.1);
+        command.arg("--address").arg(address.to_string()).arg("--data-dir").arg(data_dir);
+        command.arg("--metrics-address").arg(metrics_address.to_string());
+        command.envs(rest.iter().map(|(name, value)| (*name, value))).env("EVERLOG_SERVER__NAME", name);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log)?);
+        Ok(Self { process: command.spawn()?, address, log })
+    }
+
+    async fn ready(&mut self) -> anyhow::Result<Client> {
+        let deadline = Instant::now() + WITHIN;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        while !raw::is_serving(self.address).await {
+            ensure!(self.process.try_wait()?.is_none(), "it ended: {}", self.said()?);
+            ensure!(Instant::now() < deadline, "it does not serve: {}", self.said()?);
+            looks.tick().await;
+        }
+        Ok(Client(Endpoint::from_shared(format!("http://{}", self.address))?.connect().await?))
+    }
+
+    /// Its exit code, and all that it said.
+    fn ended(&mut self) -> anyhow::Result<(Option<i32>, String)> {
+        let deadline = Instant::now() + WITHIN;
+        loop {
+            if let Some(status) = self.process.try_wait()? {
+                return Ok((status.code(), self.said()?));
+            }
+            ensure!(Instant::now() < deadline, "it does not end: {}", self.said()?);
+            std::thread::yield_now();
+        }
+    }
+
+    fn said(&self) -> anyhow::Result<String> {
+        Ok(std::fs::read_to_string(&self.log)?)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
