@@ -1,0 +1,253 @@
+//! What must hold at the end, from what was committed and what was seen; nothing of the engine but its types.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_engine::event::{Attributes, History, HistoryEvent};
+use everlog_log::Topic;
+use everlog_partition::RunKey;
+use everlog_store::Space;
+use everlog_wire::public::event::WorkflowEvent;
+use everlog_wire::public::{Noun, Writer};
+use prost::Message;
+
+use crate::book::{Book, fingerprint};
+use crate::clock::Clock;
+use crate::dice::Dice;
+use crate::disk::Disk;
+use crate::log::{Broker, Kept, Nasty, Shared, index};
+use crate::node::{Node, PARTITION, PARTITIONS};
+
+const SPACES: [(Topic, Space); 3] =
+    [(Topic::Changelog, Space::State), (Topic::History, Space::History), (Topic::Timers, Space::Timers)];
+
+/// Everything that does not hold.
+pub fn check(broker: &Shared, book: &Book, owner: Option<&Node>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut broker = broker.lock();
+    let (now_ms, incarnation) = (broker.now_ms, broker.incarnation);
+    let kept = broker.kept(PARTITION);
+    match histories(kept) {
+        Ok(histories) => {
+            seen_is_true(book, &histories, &mut found);
+            signals(book, &histories, &mut found);
+            forwarded(kept, book, &histories, &mut found);
+            ended(book, &histories, &mut found);
+        }
+        Err(what) => found.push(what),
+    }
+    if let Some(owner) = owner {
+        rows_are_the_fold(kept, &owner.disk, &mut found);
+    }
+    retold(kept, incarnation, now_ms, &mut found);
+    found
+}
+
+type Histories = BTreeMap<String, Vec<HistoryEvent>>;
+
+/// Every run's events as its history rows have them: gapless and in order, and each of them published once.
+fn histories(kept: &Kept) -> Result<Histories, String> {
+    let mut histories = Histories::new();
+    for (key, value) in kept.topics[index(Topic::History)].live() {
+        let name = key.get(..key.len().saturating_sub(8)).unwrap_or_default();
+        let address = RunKey::read(Bytes::copy_from_slice(name)).and_then(|key| key.address());
+        let Some(address) = address else { return Err(format!("a history row under {key:?}")) };
+        let history = History::decode(value).map_err(|error| format!("a batch of events: {error}"))?;
+        let events = histories.entry(address.run_id.clone()).or_default();
+        for event in history.events {
+            let expected = events.len() as i64 + 1;
+            if event.event_id != expected {
+                let id = event.event_id;
+                return Err(format!("event {id} of {} stands where {expected} belongs", address.run_id));
+            }
+            events.push(event);
+        }
+    }
+    let mut published: BTreeMap<String, i64> = BTreeMap::new();
+    let writer = Writer::own(Noun::Event);
+    for row in &kept.topics[index(Topic::Events)].rows {
+        let bytes = row.value.clone().unwrap_or_default();
+        let event = WorkflowEvent::read(&writer, &bytes).map_err(|error| format!("an event: {error}"))?;
+        let last = published.entry(event.run_id.to_string()).or_default();
+        if event.event_id != *last + 1 || row.key != event.workflow_id.as_bytes() {
+            return Err(format!("event {} of {} is published after {last}", event.event_id, event.run_id));
+        }
+        *last += 1;
+    }
+    let lengths = histories.iter().map(|(run_id, events)| (run_id, events.len() as i64));
+    if !lengths.eq(published.iter().map(|(run_id, last)| (run_id, *last))) {
+        return Err("the published events are not those of the histories".into());
+    }
+    Ok(histories)
+}
+
+fn closes(event: &HistoryEvent) -> bool {
+    matches!(
+        event.attributes,
+        Some(
+            Attributes::WorkflowCompleted(_)
+                | Attributes::WorkflowFailed(_)
+                | Attributes::WorkflowTimedOut(_)
+                | Attributes::WorkflowTerminated(_)
+                | Attributes::WorkflowCanceled(_)
+                | Attributes::WorkflowContinuedAsNew(_)
+        )
+    )
+}
+
+/// What anybody was shown is what is committed.
+fn seen_is_true(book: &Book, histories: &Histories, found: &mut Vec<String>) {
+    for (run_id, seen) in &book.runs {
+        let Some(events) = histories.get(run_id) else {
+            if !seen.events.is_empty() {
+                found.push(format!("run {run_id} was shown and is in no topic"));
+            }
+            continue;
+        };
+        for (event_id, print) in &seen.events {
+            let event = usize::try_from(event_id - 1).ok().and_then(|at| events.get(at));
+            if event.is_none_or(|event| fingerprint(event) != *print) {
+                found.push(format!("event {event_id} of run {run_id} was shown otherwise: now {event:?}"));
+            }
+        }
+    }
+}
+
+fn signals(book: &Book, histories: &Histories, found: &mut Vec<String>) {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for event in histories.values().flatten() {
+        if let Some(Attributes::WorkflowSignaled(signal)) = &event.attributes {
+            *counts.entry(signal.signal_name.as_str()).or_default() += 1;
+        }
+    }
+    for (name, sent) in &book.signals {
+        let count = counts.remove(name.as_str()).unwrap_or_default();
+        if count > 1 || (sent.acknowledged && count == 0) {
+            let told = if sent.acknowledged { "acknowledged" } else { "not acknowledged" };
+            found.push(format!("signal {name} to {} ({told}) is there {count} times", sent.workflow_id));
+        }
+    }
+    for name in counts.keys() {
+        found.push(format!("nobody sent the signal {name}"));
+    }
+}
+
+/// Every public command became an effect or a refusal, once.
+fn forwarded(kept: &Kept, book: &Book, histories: &Histories, found: &mut Vec<String>) {
+    let is_forwarded = |event: &&HistoryEvent| match &event.attributes {
+        Some(Attributes::WorkflowSignaled(signal)) => signal.signal_name.contains("/forwarded/"),
+        _other => false,
+    };
+    let effects = histories.values().flatten().filter(is_forwarded).count() as u64;
+    let refusals = kept.topics[index(Topic::Rejections)].rows.len() as u64;
+    if effects + refusals != book.forwarded {
+        let brought = book.forwarded;
+        found.push(format!("{brought} public commands: {effects} effects and {refusals} refusals"));
+    }
+}
+
+/// Each run has ended once, and times never run backwards in it by more than buffering explains.
+fn ended(book: &Book, histories: &Histories, found: &mut Vec<String>) {
+    for (workflow_id, run_id) in &book.started {
+        if !histories.contains_key(run_id) {
+            found.push(format!("the run {run_id} of {workflow_id} was acknowledged and is not there"));
+        }
+    }
+    let mut begun: BTreeMap<&str, u64> = BTreeMap::new();
+    for (run_id, events) in histories {
+        let ends = events.iter().filter(|event| closes(event)).count();
+        if ends != 1 || !events.last().is_some_and(closes) {
+            found.push(format!("run {run_id} has {ends} ends"));
+        }
+        if let Some(Attributes::WorkflowStarted(started)) =
+            events.first().and_then(|event| event.attributes.as_ref())
+        {
+            if started.continued_execution_run_id.is_empty() {
+                *begun.entry(started.workflow_type.as_ref().map_or("", |kind| &kind.name)).or_default() += 1;
+            }
+        } else {
+            found.push(format!("run {run_id} does not begin with its start"));
+        }
+        let mut activities: BTreeMap<i64, u64> = BTreeMap::new();
+        for event in events {
+            if let Some(Attributes::ActivityCompleted(completed)) = &event.attributes {
+                *activities.entry(completed.scheduled_event_id).or_default() += 1;
+            }
+        }
+        if activities.values().any(|count| *count > 1) {
+            found.push(format!("an activity of {run_id} ended twice"));
+        }
+    }
+    let chains = begun.values().sum::<u64>();
+    if chains != book.started.len() as u64 {
+        found.push(format!("{chains} chains of runs for {} starts", book.started.len()));
+    }
+}
+
+fn live(kept: &Kept) -> BTreeMap<(Space, Bytes), Bytes> {
+    let mut rows = BTreeMap::new();
+    for (topic, space) in SPACES {
+        let topic = kept.topics[index(topic)].live();
+        rows.extend(topic.into_iter().map(|(key, value)| ((space, key), value)));
+    }
+    rows
+}
+
+fn rows_are_the_fold(kept: &Kept, disk: &Disk, found: &mut Vec<String>) {
+    differ("the owner's rows", &disk.rows(), "the committed ones", &live(kept), found);
+}
+
+type Rows = BTreeMap<(Space, Bytes), Bytes>;
+
+fn differ(one: &str, left: &Rows, other: &str, right: &Rows, found: &mut Vec<String>) {
+    for (key, value) in left {
+        if right.get(key) != Some(value) {
+            let held = if right.contains_key(key) { "otherwise" } else { "not" };
+            found.push(format!("{one} have {key:?}, {other} {held}"));
+            return;
+        }
+    }
+    if let Some(key) = right.keys().find(|key| !left.contains_key(*key)) {
+        found.push(format!("{other} have {key:?}, {one} not"));
+    }
+}
+
+/// A partition that has nothing but the whole journal comes to the same rows and the same events.
+fn retold(kept: &Kept, incarnation: [u8; 16], now_ms: i64, found: &mut Vec<String>) {
+    let nasty = Nasty { immediate: true, ..Nasty::calm() };
+    let mut fresh = Broker::new(PARTITIONS, nasty, Dice::new(7));
+    fresh.incarnation = incarnation;
+    fresh.now_ms = now_ms;
+    fresh.kept(PARTITION).journal.clone_from(&kept.journal);
+    fresh.kept(PARTITION).last_stamp_ms = kept.last_stamp_ms;
+    let fresh = Shared::new(fresh);
+    let clock = Clock::new(now_ms);
+    let mut node = Node::start(0, &fresh, &clock.shared(), Disk::default());
+    if let Err(error) = node.recover(u64::MAX, now_ms) {
+        found.push(format!("the whole journal cannot be applied: {error}"));
+        return;
+    }
+    // One turn appends, the next hears of it, commits, and hears of that.
+    for turn in 0..20 {
+        clock.advance(now_ms + turn * 200);
+        if let Err(error) = node.turn(usize::MAX, clock.now_ms()) {
+            found.push(format!("the whole journal cannot be committed: {error}"));
+            return;
+        }
+    }
+    let mut fresh = fresh.lock();
+    let again = fresh.kept(PARTITION);
+    if again.position.is_none() {
+        found.push("the whole journal was applied and never committed".into());
+        return;
+    }
+    differ("the committed rows", &live(kept), "those of the whole journal", &live(again), found);
+    let values = |kept: &Kept| -> Vec<Option<Bytes>> {
+        kept.topics[index(Topic::Events)].rows.iter().map(|row| row.value.clone()).collect()
+    };
+    if values(kept) != values(again) {
+        found.push("the events are not those of the whole journal".into());
+    }
+    drop(Arc::new(node.die()));
+}

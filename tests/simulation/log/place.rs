@@ -1,0 +1,27 @@
+//! A place that the simulated log can be opened in again and again: what the contract asks for.
+
+use everlog_log::contract::Place;
+
+use super::broker::{Broker, Shared};
+use super::home::SimLog;
+use super::nasty::Nasty;
+use crate::dice::Dice;
+
+/// A calm sea, with as many partitions as wished.
+pub struct Sea {
+    broker: Shared,
+}
+
+impl Sea {
+    pub fn calm(partitions: u32) -> Self {
+        let nasty = Nasty { immediate: true, ..Nasty::calm() };
+        Self { broker: Shared::new(Broker::new(partitions, nasty, Dice::new(1))) }
+    }
+}
+
+impl Place for Sea {
+    type Home = SimLog;
+    fn open(&self) -> SimLog {
+        SimLog::open(&self.broker)
+    }
+}

@@ -1,0 +1,27 @@
+//! The whole of a partition, under a log nastier than Kafka allows, in one thread and in virtual time.
+
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
+#![allow(missing_docs, reason = "nobody but this test sees it")]
+
+mod book;
+mod checker;
+mod clock;
+mod dice;
+mod disk;
+mod ingress;
+mod log;
+mod node;
+mod people;
+mod plan;
+mod seeds;
+mod teeth;
+mod workers;
+mod workflow;
+mod world;
+
+use everlog_log::contract;
+
+#[test]
+fn the_simulated_log_keeps_the_contract_while_it_is_calm() {
+    contract::check(|| log::Sea::calm(8));
+}

@@ -1,0 +1,181 @@
+//! A node: its gateway's side, its dispatcher, its rows, and the partition while it owns it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use everlog_engine::Settings;
+use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Partition, Router};
+use everlog_store::Store;
+
+use crate::disk::Disk;
+use crate::log::{Shared, SimLog};
+
+/// The partition that everything happens in.
+pub const PARTITION: u32 = 0;
+/// So many that each has few buckets: a take-over looks into every one of them.
+pub const PARTITIONS: u32 = 256;
+
+/// Events, and for reports of the log the life of the partition that they are for.
+type Inbox = Arc<Mutex<Option<VecDeque<(Option<u64>, Event)>>>>;
+
+/// A process.
+pub struct Node {
+    pub id: usize,
+    pub log: Arc<SimLog>,
+    pub router: Router,
+    pub admission: Arc<Admission>,
+    pub disk: Disk,
+    pub partition: Option<Partition<SimLog, Disk>>,
+    /// How far its clock is off.
+    pub clock_ms: Arc<AtomicI64>,
+    /// It is stopped until then.
+    pub asleep_until_ms: i64,
+    /// When it takes its next turn, in the world's time; none where it waits for events only.
+    pub next_ms: Option<i64>,
+    /// When it may try to take the partition again, if it means to.
+    pub retry_ms: Option<i64>,
+    pub recovered_ms: i64,
+    dispatcher: Arc<Dispatcher>,
+    inbox: Inbox,
+    life: u64,
+}
+
+pub fn config(instance: u64) -> Config {
+    Config {
+        node: "sim".into(),
+        instance: Bytes::copy_from_slice(&instance.to_be_bytes()),
+        settings: Settings::standard(),
+        commit_interval_ms: 100,
+        overlay_bytes_max: 64 << 20,
+        cached_runs_max: 4,
+        appends_max: 2,
+        append_records_max: 5,
+        wakes_max: 3,
+        buffered_queries_max: 10,
+        journal_keep_records: 5,
+    }
+}
+
+impl Node {
+    pub fn start(id: usize, broker: &Shared, now_ms: &Arc<AtomicI64>, disk: Disk) -> Self {
+        let inbox: Inbox = Arc::new(Mutex::new(Some(VecDeque::new())));
+        let send = post(&inbox, 0);
+        let clock_ms = Arc::new(AtomicI64::new(0));
+        let (clock, now) = (clock_ms.clone(), now_ms.clone());
+        let dispatcher = Dispatcher::new(move || now.load(Ordering::Relaxed) + clock.load(Ordering::Relaxed));
+        let admission = Arc::new(Admission::new(PARTITIONS, 100, 100));
+        let router = Router::new(PARTITIONS, send.clone(), dispatcher.clone(), admission.clone());
+        Self {
+            id,
+            log: Arc::new(SimLog::open(broker)),
+            router,
+            admission,
+            disk,
+            partition: None,
+            clock_ms,
+            asleep_until_ms: 0,
+            next_ms: None,
+            retry_ms: None,
+            recovered_ms: 0,
+            dispatcher,
+            inbox,
+            life: 0,
+        }
+    }
+
+    fn own_ms(&self, now_ms: i64) -> i64 {
+        now_ms + self.clock_ms.load(Ordering::Relaxed)
+    }
+
+    /// Takes the partition over.
+    pub fn recover(&mut self, instance: u64, now_ms: i64) -> Result<(), Error> {
+        self.partition = None;
+        // What was meant for the owner before goes with it.
+        self.events().clear();
+        self.retry_ms = None;
+        self.life = instance;
+        let recovered = Partition::recover(
+            PARTITION,
+            self.log.clone(),
+            Store::new(self.disk.clone()),
+            self.dispatcher.clone(),
+            post(&self.inbox, instance),
+            config(instance),
+            Arc::default(),
+        )?;
+        self.partition = Some(recovered);
+        self.next_ms = Some(now_ms);
+        self.recovered_ms = now_ms;
+        Ok(())
+    }
+
+    fn events(&self) -> VecDeque<(Option<u64>, Event)> {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Requests that have a place in front of the partition.
+    pub fn places(&self) -> usize {
+        self.admission.waiting_orders(PARTITION) + self.admission.waiting_reads(PARTITION)
+    }
+
+    /// Whether something has come that was not taken in.
+    pub fn has_events(&self) -> bool {
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.as_ref().is_some_and(|events| !events.is_empty())
+    }
+
+    /// When it has something to do.
+    pub fn due_ms(&self, now_ms: i64) -> Option<i64> {
+        let due_ms = if self.has_events() { Some(now_ms) } else { self.next_ms };
+        due_ms.map(|due_ms| due_ms.max(self.asleep_until_ms))
+    }
+
+    /// Takes in up to `events_max` events and a turn.
+    pub fn turn(&mut self, events_max: usize, now_ms: i64) -> Result<(), Error> {
+        let own_ms = self.own_ms(now_ms);
+        self.next_ms = None;
+        let mut events = self.events();
+        let Some(partition) = self.partition.as_mut() else { return Ok(()) };
+        let later = events.split_off(events.len().min(events_max));
+        if let Some(inbox) = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            for event in later.into_iter().rev() {
+                inbox.push_front(event);
+            }
+        }
+        for (life, event) in events {
+            if life.is_some_and(|life| life != self.life) {
+                continue;
+            }
+            partition.handle(event, own_ms)?;
+        }
+        let next_ms = partition.turn(own_ms)?;
+        self.next_ms = next_ms.map(|next_ms| (next_ms - own_ms + now_ms).max(now_ms));
+        Ok(())
+    }
+
+    /// Nothing is left of the process.
+    pub fn die(self) -> Disk {
+        // Dropped outside the lock: what comes back by a receipt is sent to this inbox.
+        let closed = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(closed);
+        self.disk
+    }
+}
+
+/// What brings events to a node: what the log reports goes to the life of the partition that asked for it.
+fn post(inbox: &Inbox, life: u64) -> everlog_partition::Send {
+    let inbox = inbox.clone();
+    Arc::new(move |_, event| {
+        let report = matches!(event, Event::Appended(_) | Event::Committed(_));
+        match inbox.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            Some(open) => {
+                open.push_back((report.then_some(life), event));
+                true
+            }
+            None => false,
+        }
+    })
+}

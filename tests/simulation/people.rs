@@ -1,0 +1,319 @@
+//! Those who use the nodes: they start, signal, read, ask and wait, and try again when they are told to.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use everlog_engine::event::History;
+use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::{signal, start};
+use everlog_engine::vocabulary::{ReusePolicy, Status};
+use everlog_engine::{Rejection, Reply};
+use everlog_partition::{Address, Answer, Failure, QueryOutcome, QueryRequest, Reading, Router, Want};
+use prost::Message;
+
+use crate::book::{Book, Sent};
+use crate::clock::Clock;
+use crate::dice::Dice;
+use crate::workflow::{Program, QUEUE};
+
+pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
+/// How long a call may take once nothing is broken any more, in ms.
+const ANSWERED_WITHIN_MS: i64 = 40_000;
+
+/// What all of them share.
+#[derive(Clone)]
+pub struct Town {
+    pub clock: Clock,
+    pub book: Rc<RefCell<Book>>,
+    /// The nodes that can be reached, the likely owner first.
+    pub routers: Rc<RefCell<Vec<Router>>>,
+    /// When nothing is broken any more.
+    pub peace_ms: i64,
+}
+
+pub fn address(workflow_id: &str, run_id: &str) -> Address {
+    Address { namespace_id: NAMESPACE.into(), workflow_id: workflow_id.into(), run_id: run_id.into() }
+}
+
+pub fn input(workflow_id: &str, run_id: &str, order: Order) -> Input {
+    Input {
+        namespace_id: NAMESPACE.into(),
+        workflow_id: workflow_id.into(),
+        run_id: run_id.into(),
+        order: Some(order),
+    }
+}
+
+impl Town {
+    pub fn is_peace(&self) -> bool {
+        self.clock.now_ms() >= self.peace_ms
+    }
+
+    /// A node, mostly the one that is thought to be the owner.
+    pub fn router(&self, dice: &mut Dice) -> Option<Router> {
+        let routers = self.routers.borrow();
+        if routers.is_empty() {
+            return None;
+        }
+        let likely = self.is_peace() || dice.permille(700);
+        let index = if likely { 0 } else { dice.index(routers.len()) };
+        routers.get(index).cloned()
+    }
+
+    /// Makes a call, with a deadline that may be the caller's own; who has none must be answered.
+    pub async fn call<T>(
+        &self,
+        what: &str,
+        dice: &mut Dice,
+        call: impl Future<Output = Answer<T>>,
+    ) -> Answer<T> {
+        let now_ms = self.clock.now_ms();
+        let patient = self.is_peace() || dice.permille(500);
+        let until_ms = match patient {
+            true => now_ms.max(self.peace_ms) + ANSWERED_WITHIN_MS,
+            false => now_ms + dice.span(200, 6_000),
+        };
+        let ticket = (dice.next(), format!("{what} since {now_ms}"));
+        self.book.borrow_mut().waiting.insert(ticket.clone());
+        let answer = self.clock.within(until_ms - now_ms, call).await;
+        let mut book = self.book.borrow_mut();
+        book.waiting.remove(&ticket);
+        match answer {
+            Some(Ok(answer)) => {
+                book.answers += 1;
+                Ok(answer)
+            }
+            Some(Err(failure)) => {
+                book.refusals += 1;
+                if failure == Failure::Internal {
+                    book.violate(format!("{what}: internal error"));
+                }
+                Err(failure)
+            }
+            None if patient => {
+                book.violate(format!("{what} that began at {now_ms} is not answered at {until_ms}"));
+                Err(Failure::Unavailable)
+            }
+            None => Err(Failure::Unavailable),
+        }
+    }
+
+    pub async fn rest(&self, dice: &mut Dice) {
+        let most_ms = if self.is_peace() { 200 } else { 600 };
+        self.clock.sleep(dice.span(20, most_ms)).await;
+    }
+
+    /// Starts a workflow, until it is known to be started.
+    pub async fn start(self, workflow_id: String, program: Program, mut dice: Dice) {
+        let begin = start::Begin {
+            request_id: format!("start-{workflow_id}"),
+            workflow_type: "Program".into(),
+            task_queue: QUEUE.into(),
+            input: Some(program.encode()),
+            task_timeout_ms: dice.span(1_000, 5_000),
+            retention_ms: 30 * 86_400_000,
+            // A run that went on as another one does not know the request any more.
+            reuse_policy: ReusePolicy::RejectDuplicate.into(),
+            ..start::Begin::default()
+        };
+        loop {
+            if let Some(router) = self.router(&mut dice) {
+                let order = input(&workflow_id, "", Order::Start(begin.clone()));
+                let reply = self.call("a start", &mut dice, router.order(order)).await;
+                let first_run_id = match &reply {
+                    Ok(Reply::Started(started)) => Some(&started.first_run_id),
+                    Ok(Reply::Rejected(Rejection::AlreadyStarted { first_run_id, .. })) => Some(first_run_id),
+                    Ok(_) | Err(_) => None,
+                };
+                if let Some(first_run_id) = first_run_id {
+                    let mut book = self.book.borrow_mut();
+                    book.started.insert(workflow_id.clone(), first_run_id.clone());
+                    book.people_left -= 1;
+                    return;
+                }
+                if let Ok(reply) = reply {
+                    self.book.borrow_mut().violate(format!("the start of {workflow_id} yields {reply:?}"));
+                }
+            }
+            self.rest(&mut dice).await;
+        }
+    }
+
+    /// Sends signals one after the other.
+    pub async fn signal(self, workflow_id: String, count: usize, sender: usize, mut dice: Dice) {
+        let run_id = self.first_run(&workflow_id, &mut dice).await;
+        for number in 0..count {
+            let name = format!("{workflow_id}/{sender}/{number}");
+            self.send(&workflow_id, &run_id, name, true, &mut dice).await;
+            if dice.permille(300) {
+                let name = format!("{workflow_id}/{sender}/{number}/once");
+                self.send(&workflow_id, &run_id, name, false, &mut dice).await;
+            }
+            self.rest(&mut dice).await;
+        }
+        self.book.borrow_mut().people_left -= 1;
+    }
+
+    async fn first_run(&self, workflow_id: &str, dice: &mut Dice) -> String {
+        loop {
+            let known = self.book.borrow().started.get(workflow_id).cloned();
+            match known {
+                Some(run_id) => return run_id,
+                None => self.rest(dice).await,
+            }
+        }
+    }
+
+    /// Without a request id a signal is sent once, whatever is heard of it.
+    async fn send(&self, workflow_id: &str, run_id: &str, name: String, again: bool, dice: &mut Dice) {
+        let request_id = if again { name.clone() } else { String::new() };
+        let order = signal::Signal { name: name.clone(), request_id, ..signal::Signal::default() };
+        let sent = Sent { workflow_id: workflow_id.to_owned(), acknowledged: false };
+        self.book.borrow_mut().signals.insert(name.clone(), sent);
+        loop {
+            let Some(router) = self.router(dice) else {
+                self.rest(dice).await;
+                continue;
+            };
+            let order = input(workflow_id, run_id, Order::Signal(order.clone()));
+            let reply = self.call("a signal", dice, router.order(order)).await;
+            match reply {
+                Ok(Reply::Done) => {
+                    let mut book = self.book.borrow_mut();
+                    *book.acknowledged.entry(run_id.to_owned()).or_default() += 1;
+                    if let Some(sent) = book.signals.get_mut(&name) {
+                        sent.acknowledged = true;
+                    }
+                    return;
+                }
+                Ok(Reply::Rejected(Rejection::NotFound(_))) => return,
+                Ok(Reply::Rejected(Rejection::Busy(_))) | Err(_) => {}
+                Ok(other) => {
+                    self.book.borrow_mut().violate(format!("signal {name} yields {other:?}"));
+                    return;
+                }
+            }
+            if !again {
+                return;
+            }
+            self.rest(dice).await;
+        }
+    }
+
+    /// Reads the first run again and again until the workflow's chain has ended.
+    pub async fn read(self, workflow_id: String, mut dice: Dice) {
+        let mut run_id = self.first_run(&workflow_id, &mut dice).await;
+        loop {
+            let news_after = match dice.permille(300) {
+                true => self.watch(&workflow_id, &run_id, &mut dice).await,
+                false => None,
+            };
+            if let Some(router) = self.router(&mut dice) {
+                let known = self.book.borrow().known(&run_id);
+                let want = Want::History { from_event_id: 1, batches_max: 0 };
+                let call = router.read(address(&workflow_id, &run_id), want);
+                match self.call("a read", &mut dice, call).await {
+                    Ok(Some(reading)) => {
+                        self.note(&workflow_id, &run_id, known, news_after, &reading);
+                        let head = &reading.run.head;
+                        if !head.successor_run_id.is_empty() {
+                            run_id.clone_from(&head.successor_run_id);
+                        } else if !reading.run.is_open() {
+                            break;
+                        }
+                    }
+                    Ok(None) => {
+                        let what = format!("run {run_id} of {workflow_id} is not known");
+                        self.book.borrow_mut().violate(what);
+                        break;
+                    }
+                    Err(_) => {}
+                }
+            }
+            self.rest(&mut dice).await;
+        }
+        let mut book = self.book.borrow_mut();
+        book.finished.insert(workflow_id);
+        book.people_left -= 1;
+    }
+
+    /// Waits for news; returns what was known before.
+    async fn watch(&self, workflow_id: &str, run_id: &str, dice: &mut Dice) -> Option<i64> {
+        let router = self.router(dice)?;
+        let known = self.book.borrow().known(run_id).0;
+        let span_ms = dice.span(500, 8_000);
+        let call = router.watch(address(workflow_id, run_id), known);
+        match self.clock.within(span_ms, call).await {
+            Some(Ok(())) => Some(known),
+            Some(Err(_)) | None => None,
+        }
+    }
+
+    fn note(
+        &self,
+        workflow_id: &str,
+        run_id: &str,
+        known: (i64, i64),
+        news_after: Option<i64>,
+        reading: &Reading,
+    ) {
+        let mut book = self.book.borrow_mut();
+        let head = &reading.run.head;
+        let length = head.next_event_id - 1;
+        book.read(run_id, known, (length, head.signals), "read");
+        let history = History::decode(reading.page.history.clone()).map(|history| history.events);
+        match history {
+            Ok(events) => {
+                let ids = events.iter().map(|event| event.event_id);
+                if !ids.eq(1..=length) {
+                    book.violate(format!("a read of {run_id} shows {} of {length} events", events.len()));
+                }
+                book.saw(workflow_id, run_id, &events);
+            }
+            Err(error) => book.violate(format!("the history of {run_id} cannot be read: {error}")),
+        }
+        if let Some(before) = news_after
+            && length <= before
+            && reading.run.is_open()
+        {
+            book.violate(format!("a watch of {run_id} ended without news after event {before}"));
+        }
+        let status = Status::try_from(head.status);
+        if !matches!(status, Ok(Status::Running | Status::Completed | Status::ContinuedAsNew)) {
+            book.violate(format!("run {run_id} stands as {status:?}"));
+        }
+        if let Some(seen) = book.runs.get_mut(run_id) {
+            seen.closed |= !reading.run.is_open();
+        }
+    }
+
+    /// Asks how many signals the workflow has seen.
+    pub async fn ask(self, workflow_id: String, mut dice: Dice) {
+        let run_id = self.first_run(&workflow_id, &mut dice).await;
+        loop {
+            self.clock.sleep(dice.span(300, 2_500)).await;
+            if self.book.borrow().finished.contains(&workflow_id) {
+                break;
+            }
+            let Some(router) = self.router(&mut dice) else { continue };
+            let known = self.book.borrow().known(&run_id);
+            let request = QueryRequest {
+                address: address(&workflow_id, &run_id),
+                query: Bytes::from_static(b"signals"),
+                only_open: false,
+                only_completed_cleanly: false,
+            };
+            let outcome = self.call("a query", &mut dice, router.query(request)).await;
+            if let Ok(QueryOutcome::Answered(answer)) = outcome {
+                let text = answer.result.map(|result| String::from_utf8_lossy(&result).into_owned());
+                let found: i64 = text.and_then(|text| text.parse().ok()).unwrap_or(-1);
+                let mut book = self.book.borrow_mut();
+                book.queries += 1;
+                book.read(&run_id, (0, known.1), (0, found), "query");
+            }
+        }
+        self.book.borrow_mut().people_left -= 1;
+    }
+}

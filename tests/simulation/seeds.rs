@@ -1,0 +1,104 @@
+//! Seed after seed: how many, how fast, and which one failed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::plan::Plan;
+use crate::world::{self, Verdict};
+
+/// Seeds of an ordinary run: at least these, and then as many as fit.
+const SEEDS_MIN: u64 = 5_000;
+const WITHIN: Duration = Duration::from_secs(60);
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+pub fn run(seed: u64) -> Verdict {
+    run_plan(Plan::of(seed))
+}
+
+pub fn run_plan(plan: Plan) -> Verdict {
+    let verdict = catch_unwind(AssertUnwindSafe(|| world::run(plan)));
+    verdict.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let what = format!("it panicked: {}", text.unwrap_or_default());
+        Verdict { violations: vec![what], ..Verdict::default() }
+    })
+}
+
+fn command(seed: u64) -> String {
+    format!(
+        "EVERLOG_SIM_SEED={seed} cargo test --release -p everlog-tests --test simulation -- seeds --nocapture"
+    )
+}
+
+#[test]
+fn every_seed_keeps_every_law() {
+    if let Some(seed) = variable("EVERLOG_SIM_SEED") {
+        println!("{:#?}", Plan::of(seed));
+        let verdict = run_plan(Plan { loud: true, ..Plan::of(seed) });
+        println!("{verdict:#?}");
+        assert_eq!(verdict.violations, Vec::<String>::new());
+        return;
+    }
+    let wanted = variable("EVERLOG_SIM_SEEDS");
+    let from = variable("EVERLOG_SIM_FROM").unwrap_or(1);
+    let begun = Instant::now();
+    let next = AtomicU64::new(from);
+    let failed: Mutex<Vec<(u64, Verdict)>> = Mutex::default();
+    let sum: Mutex<Verdict> = Mutex::default();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let done = seed - from;
+                    let enough = match wanted {
+                        Some(wanted) => done >= wanted,
+                        None => done >= SEEDS_MIN && begun.elapsed() >= WITHIN,
+                    };
+                    if enough || failed.lock().unwrap().len() >= 5 {
+                        return;
+                    }
+                    let verdict = run(seed);
+                    let mut sum = sum.lock().unwrap();
+                    sum.steps += verdict.steps;
+                    sum.answers += verdict.answers;
+                    sum.queries += verdict.queries;
+                    sum.records += verdict.records;
+                    for (name, count) in &verdict.ends {
+                        *sum.ends.entry(name.clone()).or_default() += count;
+                    }
+                    drop(sum);
+                    if !verdict.violations.is_empty() {
+                        failed.lock().unwrap().push((seed, verdict));
+                    }
+                }
+            });
+        }
+    });
+    let seeds = next.load(Ordering::Relaxed) - from - threads as u64;
+    let sum = sum.into_inner().unwrap();
+    let per_hour = seeds as f64 * 3_600.0 / begun.elapsed().as_secs_f64();
+    println!(
+        "{seeds} seeds, {per_hour:.0} an hour: {} steps, {} records, {} answers, {} of them to queries; owners ended: {:?}",
+        sum.steps, sum.records, sum.answers, sum.queries, sum.ends
+    );
+    let failed = failed.into_inner().unwrap();
+    for (seed, verdict) in &failed {
+        println!("seed {seed}: {:?}\n  {}", verdict.violations, command(*seed));
+    }
+    assert!(failed.is_empty(), "{} seeds failed", failed.len());
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in 1..20 {
+        assert_eq!(run(seed), run(seed), "seed {seed}");
+    }
+}

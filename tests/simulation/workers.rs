@@ -1,0 +1,207 @@
+//! Workers: they poll, work, answer late, twice or never, and are gone in between.
+
+use everlog_engine::event::{History, HistoryEvent};
+use everlog_engine::input::Order;
+use everlog_engine::machine::{attempt, completion, task};
+use everlog_partition::{ActivityTask, Delivery, Poll, QueryAnswer, QueryTask, Router, Want, WorkflowTask};
+use prost::Message;
+
+use crate::dice::Dice;
+use crate::people::{NAMESPACE, Town, address, input};
+use crate::workflow::{self, QUEUE};
+
+/// How often an answer is tried again.
+const TRIES: usize = 4;
+
+/// A worker and its habits, per thousand tasks, while there is no peace.
+pub struct Worker {
+    pub town: Town,
+    pub name: String,
+    pub activities: bool,
+    pub dice: Dice,
+    /// It never answers.
+    pub dies: u32,
+    /// It answers twice.
+    pub repeats: u32,
+    /// The task never reaches it.
+    pub misses: u32,
+    /// The attempt fails.
+    pub fails: u32,
+}
+
+impl Worker {
+    pub async fn work(mut self) {
+        let mut number = 0_u64;
+        loop {
+            number += 1;
+            let Some(router) = self.town.router(&mut self.dice) else {
+                self.town.rest(&mut self.dice).await;
+                continue;
+            };
+            let poll = Poll {
+                namespace_id: NAMESPACE.into(),
+                queue: QUEUE.into(),
+                activities: self.activities,
+                sticky: false,
+                identity: self.name.clone(),
+                poll_id: format!("{}-{number}", self.name),
+                rate_per_second: None,
+            };
+            let patience_ms = self.dice.span(1_000, 5_000);
+            let delivery = self.town.clock.within(patience_ms, router.poll(poll)).await;
+            match delivery {
+                Some(Ok(delivery)) => self.take(&router, delivery).await,
+                Some(Err(_)) => self.town.rest(&mut self.dice).await,
+                None => {}
+            }
+        }
+    }
+
+    fn does(&mut self, chance: u32) -> bool {
+        !self.town.is_peace() && self.dice.permille(chance)
+    }
+
+    async fn take(&mut self, router: &Router, delivery: Delivery) {
+        if self.does(self.misses) {
+            return;
+        }
+        self.town.book.borrow_mut().tasks += 1;
+        match delivery {
+            Delivery::Workflow(mut task) => {
+                if let Some(receipt) = task.receipt.take() {
+                    receipt.accept();
+                }
+                self.run(router, *task).await;
+            }
+            Delivery::Activity(mut task) => {
+                if let Some(receipt) = task.receipt.take() {
+                    receipt.accept();
+                }
+                self.act(*task).await;
+            }
+            Delivery::Query(mut task) => {
+                if let Some(receipt) = task.receipt.take() {
+                    receipt.accept();
+                }
+                self.answer(router, *task).await;
+            }
+            Delivery::Nothing => {}
+        }
+    }
+
+    fn read_history(&self, bytes: bytes::Bytes) -> Vec<HistoryEvent> {
+        match History::decode(bytes) {
+            Ok(history) => history.events,
+            Err(error) => {
+                self.town.book.borrow_mut().violate(format!("a task's history cannot be read: {error}"));
+                Vec::new()
+            }
+        }
+    }
+
+    async fn run(&mut self, router: &Router, task: WorkflowTask) {
+        let start = &task.run.start;
+        let events = self.read_history(task.history.history.clone());
+        let Some(pending) = task.run.head.task.clone() else { return };
+        // What is not written yet may be written otherwise.
+        let written = task.run.head.next_event_id;
+        let fixed: Vec<_> = events.iter().filter(|event| event.event_id < written).cloned().collect();
+        self.town.book.borrow_mut().saw(&start.workflow_id, &start.run_id, &fixed);
+        let ids = events.iter().map(|event| event.event_id);
+        if !ids.eq(1..=events.len() as i64) {
+            let what = format!("a task of {} with a torn history", start.run_id);
+            self.town.book.borrow_mut().violate(what);
+        }
+        self.town.clock.sleep(self.dice.span(0, 30)).await;
+        if self.does(self.dies) {
+            return;
+        }
+        let signals = workflow::signals(&events);
+        let answers: Vec<_> = task.queries.iter().map(|(id, _)| answer(id, signals)).collect();
+        let order = completion::Complete {
+            token: Some(task::Task::token(&pending)),
+            commands: workflow::think(&events),
+            identity: self.name.clone(),
+            ..completion::Complete::default()
+        };
+        let times = if self.does(self.repeats) { 2 } else { 1 };
+        for _ in 0..times {
+            let mut router = router.clone();
+            for _ in 0..TRIES {
+                let order = input(&start.workflow_id, &start.run_id, Order::CompleteTask(order.clone()));
+                let call = router.complete_task(order, answers.clone());
+                if self.town.call("a completion", &mut self.dice, call).await.is_ok() {
+                    break;
+                }
+                self.town.rest(&mut self.dice).await;
+                let Some(other) = self.town.router(&mut self.dice) else { break };
+                router = other;
+            }
+        }
+    }
+
+    async fn act(&mut self, task: ActivityTask) {
+        let start = task.run.start.clone();
+        if task.scheduled.input.is_none() {
+            self.town.book.borrow_mut().violate(format!("an activity of {} lost its input", start.run_id));
+        }
+        self.town.clock.sleep(self.dice.span(0, 400)).await;
+        if self.does(self.dies) {
+            return;
+        }
+        let target = Some(attempt::Target {
+            scheduled_event_id: task.activity.scheduled_event_id,
+            attempt: task.activity.attempt,
+            claim: task.activity.claim,
+            activity_id: String::new(),
+        });
+        let identity = self.name.clone();
+        let order = match self.does(self.fails) {
+            true => Order::FailActivity(attempt::Fail { target, identity, ..attempt::Fail::default() }),
+            false => {
+                let result = Some(bytes::Bytes::from_static(b"done"));
+                Order::CompleteActivity(attempt::Complete { target, result, identity, worker_version: None })
+            }
+        };
+        let times = if self.does(self.repeats) { 2 } else { 1 };
+        for _ in 0..times * TRIES {
+            if let Some(router) = self.town.router(&mut self.dice) {
+                let call = router.order(input(&start.workflow_id, &start.run_id, order.clone()));
+                if self.town.call("an activity's end", &mut self.dice, call).await.is_ok() && times == 1 {
+                    return;
+                }
+            }
+            self.town.rest(&mut self.dice).await;
+        }
+    }
+
+    async fn answer(&mut self, router: &Router, task: QueryTask) {
+        let start = task.run.start.clone();
+        let mut events = self.read_history(task.history.history.clone());
+        if task.sticky {
+            let want = Want::History { from_event_id: 1, batches_max: 0 };
+            let reading = router.read(address(&start.workflow_id, &start.run_id), want).await;
+            let Ok(Some(reading)) = reading else { return };
+            events = self.read_history(reading.page.history);
+        }
+        self.town.book.borrow_mut().saw(&start.workflow_id, &start.run_id, &events);
+        self.town.clock.sleep(self.dice.span(0, 30)).await;
+        if self.does(self.dies) {
+            return;
+        }
+        let answer = answer(&task.query_id, workflow::signals(&events));
+        let call = router.answer_query(address(&start.workflow_id, &start.run_id), answer);
+        // Nobody may wait for it any more.
+        let _gone = self.town.call("an answer to a query", &mut self.dice, call).await;
+    }
+}
+
+fn answer(query_id: &str, signals: i64) -> QueryAnswer {
+    QueryAnswer {
+        query_id: query_id.to_owned(),
+        succeeded: true,
+        result: Some(signals.to_string().into()),
+        error_message: String::new(),
+        failure: None,
+    }
+}

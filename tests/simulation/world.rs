@@ -1,0 +1,430 @@
+//! The world of one seed: nodes over one broker, people and workers, and one thing after the other.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use everlog_log::Log;
+use everlog_partition::Error;
+
+use crate::book::Book;
+use crate::checker;
+use crate::clock::{Clock, Tasks};
+use crate::dice::Dice;
+use crate::disk::Disk;
+use crate::ingress;
+use crate::log::{Broker, Nasty, Removed, Shared, SimLog};
+use crate::node::{Node, PARTITION, PARTITIONS};
+use crate::people::{Town, address};
+use crate::plan::{Plan, Shock};
+use crate::workers::Worker;
+
+/// How often somebody looks after the nodes, in ms.
+const LOOK_MS: i64 = 250;
+/// How long everything may take to end once there is peace, in ms.
+const ENDED_WITHIN_MS: i64 = 180_000;
+/// How far a clock may be off, in ms.
+const SKEW_MS: i64 = 10_000;
+/// More steps than any seed needs.
+const STEPS_MAX: u64 = 400_000;
+
+/// What became of a seed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    pub violations: Vec<String>,
+    pub steps: u64,
+    /// The same for the same seed.
+    pub trace: u64,
+    pub answers: u64,
+    pub queries: u64,
+    pub records: u64,
+    /// Why owners gave up, and how often.
+    pub ends: BTreeMap<String, u64>,
+}
+
+pub struct World {
+    plan: Plan,
+    dice: Dice,
+    broker: Shared,
+    clock: Clock,
+    tasks: Tasks,
+    town: Town,
+    nodes: Vec<Option<Node>>,
+    /// Nodes that are down, with their rows and the moment of their return.
+    down: Vec<(usize, Disk, i64)>,
+    shocks: Vec<(i64, Shock)>,
+    next_look_ms: i64,
+    instances: u64,
+    at_peace: bool,
+    verdict: Verdict,
+}
+
+/// Runs a plan to its end.
+pub fn run(plan: Plan) -> Verdict {
+    World::new(plan).run()
+}
+
+impl World {
+    pub fn new(plan: Plan) -> Self {
+        let mut dice = Dice::new(plan.seed ^ 0xabcd);
+        let mut broker = Broker::new(PARTITIONS, plan.nasty, dice.fork());
+        broker.removed = plan.removed;
+        broker.loud = plan.loud;
+        let clock = Clock::new(broker.now_ms);
+        let begin_ms = broker.now_ms;
+        let peace_ms = begin_ms + plan.chaos_ms;
+        let broker = Shared::new(broker);
+        let nodes = (0..plan.nodes).map(|id| Some(start(id, &broker, &clock, Disk::default(), plan.removed)));
+        let nodes = nodes.collect();
+        let book = Rc::new(RefCell::new(Book::default()));
+        let town = Town { clock: clock.clone(), book, routers: Rc::default(), peace_ms };
+        let shocks = plan.shocks.iter().map(|(at_ms, shock)| (begin_ms + at_ms, *shock)).rev().collect();
+        let mut world = Self {
+            plan,
+            dice,
+            broker,
+            clock,
+            tasks: Tasks::default(),
+            town,
+            nodes,
+            down: Vec::new(),
+            shocks,
+            next_look_ms: begin_ms,
+            instances: 0,
+            at_peace: false,
+            verdict: Verdict::default(),
+        };
+        world.populate();
+        world
+    }
+
+    fn populate(&mut self) {
+        let programs = self.plan.programs.clone();
+        let ids = (0..).map(|number| format!("w{number}"));
+        let ids = ids.filter(|id| address(id, "").partition(PARTITIONS) == PARTITION);
+        let mut people = 0;
+        let mut forwarded_to = None;
+        for (workflow_id, program) in ids.zip(programs) {
+            let signals = program.signals() + self.dice.index(4);
+            let town = || self.town.clone();
+            self.tasks.spawn(town().start(workflow_id.clone(), program, self.dice.fork()));
+            self.tasks.spawn(town().signal(workflow_id.clone(), signals, 0, self.dice.fork()));
+            self.tasks.spawn(town().signal(workflow_id.clone(), self.dice.index(3), 1, self.dice.fork()));
+            self.tasks.spawn(town().read(workflow_id.clone(), self.dice.fork()));
+            self.tasks.spawn(town().ask(workflow_id.clone(), self.dice.fork()));
+            if self.plan.forwards {
+                forwarded_to.get_or_insert(workflow_id.clone());
+            }
+            people += 5;
+        }
+        if let Some(workflow_id) = forwarded_to {
+            let log = SimLog::open(&self.broker);
+            let count = 1 + self.dice.below(6);
+            self.tasks.spawn(ingress::bring(self.town.clone(), log, workflow_id, count, self.dice.fork()));
+            people += 1;
+        }
+        self.town.book.borrow_mut().people_left = people;
+        for number in 0..4 {
+            let habits = self.plan.habits;
+            let worker = Worker {
+                town: self.town.clone(),
+                name: format!("worker-{number}"),
+                activities: number % 2 == 1,
+                dice: self.dice.fork(),
+                dies: habits.dies,
+                repeats: habits.repeats,
+                misses: habits.misses,
+                fails: habits.fails,
+            };
+            self.tasks.spawn(worker.work());
+        }
+    }
+
+    fn run(mut self) -> Verdict {
+        let deadline_ms = self.town.peace_ms + ENDED_WITHIN_MS;
+        loop {
+            self.tasks.run();
+            self.gather();
+            if !self.verdict.violations.is_empty() {
+                break;
+            }
+            if self.at_peace && self.has_ended() {
+                let found = checker::check(&self.broker, &self.town.book.borrow(), self.owner());
+                self.verdict.violations.extend(found);
+                break;
+            }
+            self.verdict.steps += 1;
+            if self.clock.now_ms() > deadline_ms || self.verdict.steps > STEPS_MAX {
+                let why = self.unfinished();
+                self.verdict.violations.push(why);
+                break;
+            }
+            self.step();
+        }
+        let book = self.town.book.borrow();
+        self.verdict.answers = book.answers;
+        self.verdict.queries = book.queries;
+        self.verdict.records = self.broker.lock().kept(PARTITION).journal.len() as u64;
+        drop(book);
+        self.verdict
+    }
+
+    fn gather(&mut self) {
+        let mut found = std::mem::take(&mut self.town.book.borrow_mut().violations);
+        found.append(&mut self.broker.lock().violations);
+        self.verdict.violations.append(&mut found);
+    }
+
+    fn owner(&self) -> Option<&Node> {
+        let mut owners = self.nodes.iter().flatten().filter(|node| node.partition.is_some());
+        owners.next().filter(|_| owners.next().is_none())
+    }
+
+    fn has_ended(&self) -> bool {
+        let Some(owner) = self.owner() else { return false };
+        let Some(partition) = &owner.partition else { return false };
+        let mut broker = self.broker.lock();
+        let kept = broker.kept(PARTITION);
+        let end = kept.journal.len() as u64;
+        let committed = kept.position.as_ref().is_some_and(|(applied, _)| *applied == end);
+        let idle =
+            self.town.book.borrow().people_left == 0 && self.down.is_empty() && broker.sessions_are_quiet();
+        idle && committed
+            && owner.places() == 0
+            && partition.is_serving()
+            && partition.is_idle()
+            && !owner.has_events()
+    }
+
+    fn unfinished(&self) -> String {
+        let book = self.town.book.borrow();
+        let left: Vec<_> = book.started.keys().filter(|id| !book.finished.contains(*id)).collect();
+        let owners: Vec<_> = self
+            .nodes
+            .iter()
+            .flatten()
+            .map(|node| {
+                (
+                    node.id,
+                    node.partition.as_ref().map(|partition| (partition.is_serving(), partition.is_idle())),
+                )
+            })
+            .collect();
+        let people = book.people_left;
+        let places: Vec<_> = self.nodes.iter().flatten().map(Node::places).collect();
+        let waiting = &book.waiting;
+        format!(
+            "it does not end: workflows {left:?}, {people} people, owners {owners:?}, places {places:?}, waiting {waiting:?}, ends {:?}",
+            self.verdict.ends
+        )
+    }
+
+    /// Lets one thing happen, the earliest; of several at once, any.
+    fn step(&mut self) {
+        let now_ms = self.clock.now_ms();
+        let broker_ms = self.broker.lock().next_ms();
+        let shock_ms = self.shocks.last().map(|(at_ms, _)| *at_ms);
+        let peace_ms = if self.at_peace { None } else { Some(self.town.peace_ms) };
+        let mut choices: Vec<(i64, usize)> = Vec::new();
+        let fixed = [broker_ms, self.clock.next_ms(), shock_ms, Some(self.next_look_ms), peace_ms];
+        for (choice, at_ms) in fixed.into_iter().enumerate() {
+            choices.extend(at_ms.map(|at_ms| (at_ms.max(now_ms), choice)));
+        }
+        for (index, node) in self.nodes.iter().enumerate() {
+            let due_ms = node.as_ref().and_then(|node| node.due_ms(now_ms));
+            choices.extend(due_ms.map(|at_ms| (at_ms.max(now_ms), 5 + index)));
+        }
+        let at_ms = choices.iter().map(|(at_ms, _)| *at_ms).min().unwrap_or(now_ms);
+        choices.retain(|(due_ms, _)| *due_ms == at_ms);
+        let (_, choice) = choices[self.dice.index(choices.len())];
+        self.clock.advance(at_ms);
+        self.broker.lock().now_ms = at_ms;
+        let mark = (at_ms as u64) ^ ((choice as u64) << 48);
+        self.verdict.trace = (self.verdict.trace.rotate_left(5) ^ mark).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        match choice {
+            0 => self.broker.happen(),
+            1 => self.clock.wake(),
+            2 => self.shock(),
+            3 => self.look(),
+            4 => self.make_peace(),
+            node => self.turn(node - 5),
+        }
+    }
+
+    fn turn(&mut self, index: usize) {
+        let now_ms = self.clock.now_ms();
+        let events_max = 1 + self.dice.index(8);
+        let Some(node) = self.nodes[index].as_mut() else { return };
+        if let Err(error) = node.turn(events_max, now_ms) {
+            self.give_up(index, &error);
+        }
+    }
+
+    /// The partition of a node cannot go on.
+    fn give_up(&mut self, index: usize, error: &Error) {
+        let now_ms = self.clock.now_ms();
+        let Some(node) = self.nodes[index].as_mut() else { return };
+        node.partition = None;
+        node.next_ms = None;
+        let again_ms = now_ms + self.dice.span(50, 1_000);
+        self.broker.lock().say(|| format!("node {index} gives up: {error}"));
+        let (name, again) = match error {
+            Error::Superseded { .. } => ("superseded", false),
+            Error::Log(everlog_log::Error::Fenced { .. }) => ("fenced", false),
+            Error::Log(everlog_log::Error::Unknown { .. }) => ("unknown", true),
+            Error::Log(everlog_log::Error::OutOfRange { .. }) => ("out of range", true),
+            Error::Stale { .. } => {
+                node.disk = Disk::default();
+                ("stale", true)
+            }
+            Error::Journal { detail, .. } if detail.starts_with("the journal holds") => ("trimmed", true),
+            Error::Journal { .. } | Error::Log(_) | Error::Store(_) | Error::Wire(_) => {
+                let what = format!("the owner on node {index} gives up: {error}");
+                self.verdict.violations.push(what);
+                ("unsound", true)
+            }
+        };
+        node.retry_ms = again.then_some(again_ms);
+        *self.verdict.ends.entry(name.to_owned()).or_default() += 1;
+    }
+
+    fn recover(&mut self, index: usize) {
+        let now_ms = self.clock.now_ms();
+        self.instances += 1;
+        let instance = self.instances;
+        let Some(node) = self.nodes[index].as_mut() else { return };
+        self.broker.lock().say(|| format!("node {index} takes over as {instance}, handle {}", node.log.by));
+        if let Err(error) = node.recover(instance, now_ms) {
+            self.give_up(index, &error);
+        }
+        self.show_routers();
+    }
+
+    /// Brings nodes back, and sees that somebody owns the partition.
+    fn look(&mut self) {
+        let now_ms = self.clock.now_ms();
+        self.next_look_ms = now_ms + LOOK_MS;
+        let (back, down) =
+            std::mem::take(&mut self.down).into_iter().partition(|(_, _, at_ms)| *at_ms <= now_ms);
+        self.down = down;
+        let back: Vec<(usize, Disk, i64)> = back;
+        for (index, disk, _) in back {
+            self.nodes[index] = Some(start(index, &self.broker, &self.clock, disk, self.plan.removed));
+        }
+        let awake = |node: &&Node| node.asleep_until_ms <= now_ms;
+        let retrying = self.nodes.iter().flatten().filter(awake);
+        let retrying: Vec<_> =
+            retrying.filter(|node| node.retry_ms.is_some_and(|at_ms| at_ms <= now_ms)).collect();
+        let retrying: Vec<_> = retrying.iter().map(|node| node.id).collect();
+        let owned = self.nodes.iter().flatten().any(|node| node.partition.is_some() && awake(&node));
+        if let Some(index) = retrying.first() {
+            if owned {
+                // Somebody else has it by now.
+                if let Some(node) = self.nodes[*index].as_mut() {
+                    node.retry_ms = None;
+                }
+            } else {
+                self.recover(*index);
+            }
+        } else if !owned && !self.nodes.iter().flatten().any(|node| node.retry_ms.is_some()) {
+            let able: Vec<_> = self.nodes.iter().flatten().filter(awake).map(|node| node.id).collect();
+            if !able.is_empty() {
+                let index = able[self.dice.index(able.len())];
+                self.recover(index);
+            }
+        }
+        self.show_routers();
+    }
+
+    fn show_routers(&self) {
+        let mut nodes: Vec<_> = self.nodes.iter().flatten().collect();
+        nodes.sort_by_key(|node| (node.partition.is_none(), -node.recovered_ms));
+        *self.town.routers.borrow_mut() = nodes.iter().map(|node| node.router.clone()).collect();
+    }
+
+    fn make_peace(&mut self) {
+        self.at_peace = true;
+        let now_ms = self.clock.now_ms();
+        {
+            let mut broker = self.broker.lock();
+            broker.nasty = Nasty::calm();
+            broker.away_until_ms = 0;
+            broker.clock_ms = 0;
+            broker.asleep.clear();
+        }
+        for node in self.nodes.iter_mut().flatten() {
+            node.asleep_until_ms = now_ms;
+            node.clock_ms.store(0, Ordering::Relaxed);
+        }
+        for (_, _, at_ms) in &mut self.down {
+            *at_ms = now_ms;
+        }
+    }
+
+    fn shock(&mut self) {
+        let Some((_, shock)) = self.shocks.pop() else { return };
+        self.broker.lock().say(|| format!("{shock:?}"));
+        let now_ms = self.clock.now_ms();
+        match shock {
+            Shock::Crash { node } => self.crash(node, |dice, disk| {
+                let lost = dice.index(4);
+                disk.copy(disk.writes().saturating_sub(lost))
+            }),
+            Shock::OldRows { node } => {
+                self.crash(node, |dice, disk| disk.copy(dice.index(disk.writes() + 1)))
+            }
+            Shock::NoRows { node } => self.crash(node, |_, _| Disk::default()),
+            Shock::TakeOver { node } => self.recover(node),
+            Shock::Pause { node, span_ms } => {
+                if let Some(node) = self.nodes[node].as_mut() {
+                    node.asleep_until_ms = now_ms + span_ms;
+                    self.broker.lock().asleep.insert(node.log.by, now_ms + span_ms);
+                }
+            }
+            Shock::Away { span_ms } => self.broker.lock().away_until_ms = now_ms + span_ms,
+            Shock::LogClock { by_ms } => {
+                let mut broker = self.broker.lock();
+                broker.clock_ms = (broker.clock_ms + by_ms).clamp(-SKEW_MS, SKEW_MS);
+            }
+            Shock::NodeClock { node, by_ms } => {
+                if let Some(node) = self.nodes[node].as_mut() {
+                    let clock_ms = node.clock_ms.load(Ordering::Relaxed) + by_ms;
+                    node.clock_ms.store(clock_ms.clamp(-SKEW_MS, SKEW_MS), Ordering::Relaxed);
+                }
+            }
+            Shock::Noise => {
+                let noise: Bytes = (0..self.dice.index(12)).map(|_| self.dice.next() as u8).collect();
+                if matches!(
+                    everlog_wire::Record::read(noise.clone()),
+                    Err(everlog_wire::Error::Version { .. })
+                ) {
+                    // Of a later release: an owner gives up rather than skip it.
+                    return;
+                }
+                let (told, _) = self.broker.lock().arrive(PARTITION, vec![noise]);
+                told.into_iter().for_each(|tell| tell());
+            }
+        }
+    }
+
+    fn crash(&mut self, index: usize, rows: impl FnOnce(&mut Dice, &Disk) -> Disk) {
+        let Some(node) = self.nodes[index].take() else { return };
+        self.broker.lock().died(node.log.by);
+        let disk = node.die();
+        let disk = rows(&mut self.dice, &disk);
+        let back_ms = self.clock.now_ms() + self.dice.span(0, 3_000);
+        self.down.push((index, disk, back_ms));
+        self.show_routers();
+    }
+}
+
+fn start(id: usize, broker: &Shared, clock: &Clock, disk: Disk, removed: Option<Removed>) -> Node {
+    if removed == Some(Removed::OldRows) {
+        disk.boast();
+    }
+    let node = Node::start(id, broker, &clock.shared(), disk);
+    debug_assert_eq!(node.log.partitions(), PARTITIONS);
+    node
+}
