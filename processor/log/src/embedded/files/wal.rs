@@ -122,8 +122,10 @@ impl Chain {
         let Fault { wal, keep_bytes, reason } = *fault;
         let acked = self.acked;
         // The very first record of all has no neighbour that tells its number: it is at most the next one after the
-        // tables, and if more follows, it is taken for acknowledged.
-        let write = self.next.unwrap_or(if self.goes_on { 0 } else { manifest.last_sequence + 1 });
+        // tables, and exactly that one while nothing was flushed since the log was opened. Else the number that the
+        // manifest gives may be of a write that came during a flush, and if more follows, it is taken for acknowledged.
+        let is_known = !self.goes_on || !manifest.names_a_log();
+        let write = self.next.unwrap_or(if is_known { manifest.last_sequence + 1 } else { 0 });
         if acked >= write {
             let detail =
                 format!("at byte {keep_bytes} {reason}: write {write} stood there, acknowledged is {acked}");
@@ -179,7 +181,10 @@ mod tests {
 
         /// "whole", "torn WAL BYTES" or the name of the damaged file.
         fn examine(&self, acked: u64) -> String {
-            let manifest = Manifest { first_needed_log: 10, last_sequence: 100, ..Manifest::default() };
+            self.examine_with(Manifest { first_needed_log: 10, last_sequence: 100, number: 0 }, acked)
+        }
+
+        fn examine_with(&self, manifest: Manifest, acked: u64) -> String {
             match examine(self.dir.path(), &manifest, &self.wals, acked) {
                 Ok(None) => "whole".into(),
                 Ok(Some(torn)) => format!("torn {} {}", torn.wal, torn.keep_bytes),
@@ -278,5 +283,17 @@ mod tests {
         let bench = Bench::new(&[(10, 101, &[100, 100])]);
         bench.flip(0, 40);
         assert_eq!(bench.examine(100), "000010.log");
+    }
+
+    #[test]
+    fn pages_of_a_first_log_that_came_to_the_disk_in_another_order_are_torn() {
+        let opened = || Manifest { first_needed_log: 10, last_sequence: 100, number: 11 };
+        let bench = Bench::new(&[(12, 101, &[100, 100])]);
+        bench.flip(0, 40);
+        assert_eq!(bench.examine_with(opened(), 100), "torn 0 0");
+        assert_eq!(bench.examine_with(opened(), 101), "000012.log", "it was acknowledged");
+        let bench = Bench::new(&[(12, 101, &[100, 101])]);
+        bench.flip(0, 40);
+        assert_eq!(bench.examine_with(opened(), 100), "000012.log", "the next one says so");
     }
 }
