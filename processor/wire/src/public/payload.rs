@@ -7,6 +7,7 @@ use bytes::Bytes;
 use everlog_engine::payload::{Payload as Encoded, Payloads as EncodedList};
 use everlog_engine::vocabulary::{Entry, Fields as EncodedFields};
 use prost::Message;
+use prost::encoding::{WireType, decode_key, decode_varint};
 use serde::{Deserialize, Serialize};
 
 use super::blob::Blob;
@@ -15,6 +16,9 @@ use super::blob::Blob;
 const ENCODING: &str = "encoding";
 /// The encoding of a field that is no payload at all: it is kept whole.
 pub const UNREADABLE: &str = "everlog/unreadable";
+/// Fields of one encoded value, those inside it included, above which it is kept whole: an empty map entry is two bytes
+/// there and a hundred here.
+const PARTS_MAX: usize = 10_000;
 /// The encoding of a text for which none is named.
 pub const JSON: &str = "json/plain";
 
@@ -40,11 +44,17 @@ pub struct Payload<'a> {
 impl Payload<'static> {
     /// A payload from its encoded message; bytes that are none stand in it as they are.
     pub fn read(bytes: &Bytes) -> Self {
+        if is_crowded(bytes, 0) {
+            return Self::unreadable(bytes);
+        }
         Encoded::decode(bytes.clone()).map_or_else(|_error| Self::unreadable(bytes), Self::of)
     }
 
     /// A list of payloads from its encoded message; bytes that are none stand in one payload as they are.
     pub fn read_all(bytes: &Bytes) -> Vec<Self> {
+        if is_crowded(bytes, 1) {
+            return vec![Self::unreadable(bytes)];
+        }
         match EncodedList::decode(bytes.clone()) {
             Ok(list) => list.payloads.into_iter().map(Self::of).collect(),
             Err(_error) => vec![Self::unreadable(bytes)],
@@ -53,6 +63,9 @@ impl Payload<'static> {
 
     /// Payloads by name from an encoded map; bytes that are none stand under the empty name as they are.
     pub fn read_fields(bytes: &Bytes) -> Fields<'static> {
+        if is_crowded(bytes, 2) {
+            return BTreeMap::from([(Cow::Borrowed(""), Self::unreadable(bytes))]);
+        }
         match EncodedFields::decode(bytes.clone()) {
             Ok(map) => {
                 map.entries.iter().map(|e| (Cow::Owned(e.key.clone()), Self::read(&e.value))).collect()
@@ -131,6 +144,36 @@ impl Payload<'_> {
         );
         Encoded { metadata, data }
     }
+}
+
+/// Whether an encoded message has more parts than are taken apart, `depth` levels of messages in it included.
+fn is_crowded(bytes: &[u8], depth: u32) -> bool {
+    // Two bytes a field at least: most are settled by their length.
+    bytes.len() / 2 > PARTS_MAX && parts(bytes, depth) > PARTS_MAX
+}
+
+/// The fields of a message and of those inside it; what is none ends the count of its level.
+fn parts(mut bytes: &[u8], depth: u32) -> usize {
+    let mut count = 0;
+    while let Ok((_tag, wire_type)) = decode_key(&mut bytes) {
+        count += 1;
+        let inner = match wire_type {
+            WireType::LengthDelimited => {
+                let length = decode_varint(&mut bytes).ok().and_then(|length| usize::try_from(length).ok());
+                length.and_then(|length| bytes.split_at_checked(length))
+            }
+            WireType::Varint => decode_varint(&mut bytes).ok().map(|_value| (&[][..], bytes)),
+            WireType::SixtyFourBit => bytes.split_at_checked(8),
+            WireType::ThirtyTwoBit => bytes.split_at_checked(4),
+            WireType::StartGroup | WireType::EndGroup => None,
+        };
+        let Some((inner, rest)) = inner else { break };
+        bytes = rest;
+        if let (true, WireType::LengthDelimited) = (depth > 0, wire_type) {
+            count += parts(inner, depth - 1);
+        }
+    }
+    count
 }
 
 #[cfg(test)]
