@@ -103,11 +103,9 @@ fn an_overlay_reads_like_one_map() {
                     store.delete(space, key);
                 }
                 7 if under_way.is_none() => under_way = Some(store.begin_commit()),
-                8 => {
-                    if under_way.take().is_some() {
-                        store.committed(Some(step.to_string().as_bytes())).unwrap();
-                        assert_eq!(base.standing().unwrap(), Standing::At(Some(step.to_string().into())));
-                    }
+                8 if under_way.take().is_some() => {
+                    store.committed(Some(step.to_string().as_bytes())).unwrap();
+                    assert_eq!(base.standing().unwrap(), Standing::At(Some(step.to_string().into())));
                 }
                 9 if under_way.take().is_some() => store.commit_failed(),
                 _ => {}
