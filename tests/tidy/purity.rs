@@ -196,7 +196,7 @@ fn possessions_are_found() {
     };
     let nothing: [&str; 0] = [];
     assert_eq!(found("use tokio::sync::oneshot; use std::{time::Duration, sync::Mutex};"), nothing);
-    assert_eq!(found("use tokio::{sync::mpsc, time::sleep};"), ["tokio::time"]);
+    assert_eq!(found("use tokio::{sync::mpsc, time::interval};"), ["tokio::time"]);
     assert_eq!(found("use std::{fmt, thread};"), ["std::thread"]);
     assert_eq!(found("fn a() { Instant::now(); }"), ["Instant::now() is a clock of its own"]);
 }
