@@ -15,7 +15,7 @@ use everlog_engine::time::{Duration as Span, Timestamp};
 use everlog_engine::{Reply, Settings};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Stats, Want,
+    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Stats, Unnamed, Want,
 };
 use everlog_store::{SharedRows, Store};
 use prost::Message;
@@ -65,6 +65,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
     let store = Store::new(SharedRows::new(log.database())?);
     let config = Config {
         node: "test".into(),
+        public: Arc::new(Unnamed),
         instance: bytes::Bytes::from_static(b"instance"),
         settings: Settings::standard(),
         commit_interval_ms: 100,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use everlog_engine::Settings;
-use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Partition, Router};
+use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Partition, Router, Unnamed};
 use everlog_store::Store;
 
 use crate::disk::Disk;
@@ -45,6 +45,7 @@ pub struct Node {
 pub fn config(instance: u64) -> Config {
     Config {
         node: "sim".into(),
+        public: Arc::new(Unnamed),
         instance: Bytes::copy_from_slice(&instance.to_be_bytes()),
         settings: Settings::standard(),
         commit_interval_ms: 100,

@@ -23,7 +23,7 @@ const LOOK_AT_END_EVERY: Duration = Duration::from_millis(2);
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
 /// How the partitions are spread and bounded.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Threads that own partitions.
     pub threads: usize,

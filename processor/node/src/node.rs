@@ -185,6 +185,7 @@ fn driver_options(config: &Config, partitions: u32) -> driver::Options {
         partition: everlog_partition::Config {
             node: server.name.clone(),
             instance: Default::default(),
+            public: Arc::new(everlog_partition::Unnamed),
             settings: limits.engine(),
             commit_interval_ms: partition.commit_interval_ms,
             overlay_bytes_max: share(memory.uncommitted_bytes_max),

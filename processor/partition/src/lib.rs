@@ -36,6 +36,6 @@ pub use delivery::{
 pub use dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus, STICKY_LIVE_MS, Waiting};
 pub use error::Error;
 pub use partition::{Config, Event, Partition};
-pub use publish::{Public, Setup, Unnamed};
+pub use publish::{Public, Unnamed};
 pub use router::{Admission, Answer, Failure, Router, Send, Slot};
 pub use stats::Stats;

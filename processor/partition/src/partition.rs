@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::flights::Flights;
 use crate::furnish;
 use crate::ingest::Feed;
-use crate::publish::{Outputs, Public, Setup};
+use crate::publish::{Outputs, Public};
 use crate::query::Queries;
 use crate::refusal::Refusal;
 use crate::reply::tell;
@@ -40,12 +40,14 @@ const SWEEP_MS: i64 = 1_000;
 pub(crate) const HOLD_MS: i64 = 200;
 
 /// What a partition is told to keep to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// The node's name, for its `Owner` records.
     pub node: String,
     /// Random, made for each recovery of each partition: `Owner` records of another one mean that it took over.
     pub instance: Bytes,
+    /// The names that it publishes under.
+    pub public: Arc<dyn Public>,
     /// Limits of the engine; they reach decisions as a record.
     pub settings: Settings,
     /// How long outputs are gathered before they are committed, in ms.
@@ -222,7 +224,6 @@ pub struct Partition<L: Log + ?Sized, B: Base> {
     pub(crate) outputs: Outputs,
     pub(crate) feed: Feed,
     pub(crate) delayed: Delayed,
-    pub(crate) public: Arc<dyn Public>,
     pub(crate) serving: bool,
     pub(crate) replaying: bool,
     pub(crate) wants_term: bool,
@@ -243,10 +244,9 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         store: Store<B>,
         dispatcher: Arc<Dispatcher>,
         send: Send,
-        setup: Setup,
+        config: Config,
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
-        let Setup { config, public } = setup;
         let fence = log.fence(id)?;
         let runs = Runs::new(store, config.cached_runs_max);
         Ok(Self {
@@ -270,7 +270,6 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
             outputs: Outputs::default(),
             feed: Feed::default(),
             delayed: Delayed::default(),
-            public,
             serving: false,
             replaying: false,
             wants_term: false,

@@ -14,7 +14,7 @@ use everlog_wire::public::outcome::Outcome;
 use everlog_wire::public::rejection::Rejection;
 use everlog_wire::public::{Error as PublicError, Noun};
 
-use crate::partition::{Config, Partition};
+use crate::partition::Partition;
 
 /// Bytes of a refused record that are told again; what brings records in cuts longer ones itself.
 const REFUSED_BYTES_MAX: usize = 16 << 20;
@@ -38,25 +38,6 @@ impl Public for Unnamed {
 
     fn schema_id(&self, _noun: Noun) -> u32 {
         0
-    }
-}
-
-/// A partition's configuration with the names that it publishes under.
-pub struct Setup {
-    pub(crate) config: Config,
-    pub(crate) public: Arc<dyn Public>,
-}
-
-impl Config {
-    /// The configuration of a partition that publishes under these names.
-    pub fn publishing(self, public: Arc<dyn Public>) -> Setup {
-        Setup { config: self, public }
-    }
-}
-
-impl From<Config> for Setup {
-    fn from(config: Config) -> Self {
-        config.publishing(Arc::new(Unnamed))
     }
 }
 
@@ -184,10 +165,10 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         run_id: &str,
         events: &[&HistoryEvent],
     ) {
-        let namespace = self.public.namespace(namespace_id);
+        let namespace = self.config.public.namespace(namespace_id);
         let namespace = namespace.as_deref().unwrap_or(namespace_id);
         let origin = Origin { namespace, workflow_id, run_id };
-        let schema_id = self.public.schema_id(Noun::Event);
+        let schema_id = self.config.public.schema_id(Noun::Event);
         let key = Bytes::copy_from_slice(workflow_id.as_bytes());
         for event in events {
             let record = WorkflowEvent::new(&origin, event);
@@ -206,7 +187,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         outcome.namespace = told.namespace.map(str::to_owned);
         outcome.workflow_id = told.workflow_id.map(str::to_owned);
         let outcome = become_of(outcome);
-        let schema_id = self.public.schema_id(Noun::Outcome);
+        let schema_id = self.config.public.schema_id(Noun::Outcome);
         let written =
             self.outputs.push(Topic::Replies, &told.key(), |buffer| outcome.write(schema_id, buffer));
         self.published(written);
@@ -243,7 +224,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         if let Some(value_bytes) = original.map(|original| original.value_bytes) {
             refusal.value_bytes = i64::try_from(value_bytes).unwrap_or(i64::MAX);
         }
-        let schema_id = self.public.schema_id(Noun::Rejection);
+        let schema_id = self.config.public.schema_id(Noun::Rejection);
         let written =
             self.outputs.push(Topic::Rejections, &told.key(), |buffer| refusal.write(schema_id, buffer));
         self.published(written);

@@ -14,8 +14,7 @@ use crate::dispatch::Dispatcher;
 use crate::due::REACH_MS;
 use crate::error::Error;
 use crate::ingest::waiting_row;
-use crate::partition::{Entry, Event, Partition, Waiter};
-use crate::publish::Setup;
+use crate::partition::{Config, Entry, Event, Partition, Waiter};
 use crate::router::Send;
 use crate::runs::read_alarm_key;
 use crate::stats::Stats;
@@ -38,10 +37,10 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         store: Store<B>,
         dispatcher: Arc<Dispatcher>,
         send: Send,
-        config: impl Into<Setup>,
+        config: Config,
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
-        let mut partition = Self::new(id, log, store, dispatcher, send, config.into(), stats)?;
+        let mut partition = Self::new(id, log, store, dispatcher, send, config, stats)?;
         if let Some((applied, row)) = partition.restore()? {
             partition.position = Position::read(row)?;
             if partition.position.applied != applied

@@ -64,6 +64,7 @@ struct Stand {
 fn config() -> Config {
     Config {
         node: "test".into(),
+        public: Arc::new(Names),
         instance: Bytes::from_static(b"instance"),
         settings: Settings::standard(),
         commit_interval_ms: 100,
@@ -108,10 +109,9 @@ impl House {
         let admission = Arc::new(Admission::new(PARTITIONS, 1_000, 1_000));
         let router = Router::new(PARTITIONS, send.clone(), dispatcher.clone(), admission);
         let store = Store::new(SharedRows::new(log.database()).expect("the rows are there"));
-        let setup = config().publishing(Arc::new(Names));
-        let stats = self.stats.clone();
+        let (config, stats) = (config(), self.stats.clone());
         let partition =
-            Partition::recover(owner("order-1"), log.clone(), store, dispatcher, send, setup, stats);
+            Partition::recover(owner("order-1"), log.clone(), store, dispatcher, send, config, stats);
         let partition = partition.expect("the partition recovers");
         self.stand = Some(Stand { log, partition, inbox, router });
         self.until(|house| house.stand().partition.is_serving());

@@ -14,7 +14,7 @@ use everlog_engine::{Reply, Run, Settings};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, QueryRequest, Reading, Router,
-    Want,
+    Unnamed, Want,
 };
 use everlog_store::{SharedRows, Store};
 use prost::Message;
@@ -34,6 +34,7 @@ struct House {
 fn config() -> Config {
     Config {
         node: "test".into(),
+        public: Arc::new(Unnamed),
         instance: bytes::Bytes::from_static(b"instance"),
         settings: Settings::standard(),
         commit_interval_ms: 100,
