@@ -57,14 +57,12 @@ use tower::util::MapResponseLayer;
 
 pub use limits::{LimitError, Limits};
 pub use metrics::Metrics;
-pub use namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Row};
-pub use token::{KEY_BYTES_MIN, KeyError};
+pub use namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Namespaces, Row};
+pub use token::{ActivityTask, KEY_BYTES_MIN, KeyError, Sealer};
 
-use namespace::Namespaces;
 use operator::Operator;
 use quota::Gate;
 use request::Checks;
-use token::Sealer;
 use transport::guarded;
 use worker::Workers;
 
@@ -98,10 +96,10 @@ pub struct Config {
     pub limits: Limits,
     /// The engine's limits: what requests are checked against before they become orders.
     pub settings: Settings,
-    /// Keys of task and page tokens, each of at least [`KEY_BYTES_MIN`] random bytes; the first one makes tokens.
-    pub token_keys: Vec<Vec<u8>>,
-    /// Where namespaces are kept.
-    pub control: Arc<dyn Control>,
+    /// Makes and checks task and page tokens.
+    pub sealer: Sealer,
+    /// The namespaces, which others may know too.
+    pub namespaces: Arc<Namespaces>,
     /// The way to the partitions.
     pub router: Router,
     /// What is counted.
@@ -114,12 +112,6 @@ pub enum Error {
     /// A limit cannot work.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// A token key cannot be used.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The namespaces could not be read or written.
-    #[error("the namespaces cannot be read: {0}")]
-    Namespaces(String),
     /// The API's descriptor cannot be served.
     #[error("reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -134,7 +126,7 @@ pub struct Gateway {
     limits: Limits,
     settings: Settings,
     sealer: Sealer,
-    namespaces: Namespaces,
+    namespaces: Arc<Namespaces>,
     router: Router,
     workers: Arc<Workers>,
     calls: Arc<Gate>,
@@ -144,17 +136,17 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Makes a gateway; reads the namespaces, so it may wait for the disk.
+    /// Makes a gateway.
     ///
     /// # Errors
-    /// [`Error`]: a limit, a key or the namespaces.
+    /// [`Error`]: a limit.
     pub fn new(config: Config) -> Result<Self, Error> {
-        let Config { about, limits, settings, token_keys, control, router, metrics } = config;
+        let Config { about, limits, settings, sealer, namespaces, router, metrics } = config;
         limits.validate()?;
         let memory = Duration::from_millis(limits.stopped_worker_ms);
         Ok(Self {
-            sealer: Sealer::new(&token_keys)?,
-            namespaces: Namespaces::open(control, &limits, &metrics).map_err(Error::Namespaces)?,
+            sealer,
+            namespaces,
             workers: Workers::new(limits.stopped_workers_max, memory),
             calls: Gate::new(limits.calls_max),
             polls: Gate::new(limits.polls_max),

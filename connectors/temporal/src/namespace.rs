@@ -62,6 +62,8 @@ pub(crate) struct Record {
 pub(crate) struct Namespace {
     pub record: Record,
     pub usage: Arc<Usage>,
+    /// As in the record.
+    name: Arc<str>,
 }
 
 /// What outlives changes of the record.
@@ -70,8 +72,8 @@ pub(crate) struct Usage {
     pub quota: Quota,
 }
 
-/// Every namespace.
-pub(crate) struct Namespaces {
+/// Every namespace. None ever goes: what stands in a history is told by its name for as long as the history is there.
+pub struct Namespaces {
     known: ArcSwap<Known>,
     nameless: Arc<Namespace>,
     other: Arc<NamespaceMetrics>,
@@ -92,7 +94,7 @@ impl Namespaces {
     ///
     /// # Errors
     /// What went wrong with the durable map, in words.
-    pub(crate) fn open(
+    pub fn open(
         control: Arc<dyn Control>,
         limits: &Limits,
         metrics: &Metrics,
@@ -101,7 +103,7 @@ impl Namespaces {
         let usage = Arc::new(Usage { metrics: unknown, quota: Quota::new(0, 0) });
         let namespaces = Self {
             known: ArcSwap::default(),
-            nameless: Arc::new(Namespace { record: Record::default(), usage }),
+            nameless: Arc::new(Namespace { record: Record::default(), usage, name: "".into() }),
             other: Arc::new(NamespaceMetrics::new(OTHER, metrics.clone())),
             metrics: metrics.clone(),
             control,
@@ -126,6 +128,18 @@ impl Namespaces {
             namespaces.insert(record);
         }
         Ok(namespaces)
+    }
+
+    /// The name of the namespace with this UUID.
+    pub fn name(&self, id: &str) -> Option<Arc<str>> {
+        self.known.load().by_id.get(id).map(|namespace| Arc::clone(&namespace.name))
+    }
+
+    /// The UUID of the namespace of this name, and how long its runs stay readable after their close, in ms.
+    pub fn known(&self, name: &str) -> Option<(String, i64)> {
+        let known = self.known.load();
+        let record = &known.by_name.get(name)?.record;
+        Some((record.id.clone(), record.retention_ms))
     }
 
     /// The namespace of this name.
@@ -206,7 +220,8 @@ impl Namespaces {
             Some(namespace) => namespace.usage.clone(),
             None => Arc::new(self.usage(&record.name, known.by_name.len())),
         };
-        let namespace = Arc::new(Namespace { record, usage });
+        let name = record.name.as_str().into();
+        let namespace = Arc::new(Namespace { record, usage, name });
         known.by_name.insert(namespace.record.name.clone(), namespace.clone());
         known.by_id.insert(namespace.record.id.clone(), namespace.clone());
         self.known.store(Arc::new(known));
@@ -283,6 +298,9 @@ mod tests {
         let again = open(&control, &Limits::default()).find("shop", 1_000).expect("kept");
         assert_eq!(again.record.description, "orders");
         assert!(namespaces.find_id(&again.record.id).is_ok());
+        assert_eq!(namespaces.name(&again.record.id).as_deref(), Some("shop"));
+        assert_eq!(namespaces.known("shop"), Some((again.record.id.clone(), 3_600_000)));
+        assert_eq!((namespaces.name("shop"), namespaces.known(&again.record.id)), (None, None));
     }
 
     #[tokio::test]

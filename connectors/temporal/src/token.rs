@@ -39,6 +39,19 @@ pub struct Sealer {
     keys: Vec<Hmac<Sha256>>,
 }
 
+/// The task that an activity's task token names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActivityTask {
+    /// The namespace's UUID.
+    pub namespace_id: String,
+    /// The Workflow Id.
+    pub workflow_id: String,
+    /// The run.
+    pub run_id: String,
+    /// The attempt.
+    pub target: attempt::Target,
+}
+
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -66,6 +79,15 @@ impl Sealer {
         }
         let key = |key: &Vec<u8>| Hmac::new_from_slice(key).expect("HMAC takes keys of every length");
         Ok(Self { keys: keys.iter().map(key).collect() })
+    }
+
+    /// The activity that a task token stands for; none where it stands for another task, or was not made here.
+    pub fn activity(&self, token: &Bytes) -> Option<ActivityTask> {
+        let TaskToken { namespace_id, workflow_id, run_id, subject } = self.open(Purpose::Task, &[], token)?;
+        match subject {
+            Some(Subject::Activity(target)) => Some(ActivityTask { namespace_id, workflow_id, run_id, target }),
+            Some(Subject::Workflow(_) | Subject::Query(_)) | None => None,
+        }
     }
 
     pub(crate) fn seal(&self, purpose: Purpose, context: &[&str], body: &impl Message) -> Bytes {
@@ -178,6 +200,17 @@ mod tests {
     fn a_token_reads_as_it_was_made() {
         let sealed = token().seal(&sealer(1));
         assert_eq!(TaskToken::open(&sealer(1), &sealed).expect("made here"), token());
+    }
+
+    #[test]
+    fn a_token_of_an_activity_names_its_attempt_and_no_other_token_does() {
+        let target = attempt::Target { activity_id: "charge".into(), ..attempt::Target::default() };
+        let sealed = TaskToken { subject: Some(Subject::Activity(target.clone())), ..token() }.seal(&sealer(1));
+        let task = sealer(1).activity(&sealed).expect("made here");
+        assert_eq!((task.workflow_id.as_str(), task.target), ("order-1", target));
+        assert_eq!(sealer(2).activity(&sealed), None);
+        assert_eq!(sealer(1).activity(&token().seal(&sealer(1))), None, "it is a workflow task's");
+        assert_eq!(sealer(1).activity(&Bytes::new()), None);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use everlog_log::Log;
-use everlog_temporal::{About, Control, Metrics};
+use everlog_temporal::{About, Control, Metrics, Namespaces, Sealer};
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -35,14 +35,18 @@ impl Gateway {
         running: &Running,
         registry: &Registry,
     ) -> Result<Self> {
+        let metrics = Metrics::register(registry).context("the metrics of calls cannot be registered")?;
+        let (rows, limits) = (Arc::new(Rows { log: Arc::downgrade(&home.log()) }), config.gateway.limits());
+        let namespaces = Namespaces::open(rows, &limits, &metrics);
+        let namespaces = namespaces.map_err(|why| anyhow!("the namespaces cannot be read: {why}"))?;
         let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
             about: about(config, home),
-            limits: config.gateway.limits(),
+            limits,
             settings: config.limits.engine(),
-            token_keys: keys.in_order(),
-            control: Arc::new(Rows { log: Arc::downgrade(&home.log()) }),
+            sealer: Sealer::new(&keys.in_order())?,
+            namespaces: Arc::new(namespaces),
             router: running.router.clone(),
-            metrics: Metrics::register(registry).context("the metrics of calls cannot be registered")?,
+            metrics,
         })?;
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(Arc::new(gateway).serve(calls, async {

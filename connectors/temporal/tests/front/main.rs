@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everlog_engine::{Rejection, Reply, Settings};
 use everlog_partition::{Admission, Dispatcher, Event, Router};
-use everlog_temporal::{About, Config, Control, Gateway, Limits, Metrics, Row};
+use everlog_temporal::{About, Config, Control, Gateway, Limits, Metrics, Namespaces, Row, Sealer};
 use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -60,6 +60,8 @@ impl Front {
     pub(crate) async fn with(limits: Limits, send: everlog_partition::Send) -> Self {
         let registry = prometheus::Registry::new();
         let router = Router::new(2, send, Dispatcher::new(|| 0), Arc::new(Admission::new(2, 100, 100)));
+        let metrics = Metrics::register(&registry).expect("a new registry");
+        let namespaces = Namespaces::open(Arc::new(Memory::default()), &limits, &metrics);
         let config = Config {
             about: About {
                 server_version: "0.1.0".into(),
@@ -71,10 +73,10 @@ impl Front {
             },
             limits,
             settings: Settings::standard(),
-            token_keys: vec![vec![7; 32]],
-            control: Arc::new(Memory::default()),
+            sealer: Sealer::new(&[vec![7; 32]]).expect("long enough"),
+            namespaces: Arc::new(namespaces.expect("memory does not fail")),
             router,
-            metrics: Metrics::register(&registry).expect("a new registry"),
+            metrics,
         };
         let gateway = Arc::new(Gateway::new(config).expect("valid"));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
