@@ -16,7 +16,7 @@ use crate::options::{Isolation, Options};
 /// How long the broker keeps a fetch of who reads to an end and no further.
 const FETCH_WAIT: Duration = Duration::from_millis(5);
 /// The same for who waits there: a journal that is followed too begins no sooner.
-const FOLLOW_WAIT: Duration = Duration::from_millis(100);
+pub(crate) const FOLLOW_WAIT: Duration = Duration::from_millis(100);
 /// How long a question is rested that a broker could not answer yet.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
@@ -170,7 +170,7 @@ pub(crate) fn next<'a>(consumer: &'a BaseConsumer, what: &str, within: Duration)
     }
 }
 
-fn is_lasting(error: &KafkaError) -> bool {
+pub(crate) fn is_lasting(error: &KafkaError) -> bool {
     match error {
         KafkaError::MessageConsumptionFatal(_) => true,
         KafkaError::MessageConsumption(code) => matches!(

@@ -15,6 +15,8 @@ pub(crate) const RECORD_OVERHEAD_BYTES: usize = 1_024;
 /// Fetched and not yet taken by one reader, in KiB.
 const FETCH_QUEUE_KBYTES: usize = 16_384;
 const FETCH_BYTES: usize = 8 << 20;
+/// A member that is not heard of for so long is taken for dead.
+const SESSION_TIMEOUT_MS: &str = "10000";
 
 /// Client properties that safety or order depends on.
 const OURS: &[&str] = &[
@@ -43,6 +45,8 @@ const OURS: &[&str] = &[
     "message.send.max.retries",
     "message.timeout.ms",
     "metadata.broker.list",
+    "partition.assignment.strategy",
+    "partitioner",
     "queue.buffering.max.kbytes",
     "queue.buffering.max.messages",
     "queue.buffering.max.ms",
@@ -210,6 +214,23 @@ impl Options {
         let mut config = self.producer("outputs", self.transaction_timeout_ms);
         config.set("transactional.id", format!("{}group-{group}", self.prefix));
         config.set("transaction.timeout.ms", self.transaction_timeout_ms.to_string());
+        config
+    }
+
+    /// A producer of records to public topics.
+    pub(crate) fn public_producer(&self) -> ClientConfig {
+        self.producer("public", self.call_timeout_ms)
+    }
+
+    /// A member of a group, by the group's name without the prefix: partitions change hands one by one.
+    pub(crate) fn member(&self, group: &str, fetch_wait: Duration) -> ClientConfig {
+        let mut config = self.consumer("commands", Isolation::Committed, fetch_wait);
+        config.set("group.id", format!("{}{group}", self.prefix));
+        config.set("partition.assignment.strategy", "cooperative-sticky");
+        config.set("enable.partition.eof", "false");
+        if !self.properties.contains_key("session.timeout.ms") {
+            config.set("session.timeout.ms", SESSION_TIMEOUT_MS);
+        }
         config
     }
 

@@ -1,0 +1,168 @@
+//! What librdkafka knows and its Rust bindings do not tell: the ids of topics, and headers of any name.
+#![allow(unsafe_code, reason = "the bindings have no safe call for either")]
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr::{null, null_mut};
+use std::time::Duration;
+
+use bytes::Bytes;
+use everlog_log::Error;
+use rdkafka::bindings as native;
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::message::BorrowedMessage;
+use rdkafka::types::RDKafkaRespErr;
+
+use crate::fault::{io_text, refused};
+
+const NO_ERROR: RDKafkaRespErr = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR;
+
+/// The id that the cluster gave a topic when it was made; none where there is no such topic.
+///
+/// # Errors
+/// `Io`: no broker answers in time, or it does not let us look; `Refused`: the brokers give topics no ids.
+pub(crate) fn topic_id<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    within: Duration,
+) -> Result<Option<[u8; 16]>, Error> {
+    let name = CString::new(topic).map_err(|_| refused("a topic's name holds a zero byte"))?;
+    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+    let asked = Asked::new(client.native_ptr(), &name, within_ms);
+    // The client ends its question by itself; the rest is for one that hangs.
+    // SAFETY: both pointers are live, `asked` owns them.
+    let event = unsafe { native::rd_kafka_queue_poll(asked.queue, within_ms.saturating_add(1_000)) };
+    if event.is_null() {
+        return Err(io_text(format!("the id of {topic}: no answer")));
+    }
+    let event = Event(event);
+    // SAFETY: the event is live until `event` is dropped, and all that is read here belongs to it.
+    let (code, id) = unsafe { event.topic_id() };
+    match RDKafkaErrorCode::from(code) {
+        RDKafkaErrorCode::NoError if id == [0; 16] => {
+            Err(refused("the brokers give topics no ids: Apache Kafka 3.9 or newer is needed"))
+        }
+        RDKafkaErrorCode::NoError => Ok(Some(id)),
+        RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic => Ok(None),
+        other => Err(io_text(format!("the id of {topic}: {other}"))),
+    }
+}
+
+/// The headers of a message, in order. Names that are no UTF-8 are left out: the bindings would panic on them.
+pub(crate) fn headers(message: &BorrowedMessage<'_>) -> Vec<(String, Option<Bytes>)> {
+    let (mut headers, mut found) = (null_mut(), Vec::new());
+    // SAFETY: the message is live as long as it is borrowed, and its headers belong to it.
+    if unsafe { native::rd_kafka_message_headers(message.ptr(), &mut headers) } != NO_ERROR {
+        return found;
+    }
+    for index in 0.. {
+        let (mut name, mut value, mut value_bytes): (*const c_char, *const c_void, usize) =
+            (null(), null(), 0);
+        // SAFETY: as above; the name ends with a zero byte, and the value has as many bytes as it is said to have.
+        let header = unsafe {
+            let outcome =
+                native::rd_kafka_header_get_all(headers, index, &mut name, &mut value, &mut value_bytes);
+            if outcome != NO_ERROR {
+                return found;
+            }
+            let value = (!value.is_null()).then(|| std::slice::from_raw_parts(value.cast(), value_bytes));
+            (CStr::from_ptr(name).to_str(), value.map(Bytes::copy_from_slice))
+        };
+        if let (Ok(name), value) = header {
+            found.push((name.to_owned(), value));
+        }
+    }
+    found
+}
+
+/// A question for a topic's description, and where the answer comes.
+struct Asked {
+    queue: *mut native::rd_kafka_queue_t,
+    options: *mut native::rd_kafka_AdminOptions_t,
+    topics: *mut native::rd_kafka_TopicCollection_t,
+}
+
+impl Asked {
+    fn new(client: *mut native::rd_kafka_t, name: &CStr, within_ms: i32) -> Self {
+        let (mut names, mut complaint) = ([name.as_ptr()], [0 as c_char; 256]);
+        // SAFETY: the client outlives its borrower, who calls; librdkafka copies what it is given, and each pointer is
+        // destroyed once, when this is dropped.
+        unsafe {
+            let asked = Asked {
+                queue: native::rd_kafka_queue_new(client),
+                options: native::rd_kafka_AdminOptions_new(
+                    client,
+                    native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS,
+                ),
+                topics: native::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()),
+            };
+            // It refuses nothing but a time that is out of its range, and then takes its own.
+            native::rd_kafka_AdminOptions_set_request_timeout(
+                asked.options,
+                within_ms,
+                complaint.as_mut_ptr(),
+                complaint.len(),
+            );
+            native::rd_kafka_DescribeTopics(client, asked.topics, asked.options, asked.queue);
+            asked
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, destroyed nowhere else. An answer that comes later finds its queue gone and is dropped.
+        unsafe {
+            native::rd_kafka_TopicCollection_destroy(self.topics);
+            native::rd_kafka_AdminOptions_destroy(self.options);
+            native::rd_kafka_queue_destroy(self.queue);
+        }
+    }
+}
+
+struct Event(*mut native::rd_kafka_event_t);
+
+impl Event {
+    /// The id of the only topic that was asked for.
+    ///
+    /// # Safety
+    /// The event must be live.
+    unsafe fn topic_id(&self) -> (RDKafkaRespErr, [u8; 16]) {
+        // SAFETY: by the caller; the result, the description and the id belong to the event.
+        unsafe {
+            let code = native::rd_kafka_event_error(self.0);
+            if code != NO_ERROR {
+                return (code, [0; 16]);
+            }
+            let (result, mut count) = (native::rd_kafka_event_DescribeTopics_result(self.0), 0);
+            if result.is_null() {
+                return (RDKafkaRespErr::RD_KAFKA_RESP_ERR__BAD_MSG, [0; 16]);
+            }
+            let topics = native::rd_kafka_DescribeTopics_result_topics(result, &mut count);
+            if topics.is_null() || count == 0 {
+                return (RDKafkaRespErr::RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, [0; 16]);
+            }
+            let error = native::rd_kafka_TopicDescription_error(*topics);
+            if !error.is_null() && native::rd_kafka_error_code(error) != NO_ERROR {
+                return (native::rd_kafka_error_code(error), [0; 16]);
+            }
+            let id = native::rd_kafka_TopicDescription_topic_id(*topics);
+            if id.is_null() {
+                return (NO_ERROR, [0; 16]);
+            }
+            let high = native::rd_kafka_Uuid_most_significant_bits(id).to_be_bytes();
+            let low = native::rd_kafka_Uuid_least_significant_bits(id).to_be_bytes();
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&high);
+            bytes[8..].copy_from_slice(&low);
+            (NO_ERROR, bytes)
+        }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: nobody else destroys it.
+        unsafe { native::rd_kafka_event_destroy(self.0) }
+    }
+}

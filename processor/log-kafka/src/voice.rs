@@ -1,0 +1,129 @@
+//! What a client of Kafka has to say, as log lines: each trouble once in a while, by the name of the client.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+/// After so long the same kind of line is worth another: clients try again every second.
+const AGAIN_AFTER: Duration = Duration::from_secs(30);
+/// Kinds of lines that are told apart.
+const KINDS_MAX: usize = 64;
+
+/// The voice of one client.
+#[derive(Debug)]
+pub(crate) struct Voice {
+    client: &'static str,
+    said: Mutex<BTreeMap<String, Said>>,
+}
+
+#[derive(Debug)]
+struct Said {
+    at: Instant,
+    /// Since then, unsaid.
+    times: u64,
+}
+
+impl Voice {
+    pub(crate) fn new(client: &'static str) -> Self {
+        Voice { client, said: Mutex::default() }
+    }
+
+    /// Whether a line of this kind is worth saying now, and how often it was not since the last one.
+    fn is_news(&self, kind: &str, now: Instant) -> Option<u64> {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = said.get_mut(kind) {
+            if now.duration_since(last.at) < AGAIN_AFTER {
+                last.times += 1;
+                return None;
+            }
+            let times = last.times;
+            *last = Said { at: now, times: 0 };
+            return Some(times);
+        }
+        if said.len() >= KINDS_MAX {
+            said.retain(|_, last| now.duration_since(last.at) < AGAIN_AFTER);
+        }
+        if said.len() < KINDS_MAX {
+            said.insert(kind.to_owned(), Said { at: now, times: 0 });
+        }
+        Some(0)
+    }
+}
+
+impl ClientContext for Voice {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
+        let client = self.client;
+        match level {
+            RDKafkaLogLevel::Debug => {
+                tracing::debug!(target: "everlog::kafka", client, facility, "{text}");
+                return;
+            }
+            RDKafkaLogLevel::Info => {
+                tracing::info!(target: "everlog::kafka", client, facility, "{text}");
+                return;
+            }
+            RDKafkaLogLevel::Emerg
+            | RDKafkaLogLevel::Alert
+            | RDKafkaLogLevel::Critical
+            | RDKafkaLogLevel::Error
+            | RDKafkaLogLevel::Warning
+            | RDKafkaLogLevel::Notice => {}
+        }
+        // What comes of it is said by the call that it disturbs.
+        if let Some(unsaid) = self.is_news(facility, Instant::now()) {
+            tracing::warn!(target: "everlog::kafka", client, facility, unsaid, "{text}");
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        let code = error.rdkafka_error_code();
+        // The end of a partition is none, and each line of a connection that breaks was logged.
+        if matches!(
+            code,
+            Some(
+                RDKafkaErrorCode::PartitionEOF
+                    | RDKafkaErrorCode::BrokerTransportFailure
+                    | RDKafkaErrorCode::Resolve
+                    | RDKafkaErrorCode::NoError
+            )
+        ) {
+            return;
+        }
+        let kind = code.map_or_else(|| error.to_string(), |code| format!("{code:?}"));
+        if let Some(unsaid) = self.is_news(&kind, Instant::now()) {
+            tracing::warn!(target: "everlog::kafka", client = self.client, unsaid, "{error}: {reason}");
+        }
+    }
+}
+
+impl ConsumerContext for Voice {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_trouble_is_said_once_in_a_while() {
+        let (voice, begin) = (Voice::new("test"), Instant::now());
+        assert_eq!(voice.is_news("FAIL", begin), Some(0));
+        assert_eq!(voice.is_news("FAIL", begin + Duration::from_secs(1)), None);
+        assert_eq!(voice.is_news("FAIL", begin + Duration::from_secs(2)), None);
+        assert_eq!(voice.is_news("OTHER", begin + Duration::from_secs(2)), Some(0));
+        assert_eq!(voice.is_news("FAIL", begin + AGAIN_AFTER), Some(2));
+        assert_eq!(voice.is_news("FAIL", begin + AGAIN_AFTER * 2), Some(0));
+    }
+
+    #[test]
+    fn a_client_with_much_to_say_takes_no_more_room_for_it() {
+        let (voice, begin) = (Voice::new("test"), Instant::now());
+        for kind in 0..10 * KINDS_MAX {
+            assert_eq!(voice.is_news(&kind.to_string(), begin), Some(0));
+        }
+        assert!(voice.said.lock().expect("nobody panics").len() <= KINDS_MAX);
+    }
+}

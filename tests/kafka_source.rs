@@ -1,0 +1,486 @@
+//! The public topics on a real Kafka: the group that reads commands, and records read and produced by hand.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use everlog_log_kafka::public::{self, Ending, From, Outgoing, Producer, Step, Tail, Trimmer};
+use everlog_log_kafka::source::{Assigned, Fetched, Polled, Source, SourceError};
+use everlog_log_kafka::{Options, topic_id, topics};
+use everlog_tests::kafka::{self, Cluster, Version};
+use tokio::time::timeout;
+
+const WITHIN: Duration = Duration::from_secs(90);
+/// Long enough for what must not come.
+const QUIET: Duration = Duration::from_millis(1_500);
+
+/// Topics of a test's own.
+struct Spot {
+    options: Options,
+    keeps: bool,
+}
+
+impl Spot {
+    fn new() -> anyhow::Result<Self> {
+        let mut spot = Self::on(Cluster::shared()?)?;
+        spot.keeps = false;
+        Ok(spot)
+    }
+
+    fn on(cluster: &Cluster) -> anyhow::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut options = Options::new(cluster.bootstrap());
+        options.prefix = format!("source-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
+        (options.partitions, options.replication, options.call_timeout_ms) = (4, 1, 10_000);
+        topics::create(&options)?;
+        Ok(Self { options, keeps: true })
+    }
+
+    fn commands(&self) -> String {
+        format!("{}commands", self.options.prefix)
+    }
+
+    fn source(&self) -> anyhow::Result<Reader> {
+        Ok(Reader { source: Source::open(&self.options)?, assigned: BTreeMap::new() })
+    }
+
+    fn producer(&self) -> anyhow::Result<Producer> {
+        Ok(Producer::open(&self.options)?)
+    }
+
+    /// Texts into one partition, one by one.
+    fn produce(&self, partition: u32, texts: &[&str]) -> anyhow::Result<()> {
+        let topic = self.commands();
+        let records: Vec<_> = texts.iter().map(|text| outgoing(&topic, partition, text)).collect();
+        self.producer()?.send(&records)?;
+        Ok(())
+    }
+}
+
+impl Drop for Spot {
+    fn drop(&mut self) {
+        if !self.keeps {
+            topics::remove(&self.options).expect("topics are removed");
+        }
+    }
+}
+
+fn outgoing<'a>(topic: &'a str, partition: u32, text: &'a str) -> Outgoing<'a> {
+    Outgoing { topic, partition: Some(partition), value: Some(text.as_bytes()), ..Outgoing::default() }
+}
+
+/// A source, and what it was given.
+struct Reader {
+    source: Source,
+    assigned: BTreeMap<u32, Assigned>,
+}
+
+impl Reader {
+    /// None where nothing comes within that time.
+    async fn poll(&mut self, within: Duration) -> Option<Result<Polled, SourceError>> {
+        let polled = timeout(within, poll_fn(|context| self.source.poll_next(context))).await.ok();
+        match &polled {
+            Some(Ok(Polled::Assigned(assigned))) => {
+                self.assigned.extend(assigned.iter().map(|one| (one.partition, one.clone())));
+            }
+            Some(Ok(Polled::Revoked(partitions))) => {
+                self.assigned.retain(|partition, _| !partitions.contains(partition));
+            }
+            Some(Ok(Polled::Records(_)) | Err(_)) | None => {}
+        }
+        polled
+    }
+
+    /// Until it has so many partitions; each is begun where it was left, else at its start.
+    async fn begin_all(&mut self, count: usize) -> anyhow::Result<()> {
+        let deadline = Instant::now() + WITHIN;
+        while self.assigned.len() != count {
+            anyhow::ensure!(Instant::now() < deadline, "{} partitions, not {count}", self.assigned.len());
+            if let Some(Ok(Polled::Assigned(assigned))) = self.poll(Duration::from_secs(1)).await {
+                for one in assigned {
+                    self.source
+                        .begin(one.partition, one.committed.map_or(one.bounds.start, |(_, next)| next));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// So many records; passing trouble is waited out.
+    async fn records(&mut self, count: usize) -> anyhow::Result<Vec<Fetched>> {
+        let (deadline, mut found) = (Instant::now() + WITHIN, Vec::new());
+        while found.len() < count {
+            anyhow::ensure!(Instant::now() < deadline, "{} of {count} records came", found.len());
+            match self.poll(Duration::from_secs(1)).await {
+                Some(Ok(Polled::Records(records))) => found.extend(records),
+                Some(Ok(Polled::Assigned(_) | Polled::Revoked(_)) | Err(SourceError::Passing(_))) | None => {}
+                Some(Err(error)) => return Err(error.into()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The first failure that lasts.
+    async fn failure(&mut self) -> anyhow::Result<SourceError> {
+        let deadline = Instant::now() + WITHIN;
+        loop {
+            anyhow::ensure!(Instant::now() < deadline, "nothing failed");
+            match self.poll(Duration::from_secs(1)).await {
+                Some(Err(SourceError::Passing(_)) | Ok(_)) | None => {}
+                Some(Err(error)) => return Ok(error),
+            }
+        }
+    }
+
+    /// Closes it, as a program does that must not wait.
+    async fn close(self) -> anyhow::Result<Duration> {
+        let begun = Instant::now();
+        tokio::task::spawn_blocking(move || drop(self.source)).await?;
+        Ok(begun.elapsed())
+    }
+}
+
+fn texts(records: &[Fetched]) -> Vec<String> {
+    let text = |record: &Fetched| String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()).into();
+    records.iter().map(text).collect()
+}
+
+#[tokio::test]
+async fn records_of_transactions_that_were_aborted_or_are_open_do_not_come() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let topic = spot.commands();
+    let mut reader = spot.source()?;
+    reader.begin_all(4).await?;
+    let mut producer = Producer::open_transactional(&spot.options, "somebody")?;
+    spot.produce(1, &["a"])?;
+    producer.transact(&[outgoing(&topic, 1, "aborted")], Ending::Abort)?;
+    producer.transact(&[outgoing(&topic, 1, "b"), outgoing(&topic, 1, "c")], Ending::Commit)?;
+    assert_eq!(texts(&reader.records(3).await?), ["a", "b", "c"]);
+    producer.begin()?;
+    producer.send(&[outgoing(&topic, 1, "open")])?;
+    spot.produce(1, &["behind it"])?;
+    spot.produce(2, &["elsewhere"])?;
+    assert_eq!(texts(&reader.records(1).await?), ["elsewhere"]);
+    let early = reader.poll(QUIET).await;
+    assert_eq!(early, None, "what stands behind an open transaction waits for it");
+    producer.end(Ending::Commit)?;
+    assert_eq!(texts(&reader.records(2).await?), ["open", "behind it"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_record_comes_with_all_that_was_sent_with_it() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let topic = spot.commands();
+    let mut reader = spot.source()?;
+    reader.begin_all(4).await?;
+    let headers = [("namespace", Some(&b"default"[..])), ("empty", Some(&[][..])), ("none", None)];
+    let outgoing =
+        Outgoing { topic: &topic, partition: Some(3), key: Some(b"order-1"), value: None, headers: &headers };
+    let places = spot.producer()?.send(&[outgoing])?;
+    let record = reader.records(1).await?.remove(0);
+    assert_eq!((record.partition, record.offset), places[0]);
+    assert_eq!((record.key.as_deref(), record.value), (Some(&b"order-1"[..]), None));
+    let found: Vec<_> =
+        record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
+    assert_eq!(found, headers);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_committed_comes_back_with_the_topics_id() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    spot.produce(0, &["a", "b", "c", "d"])?;
+    let id = public::topic(&spot.options, &spot.commands())?.incarnation;
+    let mut reader = spot.source()?;
+    assert_eq!(reader.source.topic().incarnation, id);
+    reader.begin_all(4).await?;
+    assert_eq!(reader.assigned[&0], Assigned { partition: 0, committed: None, bounds: 0..4 });
+    assert_eq!(reader.records(4).await?.len(), 4);
+    reader.source.commit(0, 3);
+    let took = reader.close().await?;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    Trimmer::open(&spot.options)?.delete_below(&spot.commands(), 0, 2)?;
+    let mut next = spot.source()?;
+    let begun = Instant::now();
+    next.begin_all(4).await?;
+    assert!(begun.elapsed() < Duration::from_secs(8), "the former member has left: {:?}", begun.elapsed());
+    assert_eq!(next.assigned[&0], Assigned { partition: 0, committed: Some((id, 3)), bounds: 2..4 });
+    assert_eq!(texts(&next.records(1).await?), ["d"]);
+    // As its own tools show it.
+    let group = format!("{}ingress", spot.options.prefix);
+    let arguments =
+        ["--bootstrap-server", &spot.options.bootstrap_servers, "--describe", "--topic", &spot.commands()];
+    let told = kafka::tool("org.apache.kafka.tools.TopicCommand", &arguments, "")?;
+    assert!(told.contains(&topic_id::text(&id)), "{told} of {group}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_paused_partition_rests_and_goes_on_where_it_was() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let mut reader = spot.source()?;
+    reader.begin_all(4).await?;
+    spot.produce(0, &["a"])?;
+    reader.records(1).await?;
+    reader.source.pause(0);
+    spot.produce(0, &["b", "c"])?;
+    spot.produce(1, &["elsewhere"])?;
+    assert_eq!(texts(&reader.records(1).await?), ["elsewhere"]);
+    assert_eq!(reader.poll(QUIET).await, None, "it is paused");
+    reader.source.resume(0);
+    assert_eq!(texts(&reader.records(2).await?), ["b", "c"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_read_before_it_is_said_from_where() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    spot.produce(2, &["a", "b"])?;
+    let mut reader = spot.source()?;
+    while reader.assigned.len() < 4 {
+        assert!(reader.poll(WITHIN).await.is_some(), "partitions are assigned");
+    }
+    assert_eq!(reader.poll(QUIET).await, None);
+    reader.source.begin(2, 1);
+    assert_eq!(texts(&reader.records(1).await?), ["b"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn more_than_is_taken_waits_within_bounds_and_in_order() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let (topic, text) = (spot.commands(), "x".repeat(2_000));
+    let (mut producer, count) = (spot.producer()?, 40_000);
+    let records: Vec<_> = (0..count / 2).flat_map(|_| [0, 1].map(|to| outgoing(&topic, to, &text))).collect();
+    for some in records.chunks(5_000) {
+        producer.send(some)?;
+    }
+    let mut reader = spot.source()?;
+    reader.begin_all(4).await?;
+    // Nobody takes anything meanwhile; the queue is full long before.
+    tokio::time::interval_at(tokio::time::Instant::now() + QUIET, QUIET).tick().await;
+    let mut next = BTreeMap::from([(0, 0), (1, 0)]);
+    for record in reader.records(count).await? {
+        let expected = next.get_mut(&record.partition).expect("produced to");
+        assert_eq!(record.offset, *expected);
+        *expected += 1;
+    }
+    assert_eq!(next, BTreeMap::from([(0, 20_000), (1, 20_000)]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_members_share_the_partitions_and_one_that_leaves_hands_over() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let mut first = spot.source()?;
+    first.begin_all(4).await?;
+    spot.produce(0, &["a"])?;
+    first.records(1).await?;
+    for partition in 0..4 {
+        first.source.commit(partition, u64::from(partition == 0));
+    }
+    let mut second = spot.source()?;
+    let deadline = Instant::now() + WITHIN;
+    while first.assigned.len() != 2 || second.assigned.len() != 2 {
+        assert!(Instant::now() < deadline, "{:?} and {:?}", first.assigned, second.assigned);
+        first.poll(Duration::from_millis(100)).await;
+        second.poll(Duration::from_millis(100)).await;
+    }
+    assert!(first.assigned.keys().all(|partition| !second.assigned.contains_key(partition)));
+    for one in second.assigned.values() {
+        let (_, next) = one.committed.expect("the first member committed it");
+        second.source.begin(one.partition, next);
+    }
+    for partition in 0..4 {
+        spot.produce(partition, &["b"])?;
+    }
+    assert_eq!(
+        (texts(&first.records(2).await?), texts(&second.records(2).await?)),
+        (["b", "b"].map(String::from).into(), ["b", "b"].map(String::from).into())
+    );
+    // What a member commits that has lost a partition is void.
+    let lost = *second.assigned.keys().next().expect("it has some");
+    first.source.commit(lost, 0);
+    first.close().await?;
+    let begun = Instant::now();
+    second.begin_all(4).await?;
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    let again = second.records(2).await?;
+    assert!(again.iter().all(|record| record.partition != lost), "not committed by the first, so read again");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_deleted_below_a_reader_is_told_and_never_skipped() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    spot.produce(0, &["a", "b", "c"])?;
+    spot.produce(1, &["elsewhere"])?;
+    Trimmer::open(&spot.options)?.delete_below(&spot.commands(), 0, 2)?;
+    let mut reader = spot.source()?;
+    while reader.assigned.len() < 4 {
+        assert!(reader.poll(WITHIN).await.is_some(), "partitions are assigned");
+    }
+    assert_eq!(reader.assigned[&0].bounds, 2..3);
+    reader.source.begin(0, 1);
+    reader.source.begin(1, 0);
+    let failure = loop {
+        let failure = reader.failure().await;
+        match failure? {
+            failure @ SourceError::OutOfRange { .. } => break failure,
+            other => anyhow::bail!("{other}"),
+        }
+    };
+    assert!(matches!(failure, SourceError::OutOfRange { partition: 0, offset: 1, .. }), "{failure}");
+    spot.produce(0, &["d"])?;
+    spot.produce(1, &["still read"])?;
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        assert!(Instant::now() < deadline, "the other partitions go on");
+        if let Some(Ok(Polled::Records(records))) = reader.poll(Duration::from_secs(1)).await {
+            assert!(records.iter().all(|record| record.partition == 1), "{records:?}");
+            if texts(&records).contains(&"still read".to_owned()) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_topic_that_is_made_again_is_told_and_not_read_on() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    spot.produce(0, &["a", "b"])?;
+    let mut reader = spot.source()?;
+    reader.begin_all(4).await?;
+    reader.records(2).await?;
+    let former = reader.source.topic().clone();
+    topics::remove(&spot.options)?;
+    let deadline = Instant::now() + WITHIN;
+    while topics::create(&spot.options).is_err() || spot.produce(0, &["A", "B", "C", "D"]).is_err() {
+        assert!(Instant::now() < deadline, "the topic is never made again");
+    }
+    // The topic's id is looked at when the group is assigned anew, and now and then.
+    let failure = reader.failure().await?;
+    assert!(matches!(failure, SourceError::MadeAgain { .. }), "{failure}");
+    assert!(failure.to_string().contains(&topic_id::text(&former.incarnation)), "{failure}");
+    reader.close().await?;
+    let mut next = spot.source()?;
+    assert_ne!(next.source.topic().incarnation, former.incarnation);
+    next.begin_all(4).await?;
+    assert_eq!(next.assigned[&0].committed.map(|(id, _)| id), None, "brokers forget what was committed");
+    assert_eq!(texts(&next.records(4).await?), ["A", "B", "C", "D"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_source_outlives_a_broker_that_is_killed() -> anyhow::Result<()> {
+    let cluster = Cluster::start(Version::V4_4_0, 1)?;
+    let spot = Spot::on(&cluster)?;
+    let mut reader = spot.source()?;
+    reader.begin_all(4).await?;
+    spot.produce(0, &["a", "b"])?;
+    assert_eq!(texts(&reader.records(2).await?), ["a", "b"]);
+    reader.source.commit(0, 2);
+    cluster.kill(1)?;
+    cluster.restart(1)?;
+    spot.produce(0, &["c"])?;
+    let (deadline, mut found) = (Instant::now() + WITHIN, Vec::new());
+    while found.is_empty() {
+        assert!(Instant::now() < deadline, "nothing comes any more");
+        match reader.poll(Duration::from_secs(1)).await {
+            Some(Ok(Polled::Records(records))) => found.extend(records),
+            // It may have been taken for dead meanwhile.
+            Some(Ok(Polled::Assigned(assigned))) => {
+                for one in assigned {
+                    reader.source.begin(one.partition, if one.partition == 0 { 2 } else { 0 });
+                }
+            }
+            Some(Ok(Polled::Revoked(_)) | Err(SourceError::Passing(_))) | None => {}
+            Some(Err(error)) => return Err(error.into()),
+        }
+    }
+    assert_eq!(texts(&found), ["c"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_topic_that_is_not_there_is_refused_with_the_way_out() -> anyhow::Result<()> {
+    let mut options = Options::new(Cluster::shared()?.bootstrap());
+    options.prefix = "nothing-here.".into();
+    let refusal = Source::open(&options).err().expect("refused").to_string();
+    assert!(
+        refusal.contains("nothing-here.commands") && refusal.contains("everlog topics create"),
+        "{refusal}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_tail_brings_what_is_committed_to_the_end_and_on() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let topic = spot.commands();
+    let mut producer = Producer::open_transactional(&spot.options, "somebody")?;
+    producer.transact(&[outgoing(&topic, 0, "a"), outgoing(&topic, 3, "b")], Ending::Commit)?;
+    producer.transact(&[outgoing(&topic, 0, "aborted")], Ending::Abort)?;
+    let mut tail = Tail::open(&spot.options, &topic, None, From::Beginning)?;
+    let mut found = read_to_the_end(&mut tail)?;
+    found.sort();
+    assert_eq!(found, ["a", "b"]);
+    assert_eq!(tail.next(QUIET)?, Step::Nothing);
+    spot.produce(0, &["c"])?;
+    let Step::Record(record) = tail.next(WITHIN)? else { anyhow::bail!("it goes on") };
+    assert_eq!((record.partition, record.value.as_deref()), (0, Some(&b"c"[..])));
+    assert!(record.time_ms > 1_700_000_000_000);
+    let mut later = Tail::open(&spot.options, &topic, Some(0), From::Offset(record.offset))?;
+    assert_eq!(read_to_the_end(&mut later)?, ["c"]);
+    let mut new = Tail::open(&spot.options, &topic, None, From::End)?;
+    assert_eq!(read_to_the_end(&mut new)?, Vec::<String>::new());
+    spot.produce(2, &["d"])?;
+    assert!(matches!(new.next(WITHIN)?, Step::Record(_)));
+    let refusal = Tail::open(&spot.options, &topic, Some(0), From::Offset(99)).err().expect("not there");
+    assert!(refusal.to_string().contains("no offset 99"), "{refusal}");
+    Ok(())
+}
+
+fn read_to_the_end(tail: &mut Tail) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    loop {
+        match tail.next(WITHIN)? {
+            Step::Record(record) => {
+                found.push(String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()).into_owned());
+            }
+            Step::End => return Ok(found),
+            Step::Nothing => anyhow::bail!("the end never came"),
+        }
+    }
+}
+
+#[test]
+fn a_key_goes_where_javas_producers_send_it() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let topic = spot.commands();
+    let mut tail = Tail::open(&spot.options, &topic, None, From::End)?;
+    let lines: String = (0..20).map(|number| format!("order-{number}:java\n")).collect();
+    let arguments = [
+        "--bootstrap-server",
+        &spot.options.bootstrap_servers,
+        "--topic",
+        &topic,
+        "--property",
+        "parse.key=true",
+        "--property",
+        "key.separator=:",
+    ];
+    kafka::tool("org.apache.kafka.tools.ConsoleProducer", &arguments, &lines)?;
+    let mut theirs = BTreeMap::new();
+    while theirs.len() < 20 {
+        let Step::Record(record) = tail.next(WITHIN)? else { continue };
+        theirs.insert(record.key.expect("it has one"), record.partition);
+    }
+    let records: Vec<_> =
+        theirs.keys().map(|key| Outgoing { topic: &topic, key: Some(key), ..Outgoing::default() }).collect();
+    let ours: Vec<_> = spot.producer()?.send(&records)?.into_iter().map(|(partition, _)| partition).collect();
+    assert_eq!(ours, theirs.values().copied().collect::<Vec<_>>());
+    Ok(())
+}
