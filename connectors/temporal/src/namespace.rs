@@ -94,11 +94,7 @@ impl Namespaces {
     ///
     /// # Errors
     /// What went wrong with the durable map, in words.
-    pub fn open(
-        control: Arc<dyn Control>,
-        limits: &Limits,
-        metrics: &Metrics,
-    ) -> Result<Self, String> {
+    pub fn open(control: Arc<dyn Control>, limits: &Limits, metrics: &Metrics) -> Result<Self, String> {
         let unknown = Arc::new(NamespaceMetrics::new(UNKNOWN, metrics.clone()));
         let usage = Arc::new(Usage { metrics: unknown, quota: Quota::new(0, 0) });
         let namespaces = Self {

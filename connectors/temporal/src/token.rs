@@ -83,9 +83,12 @@ impl Sealer {
 
     /// The activity that a task token stands for; none where it stands for another task, or was not made here.
     pub fn activity(&self, token: &Bytes) -> Option<ActivityTask> {
-        let TaskToken { namespace_id, workflow_id, run_id, subject } = self.open(Purpose::Task, &[], token)?;
+        let TaskToken { namespace_id, workflow_id, run_id, subject } =
+            self.open(Purpose::Task, &[], token)?;
         match subject {
-            Some(Subject::Activity(target)) => Some(ActivityTask { namespace_id, workflow_id, run_id, target }),
+            Some(Subject::Activity(target)) => {
+                Some(ActivityTask { namespace_id, workflow_id, run_id, target })
+            }
             Some(Subject::Workflow(_) | Subject::Query(_)) | None => None,
         }
     }
@@ -205,7 +208,8 @@ mod tests {
     #[test]
     fn a_token_of_an_activity_names_its_attempt_and_no_other_token_does() {
         let target = attempt::Target { activity_id: "charge".into(), ..attempt::Target::default() };
-        let sealed = TaskToken { subject: Some(Subject::Activity(target.clone())), ..token() }.seal(&sealer(1));
+        let sealed =
+            TaskToken { subject: Some(Subject::Activity(target.clone())), ..token() }.seal(&sealer(1));
         let task = sealer(1).activity(&sealed).expect("made here");
         assert_eq!((task.workflow_id.as_str(), task.target), ("order-1", target));
         assert_eq!(sealer(2).activity(&sealed), None);
