@@ -1,11 +1,12 @@
 //! Where records go: the journals, by way of the log or of each partition's owner.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use everlog_log::Log;
-use everlog_partition::{Event, Send as Post};
+use everlog_partition::{Answer, Event, Failure, Send as Post};
+use everlog_wire::ingress::Source;
 use everlog_wire::{Body, Record};
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, Receiver};
 
 /// Records were not taken, or nobody knows: all of them have to be sent again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,12 +29,22 @@ pub trait Journals: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Undelivered>> + Send;
 }
 
-/// Journals to which anybody may append.
-pub struct Shared<L: Log + ?Sized>(pub Arc<L>);
+/// Journals to which anybody may append. Does not keep the log open.
+pub struct Shared<L: Log + ?Sized> {
+    log: Weak<L>,
+    partitions: u32,
+}
+
+impl<L: Log + ?Sized> Shared<L> {
+    /// Those of a log.
+    pub fn new(log: &Arc<L>) -> Self {
+        Self { log: Arc::downgrade(log), partitions: log.partitions() }
+    }
+}
 
 impl<L: Log + ?Sized> Journals for Shared<L> {
     fn partitions(&self) -> u32 {
-        self.0.partitions()
+        self.partitions
     }
 
     async fn deliver(&self, partition: u32, bodies: &[Body]) -> Result<(), Undelivered> {
@@ -43,7 +54,8 @@ impl<L: Log + ?Sized> Journals for Shared<L> {
             // Whoever does not listen any more sends everything again.
             let _gone = done.send(result);
         });
-        self.0.append(partition, records, done);
+        let closed = || Undelivered("the log is closed".into());
+        self.log.upgrade().ok_or_else(closed)?.append(partition, records, done);
         match heard.await {
             Ok(Ok(_appended)) => Ok(()),
             Ok(Err(error)) => Err(Undelivered(error.to_string())),
@@ -60,16 +72,33 @@ pub struct Owned {
     pub post: Post,
 }
 
+impl Owned {
+    /// Sends records on their way, behind those that were sent before; the receiver hears when they are applied.
+    pub(crate) fn send(&self, partition: u32, bodies: Vec<Body>) -> Answer<Receiver<Answer<()>>> {
+        let (done, heard) = oneshot::channel();
+        let is_here = (self.post)(partition, Event::Ingest { bodies, done });
+        if is_here { Ok(heard) } else { Err(Failure::Unavailable) }
+    }
+
+    /// The offset behind the last record of the partition's own source that was applied.
+    pub(crate) async fn mark(&self, partition: u32, incarnation: [u8; 16]) -> Answer<u64> {
+        let (reply, heard) = oneshot::channel();
+        let source = Source { incarnation: incarnation.to_vec().into(), partition, ..Source::default() };
+        if !(self.post)(partition, Event::Mark { source, reply }) {
+            return Err(Failure::Unavailable);
+        }
+        heard.await.map_err(|_dropped| Failure::Unavailable)
+    }
+}
+
 impl Journals for Owned {
     fn partitions(&self) -> u32 {
         self.partitions
     }
 
     async fn deliver(&self, partition: u32, bodies: &[Body]) -> Result<(), Undelivered> {
-        let (done, heard) = oneshot::channel();
-        if !(self.post)(partition, Event::Ingest { bodies: bodies.to_vec(), done }) {
-            return Err(Undelivered("the partition is not here".into()));
-        }
+        let sent = self.send(partition, bodies.to_vec());
+        let heard = sent.map_err(|_gone| Undelivered("the partition is not here".into()))?;
         match heard.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(failure)) => Err(Undelivered(failure.to_string())),

@@ -4,6 +4,7 @@
 //! after every failure, and its offset is committed only after the journal has it.
 
 mod carrier;
+mod inbox;
 mod ingress;
 mod journals;
 mod lane;
@@ -13,6 +14,7 @@ mod schemas;
 mod source;
 mod stats;
 
+pub use inbox::{Inbox, Taken};
 pub use ingress::Ingress;
 pub use journals::{Journals, Owned, Shared, Undelivered};
 pub use options::{Names, Options};

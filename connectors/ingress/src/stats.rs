@@ -1,7 +1,7 @@
 //! What the ingress counts; read by whoever exports metrics.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Counters and gauges of one ingress.
@@ -30,6 +30,10 @@ impl Stats {
     /// Partitions of the source that are not read any more, and why.
     pub fn stopped(&self) -> BTreeMap<u32, String> {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn stop(&self, partition: u32, why: &str) {

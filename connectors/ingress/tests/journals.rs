@@ -23,7 +23,7 @@ async fn what_goes_by_way_of_the_log_stands_in_the_journal_in_order_and_under_no
     let mut options = Options::new(dir.path());
     options.partitions = 2;
     let log = Arc::new(Embedded::open(options).expect("the log opens"));
-    let journals = Shared(log.clone());
+    let journals = Shared::new(&log);
     assert_eq!(journals.partitions(), 2);
     journals.deliver(1, &bodies()).await.expect("it is durable");
     let records = log.read(1, 0, 1 << 20).expect("it can be read").into_iter();
@@ -31,6 +31,8 @@ async fn what_goes_by_way_of_the_log_stands_in_the_journal_in_order_and_under_no
     assert!(read.iter().all(|record| record.term == 0 && record.serial == 0));
     assert_eq!(read.into_iter().filter_map(|record| record.body).collect::<Vec<_>>(), bodies());
     assert!(journals.deliver(2, &bodies()).await.is_err(), "there is no such journal");
+    drop(log);
+    assert_eq!(journals.deliver(1, &bodies()).await, Err(Undelivered("the log is closed".into())));
 }
 
 #[tokio::test]

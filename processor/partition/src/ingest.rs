@@ -237,6 +237,12 @@ fn pass(position: &mut Position, source: &Source) -> Place {
     Place::Next
 }
 
+/// The offset behind the last record of a source that was applied.
+pub(crate) fn mark_of(position: &Position, source: &Source) -> u64 {
+    let of_it = |mark: &&Source| mark.partition == source.partition && mark.incarnation == source.incarnation;
+    position.marks.iter().find(of_it).map_or(0, |mark| mark.offset)
+}
+
 fn source_of(body: &Body) -> Option<&Source> {
     match body {
         Body::Forwarded(forwarded) => forwarded.source.as_ref(),

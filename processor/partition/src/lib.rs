@@ -38,4 +38,4 @@ pub use error::Error;
 pub use partition::{Config, Event, Partition};
 pub use publish::{Public, Unnamed};
 pub use router::{Admission, Answer, Failure, Router, Send, Slot};
-pub use stats::Stats;
+pub use stats::{Rejections, Stats};

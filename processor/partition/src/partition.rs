@@ -13,6 +13,7 @@ use everlog_engine::machine::wake;
 use everlog_engine::{Reply, Settings, TaskGrant};
 use everlog_log::{Appended, Commit, Fence, Log, Output, Tail, Topic};
 use everlog_store::{Base, Space, Store};
+use everlog_wire::ingress::Source;
 use everlog_wire::{Body, Position, Record};
 use tokio::sync::oneshot;
 
@@ -24,7 +25,7 @@ use crate::due::Due;
 use crate::error::Error;
 use crate::flights::Flights;
 use crate::furnish;
-use crate::ingest::Feed;
+use crate::ingest::{Feed, mark_of};
 use crate::publish::{Outputs, Public};
 use crate::query::Queries;
 use crate::refusal::Refusal;
@@ -169,6 +170,13 @@ pub enum Event {
         bodies: Vec<Body>,
         /// Told when all of them are applied; dropped where nobody knows, and they are to be sent again.
         done: oneshot::Sender<Answer<()>>,
+    },
+    /// Asks how far the records of a source were applied.
+    Mark {
+        /// The source: its incarnation and its partition.
+        source: Source,
+        /// Told the offset behind the last record of it.
+        reply: oneshot::Sender<u64>,
     },
     /// Nothing but an occasion to take a turn.
     Nudge,
@@ -351,6 +359,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
                 tell(reply, Ok(task));
             }
             Event::Ingest { bodies, done } => self.feed(bodies, done),
+            Event::Mark { source, reply } => tell(reply, mark_of(&self.position, &source)),
             Event::Nudge => {}
             Event::Appended(result) => self.appended(result, now_ms)?,
             Event::Committed(result) => self.committed(result, now_ms)?,

@@ -205,7 +205,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
 
     /// A public record was refused: with its bytes, among the rejections.
     pub(crate) fn publish_rejection(&mut self, told: &Told<'_>, code: &str, reason: &str) {
-        self.stats.rejections.fetch_add(1, Ordering::Relaxed);
+        self.stats.rejections.count(code);
         let original = told.original;
         let headers = original.map(|original| original.headers.as_slice()).unwrap_or_default();
         let headers: Vec<_> =

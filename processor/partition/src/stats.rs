@@ -1,6 +1,8 @@
 //! What a partition counts; read by whoever exports metrics.
 
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use everlog_wire::public::command::Code;
 
 /// Counters and gauges of one partition.
 #[derive(Debug, Default)]
@@ -18,7 +20,7 @@ pub struct Stats {
     /// Public records that were applied before: somebody brought them again.
     pub duplicates: AtomicU64,
     /// Public records that were refused.
-    pub rejections: AtomicU64,
+    pub rejections: Rejections,
     /// Entries of public topics that could not be written: a fault of this release.
     pub unpublished: AtomicU64,
     /// Output batches committed.
@@ -45,4 +47,33 @@ pub struct Stats {
     pub turns: AtomicU64,
     /// When the last turn began, in ms since 1970-01-01 UTC.
     pub turned_ms: AtomicI64,
+}
+
+/// What a code of a later release is counted under.
+const OTHER: &str = "other";
+
+/// Public records that were refused, by their codes.
+#[derive(Debug, Default)]
+pub struct Rejections {
+    of_codes: [AtomicU64; Code::ALL.len()],
+    others: AtomicU64,
+}
+
+impl Rejections {
+    pub(crate) fn count(&self, code: &str) {
+        let at = Code::ALL.iter().position(|known| known.name() == code);
+        at.map_or(&self.others, |at| &self.of_codes[at]).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Each code that was counted, and how often.
+    pub fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let known = Code::ALL.iter().map(|code| code.name()).zip(&self.of_codes);
+        let all = known.chain(std::iter::once((OTHER, &self.others)));
+        all.map(|(code, count)| (code, count.load(Ordering::Relaxed))).filter(|(_, count)| *count > 0)
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.counted().map(|(_, count)| count).sum()
+    }
 }
