@@ -354,7 +354,7 @@ fn commit(
 fn row(log: &Kafka, partition: u32, key: &str, value: &str) -> Output {
     let bucket = buckets_of(partition, log.partitions()).start as u16;
     let key = [&bucket.to_be_bytes()[..], key.as_bytes()].concat().into();
-    Output { topic: Topic::Changelog, key, value: Some(Bytes::copy_from_slice(value.as_bytes())) }
+    Output::new(Topic::Changelog, key, Some(Bytes::copy_from_slice(value.as_bytes())))
 }
 
 fn restored(log: &Kafka, partition: u32) -> Vec<(String, String)> {

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_log::{Commit, CommitDone, Error, Fence, Offset, PartitionId};
+use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId};
 use rdkafka::config::ClientConfig;
 
 use crate::committed::{Committed, after};
@@ -408,7 +408,7 @@ impl Worker {
             let fence = common.control.fence(partition, &common.options.node)?;
             let (key, value) = (rows::fence_key(partition), fence.0.to_be_bytes());
             let header = rows::header(fence, 0, 0, 0);
-            let row = Outgoing { topic: 0, partition, key: &key, value: Some(&value), header };
+            let row = Outgoing { topic: 0, partition, key: &key, value: Some(&value), header, headers: &[] };
             self.rest();
             let outcome = transactions.run(std::iter::once(row), &common.counters);
             self.ended = Some(Instant::now());
@@ -447,16 +447,21 @@ fn outgoing<'a>(
         key: &output.key,
         value: output.value.as_deref(),
         header: header(place),
+        headers: &output.headers,
     });
     let place = commit.outputs.len();
-    let position = Outgoing { topic: 0, partition, key, value: Some(position), header: header(place) };
+    let (value, header) = (Some(position), header(place));
+    let position = Outgoing { topic: 0, partition, key, value, header, headers: &[] };
     outputs.chain(std::iter::once(position))
 }
 
 fn size_of(commit: &Commit) -> usize {
     let outputs = commit.outputs.iter();
+    let headers = |output: &Output| output.headers.iter().map(|(_, value)| value.len()).sum::<usize>();
     let outputs: usize = outputs
-        .map(|output| OUTPUT_BYTES + output.key.len() + output.value.as_ref().map_or(0, Bytes::len))
+        .map(|output| {
+            OUTPUT_BYTES + output.key.len() + output.value.as_ref().map_or(0, Bytes::len) + headers(output)
+        })
         .sum();
     outputs + commit.position.len() + OUTPUT_BYTES
 }

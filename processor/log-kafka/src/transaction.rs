@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId};
 use rdkafka::ClientContext;
 use rdkafka::Message;
@@ -29,6 +30,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: Option<&'a [u8]>,
     pub(crate) header: [u8; 28],
+    /// Further ones.
+    pub(crate) headers: &'a [(&'static str, Bytes)],
 }
 
 /// A transaction without a good end: the producer must be dropped.
@@ -139,11 +142,15 @@ impl Transactions {
     fn send(&self, record: &Outgoing<'_>) -> Result<(), Lost> {
         let opaque = record.topic << 32 | record.partition as usize;
         let header = Header { key: HEADER, value: Some(&record.header[..]) };
+        let mut headers = OwnedHeaders::new_with_capacity(1 + record.headers.len()).insert(header);
+        for (key, value) in record.headers {
+            headers = headers.insert(Header { key, value: Some(&value[..]) });
+        }
         let mut outgoing: BaseRecord<'_, [u8], [u8], usize> =
             BaseRecord::with_opaque_to(&self.topics[record.topic], opaque)
                 .partition(record.partition as i32)
                 .key(record.key)
-                .headers(OwnedHeaders::new_with_capacity(1).insert(header));
+                .headers(headers);
         outgoing.payload = record.value;
         self.producer.send(outgoing).map_err(|(error, _)| lost("send", &error))
     }

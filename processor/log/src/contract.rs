@@ -174,13 +174,10 @@ fn a_commit_is_whole_or_absent<P: Place>(place: &P) {
         row(&log, 0, "state", Some("1")),
         Output { topic: Topic::History, ..row(&log, 0, "batch", Some("2")) },
         Output { topic: Topic::Timers, ..row(&log, 0, "due", Some("3")) },
-        Output { topic: Topic::Events, key: "wf".into(), value: Some("started".into()) },
+        Output::new(Topic::Events, "wf".into(), Some("started".into())),
     ];
     commit(&log, 0, fence, 2, "here", outputs).expect("commit");
-    let refused = vec![
-        row(&log, 0, "state", Some("bad")),
-        Output { topic: Topic::Events, key: "wf".into(), value: None },
-    ];
+    let refused = vec![row(&log, 0, "state", Some("bad")), Output::new(Topic::Events, "wf".into(), None)];
     assert!(matches!(commit(&log, 0, fence, 3, "there", refused), Err(Error::Refused { .. })));
     let backwards = commit(&log, 0, fence, 1, "back", vec![row(&log, 0, "state", Some("bad"))]);
     assert!(matches!(backwards, Err(Error::OutOfRange { .. })), "{backwards:?}");
@@ -293,8 +290,7 @@ fn a_tail_brings_every_record_once<P: Place>(place: &P) {
 fn an_append_only_topic_keeps_everything_in_order<P: Place>(place: &P) {
     let log = place.open();
     let fence = log.fence(0).expect("fence");
-    let entry =
-        |n: u64| Output { topic: Topic::Replies, key: "same".into(), value: Some(n.to_string().into()) };
+    let entry = |n: u64| Output::new(Topic::Replies, "same".into(), Some(n.to_string().into()));
     commit(&log, 0, fence, 0, "p", (0..3).map(entry).collect()).expect("commit");
     commit(&log, 0, fence, 0, "p", (3..5).map(entry).collect()).expect("commit");
     let entries = |log: &P::Home, from| -> Vec<(Offset, String)> {
@@ -380,7 +376,7 @@ fn what_makes_no_sense_is_refused<H: Log>(log: &H) {
     let fence = log.fence(0).expect("fence");
     let foreign = vec![row(log, 1, "k", Some("v"))];
     assert!(matches!(commit(log, 0, fence, 0, "p", foreign), Err(Error::Refused { .. })), "a foreign bucket");
-    let bare = vec![Output { topic: Topic::Changelog, key: "k".into(), value: Some("v".into()) }];
+    let bare = vec![Output::new(Topic::Changelog, "k".into(), Some("v".into()))];
     assert!(matches!(commit(log, 0, fence, 0, "p", bare), Err(Error::Refused { .. })), "no bucket");
     assert_eq!(restored(log, Topic::Changelog, 1), []);
     assert_eq!(log.position(0).expect("position"), None);
@@ -432,11 +428,7 @@ fn row<H: Log>(log: &H, partition: PartitionId, key: &str, value: Option<&str>) 
     let bucket = buckets_of(partition, log.partitions()).end - 1;
     assert!(bucket < BUCKETS);
     let key = [&(bucket as u16).to_be_bytes()[..], key.as_bytes()].concat().into();
-    Output {
-        topic: Topic::Changelog,
-        key,
-        value: value.map(|value| Bytes::copy_from_slice(value.as_bytes())),
-    }
+    Output::new(Topic::Changelog, key, value.map(|value| Bytes::copy_from_slice(value.as_bytes())))
 }
 
 fn restored<H: Log>(log: &H, topic: Topic, partition: PartitionId) -> Vec<(String, String)> {

@@ -81,6 +81,15 @@ pub struct Output {
     pub key: Bytes,
     /// None is a tombstone, in compacted topics only.
     pub value: Option<Bytes>,
+    /// For readers of an append-only topic, where its records have headers: what must be kept stands in the value.
+    pub headers: Vec<(&'static str, Bytes)>,
+}
+
+impl Output {
+    /// One without headers.
+    pub fn new(topic: Topic, key: Bytes, value: Option<Bytes>) -> Self {
+        Self { topic, key, value, headers: Vec::new() }
+    }
 }
 
 /// Outputs and the position they belong to: all of it becomes visible, or nothing.

@@ -56,7 +56,7 @@ fn fill() -> Filled {
             let key = [&bucket.to_be_bytes()[..], &(round % 40).to_be_bytes()[..]].concat();
             let (key, value) = (Bytes::from(key), Bytes::from(format!("row {round} ").repeat(200)));
             filled.rows.insert(key.clone(), value.clone());
-            let outputs = vec![Output { topic: Topic::Changelog, key, value: Some(value) }];
+            let outputs = vec![Output::new(Topic::Changelog, key, Some(value))];
             let applied = round * APPENDS_A_ROUND / 4;
             let fence = fences[partition as usize];
             let commit = Commit { partition, fence, applied, position: "position".into(), outputs };

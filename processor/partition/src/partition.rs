@@ -461,7 +461,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
                 Space::History => Topic::History,
                 Space::Timers => Topic::Timers,
             };
-            outputs.push(Output { topic, key, value });
+            outputs.push(Output::new(topic, key, value));
         }
         let (send, id) = (self.send.clone(), self.id);
         let (applied, position) = (self.position.applied, self.position.encode());

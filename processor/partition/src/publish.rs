@@ -8,6 +8,7 @@ use everlog_engine::event::HistoryEvent;
 use everlog_log::{Log, Output, Topic};
 use everlog_store::Base;
 use everlog_wire::ingress::{Forwarded, Original, ReplyTo, Source, Unreadable};
+use everlog_wire::public::blob::Blob;
 use everlog_wire::public::command::{Code, Place, Record};
 use everlog_wire::public::event::{Origin, WorkflowEvent};
 use everlog_wire::public::outcome::Outcome;
@@ -18,6 +19,11 @@ use crate::partition::Partition;
 
 /// Bytes of a refused record that are told again; what brings records in cuts longer ones itself.
 const REFUSED_BYTES_MAX: usize = 16 << 20;
+
+/// The header that hands a command's correlation id back.
+const CORRELATION_ID: &str = "correlation-id";
+
+type Headers = Vec<(&'static str, Bytes)>;
 
 /// What the world calls things. Asked for every batch of events: it never waits.
 pub trait Public: Send + Sync + 'static {
@@ -56,13 +62,15 @@ impl Outputs {
         &mut self,
         topic: Topic,
         key: &Bytes,
+        headers: Headers,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), PublicError>,
     ) -> Result<(), PublicError> {
         self.scratch.clear();
         write(&mut self.scratch)?;
-        self.open_bytes += key.len() + self.scratch.len() + size_of::<Output>();
+        let headers_bytes = headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        self.open_bytes += key.len() + self.scratch.len() + headers_bytes + size_of::<Output>();
         let value = Some(Bytes::copy_from_slice(&self.scratch));
-        self.open.push(Output { topic, key: key.clone(), value });
+        self.open.push(Output { topic, key: key.clone(), value, headers });
         Ok(())
     }
 
@@ -172,24 +180,26 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         let key = Bytes::copy_from_slice(workflow_id.as_bytes());
         for event in events {
             let record = WorkflowEvent::new(&origin, event);
-            let written = self.outputs.push(Topic::Events, &key, |buffer| record.write(schema_id, buffer));
+            let written =
+                self.outputs.push(Topic::Events, &key, Vec::new(), |buffer| record.write(schema_id, buffer));
             self.published(written);
         }
     }
 
     /// What became of a command, for whoever asked.
     pub(crate) fn publish_outcome(&mut self, told: &Told<'_>, become_of: impl FnOnce(Outcome) -> Outcome) {
-        if told.reply_to.is_none() {
-            return;
-        }
+        let Some(reply_to) = told.reply_to else { return };
         let mut outcome = Outcome::new(&told.place(), self.position.last_stamp_ms);
         outcome.command_id = told.command_id.map(str::to_owned);
         outcome.namespace = told.namespace.map(str::to_owned);
         outcome.workflow_id = told.workflow_id.map(str::to_owned);
+        outcome.correlation_id = reply_to.correlation_id.clone().map(Blob);
         let outcome = become_of(outcome);
+        let headers = reply_to.correlation_id.iter().map(|id| (CORRELATION_ID, id.clone())).collect();
         let schema_id = self.config.public.schema_id(Noun::Outcome);
-        let written =
-            self.outputs.push(Topic::Replies, &told.key(), |buffer| outcome.write(schema_id, buffer));
+        let written = self
+            .outputs
+            .push(Topic::Replies, &told.key(), headers, |buffer| outcome.write(schema_id, buffer));
         self.published(written);
     }
 
@@ -225,8 +235,9 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
             refusal.value_bytes = i64::try_from(value_bytes).unwrap_or(i64::MAX);
         }
         let schema_id = self.config.public.schema_id(Noun::Rejection);
-        let written =
-            self.outputs.push(Topic::Rejections, &told.key(), |buffer| refusal.write(schema_id, buffer));
+        let written = self
+            .outputs
+            .push(Topic::Rejections, &told.key(), Vec::new(), |buffer| refusal.write(schema_id, buffer));
         self.published(written);
     }
 

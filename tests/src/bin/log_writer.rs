@@ -131,9 +131,8 @@ fn append(log: &Embedded, partition: u32, texts: Vec<String>) -> Receiver<anyhow
 fn commit(log: &Embedded, partition: u32, fence: Fence, round: u64) -> anyhow::Result<()> {
     let bucket = buckets_of(partition, PARTITIONS).start as u16;
     let key = [&bucket.to_be_bytes()[..], &(round % 50).to_be_bytes()[..]].concat().into();
-    let row = Output { topic: Topic::Changelog, key, value: Some(Bytes::from(vec![7; 400])) };
-    let event =
-        Output { topic: Topic::Events, key: "wf".into(), value: Some(Bytes::from(round.to_string())) };
+    let row = Output::new(Topic::Changelog, key, Some(Bytes::from(vec![7; 400])));
+    let event = Output::new(Topic::Events, "wf".into(), Some(Bytes::from(round.to_string())));
     let applied = log.bounds(partition)?.end;
     let commit = Commit { partition, fence, applied, position: Bytes::new(), outputs: vec![row, event] };
     let (done, wait) = channel();

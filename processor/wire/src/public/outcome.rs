@@ -3,6 +3,7 @@
 use everlog_engine::{Rejection as Refused, Reply};
 use serde::{Deserialize, Serialize};
 
+use super::blob::Blob;
 use super::command::{Code, Place};
 use super::{Bounds, Error, Noun, Writer, codec};
 
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub code: Option<String>,
     /// Of a refusal, for people.
     pub reason: Option<String>,
+    /// The command's header of this name.
+    pub correlation_id: Option<Blob>,
 }
 
 impl Outcome {

@@ -11,6 +11,7 @@ use apache_avro::Schema;
 use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::schema_compatibility::SchemaCompatibility;
 use apache_avro::writer::datum::GenericDatumWriter;
+use everlog_engine::Reply;
 use everlog_wire::public::blob::Blob;
 use everlog_wire::public::command::{Code, Command, Place, Record};
 use everlog_wire::public::event::WorkflowEvent;
@@ -41,7 +42,12 @@ fn samples(noun: Noun) -> BTreeMap<String, Vec<u8>> {
         Noun::Outcome => {
             let outcome = Outcome::new(&place, 1).refused(Code::NotFound, "workflow execution not found");
             outcome.write(7, &mut bytes).expect("it fits its schema");
-            one("refused", bytes)
+            let mut samples = one("refused", bytes);
+            let (correlation_id, mut bytes) = (Some(Blob("call-7".into())), Vec::new());
+            let answer = Outcome { correlation_id, ..Outcome::new(&place, 1).decided(&Reply::Done) };
+            answer.write(7, &mut bytes).expect("it fits its schema");
+            samples.insert("answered".into(), bytes);
+            samples
         }
         Noun::Rejection => {
             let headers = [("command-id", Some(&b"c-1"[..])), ("empty", None)];
