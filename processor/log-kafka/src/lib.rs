@@ -11,6 +11,7 @@ mod control;
 mod fault;
 mod group;
 mod journal;
+pub mod keep;
 mod member;
 mod native;
 mod options;
