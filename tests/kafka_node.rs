@@ -433,13 +433,14 @@ struct Process {
 impl Process {
     fn start(place: &Place, name: &str, data_dir: &Path) -> anyhow::Result<Self> {
         let free = || -> anyhow::Result<SocketAddr> { Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?) };
-        let (address, metrics_address) = (free()?, free()?);
+        let (address, metrics_address, http_address) = (free()?, free()?, free()?);
         let log = place.dir.path().join(format!("{name}.log"));
         let [bootstrap, rest @ ..] = place.variables.as_slice() else { bail!("it has variables") };
         let mut command = Command::new(binary()?);
         command.arg("dev").arg("--kafka-bootstrap").arg(&bootstrap.1);
         command.arg("--address").arg(address.to_string()).arg("--data-dir").arg(data_dir);
         command.arg("--metrics-address").arg(metrics_address.to_string());
+        command.arg("--http-address").arg(http_address.to_string());
         command.envs(rest.iter().map(|(name, value)| (*name, value))).env("EVERLOG_SERVER__NAME", name);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log)?);
         Ok(Self { process: command.spawn()?, address, log })

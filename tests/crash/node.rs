@@ -95,7 +95,8 @@ impl Place {
         let said = File::options().create(true).append(true).open(self.dir.path().join("said"))?;
         let mut command = Command::new(binary()?);
         command.arg("dev").arg("--address").arg(address.to_string());
-        command.arg("--metrics-address").arg("127.0.0.1:0").arg("--data-dir").arg(self.data());
+        command.arg("--metrics-address").arg("127.0.0.1:0").arg("--http-address").arg("127.0.0.1:0");
+        command.arg("--data-dir").arg(self.data());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         command.envs(self.variables.iter().copied());
         edit(&mut command, address);

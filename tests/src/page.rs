@@ -11,9 +11,28 @@ use tokio::net::TcpStream;
 /// # Errors
 /// Nobody answers, or not with HTTP.
 pub async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
+    ask(address, &format!("GET {path}"), &[], "").await
+}
+
+/// The same with a method before the path, headers, and a body.
+///
+/// # Errors
+/// As [`get`].
+pub async fn ask(
+    address: SocketAddr,
+    what: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> anyhow::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: everlog\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
+    let mut request = format!("{what} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    if headers.iter().all(|(name, _)| *name != "Host") {
+        request.push_str(&format!("Host: {address}\r\n"));
+    }
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    stream.write_all(format!("{request}\r\n{body}").as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
     let (head, body) = answer.split_once("\r\n\r\n").context("an answer has a head and a body")?;

@@ -17,6 +17,7 @@ pub struct Server {
     process: Child,
     address: SocketAddr,
     metrics_address: SocketAddr,
+    http_address: SocketAddr,
     data_dir: PathBuf,
     variables: Vec<(String, String)>,
 }
@@ -27,13 +28,25 @@ impl Server {
     /// # Errors
     /// The binary is not built, or does not serve in time.
     pub async fn start(data_dir: &Path, variables: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let mut server = Self::begin(data_dir, variables, free_address()?)?;
+        server.ready().await?;
+        Ok(server)
+    }
+
+    /// Starts one that is reached over HTTP at this address, and does not wait until it serves.
+    ///
+    /// # Errors
+    /// The binary is not built.
+    pub fn begin(
+        data_dir: &Path,
+        variables: &[(&str, &str)],
+        http_address: SocketAddr,
+    ) -> anyhow::Result<Self> {
         let variables: Vec<_> =
             variables.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         let (address, metrics_address) = (free_address()?, free_address()?);
-        let process = spawn(address, metrics_address, data_dir, &variables)?;
-        let mut server = Self { process, address, metrics_address, data_dir: data_dir.into(), variables };
-        server.ready().await?;
-        Ok(server)
+        let process = spawn([address, metrics_address, http_address], data_dir, &variables)?;
+        Ok(Self { process, address, metrics_address, http_address, data_dir: data_dir.into(), variables })
     }
 
     /// Where it serves gRPC.
@@ -44,6 +57,11 @@ impl Server {
     /// Where it serves metrics and health.
     pub fn metrics_address(&self) -> SocketAddr {
         self.metrics_address
+    }
+
+    /// Where it serves schemas, and takes commands over HTTP.
+    pub fn http_address(&self) -> SocketAddr {
+        self.http_address
     }
 
     /// The process id.
@@ -67,7 +85,8 @@ impl Server {
     pub async fn crash(&mut self) -> anyhow::Result<()> {
         self.process.kill()?;
         self.process.wait()?;
-        self.process = spawn(self.address, self.metrics_address, &self.data_dir, &self.variables)?;
+        let addresses = [self.address, self.metrics_address, self.http_address];
+        self.process = spawn(addresses, &self.data_dir, &self.variables)?;
         self.ready().await
     }
 
@@ -88,7 +107,11 @@ impl Server {
         Ok((status, begun.elapsed()))
     }
 
-    async fn ready(&mut self) -> anyhow::Result<()> {
+    /// Waits until it serves.
+    ///
+    /// # Errors
+    /// It ends, or does not serve in time.
+    pub async fn ready(&mut self) -> anyhow::Result<()> {
         let deadline = Instant::now() + READY_WITHIN;
         let mut pause = tokio::time::interval(Duration::from_millis(20));
         loop {
@@ -126,19 +149,23 @@ pub fn binary() -> anyhow::Result<PathBuf> {
 }
 
 fn spawn(
-    address: SocketAddr,
-    metrics_address: SocketAddr,
+    [address, metrics_address, http_address]: [SocketAddr; 3],
     data_dir: &Path,
     variables: &[(String, String)],
 ) -> anyhow::Result<Child> {
     let mut command = Command::new(binary()?);
     command.arg("dev").arg("--address").arg(address.to_string());
-    command.arg("--metrics-address").arg(metrics_address.to_string()).arg("--data-dir").arg(data_dir);
+    command.arg("--metrics-address").arg(metrics_address.to_string());
+    command.arg("--http-address").arg(http_address.to_string()).arg("--data-dir").arg(data_dir);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.envs(variables.iter().map(|(key, value)| (key, value)));
     command.spawn().context("the server cannot be started")
 }
 
-fn free_address() -> anyhow::Result<SocketAddr> {
+/// An address of this machine at which nobody listens.
+///
+/// # Errors
+/// There is none.
+pub fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

@@ -23,11 +23,14 @@ const ARROWS: &[(&str, &[&str])] = &[
         "everlog",
         &[
             "everlog-engine",
+            "everlog-ingress",
             "everlog-log",
             "everlog-log-kafka",
             "everlog-partition",
+            "everlog-registry",
             "everlog-store",
             "everlog-temporal",
+            "everlog-wire",
         ],
     ),
 ];

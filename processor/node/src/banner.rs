@@ -4,12 +4,21 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 
+/// Where a node is reached.
+#[derive(Clone, Copy)]
+pub struct Addresses {
+    /// By SDKs.
+    pub calls: SocketAddr,
+    /// For metrics and health.
+    pub metrics: SocketAddr,
+    /// For schemas, and commands over HTTP.
+    pub face: SocketAddr,
+}
+
 /// What the banner shows.
 pub struct Banner<'a> {
-    /// Where SDKs connect.
-    pub address: SocketAddr,
-    /// Where metrics are.
-    pub metrics_address: SocketAddr,
+    /// Where it is reached.
+    pub addresses: Addresses,
     /// The brokers that have the log, and what the names of its topics begin with; none for the embedded log.
     pub kafka: Option<(&'a str, &'a str)>,
     /// Where the data is, or on Kafka what is kept beside the log.
@@ -28,11 +37,13 @@ impl Banner<'_> {
         let paint = |code: &str, text: &str| {
             if coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
         };
-        let Self { address, metrics_address, kafka, data_dir, ephemeral, synced, partitions } = self;
+        let Self { addresses, kafka, data_dir, ephemeral, synced, partitions } = self;
+        let Addresses { calls: address, metrics, face } = addresses;
         let fate = if *ephemeral { "removed at the end" } else { "stays" };
         let sync = if *synced { "every write synced" } else { "writes not synced" };
         let python = format!("await temporalio.client.Client.connect(\"{address}\")");
         let cli = format!("temporal workflow start --address {address} --task-queue hello --type Hello");
+        let face_remark = if kafka.is_some() { "" } else { "and POST /commands" };
         let log = match kafka {
             Some((brokers, prefix)) => {
                 ("Kafka", (*brokers).to_owned(), format!("topics {prefix}*, {partitions} partitions"))
@@ -43,7 +54,8 @@ impl Banner<'_> {
         };
         let where_it_is = [
             ("gRPC", address.to_string(), "namespace \"default\"".to_owned()),
-            ("metrics", format!("http://{metrics_address}/metrics"), "and /health/ready".to_owned()),
+            ("metrics", format!("http://{metrics}/metrics"), "and /health/ready".to_owned()),
+            ("schemas", format!("http://{face}/subjects"), face_remark.to_owned()),
             log,
         ];
         let width = where_it_is.iter().map(|(_, place, _)| place.chars().count()).max().unwrap_or(0);
@@ -71,8 +83,11 @@ mod tests {
 
     fn banner(data_dir: &Path) -> Banner<'_> {
         Banner {
-            address: SocketAddr::from(([127, 0, 0, 1], 7233)),
-            metrics_address: SocketAddr::from(([127, 0, 0, 1], 9233)),
+            addresses: Addresses {
+                calls: SocketAddr::from(([127, 0, 0, 1], 7233)),
+                metrics: SocketAddr::from(([127, 0, 0, 1], 9233)),
+                face: SocketAddr::from(([127, 0, 0, 1], 7234)),
+            },
             kafka: None,
             data_dir,
             ephemeral: false,
@@ -90,9 +105,10 @@ mod tests {
             |
             |  Everlog 0.1.0
             |
-            |  gRPC     127.0.0.1:7233                  namespace "default"
-            |  metrics  http://127.0.0.1:9233/metrics   and /health/ready
-            |  data     ./everlog-data                  stays, 8 partitions, every write synced
+            |  gRPC     127.0.0.1:7233                   namespace "default"
+            |  metrics  http://127.0.0.1:9233/metrics    and /health/ready
+            |  schemas  http://127.0.0.1:7234/subjects   and POST /commands
+            |  data     ./everlog-data                   stays, 8 partitions, every write synced
             |
             |  Try next
             |  Python   await temporalio.client.Client.connect("127.0.0.1:7233")

@@ -66,6 +66,10 @@ pub struct Dev {
     /// Where metrics and health are served; port 0 takes a free one [default: 127.0.0.1:9233].
     #[arg(long, value_name = "IP:PORT", value_parser = address)]
     pub metrics_address: Option<SocketAddr>,
+    /// Where the schema registry is served, and commands are taken over HTTP; port 0 takes a free one [default:
+    /// 127.0.0.1:7234].
+    #[arg(long, value_name = "IP:PORT", value_parser = address)]
+    pub http_address: Option<SocketAddr>,
     /// Where everything is kept; made when missing [default: ./everlog-data].
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,

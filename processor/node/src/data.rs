@@ -76,8 +76,15 @@ impl DataDir {
     }
 
     fn options(&self, config: &Config) -> Options {
-        let config::Log { sync, partitions, recover, waiting_appends_max, waiting_bytes_max, free_bytes_min } =
-            config.log;
+        let config::Log {
+            sync,
+            partitions,
+            recover,
+            waiting_appends_max,
+            waiting_bytes_max,
+            free_bytes_min,
+            public_retention_ms: _,
+        } = config.log;
         let database_bytes = config.memory.database_bytes;
         Options {
             partitions,

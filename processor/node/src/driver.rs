@@ -148,6 +148,12 @@ impl Running {
         self.stats.iter().all(|stats| stats.serving.load(Ordering::Relaxed) == 1)
     }
 
+    /// The way to the partitions.
+    pub fn post(&self) -> everlog_partition::Send {
+        let post = Arc::clone(&self.takeover.post);
+        Arc::new(move |partition, event| post.send(partition, None, event))
+    }
+
     /// Ends every waiting poll with an empty answer.
     pub fn stop_polls(&self) {
         self.takeover.dispatcher.stop();

@@ -1,10 +1,9 @@
 //! The gateway within the node: what it is made of, and its life from the first call to the last.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use everlog_log::Log;
-use everlog_temporal::{About, Control, Metrics, Namespaces, Sealer};
+use everlog_temporal::{About, Metrics, Namespaces};
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -13,7 +12,8 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::driver::Running;
 use crate::home::Home;
-use crate::keys::Keys;
+use crate::names::Names;
+use crate::rows::Rows;
 
 /// A gateway that serves.
 pub struct Gateway {
@@ -26,25 +26,21 @@ impl Gateway {
     /// Begins to take calls from the listener.
     ///
     /// # Errors
-    /// The namespaces cannot be read; a limit or key cannot be used.
+    /// A limit cannot be used.
     pub fn start(
         calls: TcpListener,
         config: &Config,
-        keys: &Keys,
         home: &Home,
+        names: &Names,
         running: &Running,
-        registry: &Registry,
+        metrics: Metrics,
     ) -> Result<Self> {
-        let metrics = Metrics::register(registry).context("the metrics of calls cannot be registered")?;
-        let (rows, limits) = (Arc::new(Rows { log: Arc::downgrade(&home.log()) }), config.gateway.limits());
-        let namespaces = Namespaces::open(rows, &limits, &metrics);
-        let namespaces = namespaces.map_err(|why| anyhow!("the namespaces cannot be read: {why}"))?;
         let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
             about: about(config, home),
-            limits,
+            limits: config.gateway.limits(),
             settings: config.limits.engine(),
-            sealer: Sealer::new(&keys.in_order())?,
-            namespaces: Arc::new(namespaces),
+            sealer: names.sealer.clone(),
+            namespaces: Arc::clone(&names.namespaces),
             router: running.router.clone(),
             metrics,
         })?;
@@ -82,6 +78,18 @@ impl Gateway {
     }
 }
 
+/// The namespaces, read from the log, and what calls are counted with.
+///
+/// # Errors
+/// The namespaces cannot be read.
+pub fn open_namespaces(config: &Config, home: &Home, registry: &Registry) -> Result<(Namespaces, Metrics)> {
+    let metrics = Metrics::register(registry).context("the metrics of calls cannot be registered")?;
+    let rows = Arc::new(Rows::of(&home.log()));
+    let namespaces = Namespaces::open(rows, &config.gateway.limits(), &metrics);
+    let namespaces = namespaces.map_err(|why| anyhow!("the namespaces cannot be read: {why}"))?;
+    Ok((namespaces, metrics))
+}
+
 fn about(config: &Config, home: &Home) -> About {
     let log = home.log();
     About {
@@ -91,50 +99,5 @@ fn about(config: &Config, home: &Home) -> About {
         partitions: log.partitions(),
         persistence_store: home.store_name().into(),
         visibility_store: String::new(),
-    }
-}
-
-/// The rows that namespaces are kept in. Does not keep the log open.
-struct Rows {
-    log: Weak<dyn Log>,
-}
-
-impl Rows {
-    fn log(&self) -> Result<Arc<dyn Log>, String> {
-        self.log.upgrade().ok_or_else(|| everlog_log::Error::Closed.to_string())
-    }
-}
-
-impl Control for Rows {
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.log()?.control_put(key, Some(value)).map_err(|error| error.to_string())
-    }
-
-    fn scan(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
-        let mut rows = Vec::new();
-        let scanned = self.log()?.control_scan(&mut |key, value| rows.push((key.to_vec(), value.to_vec())));
-        scanned.map(|()| rows).map_err(|error| error.to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use everlog_log::embedded::{Embedded, Options};
-
-    use super::*;
-
-    #[test]
-    fn namespaces_outlive_the_log_that_they_were_put_into() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let open =
-            || -> Arc<dyn Log> { Arc::new(Embedded::open(Options::new(dir.path())).expect("it is free")) };
-        let log = open();
-        let rows = Rows { log: Arc::downgrade(&log) };
-        rows.put(b"namespace/1", b"shop").expect("it is open");
-        drop(log);
-        assert_eq!(rows.scan(), Err("the log is closed".into()));
-        let log = open();
-        let rows = Rows { log: Arc::downgrade(&log) };
-        assert_eq!(rows.scan(), Ok(vec![(b"namespace/1".to_vec(), b"shop".to_vec())]));
     }
 }

@@ -23,12 +23,14 @@ pub struct Signs {
     pub serving: usize,
     /// The first one whose thread takes no turns, and for how long it has not, in seconds.
     pub hung: Option<(usize, u64)>,
+    /// What else keeps the node from doing all that it should.
+    pub troubles: Vec<String>,
 }
 
 impl Signs {
     /// Why the node is not ready; empty where it is.
     pub fn unready(&self) -> Vec<String> {
-        let Self { stopping, log_failure, disk_full, partitions, serving, hung: _ } = self;
+        let Self { stopping, log_failure, disk_full, partitions, serving, hung: _, troubles } = self;
         let mut reasons = Vec::new();
         if *stopping {
             reasons.push("the node is stopping".to_owned());
@@ -43,6 +45,7 @@ impl Signs {
             reasons.push(format!("{serving} of {partitions} partitions serve"));
         }
         reasons.extend(self.stuck());
+        reasons.extend_from_slice(troubles);
         reasons
     }
 
@@ -116,6 +119,9 @@ fn turns(stats: &Stats) -> u64 {
     stats.turns.load(Ordering::Relaxed)
 }
 
+/// Looks at something that may be in trouble, and says how.
+type Look = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// Where the signs come from. Knows more and more while the node starts; keeps nothing alive.
 pub struct Health {
     partitions: AtomicUsize,
@@ -123,6 +129,7 @@ pub struct Health {
     stopping: AtomicBool,
     log: OnceLock<Sight>,
     pulses: OnceLock<Pulses>,
+    minded: Mutex<Vec<Look>>,
 }
 
 impl Health {
@@ -134,6 +141,7 @@ impl Health {
             stopping: AtomicBool::new(false),
             log: OnceLock::new(),
             pulses: OnceLock::new(),
+            minded: Mutex::default(),
         })
     }
 
@@ -150,6 +158,11 @@ impl Health {
         let _ = self.pulses.set(Pulses::new(stats, nudge, Instant::now()));
     }
 
+    /// From now on the node is ready only while this is in no trouble.
+    pub fn mind(&self, look: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        self.minded.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(look));
+    }
+
     /// From now on the node is not ready.
     pub fn is_stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -162,6 +175,7 @@ impl Health {
         let stats = pulses.map_or(&[][..], |pulses| pulses.stats.as_slice());
         let stopping = self.stopping.load(Ordering::Relaxed);
         let pulses = pulses.filter(|_| !stopping);
+        let minded = self.minded.lock().unwrap_or_else(PoisonError::into_inner);
         Signs {
             stopping,
             log_failure: log.and_then(Sight::failure),
@@ -169,6 +183,7 @@ impl Health {
             partitions: self.partitions.load(Ordering::Relaxed),
             serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
             hung: pulses.and_then(|pulses| pulses.hung(self.hung_after, Instant::now())),
+            troubles: minded.iter().filter_map(|look| look()).collect(),
         }
     }
 }
@@ -208,6 +223,19 @@ mod tests {
         health.is_stopping();
         assert_eq!(health.signs().unready(), ["the node is stopping", "0 of 8 partitions serve"]);
         assert_eq!(health.signs().dead(), None);
+    }
+
+    #[test]
+    fn trouble_ends_readiness_for_as_long_as_it_lasts_and_never_life() {
+        let health = Health::new(0, 60_000);
+        let trouble = Arc::new(Mutex::new(Some("commands are not read".to_owned())));
+        let seen = Arc::clone(&trouble);
+        health.mind(move || seen.lock().expect("nobody panics").clone());
+        health.mind(|| None);
+        assert_eq!(health.signs().unready(), ["commands are not read"]);
+        assert_eq!((health.signs().lifeless(), health.signs().dead()), (Vec::new(), None));
+        *trouble.lock().expect("nobody panics") = None;
+        assert_eq!(health.signs().unready(), [] as [&str; 0]);
     }
 
     type Nudged = Arc<Mutex<Vec<u32>>>;

@@ -2,18 +2,25 @@
 
 mod banner;
 mod cli;
+mod commands;
 mod config;
 mod data;
 mod driver;
+mod face;
 mod gateway;
 mod health;
 mod home;
 mod http;
 mod keys;
+mod listener;
 mod logs;
 mod metrics;
+mod names;
 mod node;
 mod process;
+mod retention;
+mod rows;
+mod schemas;
 mod share;
 mod stop;
 mod topics;
@@ -89,6 +96,9 @@ fn run_dev(dev: &Dev) -> Result<Ended> {
     }
     if let Some(address) = dev.metrics_address {
         config.server.metrics_address = address;
+    }
+    if let Some(address) = dev.http_address {
+        config.http.address = address;
     }
     if let Some(dir) = &dev.data_dir {
         config.server.data_dir.clone_from(dir);

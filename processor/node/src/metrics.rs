@@ -1,5 +1,6 @@
 //! The names of the node's own metrics, and how they are read when somebody asks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -14,6 +15,8 @@ use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, Me
 use crate::health::{Health, Signs};
 use crate::home::Sight;
 use crate::process::Process;
+use crate::schemas::Schemas;
+use crate::{commands, schemas};
 
 use Kind::{Counts, Stands};
 
@@ -82,6 +85,11 @@ const PARTITION: &[Row<Stats>] = rows! {
     Stands "everlog_partition_serving" "1 while the partition serves." |s| load(&s.serving);
     Counts "everlog_partition_applied_total" "Journal records applied." |s| load(&s.applied);
     Counts "everlog_partition_refused_total" "Orders refused." |s| load(&s.refused);
+    Counts "everlog_partition_commands_total" "Public commands ordered." |s| load(&s.forwarded);
+    Counts "everlog_partition_duplicates_total" "Public records that came again." |s| load(&s.duplicates);
+    Counts "everlog_partition_unpublished_total" "Entries of public topics that could not be written." |s| {
+        load(&s.unpublished)
+    };
     Counts "everlog_partition_voided_total" "Records of a former owner, without effect." |s| load(&s.voided);
     Counts "everlog_partition_skipped_total" "Records that could not be applied." |s| load(&s.skipped);
     Counts "everlog_partition_turns_total" "Turns of the partition's loop." |s| load(&s.turns);
@@ -101,6 +109,33 @@ const PARTITION: &[Row<Stats>] = rows! {
     Stands "everlog_timer_lateness_seconds_max" "The latest alarm since the last look." |s| {
         s.lateness_ms.swap(0, Relaxed) as f64 / 1e3
     };
+};
+
+const INGRESS: &[Row<everlog_ingress::Stats>] = rows! {
+    Counts "everlog_ingress_records_total" "Records of the topic of commands that were read." |s| load(&s.records);
+    Counts "everlog_ingress_forwarded_total" "Commands that were taken to a journal." |s| load(&s.forwarded);
+    Counts "everlog_ingress_unreadable_total" "Records that are no commands, taken to a journal as such." |s| {
+        load(&s.unreadable)
+    };
+    Counts "everlog_ingress_retries_total" "Appends that failed and were made again." |s| load(&s.retries);
+    Counts "everlog_ingress_schema_waits_total" "Commands that waited for the schema registry." |s| {
+        load(&s.schema_waits)
+    };
+    Counts "everlog_ingress_poll_failures_total" "Reads of the topic that failed." |s| load(&s.poll_failures);
+    Stands "everlog_ingress_backlog_records" "Commands that wait in memory." |s| load(&s.backlog_records);
+    Stands "everlog_ingress_backlog_bytes" "Bytes of these." |s| load(&s.backlog_bytes);
+    Stands "everlog_ingress_stopped_partitions" "Partitions of the topic that are not read any more." |s| {
+        s.stopped().len() as f64
+    };
+};
+
+const REGISTRY: &[Row<schemas::Stats>] = rows! {
+    Counts "everlog_registry_questions_total" "Questions to the schema registry." |s| load(&s.questions);
+    Counts "everlog_registry_failures_total" "Those of them that it did not answer." |s| load(&s.failures);
+};
+
+const REJECTIONS: &[Row<u64>] = rows! {
+    Counts "everlog_rejections_total" "Public commands that were refused, by the code of the refusal." |n| *n as f64;
 };
 
 const ADMISSION: &[Row<Waiting>] = rows! {
@@ -125,9 +160,9 @@ fn load(value: &AtomicU64) -> f64 {
 
 /// Adds the process and the health of the node.
 pub fn watch_node(registry: &Registry, health: &Arc<Health>) {
-    add(registry, PROCESS, None, |visit| visit(0, &Process::now()));
+    add(registry, PROCESS, None, |visit| visit("", &Process::now()));
     let health = Arc::clone(health);
-    add(registry, NODE, None, move |visit| visit(0, &health.signs()));
+    add(registry, NODE, None, move |visit| visit("", &health.signs()));
 }
 
 /// Adds the log, for as long as it is open.
@@ -135,7 +170,7 @@ pub fn watch_log(registry: &Registry, log: Sight) {
     match log {
         Sight::Embedded(log) => add(registry, LOG, None, move |visit| {
             if let Some(log) = log.upgrade() {
-                visit(0, &log.stats());
+                visit("", &log.stats());
             }
         }),
         Sight::Kafka(log) => {
@@ -144,7 +179,7 @@ pub fn watch_log(registry: &Registry, log: Sight) {
             registry.register(Box::new(spans)).expect("no name stands twice in the tables above");
             add(registry, KAFKA, None, move |visit| {
                 if let Some(log) = log.upgrade() {
-                    visit(0, &log.stats());
+                    visit("", &log.stats());
                 }
             });
         }
@@ -207,25 +242,51 @@ fn histogram(counts: &[u64; BUCKETS], sum_us: u64) -> Metric {
 
 /// Adds the partitions, labelled by their numbers.
 pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>, admission: Arc<Admission>) {
-    let partitions = stats.len();
+    let partitions = u32::try_from(stats.len()).unwrap_or(u32::MAX);
+    let refused = stats.clone();
     add(registry, ADMISSION, Some("partition"), move |visit| {
-        for (partition, number) in (0..partitions).zip(0..) {
+        for number in 0..partitions {
             let (orders, reads) = (admission.waiting_orders(number), admission.waiting_reads(number));
-            visit(partition, &Waiting { orders, reads });
+            visit(&number.to_string(), &Waiting { orders, reads });
         }
     });
     add(registry, PARTITION, Some("partition"), move |visit| {
         for (partition, stats) in stats.iter().enumerate() {
-            visit(partition, stats);
+            visit(&partition.to_string(), stats);
         }
     });
+    add(registry, REJECTIONS, Some("code"), move |visit| {
+        let mut counts = BTreeMap::new();
+        for (code, count) in refused.iter().flat_map(|stats| stats.rejections.counted()) {
+            *counts.entry(code).or_default() += count;
+        }
+        counts.iter().for_each(|(code, count)| visit(code, count));
+    });
+}
+
+/// Adds the schema registry, as it is asked.
+pub fn watch_registry(registry: &Registry, schemas: &Arc<Schemas>) {
+    let schemas = Arc::clone(schemas);
+    add(registry, REGISTRY, None, move |visit| visit("", schemas.stats()));
+}
+
+/// Adds the reading of the topic of commands, once it is open.
+pub fn watch_commands(registry: &Registry, commands: Arc<commands::Sight>) {
+    add(registry, INGRESS, None, move |visit| {
+        commands.stats().into_iter().for_each(|stats| visit("", stats))
+    });
+}
+
+/// Adds the commands that come by HTTP.
+pub fn watch_inbox(registry: &Registry, stats: Arc<everlog_ingress::Stats>) {
+    add(registry, INGRESS, None, move |visit| visit("", &stats));
 }
 
 fn add<T: 'static>(
     registry: &Registry,
     table: &'static [Row<T>],
     label: Option<&'static str>,
-    each: impl Fn(&mut dyn FnMut(usize, &T)) + Send + Sync + 'static,
+    each: impl Fn(&mut dyn FnMut(&str, &T)) + Send + Sync + 'static,
 ) {
     let descs = table.iter().map(|(name, _, help, _)| desc(name, help, label));
     let readings = Readings { descs: descs.collect(), table, label, each: Box::new(each) };
@@ -237,8 +298,8 @@ fn desc(name: &str, help: &str, label: Option<&str>) -> Desc {
     Desc::new(name.into(), help.into(), labels, Default::default()).expect("the names above are well-formed")
 }
 
-/// Calls back with each thing that has the values of a table, and its number.
-type Each<T> = Box<dyn Fn(&mut dyn FnMut(usize, &T)) + Send + Sync>;
+/// Calls back with the value of the label and each thing that has the values of a table.
+type Each<T> = Box<dyn Fn(&mut dyn FnMut(&str, &T)) + Send + Sync>;
 
 /// Values that are read when somebody asks.
 struct Readings<T: 'static> {
@@ -255,9 +316,9 @@ impl<T> Collector for Readings<T> {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let mut families: Vec<MetricFamily> = self.table.iter().map(family).collect();
-        (self.each)(&mut |number, thing| {
+        (self.each)(&mut |value, thing| {
             for (family, (_, kind, _, read)) in families.iter_mut().zip(self.table) {
-                family.mut_metric().push(self.metric(*kind, number, read(thing)));
+                family.mut_metric().push(self.metric(*kind, value, read(thing)));
             }
         });
         families.retain(|family| !family.get_metric().is_empty());
@@ -266,11 +327,11 @@ impl<T> Collector for Readings<T> {
 }
 
 impl<T> Readings<T> {
-    fn metric(&self, kind: Kind, number: usize, value: f64) -> Metric {
+    fn metric(&self, kind: Kind, labelled: &str, value: f64) -> Metric {
         let label = self.label.map(|name| {
             let mut label = LabelPair::default();
             label.set_name(name.into());
-            label.set_value(number.to_string());
+            label.set_value(labelled.to_owned());
             label
         });
         let mut metric = Metric::from_label(label.into_iter().collect());

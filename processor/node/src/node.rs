@@ -6,11 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use everlog_ingress::{Owned, Topic};
+use everlog_log::Log;
+use everlog_registry::Ids;
+use everlog_wire::public::Noun;
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
-use crate::banner::Banner;
+use crate::banner::{Addresses, Banner};
+use crate::commands::Commands;
 use crate::config::{Config, Sync};
 use crate::data::DataDir;
 use crate::driver::{self, Running};
@@ -18,7 +23,9 @@ use crate::gateway::Gateway;
 use crate::health::Health;
 use crate::home::{self, Home};
 use crate::keys::Keys;
-use crate::{http, logs, metrics, stop};
+use crate::names::Names;
+use crate::schemas::{Lookup, Schemas};
+use crate::{face, gateway, http, listener, logs, metrics, retention, stop};
 
 /// Threads for calls that block; there are hardly any.
 const BLOCKING_THREADS_MAX: usize = 4;
@@ -115,33 +122,124 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
 
 async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> {
     let asked = stop::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
-    let (calls, address) = bind(config.server.address, "--address, server.address").await?;
-    let metrics_option = "--metrics-address, server.metrics_address";
-    let (pages, metrics_address) = bind(config.server.metrics_address, metrics_option).await?;
+    let listeners = Listeners::bind(config).await?;
     let (health, registry) =
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
     metrics::watch_node(&registry, &health);
-    tokio::spawn(http::serve(pages, http::Pages { registry: registry.clone(), health: Arc::clone(&health) }));
+    tokio::spawn(http::serve(
+        listeners.metrics.0,
+        http::Pages { registry: registry.clone(), health: Arc::clone(&health) },
+    ));
 
     // From here on this thread blocks now and then; the pages are served by others.
     let home = Home::open(config, data)?;
     health.log_is_open(home.sight(), home.log().partitions());
     metrics::watch_log(&registry, home.sight());
     let keys = Keys::load(config.tokens.key_file.as_deref(), data.path())?;
-    let (running, failures) = start_partitions(config, data, &home)?;
+    let (namespaces, calls_metrics) = gateway::open_namespaces(config, &home, &registry)?;
+    let schemas = Arc::new(Schemas::open(config, &home)?);
+    metrics::watch_registry(&registry, &schemas);
+    let inbox = face::Inbox::default();
+    let routes = face::routes(config, listeners.face.1, &home, &schemas, &inbox);
+    tokio::spawn(listener::serve(listeners.face.0, routes, face::bounds(config)));
+    let Some(ids) = known_ids(&schemas, config, &health, asked.clone()).await else {
+        home.close();
+        return Ok(Ended::Asked);
+    };
+    let sealer = everlog_temporal::Sealer::new(&keys.in_order())?;
+    let names = Names { namespaces: Arc::new(namespaces), sealer, ids };
+
+    let (running, mut failures) = start_partitions(config, data, &home, &names)?;
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_partitions(&registry, running.stats.clone(), Arc::clone(&running.admission));
     all_serve(&running, &health, asked.clone()).await;
-    let mut gateway = Gateway::start(calls, config, &keys, &home, &running, &registry)?;
-    tracing::info!(%address, %metrics_address, data_dir = %data.path().display(), "serving");
+    let commands = start_commands(config, &home, (&schemas, &names), (&health, &registry));
+    keep_public(config, &home, (&schemas, &names), &running, (&inbox, &registry));
+    let mut gateway = Gateway::start(listeners.calls.0, config, &home, &names, &running, calls_metrics)?;
+    let addresses =
+        Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face: listeners.face.1 };
+    tracing::info!(
+        address = %addresses.calls, http_address = %addresses.face, metrics_address = %addresses.metrics,
+        data_dir = %data.path().display(), "serving"
+    );
     if with_banner {
-        show_banner(config, data, home.log().partitions(), address, metrics_address);
+        show_banner(config, data, home.log().partitions(), addresses);
     }
-    let mut failures = failures;
     let cause = watch(asked, &mut failures, &mut gateway, &health).await;
     health.is_stopping();
-    Ok(end(cause, gateway, running, home, failures).await)
+    Ok(end(cause, commands, gateway, running, home, failures).await)
+}
+
+/// A listener and its address; a port of 0 has become a free one.
+type Bound = (TcpListener, SocketAddr);
+
+/// Where the node is reached, taken before anything else: what is in use already is told at once.
+struct Listeners {
+    calls: Bound,
+    metrics: Bound,
+    face: Bound,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> Result<Self> {
+        Ok(Self {
+            calls: bind(config.server.address, "--address, server.address").await?,
+            metrics: bind(config.server.metrics_address, "--metrics-address, server.metrics_address").await?,
+            face: bind(config.http.address, "--http-address, http.address").await?,
+        })
+    }
+}
+
+/// The ids of the schemas, known before any partition is owned; none where the node is asked to stop first.
+async fn known_ids(
+    schemas: &Arc<Schemas>,
+    config: &Config,
+    health: &Health,
+    mut asked: watch::Receiver<bool>,
+) -> Option<Ids> {
+    let minded = Arc::clone(schemas);
+    health.mind(move || minded.trouble());
+    tokio::select! {
+        ids = schemas.ids(config) => Some(ids),
+        _ = asked.wait_for(|asked| *asked) => None,
+    }
+}
+
+/// Begins to read the topic of commands, where there is one.
+fn start_commands(
+    config: &Config,
+    home: &Home,
+    (schemas, names): (&Arc<Schemas>, &Names),
+    (health, registry): (&Health, &Registry),
+) -> Option<Commands> {
+    let is_read = config.kafka.is_used() && config.ingress.enabled;
+    let start = || Commands::start(config, &home.log(), Lookup(Arc::clone(schemas)), names.clone());
+    let commands = is_read.then(start)?;
+    let sight = commands.sight();
+    metrics::watch_commands(registry, Arc::clone(&sight));
+    health.mind(move || sight.trouble());
+    Some(commands)
+}
+
+/// On the embedded log: commands are taken by HTTP, and entries of public topics forgotten in time.
+fn keep_public(
+    config: &Config,
+    home: &Home,
+    (schemas, names): (&Arc<Schemas>, &Names),
+    running: &Running,
+    (inbox, registry): (&face::Inbox, &Registry),
+) {
+    let Home::Embedded(log) = home else { return };
+    tokio::spawn(retention::keep(Arc::downgrade(log), config.log.public_retention_ms));
+    let journals = Owned { partitions: log.partitions(), post: running.post() };
+    let topic = Topic { name: config.topic(Noun::Command), incarnation: log.incarnation() };
+    let options = config.ingress_options(names.ids.of(Noun::Command));
+    let lookup = Lookup(Arc::clone(schemas));
+    let commands = everlog_ingress::Inbox::new(journals, topic, lookup, names.clone(), options);
+    metrics::watch_inbox(registry, commands.stats());
+    // Set once: here.
+    let _ = inbox.set(commands);
 }
 
 /// As far as it can be known before the log is open.
@@ -149,8 +247,7 @@ fn partitions_wished(config: &Config) -> u32 {
     if config.kafka.is_used() { config.kafka.partitions } else { config.log.partitions }
 }
 
-/// A listener and its address; a port of 0 has become a free one.
-async fn bind(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketAddr)> {
+async fn bind(address: SocketAddr, option: &str) -> Result<Bound> {
     let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             anyhow!(
@@ -164,18 +261,23 @@ async fn bind(address: SocketAddr, option: &str) -> Result<(TcpListener, SocketA
 }
 
 /// The partitions, and why one of them has ended if it has.
-fn start_partitions(config: &Config, data: &DataDir, home: &Home) -> Result<(Running, mpsc::Receiver<Loss>)> {
+fn start_partitions(
+    config: &Config,
+    data: &DataDir,
+    home: &Home,
+    names: &Names,
+) -> Result<(Running, mpsc::Receiver<Loss>)> {
     let (sender, failures) = mpsc::channel(LOSSES_MAX);
     let failed = move |partition: u32, error: &everlog_partition::Error| {
         tracing::error!(partition, %error, "a partition has ended");
         // The first one is enough to end the node; the others may know who took over.
         let _ = sender.try_send(Loss::of(partition, error));
     };
-    let running = driver::start(home, &driver_options(config, home.log().partitions()), failed);
+    let running = driver::start(home, &driver_options(config, home.log().partitions(), names), failed);
     Ok((running.map_err(|error| home::explain(error, data))?, failures))
 }
 
-fn driver_options(config: &Config, partitions: u32) -> driver::Options {
+fn driver_options(config: &Config, partitions: u32, names: &Names) -> driver::Options {
     let Config { server, memory, threads, partition, limits, .. } = config;
     let share = |total: usize| (total / partitions as usize).max(1);
     driver::Options {
@@ -185,7 +287,7 @@ fn driver_options(config: &Config, partitions: u32) -> driver::Options {
         partition: everlog_partition::Config {
             node: server.name.clone(),
             instance: Default::default(),
-            public: Arc::new(everlog_partition::Unnamed),
+            public: Arc::new(names.clone()),
             settings: limits.engine(),
             commit_interval_ms: partition.commit_interval_ms,
             overlay_bytes_max: share(memory.uncommitted_bytes_max),
@@ -203,17 +305,10 @@ fn or_cores(threads: usize) -> usize {
     if threads > 0 { threads } else { std::thread::available_parallelism().map_or(1, usize::from) }
 }
 
-fn show_banner(
-    config: &Config,
-    data: &DataDir,
-    partitions: u32,
-    address: SocketAddr,
-    metrics_address: SocketAddr,
-) {
+fn show_banner(config: &Config, data: &DataDir, partitions: u32, addresses: Addresses) {
     let kafka = &config.kafka;
     let banner = Banner {
-        address,
-        metrics_address,
+        addresses,
         kafka: kafka.is_used().then_some((&kafka.bootstrap_servers, &kafka.prefix)),
         data_dir: data.path(),
         ephemeral: data.is_ephemeral(),
@@ -277,6 +372,7 @@ async fn watch(
 /// Stops everything in order: connections, partitions with their last commit, the log.
 async fn end(
     cause: Cause,
+    commands: Option<Commands>,
     gateway: Gateway,
     running: Running,
     home: Home,
@@ -291,7 +387,12 @@ async fn end(
         ));
     }
     let began = Instant::now();
-    gateway.stop().await;
+    let no_commands = async {
+        if let Some(commands) = commands {
+            commands.stop().await;
+        }
+    };
+    tokio::join!(gateway.stop(), no_commands);
     running.stop_polls();
     if !running.stop() {
         tracing::warn!("partitions are still being taken over at the end; what was acknowledged is safe");

@@ -19,6 +19,7 @@ SDK = HERE.parent
 REPOSITORY = SDK.parent.parent
 EVERLOG = (
     f"'{REPOSITORY}/everlog' dev --address {{address}} --data-dir {{data}} --metrics-address {{metrics}}"
+    " --http-address 127.0.0.1:0"
 )
 
 PYTHON_SUITES = [

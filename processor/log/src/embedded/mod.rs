@@ -177,6 +177,11 @@ impl Embedded {
         self.recovery
     }
 
+    /// First offset that is there, and the next to be written, of an append-only topic: `Refused` where it is none.
+    pub fn topic_bounds(&self, topic: Topic, partition: PartitionId) -> Result<Range<Offset>, Error> {
+        Ok(self.shared.topic_ends(topic, partition)?.range())
+    }
+
     /// Why the log ended, if it did: after that every call gets `Closed`, and the process should exit.
     pub fn failure(&self) -> Option<Error> {
         self.shared.failure()

@@ -1,5 +1,6 @@
 //! All settings of a node: defaults, then the file, then the environment, then the command line.
 
+mod face;
 mod gateway;
 mod kafka;
 mod limits;
@@ -14,6 +15,7 @@ use std::path::Path;
 use setting::{Given, Refusal, Section};
 use toml::Value;
 
+pub use face::{Http, Ingress, Registry};
 pub use gateway::Gateway;
 pub use kafka::Kafka;
 pub use limits::Limits;
@@ -43,6 +45,12 @@ pub struct Config {
     pub limits: Limits,
     /// `[gateway]`
     pub gateway: Gateway,
+    /// `[http]`
+    pub http: Http,
+    /// `[registry]`
+    pub registry: Registry,
+    /// `[ingress]`
+    pub ingress: Ingress,
     /// `[tokens]`
     pub tokens: Tokens,
     /// `[logs]`
@@ -96,9 +104,26 @@ impl Config {
     }
 
     /// The sections in the order of the documentation.
-    fn sections(&self) -> [&dyn Section; 10] {
-        let Self { server, log, kafka, memory, threads, partition, limits, gateway, tokens, logs } = self;
-        [server, log, kafka, memory, threads, partition, limits, gateway, tokens, logs]
+    fn sections(&self) -> [&dyn Section; 13] {
+        let Self {
+            server,
+            log,
+            kafka,
+            memory,
+            threads,
+            partition,
+            limits,
+            gateway,
+            http,
+            registry,
+            ingress,
+            tokens,
+            logs,
+        } = self;
+        [
+            server, log, kafka, memory, threads, partition, limits, gateway, http, registry, ingress, tokens,
+            logs,
+        ]
     }
 
     /// A file that says the same.
@@ -107,9 +132,25 @@ impl Config {
     }
 
     fn section(&mut self, name: &str) -> Option<&mut dyn Section> {
-        let Self { server, log, kafka, memory, threads, partition, limits, gateway, tokens, logs } = self;
-        let sections: [&mut dyn Section; 10] =
-            [server, log, kafka, memory, threads, partition, limits, gateway, tokens, logs];
+        let Self {
+            server,
+            log,
+            kafka,
+            memory,
+            threads,
+            partition,
+            limits,
+            gateway,
+            http,
+            registry,
+            ingress,
+            tokens,
+            logs,
+        } = self;
+        let sections: [&mut dyn Section; 13] = [
+            server, log, kafka, memory, threads, partition, limits, gateway, http, registry, ingress, tokens,
+            logs,
+        ];
         sections.into_iter().find(|section| section.name() == name)
     }
 
@@ -156,7 +197,8 @@ impl Config {
         faults: &mut Vec<String>,
     ) {
         // Whoever mistypes a password should not find it in a log.
-        let shown = if (section, key) == ("kafka", "properties") { "(hidden)" } else { shown };
+        let secret = [("kafka", "properties"), ("registry", "url")].contains(&(section, key));
+        let shown = if secret { "(hidden)" } else { shown };
         let Some(found) = self.section(section) else {
             return faults.push(format!("{origin}: [{section}] is unknown; {}", self.known_sections()));
         };
@@ -183,16 +225,22 @@ impl Config {
     }
 
     fn check(&self, faults: &mut Vec<String>) {
-        let Self { server, kafka, limits, gateway, .. } = self;
-        if server.address == server.metrics_address && server.address.port() != 0 {
-            let address = server.address;
-            faults.push(format!(
-                "server.metrics_address = \"{address}\" is not allowed; allowed is any other than server.address"
-            ));
+        let Self { server, kafka, limits, gateway, http, ingress, .. } = self;
+        let (calls, metrics, face) = (server.address, server.metrics_address, http.address);
+        for (key, address, taken) in [
+            ("server.metrics_address", metrics, &[("server.address", calls)][..]),
+            ("http.address", face, &[("server.address", calls), ("server.metrics_address", metrics)]),
+        ] {
+            if let Some((other, _)) = taken.iter().find(|(_, taken)| *taken == address && address.port() != 0)
+            {
+                faults
+                    .push(format!("{key} = \"{address}\" is not allowed; allowed is any other than {other}"));
+            }
         }
         limits.check(faults);
         gateway.check(faults);
         kafka.check(self, faults);
+        ingress.check(self, faults);
     }
 }
 
@@ -246,35 +294,35 @@ mod tests {
             "[log]\npartitons = 8",
             &[],
             expect![
-                "everlog.toml: log.partitons is unknown; [log] has sync, partitions, recover, waiting_appends_max, waiting_bytes_max, free_bytes_min"
+                "everlog.toml: log.partitons is unknown; [log] has sync, partitions, recover, waiting_appends_max, waiting_bytes_max, free_bytes_min, public_retention_ms"
             ],
         );
         refused(
             "[lag]\npartitions = 8",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [tokens], [logs]"
             ],
         );
         refused(
             "[lag]",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [tokens], [logs]"
             ],
         );
         refused(
             "partitions = 8",
             &[],
             expect![
-                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [tokens], [logs]"
+                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [tokens], [logs]"
             ],
         );
         refused(
             "",
             &[("EVERLOG_LOG__PARTITONS", "8")],
             expect![
-                "EVERLOG_LOG__PARTITONS: log.partitons is unknown; [log] has sync, partitions, recover, waiting_appends_max, waiting_bytes_max, free_bytes_min"
+                "EVERLOG_LOG__PARTITONS: log.partitons is unknown; [log] has sync, partitions, recover, waiting_appends_max, waiting_bytes_max, free_bytes_min, public_retention_ms"
             ],
         );
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use super::setting::{Given, Refusal, Setting, choice, section};
 
+const DAY_MS: u64 = 86_400_000;
+
 choice! {
     /// When an append counts as durable.
     Sync {
@@ -69,6 +71,9 @@ section! {
         /// Free space on the disk below which nothing new is taken and the node is not ready. Never less than
         /// `memory.database_bytes` and 8 MiB are kept, which the database needs to write what it holds in memory.
         free_bytes_min: u64 = 64 << 20, 1 << 20..=1 << 40;
+        /// How long the entries of the public topics (`events`, `replies`, `rejections`) stay. No workflow needs them;
+        /// each is forgotten then, or up to an eighth of the time later.
+        public_retention_ms: u64 = 7 * DAY_MS, 1_000..=3_660 * DAY_MS;
     }
 }
 

@@ -240,6 +240,39 @@ impl Setting for String {
     }
 }
 
+/// Names, each once and none empty. In a variable, a comma stands between two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(pub Vec<String>);
+
+impl Words {
+    /// These.
+    pub fn of(words: &[&str]) -> Self {
+        Self(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+}
+
+impl Setting for Words {
+    type Allowed = &'static str;
+
+    fn read(given: Given, _words: &&'static str) -> Option<Self> {
+        let words: Vec<&str> = match given {
+            Given::File(value) => value.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?,
+            Given::Environment(text) if text.trim().is_empty() => Vec::new(),
+            Given::Environment(text) => text.split(',').map(str::trim).collect(),
+        };
+        let is_new = |(at, word): (usize, &&str)| !word.is_empty() && !words[..at].contains(word);
+        words.iter().enumerate().all(is_new).then(|| Self::of(&words))
+    }
+
+    fn write(&self) -> String {
+        Value::Array(self.0.iter().cloned().map(Value::String).collect()).to_string()
+    }
+
+    fn describe(words: &&'static str) -> String {
+        (*words).to_owned()
+    }
+}
+
 impl Setting for SocketAddr {
     type Allowed = ();
 
@@ -301,6 +334,18 @@ mod tests {
             assert_eq!(u32::read(Given::Environment(bad), &range), None, "{bad:?}");
         }
         assert_eq!(u32::read(Given::File(&Value::String("8".into())), &range), None);
+    }
+
+    #[test]
+    fn names_are_read_alike_from_the_file_and_the_environment() {
+        let file = Value::Array(vec![Value::String("default".into()), Value::String("shop".into())]);
+        let both = Some(Words::of(&["default", "shop"]));
+        assert_eq!(Words::read(Given::File(&file), &""), both);
+        assert_eq!(Words::read(Given::Environment("default, shop"), &""), both);
+        assert_eq!(Words::read(Given::Environment(""), &""), Some(Words::of(&[])));
+        for bad in ["default,", "shop,shop"] {
+            assert_eq!(Words::read(Given::Environment(bad), &""), None, "{bad}");
+        }
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! The public face over HTTP: the schema registry at the root, and where the log is embedded commands in and entries
+//! out. Pages that a browser shows are kept out.
+
+mod commands;
+mod entries;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use everlog_wire::public::Noun;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::config::Config;
+use crate::home::Home;
+use crate::listener::Bounds;
+use crate::schemas::Schemas;
+
+pub use commands::Commands;
+
+/// Where commands are taken in, once the partitions are there.
+pub type Inbox = Arc<OnceLock<Commands>>;
+
+/// Bytes of a request with a command, besides the command.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+
+/// What every request is held against.
+#[derive(Clone, Copy)]
+struct Guard {
+    /// Only this machine reaches the address: a name in `Host` that is not its own is a page's that was led here.
+    is_local: bool,
+    within: Duration,
+}
+
+/// The routes, for a listener at this address.
+pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schemas, inbox: &Inbox) -> Router {
+    let within = Duration::from_millis(config.http.request_timeout_ms);
+    let guard = Guard { is_local: address.ip().is_loopback(), within };
+    let own = match home {
+        Home::Embedded(log) => {
+            let requests = Arc::new(Semaphore::new(config.http.requests_max));
+            let shelf = |noun: Noun, topic| {
+                let (log, requests) = (Arc::downgrade(log), Arc::clone(&requests));
+                let shelf = entries::Shelf { log, topic, requests };
+                Router::new().route(&format!("/{}", noun.topic()), get(entries::get)).with_state(shelf)
+            };
+            shelf(Noun::Event, everlog_log::Topic::Events)
+                .merge(shelf(Noun::Outcome, everlog_log::Topic::Replies))
+                .merge(shelf(Noun::Rejection, everlog_log::Topic::Rejections))
+                .merge(desk(config, inbox))
+        }
+        Home::Kafka(_) => Noun::ALL.into_iter().fold(Router::new(), |routes, noun| {
+            let why = format!("the log is on Kafka: the topic is {}", config.topic(noun));
+            routes
+                .route(&format!("/{}", noun.topic()), any(async move || refusal(StatusCode::NOT_FOUND, &why)))
+        }),
+    };
+    own.fallback_service(schemas.routes()).layer(from_fn_with_state(guard, guarded))
+}
+
+/// Commands are twice as long in base64 at most.
+fn desk(config: &Config, inbox: &Inbox) -> Router {
+    let body_bytes_max = config.ingress.record_bytes_max * 2 + ENVELOPE_BYTES_MAX;
+    let requests = Arc::new(Semaphore::new(config.http.requests_max));
+    let desk = commands::Desk { inbox: Arc::clone(inbox), requests, is_open: config.ingress.enabled };
+    let limit = DefaultBodyLimit::max(body_bytes_max);
+    Router::new().route("/commands", post(commands::post)).layer(limit).with_state(desk)
+}
+
+/// How much the listener takes.
+pub fn bounds(config: &Config) -> Bounds {
+    let http = &config.http;
+    Bounds {
+        connections_max: http.connections_max,
+        head_within: Duration::from_millis(http.request_timeout_ms),
+    }
+}
+
+/// Refuses what a browser sends for a page, and ends what takes too long.
+async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if headers.contains_key(header::ORIGIN) {
+        return refusal(StatusCode::FORBIDDEN, "pages in a browser are not served");
+    }
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if guard.is_local && !is_of_this_machine(host) {
+        return refusal(
+            StatusCode::FORBIDDEN,
+            "this address is served under its number and as localhost only",
+        );
+    }
+    match tokio::time::timeout(guard.within, next.run(request)).await {
+        Ok(response) => response,
+        Err(_elapsed) => {
+            refusal(StatusCode::GATEWAY_TIMEOUT, "it took too long; what was asked for may still happen")
+        }
+    }
+}
+
+fn is_of_this_machine(host: &str) -> bool {
+    let is_address = host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    host.is_empty() || is_address || name.eq_ignore_ascii_case("localhost") || name == "[::1]"
+}
+
+/// An answer for whoever may try again in a moment.
+fn busy(why: &str) -> Response {
+    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, why);
+    response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+    response
+}
+
+/// An answer that says why not.
+fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({"error": why}))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_was_led_to_this_machine_is_told_by_its_host() {
+        for own in ["localhost:7234", "127.0.0.1:7234", "127.0.0.1", "[::1]:7234", "LOCALHOST", ""] {
+            assert!(is_of_this_machine(own), "{own}");
+        }
+        for other in
+            ["evil.example", "evil.example:7234", "localhost.evil.example", "127.0.0.1.evil.example:80"]
+        {
+            assert!(!is_of_this_machine(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What the world calls things: namespaces by their names, schemas by their ids, activities by their task tokens.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_partition::Public;
+use everlog_registry::Ids;
+use everlog_temporal::{Namespaces, Sealer};
+use everlog_wire::public::Noun;
+use everlog_wire::public::command::Token;
+
+/// All of it. Cheap to clone; nothing here waits.
+#[derive(Clone)]
+pub struct Names {
+    /// The namespaces.
+    pub namespaces: Arc<Namespaces>,
+    /// Reads task tokens.
+    pub sealer: Sealer,
+    /// Under which ids the registry knows our schemas.
+    pub ids: Ids,
+}
+
+impl Public for Names {
+    fn namespace(&self, id: &str) -> Option<Arc<str>> {
+        self.namespaces.name(id)
+    }
+
+    fn schema_id(&self, noun: Noun) -> u32 {
+        self.ids.of(noun)
+    }
+}
+
+impl everlog_ingress::Names for Names {
+    fn namespace(&self, name: &str) -> Option<(String, i64)> {
+        self.namespaces.known(name)
+    }
+
+    fn token(&self, token: &Bytes) -> Option<Token> {
+        let task = self.sealer.activity(token)?;
+        Some(Token {
+            namespace_id: task.namespace_id,
+            workflow_id: task.workflow_id,
+            run_id: task.run_id,
+            target: task.target,
+        })
+    }
+}

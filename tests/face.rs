@@ -1,0 +1,205 @@
+//! The public face of a node without Kafka: commands by HTTP, topics read over HTTP, schemas from a registry.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use everlog_tests::page;
+use everlog_tests::server::{Server, free_address};
+use everlog_wire::public::event::WorkflowEvent;
+use everlog_wire::public::outcome::Outcome;
+use everlog_wire::public::rejection::Rejection;
+use everlog_wire::public::{Noun, Writer, frame};
+use serde_json::{Value, json};
+
+const WITHIN: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// Sends a command that asks for a reply, and gives the status and what is told.
+async fn command(server: &Server, key: &str, value: &Value) -> anyhow::Result<(u16, Value)> {
+    let headers = json!({"reply-topic": "everlog.replies", "correlation-id": format!("call {key}")});
+    let body = json!({"key": key, "value": value, "headers": headers}).to_string();
+    let (status, told) = page::ask(server.http_address(), "POST /commands", &[JSON], &body).await?;
+    Ok((status, serde_json::from_str(&told).with_context(|| told.clone())?))
+}
+
+fn start() -> Value {
+    json!({"type": "start", "start": {"workflow_type": "Order", "task_queue": "orders", "input": [{"total": 12}]}})
+}
+
+/// All entries of a topic, of all partitions: their values.
+async fn entries(server: &Server, topic: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    let (mut values, mut partition, mut offset) = (Vec::new(), 0, 0);
+    loop {
+        let path = format!("/{topic}?partition={partition}&offset={offset}&max=2");
+        let (status, body) = page::get(server.http_address(), &path).await?;
+        ensure!(status == 200, "{path}: {status}: {body}");
+        let told: Value = serde_json::from_str(&body)?;
+        let records = told["records"].as_array().context("a list")?;
+        for (record, expected) in records.iter().zip(offset..) {
+            ensure!(record["offset"] == expected, "{path}: {told}");
+            let value = record["value_base64"].as_str().context("a text")?;
+            values.push(decoded(value)?);
+        }
+        offset = told["next"].as_u64().context("a number")?;
+        if told["end"] == told["next"] {
+            (partition, offset) = (partition + 1, 0);
+        }
+        if told["partitions"] == partition {
+            return Ok(values);
+        }
+    }
+}
+
+fn decoded(text: &str) -> anyhow::Result<Vec<u8>> {
+    let blob: everlog_wire::public::blob::Blob = serde_json::from_value(json!(text))?;
+    Ok(blob.0.to_vec())
+}
+
+/// All entries of a topic, once there are so many.
+async fn until(server: &Server, topic: &str, count: usize) -> anyhow::Result<Vec<Vec<u8>>> {
+    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    loop {
+        looks.tick().await;
+        let found = entries(server, topic).await?;
+        if found.len() >= count {
+            return Ok(found);
+        }
+        ensure!(Instant::now() < deadline, "{topic}: {} of {count} entries came", found.len());
+    }
+}
+
+async fn schema_id(server: &Server, noun: Noun) -> anyhow::Result<u64> {
+    let path = format!("/subjects/everlog.{}-value/versions/latest", noun.topic());
+    let (status, body) = page::get(server.http_address(), &path).await?;
+    ensure!(status == 200, "{status}: {body}");
+    serde_json::from_str::<Value>(&body)?["id"].as_u64().context("it has an id")
+}
+
+#[tokio::test]
+async fn a_command_over_http_is_durable_when_it_is_answered_and_counts_once_whoever_is_killed()
+-> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut server = Server::start(dir.path(), &[]).await?;
+    let mut places = Vec::new();
+    for round in 0..3 {
+        for number in 0..4 {
+            let key = format!("order-{round}-{number}");
+            let (status, told) = command(&server, &key, &start()).await?;
+            ensure!(status == 200, "{status}: {told}");
+            places.push((told["partition"].as_u64(), told["offset"].as_u64()));
+        }
+        server.crash().await?;
+    }
+    let (status, told) = command(&server, "order-0-0", &json!({"type": "dance"})).await?;
+    ensure!(status == 422 && told["code"] == "command_unknown", "{status}: {told}");
+    places.push((told["partition"].as_u64(), told["offset"].as_u64()));
+    let mut different = places.clone();
+    different.sort();
+    different.dedup();
+    ensure!(different.len() == places.len(), "two commands have one place: {places:?}");
+
+    let outcomes = until(&server, "replies", 13).await?;
+    ensure!(outcomes.len() == 13, "{} outcomes", outcomes.len());
+    for bytes in &outcomes {
+        let outcome = Outcome::read(&Writer::own(Noun::Outcome), bytes)?;
+        let place = (u64::try_from(outcome.partition).ok(), u64::try_from(outcome.offset).ok());
+        ensure!(places.contains(&place), "{outcome:?}");
+        let asked = format!("call {}", outcome.workflow_id.as_deref().unwrap_or_default());
+        ensure!(outcome.correlation_id.as_ref().is_some_and(|id| id.0 == asked.as_bytes()), "{outcome:?}");
+    }
+    let rejections = until(&server, "rejections", 1).await?;
+    let rejection = Rejection::read(&Writer::own(Noun::Rejection), &rejections[0])?;
+    ensure!((rejections.len(), rejection.code.as_ref()) == (1, "command_unknown"), "{rejection:?}");
+    let events = until(&server, "events", 24).await?;
+    ensure!(u64::from(frame(&events[0])?.schema_id) == schema_id(&server, Noun::Event).await?);
+    let events: Result<Vec<_>, _> =
+        events.iter().map(|bytes| WorkflowEvent::read(&Writer::own(Noun::Event), bytes)).collect();
+    let events = events?;
+    ensure!(events.iter().all(|event| event.namespace == "default"));
+    let begun = events.iter().filter(|event| event.r#type == "WorkflowExecutionStarted").count();
+    ensure!(begun == 12, "{begun} runs began");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_page_in_a_browser_may_send_commands_nothing() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let server = Server::start(dir.path(), &[]).await?;
+    let body = json!({"key": "order-1", "value": start()}).to_string();
+    let large = json!({"key": "order-1", "value_base64": "A".repeat(4 << 20)}).to_string();
+    let origin = ("Origin", "http://shop.example");
+    for (expected, headers, body) in [
+        (403, &[JSON, origin][..], &body),
+        (403, &[JSON, ("Host", "shop.example:7234")], &body),
+        (415, &[("Content-Type", "text/plain")], &body),
+        (415, &[], &body),
+        (400, &[JSON], &"{}".to_owned()),
+        (413, &[JSON], &large),
+    ] {
+        let (status, told) = page::ask(server.http_address(), "POST /commands", headers, body).await?;
+        ensure!(status == expected, "{headers:?}: {status}: {told}");
+    }
+    let (status, _) = page::ask(server.http_address(), "GET /events", &[origin], "").await?;
+    ensure!(status == 403, "{status}");
+    for path in ["/events?partition=8", "/events?offset=1", "/events?max=1001", "/events?from=1"] {
+        let (status, told) = page::get(server.http_address(), path).await?;
+        ensure!(status == 400, "{path}: {status}: {told}");
+    }
+    ensure!(entries(&server, "events").await?.is_empty() && entries(&server, "rejections").await?.is_empty());
+    let (status, _) = page::ask(server.http_address(), "POST /commands", &[JSON], &body).await?;
+    ensure!(status == 200, "the same command is taken from anybody else");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_node_waits_for_its_registry_says_so_and_goes_on_without_it() -> anyhow::Result<()> {
+    let (one, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let registry_address = free_address()?;
+    let url = format!("http://{registry_address}");
+    let mut server = Server::begin(one.path(), &[("EVERLOG_REGISTRY__URL", &url)], free_address()?)?;
+    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    loop {
+        looks.tick().await;
+        ensure!(Instant::now() < deadline, "it does not say what it waits for");
+        let Ok((status, page)) = page::get(server.metrics_address(), "/health/ready").await else { continue };
+        if status == 503 && page.contains("the schema registry at") && page.contains(&url) {
+            break;
+        }
+    }
+    let mut registry = Server::begin(other.path(), &[], registry_address)?;
+    registry.ready().await?;
+    server.ready().await?;
+    let id = schema_id(&registry, Noun::Event).await?;
+    let (status, told) = page::get(server.http_address(), "/subjects").await?;
+    ensure!(status == 404 && told.contains(&url), "{status}: {told}");
+    registry.stop()?;
+    let (status, told) = command(&server, "order-1", &start()).await?;
+    ensure!(status == 200, "{status}: {told}");
+    let events = until(&server, "events", 2).await?;
+    ensure!(u64::from(frame(&events[0])?.schema_id) == id);
+    let (status, page) = page::get(server.metrics_address(), "/health/ready").await?;
+    ensure!(status == 200, "{page}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn entries_of_public_topics_are_forgotten_when_they_are_old() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let server = Server::start(dir.path(), &[("EVERLOG_LOG__PUBLIC_RETENTION_MS", "1000")]).await?;
+    command(&server, "order-1", &start()).await?;
+    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    loop {
+        looks.tick().await;
+        ensure!(Instant::now() < deadline, "they are still there");
+        let mut trimmed = false;
+        for partition in 0..8 {
+            let path = format!("/events?max=0&partition={partition}");
+            let told: Value = serde_json::from_str(&page::get(server.http_address(), &path).await?.1)?;
+            trimmed |= told["start"].as_u64() >= Some(2);
+        }
+        if trimmed {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The public face of a node on a real Kafka: commands in, outcomes, refusals and events out, each once.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use everlog_log_kafka::Options;
+use everlog_log_kafka::public::{From, Outgoing, Producer, Record, Step, Tail};
+use everlog_tests::kafka::Cluster;
+use everlog_tests::page;
+use everlog_tests::server::Server;
+use everlog_wire::public::event::WorkflowEvent;
+use everlog_wire::public::outcome::Outcome;
+use everlog_wire::public::rejection::Rejection;
+use everlog_wire::public::{Noun, Writer, frame};
+
+const WITHIN: Duration = Duration::from_secs(60);
+const PARTITIONS: u32 = 4;
+
+/// A log of a test's own, and the directory of its node.
+struct Place {
+    options: Options,
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> anyhow::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut options = Options::new(Cluster::shared()?.bootstrap());
+        options.prefix = format!("face-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
+        (options.partitions, options.replication) = (PARTITIONS, 1);
+        Ok(Self { options, dir: tempfile::tempdir()? })
+    }
+
+    async fn start(&self, further: &[(&str, &str)]) -> anyhow::Result<Server> {
+        let partitions = PARTITIONS.to_string();
+        let mut variables = vec![
+            ("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", self.options.bootstrap_servers.as_str()),
+            ("EVERLOG_KAFKA__PREFIX", self.options.prefix.as_str()),
+            ("EVERLOG_KAFKA__PARTITIONS", partitions.as_str()),
+        ];
+        variables.extend_from_slice(further);
+        Server::start(self.dir.path(), &variables).await
+    }
+
+    fn topic(&self, noun: Noun) -> String {
+        format!("{}{}", self.options.prefix, noun.topic())
+    }
+
+    /// Produces commands as any client would: the key finds the partition.
+    fn command(&self, records: &[(&str, &str, &[(&str, &str)])]) -> anyhow::Result<Vec<(u32, u64)>> {
+        let topic = self.topic(Noun::Command);
+        let headers: Vec<Vec<_>> = records
+            .iter()
+            .map(|(.., headers)| {
+                headers.iter().map(|(name, value)| (*name, Some(value.as_bytes()))).collect()
+            })
+            .collect();
+        let records: Vec<_> = records
+            .iter()
+            .zip(&headers)
+            .map(|((key, value, _), headers)| Outgoing {
+                topic: &topic,
+                key: Some(key.as_bytes()),
+                value: Some(value.as_bytes()),
+                headers,
+                ..Outgoing::default()
+            })
+            .collect();
+        Ok(Producer::open(&self.options)?.send(&records)?)
+    }
+
+    /// Reads a topic from its beginning until what was read is enough.
+    fn read_until(&self, noun: Noun, enough: impl Fn(&[Record]) -> bool) -> anyhow::Result<Vec<Record>> {
+        let mut tail = Tail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
+        let (mut read, deadline) = (Vec::new(), Instant::now() + WITHIN);
+        while !enough(&read) {
+            ensure!(Instant::now() < deadline, "{noun:?}: only {} records came: {read:?}", read.len());
+            if let Step::Record(record) = tail.next(Duration::from_millis(100))? {
+                read.push(record);
+            }
+        }
+        Ok(read)
+    }
+
+    /// All that is in a topic now.
+    fn read_all(&self, noun: Noun) -> anyhow::Result<Vec<Record>> {
+        let mut tail = Tail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
+        let (mut read, deadline) = (Vec::new(), Instant::now() + WITHIN);
+        loop {
+            ensure!(Instant::now() < deadline, "{noun:?}: its end does not come");
+            match tail.next(Duration::from_millis(100))? {
+                Step::Record(record) => read.push(record),
+                Step::End => return Ok(read),
+                Step::Nothing => {}
+            }
+        }
+    }
+
+    fn outcomes(&self, count: usize) -> anyhow::Result<Vec<(Outcome, Record)>> {
+        let read = self.read_until(Noun::Outcome, |read| read.len() >= count)?;
+        let outcome = |record: Record| {
+            let value = record.value.clone().context("it has a value")?;
+            Ok((Outcome::read(&Writer::own(Noun::Outcome), &value)?, record))
+        };
+        read.into_iter().map(outcome).collect()
+    }
+}
+
+fn events(read: &[Record]) -> Vec<WorkflowEvent<'static>> {
+    let event = |record: &Record| {
+        let value = record.value.as_deref().expect("it has a value");
+        WorkflowEvent::read(&Writer::own(Noun::Event), value).expect("it is an event")
+    };
+    read.iter().map(event).collect()
+}
+
+/// The id under which the node's registry knows the schema of a topic.
+async fn schema_id(server: &Server, topic: &str) -> anyhow::Result<u32> {
+    let path = format!("/subjects/{topic}-value/versions/latest");
+    let (status, body) = page::get(server.http_address(), &path).await?;
+    ensure!(status == 200, "{status}: {body}");
+    let told: serde_json::Value = serde_json::from_str(&body)?;
+    Ok(u32::try_from(told["id"].as_u64().context("it has an id")?)?)
+}
+
+const START: &str = r#"{"type": "start", "start": {"workflow_type": "Order", "task_queue": "orders", "input": [{"total": 12}]}}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoever_is_killed()
+-> anyhow::Result<()> {
+    let place = Place::new()?;
+    let mut server = place.start(&[]).await?;
+    let replies = place.topic(Noun::Outcome);
+    let asks = [("reply-topic", replies.as_str()), ("correlation-id", "\u{1}call-7")];
+    let placed = place.command(&[
+        ("order-1", START, &asks),
+        ("order-2", "nonsense", &asks),
+        ("order-3", START, &[]),
+    ])?;
+
+    let outcomes = place.outcomes(2)?;
+    let (started, record) =
+        outcomes.iter().find(|(outcome, _)| outcome.status == "started").context("started")?;
+    ensure!((started.partition as u32, started.offset as u64) == placed[0], "{started:?}");
+    ensure!(
+        started.namespace.as_deref() == Some("default") && started.workflow_id.as_deref() == Some("order-1")
+    );
+    ensure!(
+        started.correlation_id.as_ref().is_some_and(|id| id.0 == "\u{1}call-7".as_bytes()),
+        "{started:?}"
+    );
+    let header = record.headers.iter().find(|(name, _)| name == "correlation-id");
+    ensure!(header.and_then(|(_, value)| value.as_deref()) == Some("\u{1}call-7".as_bytes()), "{record:?}");
+    let (refused, _) = outcomes.iter().find(|(outcome, _)| outcome.status == "refused").context("refused")?;
+    ensure!(refused.code.as_deref() == Some("not_avro"), "{refused:?}");
+
+    let rejected = place.read_until(Noun::Rejection, |read| !read.is_empty())?;
+    let value = rejected[0].value.as_deref().context("it has a value")?;
+    let rejection = Rejection::read(&Writer::own(Noun::Rejection), value)?;
+    ensure!((rejection.partition as u32, rejection.offset as u64) == placed[1], "{rejection:?}");
+    ensure!(rejection.value.as_ref().is_some_and(|value| &value.0[..] == b"nonsense"), "{rejection:?}");
+
+    let begun = |read: &[Record]| {
+        events(read).iter().filter(|event| event.r#type == "WorkflowExecutionStarted").count() == 2
+    };
+    let read = place.read_until(Noun::Event, begun)?;
+    for (noun, record) in [(Noun::Event, &read[0]), (Noun::Rejection, &rejected[0]), (Noun::Outcome, record)]
+    {
+        let id = frame(record.value.as_deref().context("it has a value")?)?.schema_id;
+        ensure!(id == schema_id(&server, &place.topic(noun)).await?, "{noun:?} has the id {id}");
+    }
+    ensure!(events(&read).iter().all(|event| event.namespace == "default"));
+
+    server.crash().await?;
+    place.command(&[("order-4", START, &asks)])?;
+    place.outcomes(3)?;
+    check_once(&place)?;
+    let metric = page::metric(server.metrics_address(), "everlog_ingress_records_total").await?;
+    ensure!(metric.is_some_and(|records| records >= 1.0), "{metric:?}");
+    Ok(())
+}
+
+/// Every command has one outcome and one beginning, and what was refused stands there once.
+fn check_once(place: &Place) -> anyhow::Result<()> {
+    let mut begun: BTreeMap<String, u32> = BTreeMap::new();
+    for event in events(&place.read_all(Noun::Event)?) {
+        if event.r#type == "WorkflowExecutionStarted" {
+            *begun.entry(event.workflow_id.into_owned()).or_default() += 1;
+        }
+    }
+    let once = ["order-1", "order-3", "order-4"].map(|id| (id.to_owned(), 1)).into();
+    ensure!(begun == once, "{begun:?}");
+    let outcomes = place.read_all(Noun::Outcome)?.len();
+    ensure!(outcomes == 3, "{outcomes} outcomes");
+    let rejections = place.read_all(Noun::Rejection)?.len();
+    ensure!(rejections == 1, "{rejections} rejections");
+    Ok(())
+}
