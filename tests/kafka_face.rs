@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use everlog_log_kafka::Options;
-use everlog_log_kafka::public::{From, Outgoing, Producer, Record, Step, Tail};
+use everlog_log_kafka::public::{From, Outgoing, Producer, Record, Step, Tail, Trimmer};
 use everlog_tests::kafka::Cluster;
 use everlog_tests::page;
 use everlog_tests::server::Server;
@@ -16,6 +16,7 @@ use everlog_wire::public::rejection::Rejection;
 use everlog_wire::public::{Noun, Writer, frame};
 
 const WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 const PARTITIONS: u32 = 4;
 
 /// A log of a test's own, and the directory of its node.
@@ -196,5 +197,43 @@ fn check_once(place: &Place) -> anyhow::Result<()> {
     ensure!(outcomes == 3, "{outcomes} outcomes");
     let rejections = place.read_all(Noun::Rejection)?.len();
     ensure!(rejections == 1, "{rejections} rejections");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothing_else() -> anyhow::Result<()> {
+    let place = Place::new()?;
+    let mut server = place.start(&[]).await?;
+    let asks = [("reply-topic", place.topic(Noun::Outcome))];
+    let asks: Vec<_> = asks.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let keys: Vec<String> = (0..16).map(|number| format!("order-{number}")).collect();
+    let records: Vec<_> = keys.iter().map(|key| (key.as_str(), START, asks.as_slice())).collect();
+    let first = place.command(&records)?;
+    place.outcomes(records.len())?;
+    server.stop()?;
+    let second = place.command(&records)?;
+    let (lost, _) = first[0];
+    let in_lost = second.iter().filter(|(partition, _)| *partition == lost).count();
+    let end = second.iter().filter(|(partition, _)| *partition == lost).map(|(_, offset)| offset + 1).max();
+    let trimmer = Trimmer::open(&place.options)?;
+    trimmer.delete_below(&place.topic(Noun::Command), lost, end.context("it has records")?)?;
+
+    let server = place.start(&[]).await?;
+    let reason = format!("commands of partition {lost} are not read: ");
+    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    loop {
+        looks.tick().await;
+        let (status, page) = page::get(server.metrics_address(), "/health/ready").await?;
+        if status == 503 && page.contains(&reason) && page.contains("commands may be lost") {
+            break;
+        }
+        ensure!(Instant::now() < deadline, "{status}: {page}");
+    }
+    let metric = page::metric(server.metrics_address(), "everlog_ingress_stopped_partitions").await?;
+    ensure!(metric == Some(1.0), "{metric:?}");
+    let outcomes = place.outcomes(records.len() + records.len() - in_lost)?;
+    let refused = outcomes.iter().filter(|(outcome, _)| outcome.code.as_deref() == Some("already_started"));
+    ensure!(refused.count() == records.len() - in_lost, "the other partitions are read on");
+    ensure!(server.connect().await.is_ok(), "calls are served");
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -47,7 +48,11 @@ struct Given<'a> {
     headers: BTreeMap<String, String>,
 }
 
-pub async fn post(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> Response {
+pub async fn post(
+    State(desk): State<Desk>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     if !desk.is_open {
         return refusal(StatusCode::NOT_FOUND, "commands are not taken here: ingress.enabled = false");
     }
@@ -56,6 +61,10 @@ pub async fn post(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> 
     if !is_json(&headers) {
         return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content-type has to be application/json");
     }
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return refusal(error.status(), &error.body_text()),
+    };
     match record(&body) {
         Ok(record) => told(inbox.take(record).await),
         Err(why) => refusal(StatusCode::BAD_REQUEST, &why),
