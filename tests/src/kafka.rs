@@ -36,6 +36,9 @@ impl Version {
 #[derive(Debug)]
 pub struct Cluster {
     script: Mutex<Script>,
+    /// `host:port` of each node, with commas between them.
+    nodes: String,
+    /// The same for clients, who may meet proxies there.
     bootstrap: String,
 }
 
@@ -53,11 +56,23 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::start`].
     pub fn start_with(version: Version, nodes: u32, properties: &[&str]) -> anyhow::Result<Self> {
-        let nodes = nodes.to_string();
-        let mut arguments = vec!["broker", "--short-lived", "--version", version.name(), "--nodes", &nodes];
-        arguments.extend(properties.iter().flat_map(|property| ["--property", property]));
-        let (script, bootstrap) = Script::start(&arguments)?;
-        Ok(Self { script: Mutex::new(script), bootstrap })
+        let (script, bootstrap) = launch(version, &["--nodes", &nodes.to_string()], properties)?;
+        Ok(Self { script: Mutex::new(script), nodes: bootstrap.clone(), bootstrap })
+    }
+
+    /// A cluster of one's own, to be harmed, behind proxies that listen on these ports of 127.0.0.1 already, one for
+    /// each node: clients are sent there, whomever they ask first. Each proxy passes on to [`Cluster::address`] of its
+    /// node, which is known only then. The nodes reach each other directly.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_behind(version: Version, proxies: &[u16], properties: &[&str]) -> anyhow::Result<Self> {
+        let join = |words: Vec<String>| words.join(",");
+        let ports = join(proxies.iter().map(u16::to_string).collect());
+        let options = ["--nodes", &proxies.len().to_string(), "--advertise", &ports];
+        let (script, nodes) = launch(version, &options, &[&MISSED_AFTER, properties].concat())?;
+        let bootstrap = join(proxies.iter().map(|port| format!("127.0.0.1:{port}")).collect());
+        Ok(Self { script: Mutex::new(script), nodes, bootstrap })
     }
 
     /// The one broker (4.4.0) that all tests of this process share, for topics with names of their own. It
@@ -72,18 +87,26 @@ impl Cluster {
         started.as_ref().map_err(|error| anyhow!("{error}"))
     }
 
-    /// `host:port` of every node, with commas between them.
+    /// `host:port` of every node as clients are told it, with commas between them: its proxy's, where it has one.
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
     }
 
-    /// `host:port` of one node.
+    /// `host:port` of one node itself.
     ///
     /// # Errors
     /// There is no such node.
     pub fn address(&self, node: u32) -> anyhow::Result<&str> {
         let index = usize::try_from(node)?.checked_sub(1).context("nodes are counted from 1")?;
-        self.bootstrap.split(',').nth(index).with_context(|| format!("there is no node {node}"))
+        self.nodes.split(',').nth(index).with_context(|| format!("there is no node {node}"))
+    }
+
+    /// Ends a node by SIGTERM: it hands its partitions over first. Returns when it is gone.
+    ///
+    /// # Errors
+    /// There is no such node.
+    pub fn stop(&self, node: u32) -> anyhow::Result<()> {
+        self.order("stop", node).map(drop)
     }
 
     /// Ends a node by SIGKILL.
@@ -174,6 +197,14 @@ pub fn tool(class: &str, arguments: &[&str], input: &str) -> anyhow::Result<Stri
     let (said, complained) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     ensure!(status.success(), "{class}: {status}\n{said}{complained}");
     Ok(said.into_owned())
+}
+
+/// Also where its nodes serve.
+fn launch(version: Version, options: &[&str], properties: &[&str]) -> anyhow::Result<(Script, String)> {
+    let mut arguments = vec!["broker", "--short-lived", "--version", version.name()];
+    arguments.extend(options);
+    arguments.extend(properties.iter().flat_map(|property| ["--property", property]));
+    Script::start(&arguments)
 }
 
 fn script() -> PathBuf {
