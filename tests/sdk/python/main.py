@@ -22,6 +22,9 @@ EVERLOG = (
     " --http-address 127.0.0.1:0"
 )
 
+# On brokers that are there, under topic names of each server's own.
+EVERLOG_ON_KAFKA = f"env EVERLOG_KAFKA__PREFIX=sdk-{{port}}. {EVERLOG} --kafka-bootstrap "
+
 PYTHON_SUITES = [
     "activities",
     "activity_cancellation",
@@ -59,6 +62,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--reference", action="store_true", help="a real Temporal server: skip what is Everlog's own"
     )
+    parser.add_argument(
+        "--kafka", action="store_true", help="Everlog with its log on a Kafka broker that is started for it"
+    )
     parser.add_argument("--seed", type=int, help="of the kill suite")
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
     parser.add_argument("suites", nargs="*", help=f"{' '.join(PYTHON_SUITES + OTHER_SUITES)}, or MODULE.CASE")
@@ -72,7 +78,7 @@ def arguments() -> argparse.Namespace:
 async def run(options: argparse.Namespace, folder: Path) -> int:
     sys.path[:0] = [str(HERE), str(SDK / "kill")]
     from case import Report
-    from server import Server, ServerFailed
+    from server import Broker, Server, ServerFailed
 
     if not options.verbose:
         be_quiet()
@@ -81,6 +87,10 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     if options.server == EVERLOG and not options.address and wanted != ["checker"]:
         # It builds what has changed, which may take longer than a server may take to answer.
         subprocess.run([REPOSITORY / "everlog", "--help"], stdout=subprocess.DEVNULL, check=True)
+    if options.kafka:
+        broker = Broker(REPOSITORY / "tests" / "kafka" / "run")
+        LEFT.append(broker.stop)
+        options.server = EVERLOG_ON_KAFKA + broker.ready()
     of_python = [s for s in wanted if s.split(".")[0] in PYTHON_SUITES]
     server = None
     address = options.address
@@ -111,6 +121,8 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
             program = str(SDK / "kill" / "kill_test.py")
             command = [sys.executable, program, "--server", options.server, *seed, *reference]
             await run_program(report, "kill", command)
+    if options.kafka:
+        broker.stop()
     return report.close()
 
 

@@ -27,6 +27,34 @@ class ServerFailed(Exception):
     """The server did not start; says what it printed last."""
 
 
+class Broker:
+    """A Kafka broker for the servers of this run, by tests/kafka/run; it ends with this process too."""
+
+    def __init__(self, script: Path) -> None:
+        self.process = subprocess.Popen(
+            [script, "broker", "--temporary", "--control"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            # Ctrl-C is for this process, which ends its server first.
+            start_new_session=True,
+        )
+
+    def ready(self) -> str:
+        """HOST:PORT, once it serves."""
+        for line in self.process.stdout:
+            word, _, rest = line.rstrip().partition(" ")
+            if word == "ready":
+                return rest
+            if word == "failed":
+                raise ServerFailed(f"Kafka: {rest}")
+        raise ServerFailed("Kafka did not start")
+
+    def stop(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+
+
 @dataclass
 class Server:
     """A command with {address} (or {port}), {data}, and {metrics} (or {metrics_port}) in it, and its process.
