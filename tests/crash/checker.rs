@@ -8,10 +8,11 @@ use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attri
 use everlog_temporal_api::workflowservice::{
     SignalWithStartWorkflowExecutionResponse, StartWorkflowExecutionRequest, StartWorkflowExecutionResponse,
 };
+use everlog_tests::fate::Fate;
 use everlog_tests::raw::path_of;
 use prost::Message;
 
-use crate::ledger::{Attempt, Call, Fate, Ledger, Note};
+use crate::ledger::{Attempt, Call, Ledger, Note};
 use crate::workflows::WORKFLOWS;
 
 /// What the server calls itself in events.

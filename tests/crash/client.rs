@@ -18,12 +18,13 @@ use everlog_temporal_api::workflowservice::{
     SignalWithStartWorkflowExecutionRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
     TerminateWorkflowExecutionRequest,
 };
+use everlog_tests::fate::Fate;
 use everlog_tests::raw;
 use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-use crate::ledger::{Attempt, Call, Fate, Note, Query, Shared, Task};
+use crate::ledger::{Attempt, Call, Note, Query, Shared, Task};
 use crate::workflows::{self, Answer, LOST_MS, QUEUE, payloads, text_of};
 
 const NAMESPACE: &str = "default";

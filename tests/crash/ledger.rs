@@ -5,17 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::HistoryEvent;
-use tonic::{Code, Status};
-
-/// What a client knows of its call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// No answer, or one that says nothing.
-    Unknown,
-    Acked,
-    /// It must have no effect.
-    Refused,
-}
+use everlog_tests::fate::{Fate, is_definite};
+use tonic::Status;
 
 /// A call. Its identity stands in the events that come of it, so that each can be found again.
 #[derive(Clone, Debug)]
@@ -123,33 +114,5 @@ impl Ledger {
             Err(status) if is_first && is_definite(status) => call.fate = Fate::Refused,
             Err(_) => {}
         }
-    }
-}
-
-/// True where the same request may well be taken later.
-pub fn is_passing(status: &Status) -> bool {
-    status.code() == Code::ResourceExhausted || !is_definite(status)
-}
-
-/// True where the server itself says that nothing was done.
-pub fn is_definite(status: &Status) -> bool {
-    match status.code() {
-        Code::Ok
-        | Code::Cancelled
-        | Code::Unknown
-        | Code::DeadlineExceeded
-        | Code::Aborted
-        | Code::Internal
-        | Code::Unavailable
-        | Code::DataLoss => false,
-        Code::InvalidArgument
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::PermissionDenied
-        | Code::ResourceExhausted
-        | Code::FailedPrecondition
-        | Code::OutOfRange
-        | Code::Unimplemented
-        | Code::Unauthenticated => true,
     }
 }

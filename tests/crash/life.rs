@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use everlog_tests::fate::{Fate, is_definite, is_passing};
 use tonic::Code;
 use tonic::transport::Channel;
 
 use crate::checker::{Run, check, is_closed, origin};
 use crate::client::{Act, Client};
-use crate::ledger::{Fate, Shared, is_definite, is_passing};
+use crate::ledger::Shared;
 use crate::node::{Blow, Node, Place};
 use crate::power::Notes;
 use crate::workflows::WORKFLOWS;

@@ -3,9 +3,10 @@
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::HistoryEvent;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
+use everlog_tests::fate::Fate;
 
 use crate::checker::{Run, check, signal_name};
-use crate::ledger::{Fate, Ledger, Note};
+use crate::ledger::{Ledger, Note};
 use crate::life::live;
 use crate::node::{Blow, Place};
 

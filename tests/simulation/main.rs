@@ -6,7 +6,6 @@
 mod book;
 mod checker;
 mod clock;
-mod dice;
 mod disk;
 mod ingress;
 mod log;
@@ -20,6 +19,7 @@ mod workflow;
 mod world;
 
 use everlog_log::contract;
+use everlog_tests::dice;
 
 #[test]
 fn the_simulated_log_keeps_the_contract_while_it_is_calm() {

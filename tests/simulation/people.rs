@@ -75,7 +75,7 @@ impl Town {
             true => now_ms.max(self.peace_ms) + ANSWERED_WITHIN_MS,
             false => now_ms + dice.span(200, 6_000),
         };
-        let ticket = (dice.next(), format!("{what} since {now_ms}"));
+        let ticket = (dice.throw(), format!("{what} since {now_ms}"));
         self.book.borrow_mut().waiting.insert(ticket.clone());
         let answer = self.clock.within(until_ms - now_ms, call).await;
         let mut book = self.book.borrow_mut();

@@ -395,7 +395,7 @@ impl World {
                 }
             }
             Shock::Noise => {
-                let noise: Bytes = (0..self.dice.index(12)).map(|_| self.dice.next() as u8).collect();
+                let noise: Bytes = (0..self.dice.index(12)).map(|_| self.dice.throw() as u8).collect();
                 if matches!(
                     everlog_wire::Record::read(noise.clone()),
                     Err(everlog_wire::Error::Version { .. })

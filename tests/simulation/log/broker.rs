@@ -235,8 +235,8 @@ impl Broker {
 
 pub fn incarnation(dice: &mut Dice) -> [u8; 16] {
     let mut id = [0; 16];
-    id[..8].copy_from_slice(&dice.next().to_be_bytes());
-    id[8..].copy_from_slice(&dice.next().to_be_bytes());
+    id[..8].copy_from_slice(&dice.throw().to_be_bytes());
+    id[8..].copy_from_slice(&dice.throw().to_be_bytes());
     id
 }
 

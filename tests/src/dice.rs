@@ -7,18 +7,20 @@ pub struct Dice {
 }
 
 impl Dice {
+    /// Dice that throw what every other of this seed throws.
     pub fn new(seed: u64) -> Self {
         let mut dice = Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d };
-        dice.next();
+        dice.throw();
         dice
     }
 
     /// Dice of their own for somebody: what others throw does not change theirs.
     pub fn fork(&mut self) -> Self {
-        Self::new(self.next())
+        Self::new(self.throw())
     }
 
-    pub fn next(&mut self) -> u64 {
+    /// Any number.
+    pub fn throw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -28,14 +30,21 @@ impl Dice {
 
     /// One of 0 to `below` - 1; 0 of nothing.
     pub fn below(&mut self, below: u64) -> u64 {
-        if below == 0 { 0 } else { self.next() % below }
+        if below == 0 { 0 } else { self.throw() % below }
     }
 
+    /// An index into something of this length; 0 where it has none.
+    ///
+    /// # Panics
+    /// Never: an index is below a length.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("below a length")
     }
 
     /// From `from` to `to`, both possible.
+    ///
+    /// # Panics
+    /// The span is larger than an `i64`.
     pub fn span(&mut self, from: i64, to: i64) -> i64 {
         from + i64::try_from(self.below((to - from + 1).max(1) as u64)).expect("below a span")
     }
