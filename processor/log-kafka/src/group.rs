@@ -268,6 +268,9 @@ impl Worker {
         if admitted.is_empty() {
             return;
         }
+        if self.is_spent() {
+            self.give_up(&Lost::Unknown("an end of a transaction may come late".into()));
+        }
         let Some(transactions) = &self.transactions else {
             for (.., done) in admitted {
                 answer(done, Err(unknown("the group has no producer: take the partition over again")));
@@ -349,6 +352,10 @@ impl Worker {
         last.ok().and_then(|last| last.fence).unwrap_or(Fence(u64::MAX))
     }
 
+    fn is_spent(&self) -> bool {
+        self.transactions.as_ref().is_some_and(Transactions::is_spent)
+    }
+
     /// Drops the producer: whoever commits here must take its partition over again.
     fn give_up(&mut self, lost: &Lost) {
         for partition in self.partitions.clone() {
@@ -398,6 +405,9 @@ impl Worker {
     fn take(&mut self, partition: PartitionId) -> Result<Fence, Error> {
         let mut fresh = self.transactions.is_none();
         loop {
+            if self.is_spent() {
+                self.give_up(&Lost::Unknown("an end of a transaction may come late".into()));
+            }
             let common = &self.common;
             if self.transactions.is_none() {
                 let timeout = common.options.transaction_timeout();

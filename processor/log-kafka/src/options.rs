@@ -17,6 +17,10 @@ const FETCH_QUEUE_KBYTES: usize = 16_384;
 const FETCH_BYTES: usize = 8 << 20;
 /// A member that is not heard of for so long is taken for dead.
 const SESSION_TIMEOUT_MS: &str = "10000";
+/// After so long, less a fifth, the client itself sends a request of a transactional producer again.
+const RETRY_BACKOFF_MS: u64 = 2_000;
+/// An end of a transaction that came sooner was sent once.
+pub(crate) const SENT_ONCE_WITHIN: Duration = Duration::from_millis(RETRY_BACKOFF_MS * 7 / 10);
 
 /// Client properties that safety or order depends on.
 const OURS: &[&str] = &[
@@ -52,6 +56,8 @@ const OURS: &[&str] = &[
     "queue.buffering.max.ms",
     "request.required.acks",
     "retries",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
     "transaction.timeout.ms",
     "transactional.id",
 ];
@@ -214,6 +220,8 @@ impl Options {
         let mut config = self.producer("outputs", self.transaction_timeout_ms);
         config.set("transactional.id", format!("{}group-{group}", self.prefix));
         config.set("transaction.timeout.ms", self.transaction_timeout_ms.to_string());
+        config.set("retry.backoff.ms", RETRY_BACKOFF_MS.to_string());
+        config.set("retry.backoff.max.ms", RETRY_BACKOFF_MS.to_string());
         config
     }
 

@@ -1,5 +1,6 @@
 //! A transactional producer: one transaction at a time, drained before it is committed.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 
 use crate::fault::{io, is_fence};
+use crate::options::SENT_ONCE_WITHIN;
 use crate::rows::HEADER;
 use crate::stats::{Counters, add};
 
@@ -59,6 +61,7 @@ pub(crate) struct Transactions {
     heard: Arc<Mutex<Heard>>,
     topics: Arc<[String; 6]>,
     timeout: Duration,
+    is_spent: Cell<bool>,
 }
 
 impl Transactions {
@@ -82,11 +85,21 @@ impl Transactions {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match producer.init_transactions(left) {
-                Ok(()) => return Ok(Transactions { producer, heard, topics, timeout }),
+                Ok(()) => {
+                    let is_spent = Cell::new(false);
+                    return Ok(Transactions { producer, heard, topics, timeout, is_spent });
+                }
                 Err(error) if is_retriable(&error) && !left.is_zero() => {}
                 Err(error) => return Err(io("taking a transactional id", &error)),
             }
         }
+    }
+
+    /// It must be dropped before the next transaction. When a connection breaks the client sends the end of a transaction
+    /// again by itself; the first one may still be on its way, and would end the next transaction of the same producer
+    /// half written.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_spent.get()
     }
 
     /// Serves what the client has to say while nothing is to be done.
@@ -133,6 +146,7 @@ impl Transactions {
         add(&counters.undrained, u64::from(self.producer.in_flight_count() != 0));
         let left = deadline.saturating_duration_since(drained).max(Duration::from_secs(1));
         self.producer.commit_transaction(left).map_err(|error| lost("commit", &error))?;
+        self.is_spent.set(drained.elapsed() >= SENT_ONCE_WITHIN);
         counters.cycle(begun.elapsed().as_micros() as u64, drained.elapsed().as_micros() as u64);
         add(&counters.transactions, 1);
         add(&counters.outputs, sent as u64);
