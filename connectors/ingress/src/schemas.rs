@@ -1,7 +1,7 @@
 //! The schemas that commands were written with, looked up once each.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use everlog_wire::public::command::Lookup;
@@ -35,11 +35,22 @@ pub(crate) enum Known {
     UnknownUntil(Instant),
 }
 
+/// A registry that gives no answer.
+#[derive(Clone)]
+struct Away {
+    /// Until then records wait for it, all of them together: those who wait one behind the other would wait for ever.
+    until: Instant,
+    /// When it was last asked in vain.
+    asked: Instant,
+    why: String,
+}
+
 /// What is known of schemas.
 pub(crate) struct Schemas<R> {
     registry: R,
     own: Snapshot,
     known: RwLock<Snapshot>,
+    away: Mutex<Option<Away>>,
 }
 
 impl<R: Registry> Schemas<R> {
@@ -47,36 +58,53 @@ impl<R: Registry> Schemas<R> {
     pub(crate) fn new(registry: R, own_id: Option<u32>) -> Self {
         let own = |id| (id, Known::Schema(Arc::new(Ok(Writer::own(Noun::Command)))));
         let own: Snapshot = Arc::new(own_id.into_iter().map(own).collect());
-        Self { registry, known: RwLock::new(own.clone()), own }
+        Self { registry, known: RwLock::new(own.clone()), own, away: Mutex::new(None) }
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks an id up, again and again until the deadline.
+    /// Looks an id up, again and again until the deadline, or until that of the first who waits for the same answer.
+    /// After that one question a second finds out whether the registry is back.
     ///
     /// # Errors
     /// The registry has not answered until then, in words.
     pub(crate) async fn learn(&self, id: u32, deadline: Instant) -> Result<(), String> {
+        let asked_again = Duration::from_millis(PAUSE_MS_MAX);
+        let deadline = match self.away(|away| away.clone()) {
+            None => deadline,
+            Some(away) if away.until > Instant::now() => deadline.min(away.until),
+            Some(away) if away.asked + asked_again > Instant::now() => return Err(away.why),
+            Some(_) => deadline.min(Instant::now() + asked_again),
+        };
         let mut pause_ms = PAUSE_MS;
-        let mut away = "no answer in time".to_owned();
         loop {
-            match timeout_at(deadline, self.registry.schema(id)).await {
+            let why = match timeout_at(deadline, self.registry.schema(id)).await {
                 Ok(Ok(text)) => {
+                    self.away(Option::take);
                     self.keep(id, text);
                     return Ok(());
                 }
-                Ok(Err(error)) => away = error,
-                Err(_elapsed) => return Err(away),
-            }
-            let next = Instant::now() + Duration::from_millis(pause_ms);
+                Ok(Err(error)) => error,
+                Err(_elapsed) => "no answer in time".to_owned(),
+            };
+            let asked = Instant::now();
+            self.away(|away| {
+                let until = away.as_ref().map_or(deadline, |away| away.until);
+                *away = Some(Away { until, asked, why: why.clone() });
+            });
+            let next = asked + Duration::from_millis(pause_ms);
             if next >= deadline {
-                return Err(away);
+                return Err(why);
             }
             sleep_until(next).await;
             pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
         }
+    }
+
+    fn away<T>(&self, look: impl FnOnce(&mut Option<Away>) -> T) -> T {
+        look(&mut self.away.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn keep(&self, id: u32, text: Option<String>) {

@@ -178,6 +178,24 @@ async fn a_registry_that_stays_away_holds_a_record_up_within_a_bound() {
 }
 
 #[tokio::test]
+async fn a_registry_that_stays_away_holds_all_records_up_once() {
+    let mut house = House::new(1);
+    (0..200).for_each(|id| house.topic.produce(0, record("order-1", vec![0, 0, 0, 1, id, 1])));
+    house.topic.produce(0, signal("order-1", "behind them"));
+    house.options.schema_wait_ms = 500;
+    house.registry = Registry::away();
+    let running = house.run();
+    let begin = std::time::Instant::now();
+    house.until(|house| house.topic.committed() == [Some(201)]).await;
+    let took = begin.elapsed();
+    running.stop().await;
+    assert!(took < Duration::from_secs(10), "one after the other they take 100 s, these took {took:?}");
+    let told = all_told(&house.journals);
+    assert!(told[..200].iter().all(|(_, _, code)| code == "schema_unknown"));
+    assert_eq!(told[200], (0, 200, "behind them".to_owned()));
+}
+
+#[tokio::test]
 async fn what_waits_is_bounded_while_a_journal_takes_nothing() {
     let mut house = House::new(2);
     for n in 0..5_000_u64 {
