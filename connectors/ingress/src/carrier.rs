@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use everlog_wire::Body;
 use everlog_wire::ingress::Source;
@@ -75,7 +74,7 @@ impl<J: Journals, R: Registry, N: Names> Carrier<J, R, N> {
             let Err(error) = delivered else { break };
             self.stats.retries.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(partition, %error, "commands were not taken by the journal and are brought again");
-            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            self.journals.pause(pause_ms).await;
             pause_ms = (pause_ms * 2).min(self.retry_ms_max);
         }
         let forwarded = bodies.iter().filter(|body| matches!(body, Body::Forwarded(_))).count() as u64;

@@ -64,7 +64,9 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let mut stop = std::pin::pin!(stop);
         loop {
+            // In this order: what is durable is noted before more is read, and a run can be told again.
             let happened = tokio::select! {
+                biased;
                 () = &mut stop => Happened::Stop,
                 Some(joined) = self.under_way.join_next_with_id() => match joined {
                     Ok((task, partition)) => Happened::Arrived(task, partition),

@@ -1,6 +1,7 @@
 //! Where records go: the journals, by way of the log or of each partition's owner.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use everlog_log::Log;
 use everlog_partition::{Answer, Event, Failure, Send as Post};
@@ -27,6 +28,11 @@ pub trait Journals: Send + Sync + 'static {
         partition: u32,
         bodies: &[Body],
     ) -> impl Future<Output = Result<(), Undelivered>> + Send;
+
+    /// Waits before records that were not taken are brought again.
+    fn pause(&self, pause_ms: u64) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(Duration::from_millis(pause_ms))
+    }
 }
 
 /// Journals to which anybody may append. Does not keep the log open.

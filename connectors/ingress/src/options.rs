@@ -1,18 +1,25 @@
 //! What the ingress is told to keep to.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_wire::public::command::Token;
 
-/// What the server knows of the names in commands. Asked for each record: it never waits.
+/// What the server knows of the names in commands, and the time. Asked for each record: it never waits.
 pub trait Names: Send + Sync + 'static {
     /// A namespace by its name: its UUID, and how long its runs stay readable after their close, in ms.
     fn namespace(&self, name: &str) -> Option<(String, i64)>;
 
     /// The activity that a task token stands for; none where the token is not of this cluster.
     fn token(&self, token: &Bytes) -> Option<Token>;
+
+    /// Milliseconds since 1970-01-01 UTC.
+    fn now_ms(&self) -> i64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
 }
 
 /// Limits and rules.

@@ -1,7 +1,7 @@
 //! A public record becomes what the journal keeps of it.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_partition::Address;
@@ -104,7 +104,7 @@ impl<R: Registry, N: Names> Reader<R, N> {
             reply_topics: &reply_topics,
             bounds: Bounds { bytes_max: options.record_bytes_max, ..Bounds::default() },
             fairness_key_bytes_max: options.fairness_key_bytes_max,
-            now_ms: now_ms(),
+            now_ms: self.names.now_ms(),
         };
         read(&record, &rules, &Seen { options, names: &self.names, schemas: &self.schemas.snapshot() })
     }
@@ -184,11 +184,6 @@ fn replies(ask: &Ask) -> (Option<ReplyTo>, String, Option<String>) {
     let reply_to = ask.reply_topic.clone();
     let reply_to = reply_to.map(|topic| ReplyTo { topic, correlation_id: ask.correlation_id.clone() });
     (reply_to, ask.namespace.clone(), ask.command_id.clone())
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// What the ingress shares with the tasks that it starts.
