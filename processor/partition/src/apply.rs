@@ -15,12 +15,13 @@ use crate::error::Error;
 use crate::partition::{Partition, Waiter};
 use crate::reply::tell;
 use crate::router::Failure;
+use crate::rules::{Rule, Rules, seed};
 use crate::runs::history_key;
 
 /// Rows of an expired run that one record deletes.
 const EXPIRED_ROWS_MAX: usize = 1_000;
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Applies one journal record.
     pub(crate) fn apply(
         &mut self,
@@ -30,21 +31,21 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         waiter: Waiter,
         now_ms: i64,
     ) -> Result<(), Error> {
-        self.position.last_stamp_ms = self.position.last_stamp_ms.max(stamp_ms);
+        self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { now_ms });
         self.position.applied = offset + 1;
         self.changed = true;
         self.stats.applied.fetch_add(1, Ordering::Relaxed);
         match record.body {
             Some(Body::Owner(owner)) => {
                 self.position.term = offset;
-                self.position.owner_ms = self.position.last_stamp_ms;
+                self.position.owner_ms = if R::keeps(Rule::Grace) { self.position.last_stamp_ms } else { 0 };
                 if !self.replaying {
                     self.owner_appeared(&owner, now_ms)?;
                 }
             }
             Some(Body::Forwarded(forwarded)) => self.ingest(offset, &forwarded)?,
             Some(Body::Unreadable(unreadable)) => self.ingest_unreadable(offset, &unreadable),
-            _ if record.term != self.position.term => {
+            _ if record.term != self.position.term && R::keeps(Rule::Terms) => {
                 self.stats.voided.fetch_add(1, Ordering::Relaxed);
                 self.refuse(waiter, Failure::Unavailable);
             }
@@ -55,6 +56,12 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
             None => self.skip(offset, "the record has no body", waiter),
         }
         Ok(())
+    }
+
+    /// No record is earlier than the one before it.
+    fn pass_time(&mut self, stamp_ms: i64) {
+        let earliest_ms = if R::keeps(Rule::MonotoneTime) { self.position.last_stamp_ms } else { stamp_ms };
+        self.position.last_stamp_ms = stamp_ms.max(earliest_ms);
     }
 
     pub(crate) fn skip(&mut self, offset: u64, why: &str, waiter: Waiter) {
@@ -92,16 +99,25 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
         let (key, view) = self.view(&workflow, input)?;
         let stamp = Stamp {
-            incarnation: self.incarnation,
+            incarnation: seed::<R>(self.incarnation, &self.config.instance),
             partition: self.id,
             offset,
             now_ms: self.position.last_stamp_ms,
             owner_ms: self.position.owner_ms,
         };
-        let settings = self.position.settings.clone().unwrap_or_else(Settings::standard);
-        let decided = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let settings = match &self.position.settings {
+            _ if !R::keeps(Rule::Settings) => self.config.settings.clone(),
+            Some(settings) => settings.clone(),
+            None => Settings::standard(),
+        };
+        let decide = || {
+            R::before(input);
             decide(&view, input, &stamp, &settings)
-        }));
+        };
+        let decided = match R::keeps(Rule::Poison) {
+            true => std::panic::catch_unwind(std::panic::AssertUnwindSafe(decide)),
+            false => Ok(decide()),
+        };
         let Ok(outcome) = decided else { return Ok(None) };
         if outcome.expired {
             self.expire(&key)?;
@@ -110,7 +126,8 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
             self.queries.answer_attached(&key, std::mem::take(answers));
         }
         let reply = self.absorb(&workflow, outcome)?;
-        if matches!(input.order, Some(Order::Wake(_))) && self.due.is_waking(&key) {
+        let wakes = matches!(input.order, Some(Order::Wake(_))) && R::keeps(Rule::EarlyAlarms);
+        if wakes && self.due.is_waking(&key) {
             let deadline_ms = view.run.as_ref().and_then(|run| run.next_deadline_ms(stamp.grace()));
             self.due.set(&key, deadline_ms.filter(|_| self.runs.is_resident(&key)));
         }

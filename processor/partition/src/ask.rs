@@ -16,8 +16,9 @@ use crate::partition::{Event, Partition};
 use crate::query::{Direct, Question, Way, way};
 use crate::reply::tell;
 use crate::router::{Answer, Slot};
+use crate::rules::Rules;
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Takes a question in: it goes to a worker, waits for a task, or is answered at once.
     pub(crate) fn ask(
         &mut self,

@@ -13,8 +13,9 @@ use crate::error::Error;
 use crate::furnish;
 use crate::partition::{Event, Partition, Waiter, input};
 use crate::reply::tell;
+use crate::rules::Rules;
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn offer_tasks(&mut self, key: &RunKey, step: &Step) {
         let mut task_changed = false;
         let mut activities = Vec::new();

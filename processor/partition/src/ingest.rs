@@ -21,6 +21,7 @@ use crate::partition::{Entry, Partition, Waiter};
 use crate::publish::Told;
 use crate::reply::tell;
 use crate::router::{Answer, Failure};
+use crate::rules::{Rule, Rules};
 
 /// Sources whose marks are kept.
 const MARKS_MAX: usize = 4_096;
@@ -48,7 +49,7 @@ enum Place {
     NoRoom,
 }
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Takes records in for the journal; `done` hears when the last of them is durable and applied.
     pub(crate) fn feed(&mut self, bodies: Vec<Body>, done: oneshot::Sender<Answer<()>>) {
         if self.feed.batches.len() >= BATCHES_MAX {
@@ -130,7 +131,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         };
         if due_ms > self.position.last_stamp_ms {
             // Too early by the journal's clock: it stays where it is.
-            if !self.replaying {
+            if !self.replaying && R::keeps(Rule::EarlyAlarms) {
                 self.delayed.arm(row.clone());
             }
             return Ok(());
@@ -179,15 +180,22 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     /// Notes how far a source was applied; false where the record is not to be applied.
     fn is_next<'a>(&mut self, source: &Source, told: impl FnOnce() -> Told<'a>) -> bool {
         self.arrived(source);
+        let nameless;
+        let source = if R::keeps(Rule::IngressIncarnation) {
+            source
+        } else {
+            nameless = Source { incarnation: Bytes::new(), ..source.clone() };
+            &nameless
+        };
         match pass(&mut self.position, source) {
             Place::Next => true,
             Place::Seen => {
                 self.stats.duplicates.fetch_add(1, Ordering::Relaxed);
-                false
+                !R::keeps(Rule::IngressMarks)
             }
             Place::Gap => {
                 self.stats.voided.fetch_add(1, Ordering::Relaxed);
-                false
+                !R::keeps(Rule::IngressGaps)
             }
             Place::NoRoom => {
                 let reason = format!("commands come from more than {MARKS_MAX} partitions");

@@ -10,13 +10,14 @@ use everlog_wire::{Barrier, Body, Owner, Record};
 use crate::error::Error;
 use crate::partition::{Entry, Event, HOLD_MS, Partition, Waiter};
 use crate::router::Failure;
+use crate::rules::{Rule, Rules};
 
 /// Bytes of records from which an append takes no further one.
 const APPEND_BYTES_MAX: usize = 8 << 20;
 /// Bytes of journal that are taken in before others get their turn.
 const FOLLOW_BYTES_MAX: usize = 1 << 20;
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn append(&mut self, now_ms: i64) {
         if self.lacks_term() {
             self.ask_for_term();
@@ -65,7 +66,10 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
             || Error::Journal { partition: id, detail: "a report of an append that was not made".into() };
         match result {
             Ok(appended) => {
-                let first = appended.map(|appended| appended.first);
+                let mut first = appended.map(|appended| appended.first);
+                if !R::keeps(Rule::Contiguity) {
+                    first = Some(self.position.applied);
+                }
                 let entries = self.flights.acknowledged(first, self.position.applied);
                 let entries = entries.ok_or_else(heard_of_none)?;
                 self.refused_appends.ends(self.id);
@@ -84,6 +88,12 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
                 self.refused_appends.begins(self.id, &error);
                 let is_full = matches!(error, LogError::Full { .. });
                 self.not_appended(entries, if is_full { Failure::Full } else { Failure::Busy }, now_ms);
+                Ok(())
+            }
+            Err(LogError::Unknown { .. }) if !R::keeps(Rule::TermAfterDoubt) => {
+                let entries = self.flights.refused().ok_or_else(heard_of_none)?;
+                entries.into_iter().rev().for_each(|entry| self.pending.push_front(entry));
+                self.wants_term = self.pending.front().is_some_and(is_owner);
                 Ok(())
             }
             Err(LogError::Unknown { detail }) if self.tail.is_some() => {
@@ -163,7 +173,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         if owner.instance != self.config.instance {
             let node = owner.node.clone();
             // One's own that follows will be the latest.
-            return if another_follows {
+            return if another_follows || !R::keeps(Rule::StepDown) {
                 Ok(())
             } else {
                 Err(Error::Superseded { partition: self.id, node })

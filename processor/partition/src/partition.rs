@@ -4,6 +4,7 @@
 //! Replies leave when their record is applied; outputs are committed in the background.
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -31,6 +32,7 @@ use crate::query::Queries;
 use crate::refusal::Refusal;
 use crate::reply::tell;
 use crate::router::{Answer, Failure, Send, Slot};
+use crate::rules::{Kept, Rule, Rules};
 use crate::runs::Runs;
 use crate::stats::Stats;
 use crate::watch::Watchers;
@@ -209,7 +211,7 @@ impl Entry {
 }
 
 /// The owner of a partition.
-pub struct Partition<L: Log + ?Sized, B: Base> {
+pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) id: u32,
     pub(crate) log: Arc<L>,
     pub(crate) runs: Runs<B>,
@@ -243,9 +245,10 @@ pub struct Partition<L: Log + ?Sized, B: Base> {
     next_commit_ms: i64,
     next_sweep_ms: i64,
     query_serial: u64,
+    rules: PhantomData<fn() -> R>,
 }
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn new(
         id: u32,
         log: Arc<L>,
@@ -289,6 +292,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
             next_commit_ms: 0,
             next_sweep_ms: 0,
             query_serial: 0,
+            rules: PhantomData,
         })
     }
 
@@ -313,6 +317,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     /// The partition cannot go on: drop it.
     pub fn handle(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
         if self.tail.is_some()
+            && R::keeps(Rule::ReadsBehindAppends)
             && matches!(event, Event::Read { .. } | Event::Watch { .. } | Event::Query { .. })
         {
             // Somebody else may own the partition by now: what is appended from here on will tell.
@@ -385,7 +390,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         // What others append is bounded by nothing else.
         let more = !self.is_overfull() && self.follow(now_ms)?;
         self.append(now_ms);
-        self.commit_if_due(now_ms);
+        self.commit_if_due(now_ms)?;
         Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }
 
@@ -412,7 +417,8 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     }
 
     pub(crate) fn is_overfull(&self) -> bool {
-        self.uncommitted_bytes() > self.config.overlay_bytes_max.saturating_mul(2)
+        let bytes_max = self.config.overlay_bytes_max.saturating_mul(2);
+        self.uncommitted_bytes() > bytes_max && R::keeps(Rule::Bounds)
     }
 
     fn wake_due(&mut self, now_ms: i64) -> Result<(), Error> {
@@ -448,10 +454,10 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         Ok(())
     }
 
-    fn commit_if_due(&mut self, now_ms: i64) {
+    fn commit_if_due(&mut self, now_ms: i64) -> Result<(), Error> {
         let early = self.uncommitted_bytes() > self.config.overlay_bytes_max;
         if self.committing.is_some() || !self.changed || (now_ms < self.next_commit_ms && !early) {
-            return;
+            return Ok(());
         }
         self.runs.flush();
         let mut outputs = self.outputs.begin_commit();
@@ -466,6 +472,9 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         let (send, id) = (self.send.clone(), self.id);
         let (applied, position) = (self.position.applied, self.position.encode());
         self.committing = Some((applied, position.clone()));
+        if !R::keeps(Rule::RowsAfterCommit) {
+            self.write_rows(position.clone(), now_ms)?;
+        }
         let commit = Commit { partition: self.id, fence: self.fence, applied, position, outputs };
         self.changed = false;
         self.next_commit_ms = self.next_commit_slot_ms(now_ms);
@@ -474,6 +483,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
             send(id, Event::Committed(result));
         });
         self.log.commit(commit, done);
+        Ok(())
     }
 
     /// Partitions commit one after the other within the interval: all at once, they would keep appends waiting.
@@ -491,20 +501,34 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
                 self.not_committed(now_ms);
                 return Ok(());
             }
+            Err(everlog_log::Error::Fenced { .. }) if !R::keeps(Rule::StepDown) => {
+                self.not_committed(now_ms);
+                return Ok(());
+            }
+            Err(everlog_log::Error::Unknown { .. }) if !R::keeps(Rule::UnknownCommits) => {
+                self.not_committed(now_ms);
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         }
         self.outputs.committed();
         let (applied, position) = self.committing.take().unwrap_or_default();
-        let mark = self.mark(position, now_ms)?;
-        self.runs.store().committed(Some(&mark.encode()))?;
+        self.write_rows(position, now_ms)?;
         self.runs.evict();
         self.stats.commits.fetch_add(1, Ordering::Relaxed);
         self.stats.committed_offset.store(applied, Ordering::Relaxed);
-        let below = applied.saturating_sub(self.config.journal_keep_records);
+        let safe = applied.saturating_sub(self.config.journal_keep_records);
+        let below = if R::keeps(Rule::Trim) { safe } else { self.position.applied };
         if below > self.trimmed_to() + self.config.journal_keep_records / 2 {
             self.trim(below);
         }
         Ok(())
+    }
+
+    /// The rows of the commit stand in the base from now on.
+    fn write_rows(&mut self, position: Bytes, now_ms: i64) -> Result<(), Error> {
+        let mark = self.mark(position, now_ms)?;
+        Ok(self.runs.store().committed(Some(&mark.encode()))?)
     }
 
     /// The log had no room for the outputs: they join those that come, and are committed later. The journal has it all.

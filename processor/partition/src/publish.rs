@@ -16,6 +16,7 @@ use everlog_wire::public::rejection::Rejection;
 use everlog_wire::public::{Error as PublicError, Noun};
 
 use crate::partition::Partition;
+use crate::rules::Rules;
 
 /// Bytes of a refused record that are told again; what brings records in cuts longer ones itself.
 const REFUSED_BYTES_MAX: usize = 16 << 20;
@@ -159,7 +160,7 @@ pub(crate) fn incarnation(source: &Source) -> [u8; 16] {
     id
 }
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Bytes that wait for a commit.
     pub(crate) fn uncommitted_bytes(&self) -> usize {
         self.runs.overlay_bytes() + self.outputs.size_bytes()

@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::furnish;
 use crate::partition::Partition;
 use crate::reply::tell;
+use crate::rules::Rules;
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn read(&mut self, address: &Address, want: Want) -> Result<Option<Reading>, Error> {
         let Some((key, is_current)) = self.resolve(address)? else { return Ok(None) };
         let Some(run) = self.runs.get(&key)? else { return Ok(None) };

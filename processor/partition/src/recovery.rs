@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::ingest::waiting_row;
 use crate::partition::{Config, Entry, Event, Partition, Waiter};
 use crate::router::Send;
+use crate::rules::{Rule, Rules, inherited};
 use crate::runs::read_alarm_key;
 use crate::stats::Stats;
 
@@ -24,7 +25,7 @@ const READ_BYTES: usize = 4 << 20;
 /// Alarms that are read at a time: runs are loaded in between.
 const ALARMS_SLICE: usize = 10_000;
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term.
     /// It serves once the `Owner` record is applied; events may be handed to it from now on. `stats` goes on counting
     /// where an earlier life of the partition stopped.
@@ -42,10 +43,10 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     ) -> Result<Self, Error> {
         let mut partition = Self::new(id, log, store, dispatcher, send, config, stats)?;
         if let Some((applied, row)) = partition.restore()? {
-            partition.position = Position::read(row)?;
-            if partition.position.applied != applied
-                || partition.position.incarnation != partition.incarnation[..]
-            {
+            partition.position = inherited::<R>(Position::read(row)?);
+            let is_its_own = partition.position.applied == applied
+                && partition.position.incarnation == partition.incarnation[..];
+            if !is_its_own && R::keeps(Rule::TakeOver) {
                 let detail = "its position row belongs to another journal".into();
                 return Err(Error::Journal { partition: id, detail });
             }
@@ -97,8 +98,10 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
     pub(crate) fn read_record(&mut self, offset: u64, bytes: Bytes) -> Result<Option<Record>, Error> {
         match Record::read(bytes) {
             Ok(record) => Ok(Some(record)),
-            Err(error @ everlog_wire::Error::Version { .. }) => Err(error.into()),
-            Err(error @ everlog_wire::Error::Decode { .. }) => {
+            Err(error @ everlog_wire::Error::Version { .. }) if R::keeps(Rule::LaterReleases) => {
+                Err(error.into())
+            }
+            Err(error @ (everlog_wire::Error::Decode { .. } | everlog_wire::Error::Version { .. })) => {
                 self.position.applied = offset + 1;
                 self.changed = true;
                 self.skip(offset, &error.to_string(), Waiter::Nobody);
@@ -126,7 +129,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
 
     /// Offers every task that waits for a worker: its run's alarm stands at the very beginning.
     fn offer_waiting(&mut self) -> Result<(), Error> {
-        for bucket in self.buckets() {
+        for bucket in self.buckets().filter(|_| R::keeps(Rule::WaitingTasks)) {
             for (_, key) in self.alarms(bucket, 0, 1)? {
                 self.look_at(&key)?;
             }
@@ -164,7 +167,7 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         Ok(())
     }
 
-    fn buckets(&self) -> impl Iterator<Item = u16> + use<L, B> {
+    fn buckets(&self) -> impl Iterator<Item = u16> + use<L, B, R> {
         let buckets = everlog_log::buckets_of(self.id, self.log.partitions());
         buckets.filter_map(|bucket| u16::try_from(bucket).ok())
     }

@@ -7,16 +7,20 @@ use everlog_wire::{Mark, Position};
 
 use crate::error::Error;
 use crate::partition::Partition;
+use crate::rules::{Rule, Rules};
 
 /// Bytes of rows that are written together.
 const WRITE_BYTES: usize = 1 << 20;
 
-impl<L: Log + ?Sized, B: Base> Partition<L, B> {
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Brings the rows to where the log's last commit left them; returns its position.
     pub(crate) fn restore(&mut self) -> Result<Option<(Offset, Bytes)>, Error> {
         let mark = match self.runs.store().base().standing()? {
             Standing::WithTheLog => return Ok(self.log.position(self.id)?),
-            Standing::At(None) if self.holds_rows()? => {
+            Standing::At(Some(_)) if !R::keeps(Rule::RowsFromTheirMark) => {
+                return Ok(self.log.position(self.id)?);
+            }
+            Standing::At(None) if R::keeps(Rule::FinishedRestore) && self.holds_rows()? => {
                 // A restore from the beginning tells nothing of what was deleted long ago.
                 let detail = "their first restore was not finished".into();
                 return Err(Error::Stale { partition: self.id, detail });
@@ -71,6 +75,9 @@ impl<L: Log + ?Sized, B: Base> Partition<L, B> {
         }
         let stale = |detail: String| Error::Stale { partition: self.id, detail };
         let position = Position::read(mark.position.clone())?;
+        if !R::keeps(Rule::StaleRows) {
+            return Ok(Some((position.applied, mark.position.clone())));
+        }
         if position.incarnation != self.incarnation[..] {
             return Err(stale("they belong to other topics".into()));
         }
