@@ -3,7 +3,7 @@
 //! A question to a run in which nothing is pending goes to a worker directly; otherwise it waits for the run's next
 //! workflow task and is answered with its completion, so that it sees whatever was acknowledged before it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use everlog_engine::Run;
 use tokio::sync::oneshot;
@@ -35,8 +35,8 @@ pub struct Queries {
     buffered: HashMap<RunKey, Vec<Question>>,
     /// Went along with a workflow task, by its claim.
     attached: HashMap<RunKey, (u64, Vec<Question>)>,
-    /// Went, or are about to go, to a worker directly.
-    direct: HashMap<String, Direct>,
+    /// Went, or are about to go, to a worker directly. In an order that is the same in every run under a seed.
+    direct: BTreeMap<String, Direct>,
 }
 
 /// A question on its way to a worker.
