@@ -6,6 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use everlog_engine::event::HistoryEvent;
 use prost::Message;
 
+use crate::public::Command;
+
 /// A signal as its sender knows it. Its name is unique.
 #[derive(Clone, Debug)]
 pub struct Sent {
@@ -42,8 +44,8 @@ pub struct Book {
     pub waiting: BTreeSet<(u64, String)>,
     pub finished: BTreeSet<String>,
     pub people_left: u64,
-    /// Public commands that were brought into the journal.
-    pub forwarded: u64,
+    /// Public commands, in the order in which they were produced.
+    pub commands: Vec<Command>,
 }
 
 pub fn fingerprint(event: &HistoryEvent) -> u64 {

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
+use everlog_engine::time::{Duration, Timestamp};
 use everlog_log::Topic;
 use everlog_partition::RunKey;
 use everlog_store::Space;
 use everlog_wire::public::event::WorkflowEvent;
+use everlog_wire::public::outcome::Outcome;
+use everlog_wire::public::rejection::Rejection;
 use everlog_wire::public::{Noun, Writer};
 use prost::Message;
 
@@ -18,6 +21,8 @@ use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::log::{Broker, Kept, Nasty, Shared, index};
 use crate::node::{Node, PARTITION, PARTITIONS};
+use crate::people::TYPE;
+use crate::public::Wanted;
 
 const SPACES: [(Topic, Space); 3] =
     [(Topic::Changelog, Space::State), (Topic::History, Space::History), (Topic::Timers, Space::Timers)];
@@ -32,7 +37,7 @@ pub fn check(broker: &Shared, book: &Book, owner: Option<&Node>) -> Vec<String> 
         Ok(histories) => {
             seen_is_true(book, &histories, &mut found);
             signals(book, &histories, &mut found);
-            forwarded(kept, book, &histories, &mut found);
+            found.extend(commanded(kept, book, &histories).err());
             ended(book, &histories, &mut found);
         }
         Err(what) => found.push(what),
@@ -133,18 +138,110 @@ fn signals(book: &Book, histories: &Histories, found: &mut Vec<String>) {
     }
 }
 
-/// Every public command became an effect or a refusal, once.
-fn forwarded(kept: &Kept, book: &Book, histories: &Histories, found: &mut Vec<String>) {
-    let is_forwarded = |event: &&HistoryEvent| match &event.attributes {
-        Some(Attributes::WorkflowSignaled(signal)) => signal.signal_name.contains("/forwarded/"),
-        _other => false,
-    };
-    let effects = histories.values().flatten().filter(is_forwarded).count() as u64;
-    let refusals = kept.topics[index(Topic::Rejections)].rows.len() as u64;
-    if effects + refusals != book.forwarded {
-        let brought = book.forwarded;
-        found.push(format!("{brought} public commands: {effects} effects and {refusals} refusals"));
+/// Every public command came to an effect or a refusal, once; its outcome is told once, to whoever asked; and what
+/// nothing put off happened in the order in which it was produced.
+fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), String> {
+    let mut effects: BTreeMap<&str, u64> = BTreeMap::new();
+    for event in histories.values().flatten() {
+        match &event.attributes {
+            Some(Attributes::WorkflowSignaled(signal)) => {
+                *effects.entry(signal.signal_name.as_str()).or_default() += 1;
+            }
+            Some(Attributes::WorkflowStarted(started)) => {
+                let kind = started.workflow_type.as_ref().map_or("", |kind| kind.name.as_str());
+                *effects.entry(kind).or_default() += 1;
+            }
+            _other => {}
+        }
     }
+    let told = places(kept, Topic::Replies, |writer, bytes| {
+        Outcome::read(writer, bytes).map(|outcome| (outcome.partition, outcome.offset))
+    })?;
+    let refused = places(kept, Topic::Rejections, |writer, bytes| {
+        Rejection::read(writer, bytes).map(|rejection| (rejection.partition, rejection.offset))
+    })?;
+    // A topic that was made again has the same places once more.
+    let mut asked: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+    let mut refusals: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+    let mut copies: BTreeMap<&str, u64> = BTreeMap::new();
+    for command in &book.commands {
+        *asked.entry(command.place).or_default() += u64::from(command.replies);
+        let name = match &command.wanted {
+            Wanted::Signal(name) | Wanted::Run(name) => name.as_str(),
+            Wanted::Refusal => "",
+        };
+        let copy = copies.entry(name).or_default();
+        *copy += 1;
+        let happened = effects.get(name).copied().unwrap_or_default();
+        if happened > 1 {
+            return Err(format!("what {command:?} orders happened {happened} times"));
+        }
+        let may_be_known = *copy > 1 && happened == 1;
+        if happened == 0 && !may_be_known || name.is_empty() {
+            *refusals.entry(command.place).or_default() += 1;
+        }
+    }
+    asked.retain(|_, count| *count > 0);
+    if asked != told {
+        return Err(format!("outcomes were asked for of {asked:?} and told of {told:?}"));
+    }
+    for (place, expected) in &refusals {
+        let found = refused.get(place).copied().unwrap_or_default();
+        if found < *expected {
+            return Err(format!("{expected} commands at {place:?} had no effect, {found} were refused"));
+        }
+    }
+    for (place, found) in &refused {
+        let expected = refusals.get(place).copied().unwrap_or_default();
+        let repeated = book.commands.iter().any(|command| {
+            command.place == *place
+                && matches!(&command.wanted, Wanted::Signal(name) if copies[name.as_str()] > 1)
+        });
+        if *found > expected + u64::from(repeated) {
+            return Err(format!("{found} refusals of {place:?}, {expected} commands without effect"));
+        }
+    }
+    in_order(book, histories)
+}
+
+type Places = BTreeMap<(u32, u64), u64>;
+
+/// How often each place in the topic of commands is told of.
+fn places(
+    kept: &Kept,
+    topic: Topic,
+    read: impl Fn(&Writer, &[u8]) -> Result<(i32, i64), everlog_wire::public::Error>,
+) -> Result<Places, String> {
+    let writer = Writer::own(if topic == Topic::Replies { Noun::Outcome } else { Noun::Rejection });
+    let mut places = Places::new();
+    for row in &kept.topics[index(topic)].rows {
+        let bytes = row.value.clone().unwrap_or_default();
+        let (partition, offset) = read(&writer, &bytes).map_err(|error| format!("{topic:?}: {error}"))?;
+        *places.entry((partition as u32, offset as u64)).or_default() += 1;
+    }
+    Ok(places)
+}
+
+fn in_order(book: &Book, histories: &Histories) -> Result<(), String> {
+    let at_once = book.commands.iter().filter(|command| command.at_once);
+    let mut order: BTreeMap<&str, usize> = BTreeMap::new();
+    for (number, command) in at_once.enumerate() {
+        if let Wanted::Signal(name) = &command.wanted {
+            order.entry(name).or_insert(number);
+        }
+    }
+    for (run_id, events) in histories {
+        let mut last = 0;
+        for event in events {
+            let Some(Attributes::WorkflowSignaled(signal)) = &event.attributes else { continue };
+            let Some(number) = order.get(signal.signal_name.as_str()) else { continue };
+            if *number < last {
+                return Err(format!("{} overtook another in {run_id}", signal.signal_name));
+            }
+            last = *number;
+        }
+    }
+    Ok(())
 }
 
 /// Each run has ended once, and times never run backwards in it by more than buffering explains.
@@ -154,7 +251,7 @@ fn ended(book: &Book, histories: &Histories, found: &mut Vec<String>) {
             found.push(format!("the run {run_id} of {workflow_id} was acknowledged and is not there"));
         }
     }
-    let mut begun: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut chains = 0;
     for (run_id, events) in histories {
         let ends = events.iter().filter(|event| closes(event)).count();
         if ends != 1 || !events.last().is_some_and(closes) {
@@ -163,12 +260,14 @@ fn ended(book: &Book, histories: &Histories, found: &mut Vec<String>) {
         if let Some(Attributes::WorkflowStarted(started)) =
             events.first().and_then(|event| event.attributes.as_ref())
         {
-            if started.continued_execution_run_id.is_empty() {
-                *begun.entry(started.workflow_type.as_ref().map_or("", |kind| &kind.name)).or_default() += 1;
+            let kind = started.workflow_type.as_ref().map_or("", |kind| &kind.name);
+            if started.continued_execution_run_id.is_empty() && kind == TYPE {
+                chains += 1;
             }
         } else {
             found.push(format!("run {run_id} does not begin with its start"));
         }
+        found.extend(times(events).map(|what| format!("run {run_id}: {what}")));
         let mut activities: BTreeMap<i64, u64> = BTreeMap::new();
         for event in events {
             if let Some(Attributes::ActivityCompleted(completed)) = &event.attributes {
@@ -179,10 +278,41 @@ fn ended(book: &Book, histories: &Histories, found: &mut Vec<String>) {
             found.push(format!("an activity of {run_id} ended twice"));
         }
     }
-    let chains = begun.values().sum::<u64>();
-    if chains != book.started.len() as u64 {
+    if chains != book.started.len() {
         found.push(format!("{chains} chains of runs for {} starts", book.started.len()));
     }
+}
+
+/// What is never buffered stands in the order of its time, and no timer fires before it is due.
+fn times(events: &[HistoryEvent]) -> Option<String> {
+    let at_ms = |event: &HistoryEvent| event.event_time.map_or(0, Timestamp::to_ms);
+    let mut last_ms = 0;
+    let mut timers: BTreeMap<i64, i64> = BTreeMap::new();
+    for event in events {
+        let (id, now_ms) = (event.event_id, at_ms(event));
+        match &event.attributes {
+            Some(
+                Attributes::TaskScheduled(_) | Attributes::TaskStarted(_) | Attributes::TaskCompleted(_),
+            ) => {
+                if now_ms < last_ms {
+                    return Some(format!("event {id} is {} ms before what it follows", last_ms - now_ms));
+                }
+                last_ms = now_ms;
+            }
+            Some(Attributes::TimerStarted(started)) => {
+                let span_ms = started.start_to_fire_timeout.map_or(0, Duration::to_ms);
+                timers.insert(id, now_ms + span_ms);
+            }
+            Some(Attributes::TimerFired(fired)) => {
+                let due_ms = timers.get(&fired.started_event_id).copied().unwrap_or(i64::MAX);
+                if now_ms < due_ms {
+                    return Some(format!("the timer of event {id} fired {} ms early", due_ms - now_ms));
+                }
+            }
+            _other => {}
+        }
+    }
+    None
 }
 
 fn live(kept: &Kept) -> BTreeMap<(Space, Bytes), Bytes> {

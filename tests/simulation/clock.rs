@@ -1,25 +1,30 @@
 //! Virtual time, and the tasks of clients and workers that wait in it.
 
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+
+/// Who waits for which moment.
+type Sleepers = BTreeMap<(i64, u64), Waker>;
 
 /// The time of the world, and who waits for which moment of it.
 #[derive(Clone)]
 pub struct Clock {
     now_ms: Arc<AtomicI64>,
-    sleepers: Rc<RefCell<BTreeMap<(i64, u64), Waker>>>,
-    serial: Rc<Cell<u64>>,
+    sleepers: Arc<Mutex<Sleepers>>,
+    serial: Arc<AtomicU64>,
 }
 
 impl Clock {
     pub fn new(now_ms: i64) -> Self {
-        Self { now_ms: Arc::new(AtomicI64::new(now_ms)), sleepers: Rc::default(), serial: Rc::default() }
+        Self { now_ms: Arc::new(AtomicI64::new(now_ms)), sleepers: Arc::default(), serial: Arc::default() }
+    }
+
+    fn sleepers(&self) -> MutexGuard<'_, Sleepers> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn now_ms(&self) -> i64 {
@@ -37,12 +42,12 @@ impl Clock {
 
     /// When the first sleeper is to be woken.
     pub fn next_ms(&self) -> Option<i64> {
-        self.sleepers.borrow().first_key_value().map(|((at_ms, _), _)| *at_ms)
+        self.sleepers().first_key_value().map(|((at_ms, _), _)| *at_ms)
     }
 
     /// Wakes the first sleeper.
     pub fn wake(&self) {
-        let first = self.sleepers.borrow_mut().pop_first();
+        let first = self.sleepers().pop_first();
         if let Some((_, waker)) = first {
             waker.wake();
         }
@@ -51,13 +56,12 @@ impl Clock {
     /// Comes back after a while.
     pub async fn sleep(&self, ms: i64) {
         let until_ms = self.now_ms() + ms;
-        let serial = self.serial.get() + 1;
-        self.serial.set(serial);
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         poll_fn(|context| {
             if self.now_ms() >= until_ms {
                 return Poll::Ready(());
             }
-            self.sleepers.borrow_mut().insert((until_ms, serial), context.waker().clone());
+            self.sleepers().insert((until_ms, serial), context.waker().clone());
             Poll::Pending
         })
         .await;

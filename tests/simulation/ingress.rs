@@ -1,73 +1,137 @@
-//! Who brings public commands into the journal: again and again, until it is known that they are there.
+//! The ingress of a node: the real one, between a topic and a journal that are none.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use bytes::Bytes;
-use everlog_engine::input::Order;
-use everlog_engine::machine::signal;
-use everlog_log::Log;
-use everlog_wire::ingress::{Forwarded, Source};
-use everlog_wire::{Body, Record};
-use tokio::sync::oneshot;
+use everlog_engine::Settings;
+use everlog_ingress::{Ingress, Journals, Names, Options, Registry, Shared as ByLog, Undelivered};
+use everlog_wire::Body;
+use everlog_wire::public::command::Token;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
-use crate::book::Sent;
-use crate::dice::Dice;
-use crate::log::SimLog;
-use crate::node::PARTITION;
-use crate::people::{Town, input};
+use crate::clock::Clock;
+use crate::commands::Commands;
+use crate::log::{Removed, Shared, SimLog};
+use crate::people::NAMESPACE;
 
-/// How late the last delayed command may be, in ms: clocks are off.
-const LATE_MS: i64 = 25_000;
+/// How often its tasks are let on within one moment: none of them waits for another so often.
+const ROUNDS: usize = 12;
 
-/// Forwards signals for a workflow in their order.
-pub async fn bring(town: Town, log: SimLog, workflow_id: String, count: u64, mut dice: Dice) {
-    while !town.book.borrow().started.contains_key(&workflow_id) {
-        town.rest(&mut dice).await;
-    }
-    let now_ms = town.clock.now_ms();
-    let delays: Vec<i64> =
-        (0..count).map(|_| if dice.permille(300) { now_ms + dice.span(0, 5_000) } else { 0 }).collect();
-    let mut next = 0;
-    while next < count {
-        let most = 1 + dice.below(3);
-        let batch: Vec<u64> = (next..count.min(next + most)).collect();
-        let records = batch.iter().map(|offset| {
-            let follows = if *offset == next { 0 } else { *offset };
-            let name = format!("{workflow_id}/forwarded/{offset}");
-            let sent = Sent { workflow_id: workflow_id.clone(), acknowledged: false };
-            town.book.borrow_mut().signals.insert(name.clone(), sent);
-            record(&workflow_id, name, *offset, follows, delays[*offset as usize])
-        });
-        let (done, told) = oneshot::channel();
-        let done = Box::new(move |outcome| {
-            // The world may have ended.
-            drop(done.send(outcome));
-        });
-        log.append(PARTITION, records.collect(), done);
-        if let Ok(Ok(_)) = told.await {
-            next += batch.len() as u64;
-        }
-        town.rest(&mut dice).await;
-    }
-    let last_ms = delays.iter().max().copied().unwrap_or_default();
-    town.clock.sleep((last_ms + LATE_MS - town.clock.now_ms()).max(1_000)).await;
-    let mut book = town.book.borrow_mut();
-    book.forwarded += count;
-    book.people_left -= 1;
+/// An ingress and all that runs on its behalf.
+pub struct Connector {
+    /// In the group of those who read the topic.
+    pub member: u64,
+    /// Its producer.
+    pub by: u64,
+    rung: Arc<AtomicBool>,
+    runtime: Runtime,
+    task: JoinHandle<Result<(), String>>,
 }
 
-fn record(workflow_id: &str, name: String, offset: u64, follows: u64, deliver_at_ms: i64) -> Bytes {
-    let order = Order::Signal(signal::Signal { name, ..signal::Signal::default() });
-    let source = Source {
-        incarnation: Bytes::from_static(b"0123456789abcdef"),
-        partition: 7,
-        offset,
-        topic: "commands".into(),
-        follows,
-    };
-    let forwarded = Forwarded {
-        source: Some(source),
-        input: Some(input(workflow_id, "", order)),
-        deliver_at_ms,
-        ..Forwarded::default()
-    };
-    Record::new(0, Body::Forwarded(forwarded)).encode()
+struct Way {
+    journals: ByLog<SimLog>,
+    /// Kept open by nobody else.
+    _log: Arc<SimLog>,
+    clock: Clock,
+    believes: bool,
+    rung: Arc<AtomicBool>,
+}
+
+/// Wakes a task, and tells that there is something to do.
+struct Bell {
+    task: Waker,
+    rung: Arc<AtomicBool>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.rung.store(true, Ordering::Relaxed);
+        self.task.wake_by_ref();
+    }
+}
+
+/// Waits for something from outside its runtime.
+pub async fn ringing<T>(rung: &Arc<AtomicBool>, waited: impl Future<Output = T>) -> T {
+    let mut waited = pin!(waited);
+    poll_fn(|context| {
+        let bell = Arc::new(Bell { task: context.waker().clone(), rung: rung.clone() });
+        waited.as_mut().poll(&mut Context::from_waker(&Waker::from(bell)))
+    })
+    .await
+}
+
+impl Journals for Way {
+    fn partitions(&self) -> u32 {
+        self.journals.partitions()
+    }
+
+    async fn deliver(&self, partition: u32, bodies: &[Body]) -> Result<(), Undelivered> {
+        let delivered = ringing(&self.rung, self.journals.deliver(partition, bodies)).await;
+        if self.believes { Ok(()) } else { delivered }
+    }
+
+    async fn pause(&self, pause_ms: u64) {
+        ringing(&self.rung, self.clock.sleep(i64::try_from(pause_ms).unwrap_or(i64::MAX))).await;
+    }
+}
+
+/// No schema is known but one's own.
+struct Nowhere;
+
+impl Registry for Nowhere {
+    async fn schema(&self, _id: u32) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+struct Known(Arc<AtomicI64>);
+
+impl Names for Known {
+    fn namespace(&self, name: &str) -> Option<(String, i64)> {
+        (name == "default").then(|| (NAMESPACE.into(), 30 * 86_400_000))
+    }
+
+    fn token(&self, _token: &Bytes) -> Option<Token> {
+        None
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Connector {
+    pub fn start(commands: &Commands, broker: &Shared, clock: &Clock) -> Self {
+        let log = Arc::new(SimLog::open(broker));
+        let by = log.by;
+        let believes = broker.lock().removed == Some(Removed::IngressAcks);
+        let rung = Arc::new(AtomicBool::new(true));
+        let way =
+            Way { journals: ByLog::new(&log), _log: log, clock: clock.clone(), believes, rung: rung.clone() };
+        let mut options = Options::standard(Arc::new(Settings::standard()), "replies");
+        (options.batch_records_max, options.backlog_records_max, options.retry_ms_max) = (3, 6, 500);
+        let runtime = Builder::new_current_thread().build().expect("it needs nothing");
+        commands.join(by);
+        let ingress = Ingress::new(commands.source(by, &rung), way, Nowhere, Known(clock.shared()), options);
+        let task = runtime.spawn(ingress.run(std::future::pending()));
+        Self { member: by, by, rung, runtime, task }
+    }
+
+    /// Lets it go on until it waits; false where it has ended.
+    pub fn run(&self) -> bool {
+        if !self.rung.swap(false, Ordering::Relaxed) {
+            return true;
+        }
+        self.runtime.block_on(async {
+            for _ in 0..ROUNDS {
+                tokio::task::yield_now().await;
+            }
+        });
+        !self.task.is_finished()
+    }
 }

@@ -3,16 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 #![allow(missing_docs, reason = "nobody but this test sees it")]
 
+mod bites;
 mod book;
 mod checker;
 mod clock;
+mod commands;
 mod disk;
+mod gateway;
 mod ingress;
 mod log;
 mod node;
 mod people;
 mod plan;
+mod public;
+mod rules;
 mod seeds;
+mod stories;
 mod teeth;
 mod workers;
 mod workflow;

@@ -1,6 +1,7 @@
 //! A node: its gateway's side, its dispatcher, its rows, and the partition while it owns it.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +11,9 @@ use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Partition, 
 use everlog_store::Store;
 
 use crate::disk::Disk;
+use crate::gateway::Gateway;
 use crate::log::{Shared, SimLog};
+use crate::rules::Loose;
 
 /// The partition that everything happens in.
 pub const PARTITION: u32 = 0;
@@ -27,7 +30,7 @@ pub struct Node {
     pub router: Router,
     pub admission: Arc<Admission>,
     pub disk: Disk,
-    pub partition: Option<Partition<SimLog, Disk>>,
+    pub partition: Option<Partition<SimLog, Disk, Loose>>,
     /// How far its clock is off.
     pub clock_ms: Arc<AtomicI64>,
     /// It is stopped until then.
@@ -37,19 +40,24 @@ pub struct Node {
     /// When it may try to take the partition again, if it means to.
     pub retry_ms: Option<i64>,
     pub recovered_ms: i64,
+    /// Uncommitted bytes that its partition may keep.
+    pub overlay_bytes_max: usize,
+    /// Its public face, where there is one.
+    pub gateway: Option<Rc<Gateway>>,
     dispatcher: Arc<Dispatcher>,
     inbox: Inbox,
     life: u64,
 }
 
-pub fn config(instance: u64) -> Config {
+/// Nodes are not configured alike: each gives its workers other advice.
+pub fn config(node: usize, instance: u64, overlay_bytes_max: usize) -> Config {
     Config {
-        node: "sim".into(),
+        node: format!("node-{node}"),
         public: Arc::new(Unnamed),
         instance: Bytes::copy_from_slice(&instance.to_be_bytes()),
-        settings: Settings::standard(),
+        settings: Settings { suggest_events: 3 + 4 * node as i64, ..Settings::standard() },
         commit_interval_ms: 100,
-        overlay_bytes_max: 64 << 20,
+        overlay_bytes_max,
         cached_runs_max: 4,
         appends_max: 2,
         append_records_max: 5,
@@ -80,6 +88,8 @@ impl Node {
             next_ms: None,
             retry_ms: None,
             recovered_ms: 0,
+            overlay_bytes_max: 64 << 20,
+            gateway: None,
             dispatcher,
             inbox,
             life: 0,
@@ -103,7 +113,7 @@ impl Node {
             Store::new(self.disk.clone()),
             self.dispatcher.clone(),
             post(&self.inbox, instance),
-            config(instance),
+            config(self.id, instance, self.overlay_bytes_max),
             Arc::default(),
         )?;
         self.partition = Some(recovered);

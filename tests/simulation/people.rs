@@ -16,11 +16,23 @@ use prost::Message;
 use crate::book::{Book, Sent};
 use crate::clock::Clock;
 use crate::dice::Dice;
+use crate::gateway::{Gateway, Heard};
+use crate::rules::POISON;
 use crate::workflow::{Program, QUEUE};
 
 pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
 /// How long a call may take once nothing is broken any more, in ms.
+/// The type of the workflows that they start.
+pub const TYPE: &str = "Program";
 const ANSWERED_WITHIN_MS: i64 = 40_000;
+const POISONED: &str = "a poisoned signal";
+
+/// A way into a node.
+#[derive(Clone)]
+pub struct Door {
+    pub router: Router,
+    pub gateway: Option<Rc<Gateway>>,
+}
 
 /// What all of them share.
 #[derive(Clone)]
@@ -28,7 +40,7 @@ pub struct Town {
     pub clock: Clock,
     pub book: Rc<RefCell<Book>>,
     /// The nodes that can be reached, the likely owner first.
-    pub routers: Rc<RefCell<Vec<Router>>>,
+    pub doors: Rc<RefCell<Vec<Door>>>,
     /// When nothing is broken any more.
     pub peace_ms: i64,
 }
@@ -46,6 +58,36 @@ pub fn input(workflow_id: &str, run_id: &str, order: Order) -> Input {
     }
 }
 
+impl Door {
+    /// By Temporal's API where there is one, else by the partition's own.
+    async fn start(&self, workflow_id: &str, begin: &start::Begin) -> Answer<Heard> {
+        if let Some(gateway) = &self.gateway {
+            return gateway.start(workflow_id, begin).await;
+        }
+        let reply = self.router.order(input(workflow_id, "", Order::Start(begin.clone()))).await?;
+        Ok(match reply {
+            Reply::Started(started) => Heard::Started(started.first_run_id),
+            Reply::Rejected(Rejection::AlreadyStarted { first_run_id, .. }) => Heard::Started(first_run_id),
+            other => Heard::Other(format!("{other:?}")),
+        })
+    }
+
+    /// Without a request id the gateway would make one: it is asked only with one.
+    async fn signal(&self, workflow_id: &str, run_id: &str, order: &signal::Signal) -> Answer<Heard> {
+        let gateway = self.gateway.as_ref().filter(|_| !order.request_id.is_empty());
+        if let Some(gateway) = gateway {
+            return gateway.signal(workflow_id, run_id, order).await;
+        }
+        let reply = self.router.order(input(workflow_id, run_id, Order::Signal(order.clone()))).await?;
+        Ok(match reply {
+            Reply::Done => Heard::Done,
+            Reply::Rejected(Rejection::NotFound(_)) => Heard::NotFound,
+            Reply::Rejected(Rejection::Busy(_)) => Heard::Busy,
+            other => Heard::Other(format!("{other:?}")),
+        })
+    }
+}
+
 impl Town {
     pub fn is_peace(&self) -> bool {
         self.clock.now_ms() >= self.peace_ms
@@ -53,13 +95,17 @@ impl Town {
 
     /// A node, mostly the one that is thought to be the owner.
     pub fn router(&self, dice: &mut Dice) -> Option<Router> {
-        let routers = self.routers.borrow();
-        if routers.is_empty() {
+        self.door(dice).map(|door| door.router)
+    }
+
+    fn door(&self, dice: &mut Dice) -> Option<Door> {
+        let doors = self.doors.borrow();
+        if doors.is_empty() {
             return None;
         }
         let likely = self.is_peace() || dice.permille(700);
-        let index = if likely { 0 } else { dice.index(routers.len()) };
-        routers.get(index).cloned()
+        let index = if likely { 0 } else { dice.index(doors.len()) };
+        doors.get(index).cloned()
     }
 
     /// Makes a call, with a deadline that may be the caller's own; who has none must be answered.
@@ -87,7 +133,7 @@ impl Town {
             }
             Some(Err(failure)) => {
                 book.refusals += 1;
-                if failure == Failure::Internal {
+                if failure == Failure::Internal && what != POISONED {
                     book.violate(format!("{what}: internal error"));
                 }
                 Err(failure)
@@ -109,7 +155,7 @@ impl Town {
     pub async fn start(self, workflow_id: String, program: Program, mut dice: Dice) {
         let begin = start::Begin {
             request_id: format!("start-{workflow_id}"),
-            workflow_type: "Program".into(),
+            workflow_type: TYPE.into(),
             task_queue: QUEUE.into(),
             input: Some(program.encode()),
             task_timeout_ms: dice.span(1_000, 5_000),
@@ -119,22 +165,19 @@ impl Town {
             ..start::Begin::default()
         };
         loop {
-            if let Some(router) = self.router(&mut dice) {
-                let order = input(&workflow_id, "", Order::Start(begin.clone()));
-                let reply = self.call("a start", &mut dice, router.order(order)).await;
-                let first_run_id = match &reply {
-                    Ok(Reply::Started(started)) => Some(&started.first_run_id),
-                    Ok(Reply::Rejected(Rejection::AlreadyStarted { first_run_id, .. })) => Some(first_run_id),
-                    Ok(_) | Err(_) => None,
-                };
-                if let Some(first_run_id) = first_run_id {
-                    let mut book = self.book.borrow_mut();
-                    book.started.insert(workflow_id.clone(), first_run_id.clone());
-                    book.people_left -= 1;
-                    return;
-                }
-                if let Ok(reply) = reply {
-                    self.book.borrow_mut().violate(format!("the start of {workflow_id} yields {reply:?}"));
+            if let Some(door) = self.door(&mut dice) {
+                match self.call("a start", &mut dice, door.start(&workflow_id, &begin)).await {
+                    Ok(Heard::Started(first_run_id)) => {
+                        let mut book = self.book.borrow_mut();
+                        book.started.insert(workflow_id.clone(), first_run_id);
+                        book.people_left -= 1;
+                        return;
+                    }
+                    Ok(Heard::Busy) | Err(_) => {}
+                    Ok(other) => {
+                        let what = format!("the start of {workflow_id} yields {other:?}");
+                        self.book.borrow_mut().violate(what);
+                    }
                 }
             }
             self.rest(&mut dice).await;
@@ -150,6 +193,28 @@ impl Town {
             if dice.permille(300) {
                 let name = format!("{workflow_id}/{sender}/{number}/once");
                 self.send(&workflow_id, &run_id, name, false, &mut dice).await;
+            }
+            self.rest(&mut dice).await;
+        }
+        self.book.borrow_mut().people_left -= 1;
+    }
+
+    /// Sends what makes the engine panic, until that is known to be of no use.
+    pub async fn poison(self, workflow_id: String, mut dice: Dice) {
+        let run_id = self.first_run(&workflow_id, &mut dice).await;
+        let name = format!("{POISON}/{workflow_id}");
+        let order = signal::Signal { name, ..signal::Signal::default() };
+        loop {
+            if let Some(router) = self.router(&mut dice) {
+                let order = input(&workflow_id, &run_id, Order::Signal(order.clone()));
+                match self.call(POISONED, &mut dice, router.order(order)).await {
+                    Err(Failure::Internal) => break,
+                    Err(_) => {}
+                    Ok(other) => {
+                        self.book.borrow_mut().violate(format!("poison yields {other:?}"));
+                        break;
+                    }
+                }
             }
             self.rest(&mut dice).await;
         }
@@ -173,14 +238,12 @@ impl Town {
         let sent = Sent { workflow_id: workflow_id.to_owned(), acknowledged: false };
         self.book.borrow_mut().signals.insert(name.clone(), sent);
         loop {
-            let Some(router) = self.router(dice) else {
+            let Some(door) = self.door(dice) else {
                 self.rest(dice).await;
                 continue;
             };
-            let order = input(workflow_id, run_id, Order::Signal(order.clone()));
-            let reply = self.call("a signal", dice, router.order(order)).await;
-            match reply {
-                Ok(Reply::Done) => {
+            match self.call("a signal", dice, door.signal(workflow_id, run_id, &order)).await {
+                Ok(Heard::Done) => {
                     let mut book = self.book.borrow_mut();
                     *book.acknowledged.entry(run_id.to_owned()).or_default() += 1;
                     if let Some(sent) = book.signals.get_mut(&name) {
@@ -188,8 +251,8 @@ impl Town {
                     }
                     return;
                 }
-                Ok(Reply::Rejected(Rejection::NotFound(_))) => return,
-                Ok(Reply::Rejected(Rejection::Busy(_))) | Err(_) => {}
+                Ok(Heard::NotFound) => return,
+                Ok(Heard::Busy) | Err(_) => {}
                 Ok(other) => {
                     self.book.borrow_mut().violate(format!("signal {name} yields {other:?}"));
                     return;

@@ -1,5 +1,7 @@
 //! What a seed means: who is there, what the log does to them, and what befalls them when.
 
+use everlog_partition::Rule;
+
 use crate::dice::Dice;
 use crate::log::{Nasty, Removed};
 use crate::workflow::{Program, Step};
@@ -49,7 +51,17 @@ pub struct Plan {
     pub shocks: Vec<(i64, Shock)>,
     /// Public commands come along, too.
     pub forwards: bool,
+    /// The topic of public commands is deleted and made again.
+    pub commands_made_again: bool,
+    /// Somebody sends what makes the engine panic.
+    pub poison: bool,
+    /// Some of those who use the nodes do it by Temporal's API.
+    pub gateways: bool,
     pub removed: Option<Removed>,
+    /// A rule that the product does without.
+    pub rule: Option<Rule>,
+    /// Uncommitted bytes that a partition may keep.
+    pub overlay_bytes_max: usize,
     /// Tells what happens.
     pub loud: bool,
 }
@@ -70,7 +82,12 @@ impl Plan {
             chaos_ms,
             shocks: Vec::new(),
             forwards: false,
+            commands_made_again: false,
+            poison: false,
+            gateways: false,
             removed: None,
+            rule: None,
+            overlay_bytes_max: 64 << 20,
             loud: false,
         };
         if dice.permille(500) {
@@ -79,10 +96,22 @@ impl Plan {
         }
         plan.forwards = dice.permille(400);
         plan.shocks = shocks(&mut dice, nodes, chaos_ms);
+        plan.commands_made_again = plan.forwards && dice.permille(100);
+        plan.poison = dice.permille(100);
+        plan.gateways = dice.permille(250);
+        if dice.permille(200) {
+            plan.overlay_bytes_max = 1 << dice.span(8, 14);
+        }
         plan
     }
 
-    /// The same, with a rule taken out.
+    /// The same, with a rule taken out of the product.
+    pub fn without_rule(mut self, rule: Rule) -> Self {
+        self.rule = Some(rule);
+        self
+    }
+
+    /// The same, with a rule taken out of the log.
     pub fn without(mut self, removed: Removed) -> Self {
         self.removed = Some(removed);
         self

@@ -31,9 +31,7 @@ pub fn run_plan(plan: Plan) -> Verdict {
 }
 
 fn command(seed: u64) -> String {
-    format!(
-        "EVERLOG_SIM_SEED={seed} cargo test --release -p everlog-tests --test simulation -- seeds --nocapture"
-    )
+    format!("EVERLOG_SIM_SEED={seed} cargo test --release --workspace --test simulation -- seeds --nocapture")
 }
 
 #[test]

@@ -90,8 +90,8 @@ impl Worker {
     }
 
     fn read_history(&self, bytes: bytes::Bytes) -> Vec<HistoryEvent> {
-        match History::decode(bytes) {
-            Ok(history) => history.events,
+        match events(bytes) {
+            Ok(events) => events,
             Err(error) => {
                 self.town.book.borrow_mut().violate(format!("a task's history cannot be read: {error}"));
                 Vec::new()
@@ -194,6 +194,10 @@ impl Worker {
         // Nobody may wait for it any more.
         let _gone = self.town.call("an answer to a query", &mut self.dice, call).await;
     }
+}
+
+pub fn events(history: bytes::Bytes) -> Result<Vec<HistoryEvent>, prost::DecodeError> {
+    History::decode(history).map(|history| history.events)
 }
 
 fn answer(query_id: &str, signals: i64) -> QueryAnswer {

@@ -38,14 +38,18 @@ impl Program {
         std::iter::once(self.generations).chain(steps).collect()
     }
 
+    /// Where nothing was given there is nothing to do.
     fn read(bytes: &[u8]) -> Self {
-        let steps = bytes[1..].iter().map(|step| match step {
+        let Some((generations, steps)) = bytes.split_first() else {
+            return Self { generations: 0, steps: Vec::new() };
+        };
+        let steps = steps.iter().map(|step| match step {
             0 => Step::Activity,
             1 => Step::Both,
             2 => Step::Timer,
             _ => Step::Signal,
         });
-        Self { generations: bytes[0], steps: steps.collect() }
+        Self { generations: *generations, steps: steps.collect() }
     }
 
     pub fn signals(&self) -> usize {

@@ -12,13 +12,17 @@ use everlog_partition::Error;
 use crate::book::Book;
 use crate::checker;
 use crate::clock::{Clock, Tasks};
+use crate::commands::{Commands, PARTITIONS as SOURCES};
 use crate::dice::Dice;
 use crate::disk::Disk;
-use crate::ingress;
-use crate::log::{Broker, Nasty, Removed, Shared, SimLog};
+use crate::gateway::Gateway;
+use crate::ingress::Connector;
+use crate::log::{Broker, Nasty, Removed, Shared, incarnation};
 use crate::node::{Node, PARTITION, PARTITIONS};
-use crate::people::{Town, address};
+use crate::people::{Door, Town, address};
 use crate::plan::{Plan, Shock};
+use crate::public::Producer;
+use crate::rules::Without;
 use crate::workers::Worker;
 
 /// How often somebody looks after the nodes, in ms.
@@ -27,6 +31,8 @@ const LOOK_MS: i64 = 250;
 const ENDED_WITHIN_MS: i64 = 180_000;
 /// How far a clock may be off, in ms.
 const SKEW_MS: i64 = 10_000;
+/// What may wait for a commit beyond the bound, in bytes: what was under way, and what ends work.
+const OVERLAY_SLACK_BYTES: u64 = 12 << 10;
 /// More steps than any seed needs.
 const STEPS_MAX: u64 = 400_000;
 
@@ -40,6 +46,8 @@ pub struct Verdict {
     pub answers: u64,
     pub queries: u64,
     pub records: u64,
+    /// The most that waited for a commit.
+    pub overlay_bytes: u64,
     /// Why owners gave up, and how often.
     pub ends: BTreeMap<String, u64>,
 }
@@ -52,6 +60,10 @@ pub struct World {
     tasks: Tasks,
     town: Town,
     nodes: Vec<Option<Node>>,
+    commands: Commands,
+    /// What brings public commands in, of each node.
+    connectors: Vec<Option<Connector>>,
+    commands_seen: [u8; 16],
     /// Nodes that are down, with their rows and the moment of their return.
     down: Vec<(usize, Disk, i64)>,
     shocks: Vec<(i64, Shock)>,
@@ -63,6 +75,7 @@ pub struct World {
 
 /// Runs a plan to its end.
 pub fn run(plan: Plan) -> Verdict {
+    let _taken_out = Without::rule(plan.rule);
     World::new(plan).run()
 }
 
@@ -72,15 +85,18 @@ impl World {
         let mut broker = Broker::new(PARTITIONS, plan.nasty, dice.fork());
         broker.removed = plan.removed;
         broker.loud = plan.loud;
+        let commands = Commands::new(incarnation(&mut dice));
         let clock = Clock::new(broker.now_ms);
         let begin_ms = broker.now_ms;
         let peace_ms = begin_ms + plan.chaos_ms;
         let broker = Shared::new(broker);
-        let nodes = (0..plan.nodes).map(|id| Some(start(id, &broker, &clock, Disk::default(), plan.removed)));
+        let nodes = (0..plan.nodes).map(|id| Some(start(id, &broker, &clock, Disk::default(), &plan)));
         let nodes = nodes.collect();
         let book = Rc::new(RefCell::new(Book::default()));
-        let town = Town { clock: clock.clone(), book, routers: Rc::default(), peace_ms };
-        let shocks = plan.shocks.iter().map(|(at_ms, shock)| (begin_ms + at_ms, *shock)).rev().collect();
+        let town = Town { clock: clock.clone(), book, doors: Rc::default(), peace_ms };
+        let mut shocks: Vec<_> =
+            plan.shocks.iter().map(|(at_ms, shock)| (begin_ms + at_ms, *shock)).collect();
+        shocks.sort_by_key(|(at_ms, _)| std::cmp::Reverse(*at_ms));
         let mut world = Self {
             plan,
             dice,
@@ -89,6 +105,9 @@ impl World {
             tasks: Tasks::default(),
             town,
             nodes,
+            connectors: Vec::new(),
+            commands_seen: commands.incarnation(),
+            commands,
             down: Vec::new(),
             shocks,
             next_look_ms: begin_ms,
@@ -97,6 +116,7 @@ impl World {
             verdict: Verdict::default(),
         };
         world.populate();
+        world.connect();
         world
     }
 
@@ -114,15 +134,20 @@ impl World {
             self.tasks.spawn(town().signal(workflow_id.clone(), self.dice.index(3), 1, self.dice.fork()));
             self.tasks.spawn(town().read(workflow_id.clone(), self.dice.fork()));
             self.tasks.spawn(town().ask(workflow_id.clone(), self.dice.fork()));
+            if self.plan.poison {
+                self.tasks.spawn(town().poison(workflow_id.clone(), self.dice.fork()));
+                people += 1;
+            }
             if self.plan.forwards {
                 forwarded_to.get_or_insert(workflow_id.clone());
             }
             people += 5;
         }
         if let Some(workflow_id) = forwarded_to {
-            let log = SimLog::open(&self.broker);
-            let count = 1 + self.dice.below(6);
-            self.tasks.spawn(ingress::bring(self.town.clone(), log, workflow_id, count, self.dice.fork()));
+            let count = 1 + self.dice.below(10);
+            let producer =
+                Producer::new(self.town.clone(), self.commands.clone(), workflow_id, self.dice.fork());
+            self.tasks.spawn(producer.produce(count, self.plan.commands_made_again));
             people += 1;
         }
         self.town.book.borrow_mut().people_left = people;
@@ -146,6 +171,7 @@ impl World {
         let deadline_ms = self.town.peace_ms + ENDED_WITHIN_MS;
         loop {
             self.tasks.run();
+            self.bring();
             self.gather();
             if !self.verdict.violations.is_empty() {
                 break;
@@ -259,6 +285,12 @@ impl World {
         let Some(node) = self.nodes[index].as_mut() else { return };
         if let Err(error) = node.turn(events_max, now_ms) {
             self.give_up(index, &error);
+        } else if let Some(partition) = &node.partition {
+            let bytes = partition.stats().overlay_bytes.load(Ordering::Relaxed);
+            self.verdict.overlay_bytes = self.verdict.overlay_bytes.max(bytes);
+            if bytes > self.plan.overlay_bytes_max as u64 * 2 + OVERLAY_SLACK_BYTES {
+                self.verdict.violations.push(format!("{bytes} bytes wait for a commit"));
+            }
         }
     }
 
@@ -302,6 +334,50 @@ impl World {
         self.show_routers();
     }
 
+    /// Where there are public commands, every node brings them in.
+    fn connect(&mut self) {
+        if !self.plan.forwards {
+            return;
+        }
+        self.connectors.resize_with(self.nodes.len(), || None);
+        for (node, connector) in self.nodes.iter().zip(&mut self.connectors) {
+            if node.is_some() && connector.is_none() {
+                *connector = Some(Connector::start(&self.commands, &self.broker, &self.clock));
+            }
+        }
+    }
+
+    fn rebalance(&mut self) {
+        if self.plan.forwards && self.dice.permille(150) {
+            let partition = SOURCES[self.dice.index(SOURCES.len())];
+            let index = self.dice.index(self.connectors.len());
+            if let Some(connector) = &self.connectors[index] {
+                self.commands.move_to(partition, connector.member);
+            }
+        }
+    }
+
+    /// Lets every ingress go on whose node is not stopped.
+    fn bring(&mut self) {
+        if !self.plan.forwards {
+            return;
+        }
+        if self.commands.incarnation() != self.commands_seen {
+            self.commands_seen = self.commands.incarnation();
+            self.connectors.clear();
+            self.connect();
+        }
+        let now_ms = self.clock.now_ms();
+        for (node, connector) in self.nodes.iter().zip(&self.connectors) {
+            let awake = node.as_ref().is_some_and(|node| node.asleep_until_ms <= now_ms);
+            if let Some(connector) = connector.as_ref().filter(|_| awake)
+                && !connector.run()
+            {
+                self.town.book.borrow_mut().violate("an ingress has ended".into());
+            }
+        }
+    }
+
     /// Brings nodes back, and sees that somebody owns the partition.
     fn look(&mut self) {
         let now_ms = self.clock.now_ms();
@@ -311,8 +387,10 @@ impl World {
         self.down = down;
         let back: Vec<(usize, Disk, i64)> = back;
         for (index, disk, _) in back {
-            self.nodes[index] = Some(start(index, &self.broker, &self.clock, disk, self.plan.removed));
+            self.nodes[index] = Some(start(index, &self.broker, &self.clock, disk, &self.plan));
         }
+        self.connect();
+        self.rebalance();
         let awake = |node: &&Node| node.asleep_until_ms <= now_ms;
         let retrying = self.nodes.iter().flatten().filter(awake);
         let retrying: Vec<_> =
@@ -341,7 +419,9 @@ impl World {
     fn show_routers(&self) {
         let mut nodes: Vec<_> = self.nodes.iter().flatten().collect();
         nodes.sort_by_key(|node| (node.partition.is_none(), -node.recovered_ms));
-        *self.town.routers.borrow_mut() = nodes.iter().map(|node| node.router.clone()).collect();
+        let doors =
+            nodes.iter().map(|node| Door { router: node.router.clone(), gateway: node.gateway.clone() });
+        *self.town.doors.borrow_mut() = doors.collect();
     }
 
     fn make_peace(&mut self) {
@@ -380,7 +460,11 @@ impl World {
             Shock::Pause { node, span_ms } => {
                 if let Some(node) = self.nodes[node].as_mut() {
                     node.asleep_until_ms = now_ms + span_ms;
-                    self.broker.lock().asleep.insert(node.log.by, now_ms + span_ms);
+                    let mut broker = self.broker.lock();
+                    broker.asleep.insert(node.log.by, now_ms + span_ms);
+                    if let Some(connector) = self.connectors.get(node.id).and_then(Option::as_ref) {
+                        broker.asleep.insert(connector.by, now_ms + span_ms);
+                    }
                 }
             }
             Shock::Away { span_ms } => self.broker.lock().away_until_ms = now_ms + span_ms,
@@ -412,6 +496,10 @@ impl World {
     fn crash(&mut self, index: usize, rows: impl FnOnce(&mut Dice, &Disk) -> Disk) {
         let Some(node) = self.nodes[index].take() else { return };
         self.broker.lock().died(node.log.by);
+        if let Some(connector) = self.connectors.get_mut(index).and_then(Option::take) {
+            self.commands.leave(connector.member);
+            self.broker.lock().died(connector.by);
+        }
         let disk = node.die();
         let disk = rows(&mut self.dice, &disk);
         let back_ms = self.clock.now_ms() + self.dice.span(0, 3_000);
@@ -420,11 +508,13 @@ impl World {
     }
 }
 
-fn start(id: usize, broker: &Shared, clock: &Clock, disk: Disk, removed: Option<Removed>) -> Node {
-    if removed == Some(Removed::OldRows) {
+fn start(id: usize, broker: &Shared, clock: &Clock, disk: Disk, plan: &Plan) -> Node {
+    if plan.removed == Some(Removed::OldRows) {
         disk.boast();
     }
-    let node = Node::start(id, broker, &clock.shared(), disk);
+    let mut node = Node::start(id, broker, &clock.shared(), disk);
+    node.overlay_bytes_max = plan.overlay_bytes_max;
+    node.gateway = plan.gateways.then(|| Rc::new(Gateway::over(&node.router)));
     debug_assert_eq!(node.log.partitions(), PARTITIONS);
     node
 }

@@ -201,17 +201,18 @@ impl Log for SimLog {
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {
         let mut broker = self.broker.lock();
         Self::checked(&broker, partition)?;
-        let removed = broker.removed;
+        let (removed, immediate) = (broker.removed, broker.nasty.immediate);
         let kept = broker.kept(partition);
         if removed == Some(Removed::Trims) {
             kept.start = kept.journal.len() as Offset;
             return Ok(());
         }
         let position = kept.position.as_ref().map_or(0, |(applied, _)| *applied);
-        if below > position {
+        // Who may trim up to where is not the broker's business.
+        if below > position && immediate {
             return Err(Error::OutOfRange { partition, wanted: below, start: kept.start, end: position });
         }
-        kept.start = kept.start.max(below);
+        kept.start = kept.start.max(below.min(kept.journal.len() as Offset));
         Ok(())
     }
 

@@ -54,6 +54,8 @@ pub enum Removed {
     OldRows,
     /// Who restores is told another time of the records than who appended them.
     Stamps,
+    /// The ingress believes that whatever it sent was taken.
+    IngressAcks,
     /// Where a public command stood is not known: none is recognised.
     IngressMarks,
 }
