@@ -472,7 +472,7 @@ fn a_key_goes_where_javas_producers_send_it() -> anyhow::Result<()> {
         "--property",
         "key.separator=:",
     ];
-    kafka::tool("org.apache.kafka.tools.ConsoleProducer", &arguments, &lines)?;
+    kafka::tool("kafka.tools.ConsoleProducer", &arguments, &lines)?;
     let mut theirs = BTreeMap::new();
     while theirs.len() < 20 {
         let Step::Record(record) = tail.next(WITHIN)? else { continue };

@@ -12,23 +12,26 @@ use everlog_log::{Error, Offset};
 use rdkafka::admin::{
     AdminClient, AdminOptions, NewTopic, OwnedResourceSpecifier, ResourceSpecifier, TopicReplication,
 };
-use rdkafka::client::DefaultClientContext;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::fault::{io, io_text};
 use crate::options::Options;
 use crate::topics::{Existing, Wanted};
+use crate::voice::Voice;
 
 pub(crate) struct Admin {
-    client: AdminClient<DefaultClientContext>,
+    client: AdminClient<Voice>,
     servers: String,
     timeout: Duration,
 }
 
 impl Admin {
     pub(crate) fn open(options: &Options) -> Result<Self, Error> {
-        let client = options.client("admin").create().map_err(|error| io("an admin client", &error))?;
+        let client = options
+            .client("admin")
+            .create_with_context(Voice::new("admin"))
+            .map_err(|error| io("an admin client", &error))?;
         Ok(Admin { client, servers: options.bootstrap_servers.clone(), timeout: options.call_timeout() })
     }
 
@@ -67,6 +70,14 @@ impl Admin {
             }
         }
         Ok(topics)
+    }
+
+    /// How many partitions a topic has; 0: it is not there.
+    pub(crate) fn partitions(&self, topic: &str) -> Result<u32, Error> {
+        let metadata = self.client.inner().fetch_metadata(None, self.timeout);
+        let metadata = metadata.map_err(|error| io("which topics there are", &error))?;
+        let found = metadata.topics().iter().find(|found| found.name() == topic);
+        Ok(found.map_or(0, |found| found.partitions().len() as u32))
     }
 
     /// Makes topics; those that somebody else makes at the same time are taken as they are.

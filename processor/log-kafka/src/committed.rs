@@ -11,6 +11,7 @@ use crate::consume::{Ends, consumer, scan};
 use crate::fault::corrupt;
 use crate::options::{Isolation, Options};
 use crate::rows::{self, Position};
+use crate::voice::Voice;
 
 /// Offsets that are looked through for the last position at first: a commit ends with it, then come a marker and
 /// at most a fence or two.
@@ -30,7 +31,7 @@ pub(crate) struct Committed {
     options: Options,
     ends: Arc<Ends>,
     /// Kept for the next call: making one and closing one takes 100 ms.
-    idle: Mutex<Vec<BaseConsumer>>,
+    idle: Mutex<Vec<BaseConsumer<Voice>>>,
 }
 
 impl Committed {
@@ -147,7 +148,7 @@ impl Committed {
         Ok(())
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<BaseConsumer>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<BaseConsumer<Voice>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use everlog_log::{Error, Offset};
 use rdkafka::Message;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::fault::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
+use crate::voice::Voice;
 
 /// How long the broker keeps a fetch of who reads to an end and no further.
 const FETCH_WAIT: Duration = Duration::from_millis(5);
@@ -22,8 +23,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// How far topics reach.
 pub(crate) struct Ends {
-    uncommitted: BaseConsumer,
-    committed: BaseConsumer,
+    uncommitted: BaseConsumer<Voice>,
+    committed: BaseConsumer<Voice>,
     timeout: Duration,
 }
 
@@ -47,20 +48,9 @@ impl Ends {
             Isolation::Uncommitted => &self.uncommitted,
             Isolation::Committed => &self.committed,
         };
-        let deadline = Instant::now() + self.timeout;
-        loop {
-            // Nobody else takes the events of this client: errors of its connections.
-            while client.poll(Duration::ZERO).is_some() {}
-            let left = deadline.saturating_duration_since(Instant::now());
-            match client.fetch_watermarks(topic, partition, left) {
-                Ok((low, high)) if low >= 0 && high >= low => return Ok(low as Offset..high as Offset),
-                Ok((low, high)) => {
-                    return Err(corrupt(topic, partition, format!("it reaches from {low} to {high}")));
-                }
-                Err(error) if is_passing(&error) && !left.is_zero() => std::thread::sleep(AGAIN_AFTER),
-                Err(error) => return Err(io(&format!("how far {topic}-{partition} reaches"), &error)),
-            }
-        }
+        // Nobody else takes the events of this client: errors of its connections.
+        while client.poll(Duration::ZERO).is_some() {}
+        range(client, topic, partition, self.timeout)
     }
 
     /// Waits until all transactions of a partition are finished, and it reaches `until`; the range is then the same
@@ -103,6 +93,27 @@ impl Ends {
     }
 }
 
+/// First offset and next offset, as a consumer sees them; what passes by itself is waited out.
+pub(crate) fn range<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    within: Duration,
+) -> Result<Range<Offset>, Error> {
+    let deadline = Instant::now() + within;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match consumer.fetch_watermarks(topic, partition, left) {
+            Ok((low, high)) if low >= 0 && high >= low => return Ok(low as Offset..high as Offset),
+            Ok((low, high)) => {
+                return Err(corrupt(topic, partition, format!("it reaches from {low} to {high}")));
+            }
+            Err(error) if is_passing(&error) && !left.is_zero() => std::thread::sleep(AGAIN_AFTER),
+            Err(error) => return Err(io(&format!("how far {topic}-{partition} reaches"), &error)),
+        }
+    }
+}
+
 /// What a broker says while leaders move or topics are new.
 fn is_passing(error: &KafkaError) -> bool {
     matches!(
@@ -123,14 +134,19 @@ fn is_passing(error: &KafkaError) -> bool {
 }
 
 /// A consumer that reads up to an end and then rests without a partition.
-pub(crate) fn consumer(options: &Options, role: &str, isolation: Isolation) -> Result<BaseConsumer, Error> {
-    options.consumer(role, isolation, FETCH_WAIT).create().map_err(|error| io("a consumer", &error))
+pub(crate) fn consumer(
+    options: &Options,
+    role: &'static str,
+    isolation: Isolation,
+) -> Result<BaseConsumer<Voice>, Error> {
+    let config = options.consumer(role, isolation, FETCH_WAIT);
+    config.create_with_context(Voice::new(role)).map_err(|error| io("a consumer", &error))
 }
 
 /// A consumer that waits at the end of journals.
-pub(crate) fn follower(options: &Options) -> Result<BaseConsumer, Error> {
+pub(crate) fn follower(options: &Options) -> Result<BaseConsumer<Voice>, Error> {
     let config = options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT);
-    config.create().map_err(|error| io("a consumer", &error))
+    config.create_with_context(Voice::new("tail")).map_err(|error| io("a consumer", &error))
 }
 
 pub(crate) fn place(topic: &str, partition: i32, at: Offset) -> Result<TopicPartitionList, Error> {
@@ -141,7 +157,12 @@ pub(crate) fn place(topic: &str, partition: i32, at: Offset) -> Result<TopicPart
 }
 
 /// Lets a consumer read one partition from an offset on; what it held of another place is forgotten.
-pub(crate) fn assign(consumer: &BaseConsumer, topic: &str, partition: i32, at: Offset) -> Result<(), Error> {
+pub(crate) fn assign<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    at: Offset,
+) -> Result<(), Error> {
     let list = place(topic, partition, at)?;
     consumer.assign(&list).map_err(|error| io(&format!("reading {topic}-{partition}"), &error))
 }
@@ -156,7 +177,11 @@ pub(crate) enum Next<'a> {
 }
 
 /// Waits for the next message; what passes by itself is waited out.
-pub(crate) fn next<'a>(consumer: &'a BaseConsumer, what: &str, within: Duration) -> Result<Next<'a>, Error> {
+pub(crate) fn next<'a, C: ConsumerContext>(
+    consumer: &'a BaseConsumer<C>,
+    what: &str,
+    within: Duration,
+) -> Result<Next<'a>, Error> {
     let deadline = Instant::now() + within;
     loop {
         match consumer.poll(deadline.saturating_duration_since(Instant::now())) {
@@ -189,8 +214,8 @@ pub(crate) fn is_lasting(error: &KafkaError) -> bool {
 
 /// Reads `from..end` of one partition and hands over each message until `visit` says false. Records may be missing
 /// in between: transactions leave markers, compaction leaves holes.
-pub(crate) fn scan(
-    consumer: &BaseConsumer,
+pub(crate) fn scan<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
     topic: &str,
     partition: i32,
     range: Range<Offset>,

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{Error, Fence, Offset, PartitionId};
-use rdkafka::ClientContext;
 use rdkafka::Message;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::BaseConsumer;
@@ -17,13 +16,14 @@ use crate::consume::{Ends, consumer, scan};
 use crate::fault::{io, refused, unknown};
 use crate::options::{Isolation, Options};
 use crate::rows::{self, CONTROL_RESERVED, Incarnation};
+use crate::voice::{Voice, speaks};
 
 /// How often a delivery is looked for.
 const LOOK_AFTER: Duration = Duration::from_micros(200);
 
 /// The rows as far as they are read.
 struct View {
-    consumer: BaseConsumer,
+    consumer: BaseConsumer<Voice>,
     next: Offset,
     rows: BTreeMap<Vec<u8>, (Offset, Bytes)>,
 }
@@ -60,7 +60,7 @@ impl Control {
     }
 
     fn new_producer(&self) -> Result<BaseProducer<Reports>, Error> {
-        let made = self.config.create_with_context(Reports);
+        let made = self.config.create_with_context(Reports { voice: Voice::new("control") });
         made.map_err(|error| io("a producer of control", &error))
     }
 
@@ -162,9 +162,11 @@ impl Control {
 type Report = Mutex<Option<Result<Offset, String>>>;
 
 /// What librdkafka tells of a row.
-struct Reports;
+struct Reports {
+    voice: Voice,
+}
 
-impl ClientContext for Reports {}
+speaks!(Reports);
 
 impl ProducerContext for Reports {
     type DeliveryOpaque = Arc<Report>;

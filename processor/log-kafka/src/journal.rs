@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{AppendDone, Appended, Error, Offset, PartitionId};
-use rdkafka::ClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::message::{DeliveryResult, Message, Timestamp};
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
@@ -20,6 +19,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
 use crate::fault::{io, no_such_partition, refused, unknown};
 use crate::options::Options;
 use crate::stats::{Counters, add};
+use crate::voice::{Voice, speaks};
 
 /// Bytes from which a round takes no further append: one produce request carries a million.
 const ROUND_BYTES_MAX: usize = 900_000;
@@ -183,7 +183,7 @@ impl Drop for Journal {
 
 impl Shared {
     fn new_producer(self: &Arc<Self>) -> Result<BaseProducer<Deliveries>, Error> {
-        let context = Deliveries { shared: Arc::clone(self) };
+        let context = Deliveries { shared: Arc::clone(self), voice: Voice::new("journal") };
         self.config.create_with_context(context).map_err(|error| io("a producer of the journals", &error))
     }
 
@@ -430,9 +430,10 @@ impl Flight {
 /// What librdkafka tells of each record.
 struct Deliveries {
     shared: Arc<Shared>,
+    voice: Voice,
 }
 
-impl ClientContext for Deliveries {}
+speaks!(Deliveries);
 
 impl ProducerContext for Deliveries {
     type DeliveryOpaque = Box<Ticket>;

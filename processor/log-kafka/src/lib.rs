@@ -8,6 +8,7 @@ mod admin;
 mod committed;
 mod consume;
 mod control;
+pub mod examine;
 mod fault;
 mod group;
 mod journal;

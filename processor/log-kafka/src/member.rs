@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use everlog_log::{Error, Offset, PartitionId};
-use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message};
@@ -19,7 +17,7 @@ use crate::native;
 use crate::options::Options;
 use crate::source::{Assigned, Event, Fetched, SourceError, State, Topic, lock, missing};
 use crate::topic_id;
-use crate::voice::Voice;
+use crate::voice::{Voice, speaks};
 
 /// How long the thread waits for a record before it looks after its other duties.
 const POLL: Duration = Duration::from_millis(20);
@@ -222,7 +220,7 @@ impl Member {
             element.error().map_err(|error| io("what the group has committed", &error))?;
             let committed = match element.offset() {
                 At::Offset(next) if next >= 0 => {
-                    Some((self.committed_in(element.metadata()), next as Offset))
+                    Some((committed_in(element.metadata(), self.topic.incarnation), next as Offset))
                 }
                 At::Offset(_) | At::Beginning | At::End | At::Stored | At::Invalid | At::OffsetTail(_) => {
                     None
@@ -231,16 +229,6 @@ impl Member {
             assigned.push(Assigned { partition: *partition, committed, bounds: self.bounds(*partition)? });
         }
         Ok(Some(assigned))
-    }
-
-    /// The topic that an offset was committed in.
-    fn committed_in(&self, metadata: &str) -> [u8; 16] {
-        // An operator's own reset. Offsets of a topic that is removed are removed by the brokers.
-        if metadata.is_empty() {
-            self.topic.incarnation
-        } else {
-            topic_id::parse(metadata).unwrap_or_default()
-        }
     }
 
     fn bounds(&self, partition: PartitionId) -> Result<std::ops::Range<Offset>, Error> {
@@ -363,7 +351,7 @@ impl Member {
         match *code {
             RDKafkaErrorCode::AutoOffsetReset
             | RDKafkaErrorCode::OffsetOutOfRange
-            | RDKafkaErrorCode::LogTruncation => self.find_outside(duties),
+            | RDKafkaErrorCode::LogTruncation => self.find_outside(),
             RDKafkaErrorCode::UnknownTopicOrPartition
             | RDKafkaErrorCode::UnknownTopic
             | RDKafkaErrorCode::UnknownPartition => {
@@ -378,7 +366,7 @@ impl Member {
 
     /// An error of the consumer names no partition. Those that stand outside of what is there fail, the others are read
     /// on from where they stand: the client has stopped one of them.
-    fn find_outside(&self, duties: &mut Duties) {
+    fn find_outside(&self) {
         match self.is_same() {
             Ok(true) => {}
             Ok(false) => return,
@@ -400,7 +388,6 @@ impl Member {
                 }
                 // It is found out again when it is read again.
                 Err(error) => {
-                    duties.watched = None;
                     self.begin_again(partition, offset);
                     self.complain(error.to_string());
                 }
@@ -416,6 +403,12 @@ impl Member {
             state.begins.insert(partition, offset);
         }
     }
+}
+
+/// The topic that an offset was committed in; `now` is the id of the one that is there.
+pub(crate) fn committed_in(metadata: &str, now: [u8; 16]) -> [u8; 16] {
+    // An operator's own reset says nothing. Offsets of a topic that is removed are removed by the brokers.
+    if metadata.is_empty() { now } else { topic_id::parse(metadata).unwrap_or_default() }
 }
 
 fn send_commits<C: ConsumerContext>(
@@ -439,15 +432,7 @@ fn send_commits<C: ConsumerContext>(
     }
 }
 
-impl ClientContext for Tidings {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
-        self.voice.log(level, facility, text);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        self.voice.error(error, reason);
-    }
-}
+speaks!(Tidings);
 
 impl ConsumerContext for Tidings {
     /// Partitions that are given are not fetched before somebody says from where.

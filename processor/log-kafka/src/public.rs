@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId};
-use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, DeliveryResult, Header, Message, OwnedHeaders, Timestamp};
@@ -16,12 +14,12 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::admin::Admin;
-use crate::consume::{FOLLOW_WAIT, is_lasting};
+use crate::consume::{FOLLOW_WAIT, is_lasting, range};
 use crate::fault::{io, refused, unknown};
 use crate::native;
 use crate::options::{Isolation, Options};
 use crate::source::{Topic, missing};
-use crate::voice::Voice;
+use crate::voice::{Voice, speaks};
 
 /// How often a producer looks for its deliveries.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -153,18 +151,18 @@ fn start(
     from: From,
     within: Duration,
 ) -> Result<At, Error> {
-    let what = || format!("how far {topic}-{partition} reaches");
-    let (low, high) =
-        consumer.fetch_watermarks(topic, partition as i32, within).map_err(|error| io(&what(), &error))?;
+    let bounds = range(consumer, topic, partition as i32, within)?;
+    let (low, high) = (bounds.start, bounds.end);
+    let at = |offset: Offset| {
+        i64::try_from(offset).map(At::Offset).map_err(|_| refused(format!("{topic}: offset {offset}")))
+    };
     match from {
-        From::Beginning => Ok(At::Offset(low)),
-        From::End => Ok(At::Offset(high)),
-        From::Offset(offset) => match i64::try_from(offset) {
-            Ok(offset) if offset >= low && offset <= high => Ok(At::Offset(offset)),
-            Ok(_) | Err(_) => {
-                Err(refused(format!("{topic}-{partition} holds {low} to {high}, and no offset {offset}")))
-            }
-        },
+        From::Beginning => at(low),
+        From::End => at(high),
+        From::Offset(offset) if bounds.contains(&offset) || offset == high => at(offset),
+        From::Offset(offset) => {
+            Err(refused(format!("{topic}-{partition} holds {low} to {high}, and no offset {offset}")))
+        }
     }
 }
 
@@ -353,15 +351,7 @@ struct Reports {
     voice: Voice,
 }
 
-impl ClientContext for Reports {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
-        self.voice.log(level, facility, text);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        self.voice.error(error, reason);
-    }
-}
+speaks!(Reports);
 
 impl ProducerContext for Reports {
     /// The record's number.

@@ -12,13 +12,14 @@ use rdkafka::message::{BorrowedMessage, Timestamp};
 use crate::consume::{Ends, Next, assign, consumer, next};
 use crate::fault::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
+use crate::voice::Voice;
 
 /// Consumers that are kept for the next call; each holds what it has fetched ahead.
 const IDLE_MAX: usize = 2;
 
 /// Where a consumer stands.
 struct Cursor {
-    consumer: BaseConsumer,
+    consumer: BaseConsumer<Voice>,
     partition: PartitionId,
     next: Offset,
     /// Known to be durable.

@@ -18,6 +18,7 @@ use crate::consume::{Ends, Next, follower, next, place};
 use crate::fault::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
 use crate::reader::record_of;
+use crate::voice::Voice;
 
 /// Bytes that wait for one follower; beyond, its partition rests until half are taken.
 const QUEUE_BYTES_MAX: usize = 8 << 20;
@@ -46,7 +47,7 @@ struct Follower {
 
 struct Shared {
     topic: String,
-    consumer: BaseConsumer,
+    consumer: BaseConsumer<Voice>,
     followers: Mutex<BTreeMap<PartitionId, Arc<Follower>>>,
     ends: Arc<Ends>,
     closing: AtomicBool,

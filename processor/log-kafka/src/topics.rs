@@ -1,6 +1,7 @@
 //! The topics: how they are made, and what differs from how they must be.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use everlog_log::Error;
 
@@ -15,6 +16,8 @@ use crate::rows::Incarnation;
 const DELETE_RETENTION_MS: i64 = 7 * 24 * 3_600_000;
 /// With less no restore is safe that begins at a mark.
 const DELETE_RETENTION_MIN_MS: i64 = 24 * 3_600_000;
+/// How often it is looked whether topics that were made are listed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Only closed segments are compacted.
 const COMPACTED_SEGMENT_BYTES: i64 = 128 << 20;
 
@@ -174,8 +177,18 @@ pub fn create(options: &Options) -> Result<Vec<Difference>, Error> {
     };
     let topics = wanted(options, fixed.partitions);
     let there = admin.topics(&topics)?;
-    admin.create(&topics.iter().filter(|topic| !there.contains_key(&topic.name)).collect::<Vec<_>>())?;
-    compare(options, &admin, fixed.partitions)
+    let missing: Vec<_> = topics.iter().filter(|topic| !there.contains_key(&topic.name)).collect();
+    admin.create(&missing)?;
+    // A broker acknowledges a topic before it lists it.
+    let deadline = Instant::now() + options.call_timeout();
+    loop {
+        let differences = compare(options, &admin, fixed.partitions)?;
+        let is_shown = differences.iter().all(|difference| difference.setting != "topic");
+        if is_shown || missing.is_empty() || Instant::now() > deadline {
+            return Ok(differences);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// Removes every topic of the prefix, and with them all that is in them.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId};
-use rdkafka::ClientContext;
 use rdkafka::Message;
 use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -18,6 +17,7 @@ use crate::fault::{io, is_fence};
 use crate::options::SENT_ONCE_WITHIN;
 use crate::rows::HEADER;
 use crate::stats::{Counters, add};
+use crate::voice::{Voice, speaks};
 
 /// How long a drain rests when nothing has come.
 const REST: Duration = Duration::from_micros(50);
@@ -73,7 +73,7 @@ impl Transactions {
         timeout: Duration,
     ) -> Result<Self, Error> {
         let heard: Arc<Mutex<Heard>> = Arc::default();
-        let context = Deliveries { heard: Arc::clone(&heard) };
+        let context = Deliveries { heard: Arc::clone(&heard), voice: Voice::new("outputs") };
         let made = config.create_with_context(context);
         let producer: BaseProducer<Deliveries> =
             made.map_err(|error| io("a transactional producer", &error))?;
@@ -211,9 +211,10 @@ fn is_retriable(error: &KafkaError) -> bool {
 
 struct Deliveries {
     heard: Arc<Mutex<Heard>>,
+    voice: Voice,
 }
 
-impl ClientContext for Deliveries {}
+speaks!(Deliveries);
 
 impl ProducerContext for Deliveries {
     /// Topic number and partition.

@@ -103,6 +103,25 @@ impl ClientContext for Voice {
 
 impl ConsumerContext for Voice {}
 
+/// Lets the voice of a context speak for it; further methods of `ClientContext` may follow.
+macro_rules! speaks {
+    ($context:ident $(, $further:item)*) => {
+        impl rdkafka::client::ClientContext for $context {
+            fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, text: &str) {
+                self.voice.log(level, facility, text);
+            }
+
+            fn error(&self, error: rdkafka::error::KafkaError, reason: &str) {
+                self.voice.error(error, reason);
+            }
+
+            $($further)*
+        }
+    };
+}
+
+pub(crate) use speaks;
+
 #[cfg(test)]
 mod tests {
     use super::*;
