@@ -5,6 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::hand::doctor::Doctor;
+use crate::hand::read::Read;
+use crate::hand::schemas::Schemas;
+use crate::hand::send::Commands;
+
 /// With what it is built from, for bug reports.
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\n", env!("EVERLOG_BUILT_FROM"));
 
@@ -35,6 +40,25 @@ pub enum Command {
     /// Ends with 0 where they can be served on, 3 where serving on them is refused, 1 where nobody could look.
     #[command(subcommand)]
     Topics(TopicsCommand),
+    /// Print what happens in workflows, one event in JSON a line.
+    #[command(subcommand)]
+    Events(Read),
+    /// Print what became of commands, one outcome in JSON a line.
+    #[command(subcommand)]
+    Replies(Read),
+    /// Print commands that were refused or could not be read, one in JSON a line.
+    #[command(subcommand)]
+    Rejections(Read),
+    /// Send commands to workflows.
+    #[command(subcommand)]
+    Command(Commands),
+    /// Register the schemas of the public topics, or look whether they are.
+    #[command(subcommand)]
+    Schemas(Schemas),
+    /// Look at a log and what it stands on, and say what is wrong and how it is put right.
+    ///
+    /// Moves and fences nothing. Ends with 0 where all is well, 3 where something is not, 1 where nobody could look.
+    Doctor(Doctor),
 }
 
 /// `everlog topics`

@@ -75,7 +75,8 @@ impl DataDir {
         )
     }
 
-    fn options(&self, config: &Config) -> Options {
+    /// How the log in it is opened.
+    pub fn options(&self, config: &Config) -> Options {
         let config::Log {
             sync,
             partitions,
@@ -108,7 +109,8 @@ impl DataDir {
         }
     }
 
-    fn explain(&self, error: Error) -> anyhow::Error {
+    /// What an error of its log means, with the way out.
+    pub fn explain(&self, error: Error) -> anyhow::Error {
         let dir = self.path.display();
         match error {
             Error::Locked { .. } => anyhow!(self.is_in_use()),

@@ -8,17 +8,13 @@ use tracing_subscriber::fmt;
 
 use crate::config::{LogFormat, Logs};
 
-/// The Kafka client calls the end of a partition an error of everything; what is one comes back from its calls. What is
-/// given in the filter goes before this.
-const QUIET: &str = "rdkafka::client=off";
-
 /// Begins to write log lines to the standard error stream.
 ///
 /// # Errors
 /// The filter cannot be read.
 pub fn start(config: &Logs) -> Result<()> {
     let (name, text) = filter(config, |name| std::env::var(name).ok());
-    let filter = EnvFilter::builder().parse(format!("{QUIET},{text}"));
+    let filter = EnvFilter::builder().parse(&text);
     let filter = filter
         .with_context(|| format!("{name} = {text:?} is not allowed; allowed is a level or a list of them"))?;
     let terminal = std::io::stderr().is_terminal();

@@ -8,6 +8,7 @@ mod data;
 mod driver;
 mod face;
 mod gateway;
+mod hand;
 mod health;
 mod home;
 mod http;
@@ -32,6 +33,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use everlog_wire::public::Noun;
 
 use cli::{Cli, Command, Dev, Settings, TopicsCommand};
 use config::Config;
@@ -70,6 +72,12 @@ fn main() -> ExitCode {
         Command::Serve(settings) => code_of(run_serve(settings)),
         Command::Config(settings) => code_of(show_config(settings)),
         Command::Topics(command) => look_at_topics(command),
+        Command::Events(read) => by_hand(hand::read::run(Noun::Event, read)),
+        Command::Replies(read) => by_hand(hand::read::run(Noun::Outcome, read)),
+        Command::Rejections(read) => by_hand(hand::read::run(Noun::Rejection, read)),
+        Command::Command(command) => by_hand(hand::send::run(command)),
+        Command::Schemas(schemas) => by_hand(hand::schemas::run(schemas)),
+        Command::Doctor(doctor) => by_hand(hand::doctor::run(doctor)),
     };
     ExitCode::from(code)
 }
@@ -140,6 +148,13 @@ fn look_at_topics(command: &TopicsCommand) -> u8 {
     match look() {
         Ok(Found::Good) => ENDED_WELL,
         Ok(Found::Refused) => REFUSED,
+        Err(error) => code_of(Err(error)),
+    }
+}
+
+fn by_hand(ended: Result<hand::Ended>) -> u8 {
+    match ended {
+        Ok(ended) => ended.code(),
         Err(error) => code_of(Err(error)),
     }
 }

@@ -1,19 +1,12 @@
 //! `everlog topics`: makes the topics of the log on Kafka, and says what is wrong with them.
 
 use std::io::Write;
-use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use everlog_log::Error;
-use everlog_log_kafka::Options;
 use everlog_log_kafka::topics::{self, Difference};
 
 use crate::cli::TopicsCommand;
 use crate::config::Config;
-
-/// How long the brokers may take to show topics that were made, and how often they are asked.
-const SHOWN_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What is found out about the topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +32,7 @@ pub fn run(command: &TopicsCommand, config: &Config) -> anyhow::Result<Found> {
     let options = kafka.options(&config.server.name);
     let differences = match command {
         TopicsCommand::Plan(_) | TopicsCommand::Check(_) => topics::check(&options),
-        TopicsCommand::Create(_) => create(&options),
+        TopicsCommand::Create(_) => topics::create(&options),
     };
     let differences = differences.map_err(|error| kafka.explain(error))?;
     let mut text = table(&differences);
@@ -68,7 +61,7 @@ pub fn make_missing(config: &Config) -> anyhow::Result<()> {
     let explain = |error| config.kafka.explain(error);
     let missing = topics::check(&options).map_err(explain)?.iter().filter(|found| is_missing(found)).count();
     if missing > 0 {
-        create(&options).map_err(explain)?;
+        topics::create(&options).map_err(explain)?;
         tracing::info!(
             brokers = config.kafka.bootstrap_servers,
             prefix = config.kafka.prefix,
@@ -78,17 +71,6 @@ pub fn make_missing(config: &Config) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// Makes them, and waits until the brokers show them: a broker acknowledges a topic before it lists it.
-fn create(options: &Options) -> Result<Vec<Difference>, Error> {
-    let deadline = Instant::now() + SHOWN_WITHIN;
-    let mut differences = topics::create(options)?;
-    while differences.iter().any(is_missing) && Instant::now() < deadline {
-        std::thread::sleep(LOOK_EVERY);
-        differences = topics::check(options)?;
-    }
-    Ok(differences)
 }
 
 fn is_missing(difference: &Difference) -> bool {

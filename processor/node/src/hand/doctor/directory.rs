@@ -1,0 +1,134 @@
+//! The data directory of an embedded log, as the doctor sees it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use everlog_log::Error;
+use everlog_log::embedded::Embedded;
+
+use super::Finding;
+use crate::config::Config;
+use crate::data::DataDir;
+use crate::hand::browse;
+
+/// Looks at it. It is opened where no node runs, as a node would open it, and otherwise the node is asked.
+pub fn look(config: &Config) -> Vec<Finding> {
+    let dir = &config.server.data_dir;
+    let Ok(metadata) = std::fs::metadata(dir) else {
+        let found = format!("{} is not there", dir.display());
+        return vec![Finding::warn(
+            "directory",
+            found,
+            "a node makes it at its start; else name another (--data-dir)",
+        )];
+    };
+    let mode = metadata.permissions().mode() & 0o777;
+    let mut findings = vec![if mode & 0o077 == 0 {
+        Finding::good("directory", format!("{} is its owner's alone", dir.display()))
+    } else {
+        let found = format!(
+            "{} can be entered by others (mode {mode:o}), and keys and payloads are in it",
+            dir.display()
+        );
+        Finding::warn("directory", found, format!("chmod 700 {}", dir.display()))
+    }];
+    findings.push(room(dir, config.log.free_bytes_min));
+    let data = DataDir::lasting(dir);
+    match Embedded::open(data.options(config)) {
+        Ok(log) => findings.push(recovered(&log)),
+        Err(Error::Locked { .. }) => findings.push(node(config)),
+        Err(error) => {
+            let way_out = format!("{}", data.explain(error.clone()));
+            findings.push(Finding::fail("log", error.to_string(), way_out));
+        }
+    }
+    findings
+}
+
+fn room(dir: &Path, least: u64) -> Finding {
+    match rustix::fs::statvfs(dir) {
+        Ok(stat) => {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            let found = format!("{} MiB are free on its disk", free >> 20);
+            if free < least.saturating_mul(2) {
+                let fix =
+                    format!("make room: below {} MiB nothing new is taken (log.free_bytes_min)", least >> 20);
+                Finding::fail("disk", found, fix)
+            } else {
+                Finding::good("disk", found)
+            }
+        }
+        Err(error) => Finding::fail("disk", format!("{}: {error}", dir.display()), "mount it"),
+    }
+}
+
+fn recovered(log: &Embedded) -> Finding {
+    let found = log.recovery();
+    let (torn, unapplied) = (found.torn_bytes, found.unapplied_records);
+    let found =
+        format!("no node runs; it opens whole, {unapplied} records are not applied yet, {torn} torn bytes");
+    Finding::good("log", found)
+}
+
+/// The node that has the directory.
+fn node(config: &Config) -> Finding {
+    let address = config.server.metrics_address;
+    let about = "node";
+    match browse::get(address, "/health/ready") {
+        Ok(answer) if answer.status == 200 => {
+            Finding::good(about, format!("one runs on it, and is ready ({address})"))
+        }
+        Ok(answer) => {
+            let found = format!(
+                "one runs on it, and is not ready (http://{address}/health/ready: {})",
+                answer.status
+            );
+            Finding::fail(about, found, "its log lines and that page say why")
+        }
+        Err(_error) => {
+            let found = format!("one runs on it, and does not tell how it fares at {address}");
+            Finding::warn(about, found, "name its metrics address (server.metrics_address)")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    fn verdicts(config: &Config) -> Vec<(&'static str, Verdict)> {
+        look(config).iter().map(|finding| (finding.about, finding.verdict)).collect()
+    }
+
+    #[test]
+    fn a_directory_is_opened_only_where_no_node_has_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut config = Config::default();
+        config.server.data_dir = dir.path().join("data");
+        assert_eq!(verdicts(&config), [("directory", Verdict::Warn)]);
+        let held = DataDir::lasting(&config.server.data_dir).open(&config).expect("it is new");
+        config.server.metrics_address = "127.0.0.1:1".parse().expect("an address");
+        let good = [("directory", Verdict::Good), ("disk", Verdict::Good)];
+        assert_eq!(verdicts(&config), [&good[..], &[("node", Verdict::Warn)]].concat());
+        drop(held);
+        assert_eq!(verdicts(&config), [&good[..], &[("log", Verdict::Good)]].concat());
+        std::fs::set_permissions(&config.server.data_dir, PermissionsExt::from_mode(0o755)).expect("ours");
+        assert_eq!(verdicts(&config)[0], ("directory", Verdict::Warn));
+        config.log.free_bytes_min = u64::MAX / 4;
+        assert!(verdicts(&config).contains(&("disk", Verdict::Fail)));
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_opened_fails_with_the_way_out() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut config = Config::default();
+        config.server.data_dir = dir.path().into();
+        drop(DataDir::lasting(dir.path()).open(&config).expect("it is new"));
+        config.log.partitions = 3;
+        let findings = look(&config);
+        let log = findings.iter().find(|finding| finding.about == "log").expect("it was looked at");
+        assert_eq!(log.verdict, Verdict::Fail);
+        assert!(log.fix.as_deref().unwrap_or_default().contains("set it to 8"), "{log:?}");
+    }
+}
