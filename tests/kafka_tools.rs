@@ -1,0 +1,323 @@
+//! What is done by hand, on a real Kafka and on an embedded node: topics read, commands sent, schemas registered, the
+//! doctor; and that the brokers of the older line serve a node too.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use everlog_log_kafka::public::{Ending, From, Outgoing, Producer, Record, Step, Tail};
+use everlog_log_kafka::{Options, topics};
+use everlog_temporal_api::common::WorkflowType;
+use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::workflowservice::StartWorkflowExecutionRequest;
+use everlog_tests::kafka::{Cluster, Registry, Version};
+use everlog_tests::raw;
+use everlog_tests::server::{Server, binary};
+use serde_json::Value;
+
+const WITHIN: Duration = Duration::from_secs(90);
+
+/// A log of a test's own on a cluster.
+struct Spot {
+    variables: Vec<(&'static str, String)>,
+    options: Options,
+    dir: tempfile::TempDir,
+}
+
+impl Spot {
+    fn new(cluster: &Cluster) -> anyhow::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut options = Options::new(cluster.bootstrap());
+        options.prefix = format!("tools-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
+        (options.partitions, options.replication, options.call_timeout_ms) = (4, 1, 10_000);
+        let variables = vec![
+            ("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", cluster.bootstrap().to_owned()),
+            ("EVERLOG_KAFKA__PREFIX", options.prefix.clone()),
+            ("EVERLOG_KAFKA__PARTITIONS", "4".into()),
+            ("EVERLOG_KAFKA__REPLICATION", "1".into()),
+            ("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "10000".into()),
+        ];
+        Ok(Self { variables, options, dir: tempfile::tempdir()? })
+    }
+
+    fn topic(&self, name: &str) -> String {
+        format!("{}{name}", self.options.prefix)
+    }
+
+    async fn node(&self) -> anyhow::Result<Server> {
+        let variables: Vec<_> = self.variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Server::start(&self.dir.path().join("data"), &variables).await
+    }
+
+    /// Runs the binary by hand.
+    fn run(&self, words: &[&str], input: &str) -> anyhow::Result<Told> {
+        run(words, &self.variables, input)
+    }
+}
+
+/// How the binary ended, and what it said.
+#[derive(Debug)]
+struct Told {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Told {
+    fn lines(&self) -> anyhow::Result<Vec<Value>> {
+        self.out.lines().map(|line| serde_json::from_str(line).with_context(|| line.to_owned())).collect()
+    }
+}
+
+fn run(words: &[&str], variables: &[(&'static str, String)], input: &str) -> anyhow::Result<Told> {
+    use std::io::Write;
+    let mut command = Command::new(binary()?);
+    command.args(words).envs(variables.iter().map(|(name, value)| (*name, value)));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn()?;
+    process.stdin.take().context("it has one")?.write_all(input.as_bytes())?;
+    let Output { status, stdout, stderr } = process.wait_with_output()?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Told { code: status.code(), out: text(stdout), err: text(stderr) })
+}
+
+async fn start(server: &Server, id: &str) -> anyhow::Result<()> {
+    let start = StartWorkflowExecutionRequest {
+        namespace: "default".into(),
+        workflow_id: id.into(),
+        workflow_type: Some(WorkflowType { name: "Order".into() }),
+        task_queue: Some(TaskQueue { name: "orders".into(), ..TaskQueue::default() }),
+        request_id: format!("start-{id}"),
+        ..StartWorkflowExecutionRequest::default()
+    };
+    raw::send(&server.connect().await?, start).await?;
+    Ok(())
+}
+
+/// Runs it until its lines are as wished: what is acknowledged is there a moment later.
+fn until(
+    run: impl Fn() -> anyhow::Result<Told>,
+    wished: impl Fn(&[Value]) -> bool,
+) -> anyhow::Result<Vec<Value>> {
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        let told = run()?;
+        ensure!(told.code == Some(0), "{told:?}");
+        let lines = told.lines()?;
+        if wished(&lines) {
+            return Ok(lines);
+        }
+        ensure!(Instant::now() < deadline, "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn events_are_exported_as_lines_of_json_by_filter() -> anyhow::Result<()> {
+    let spot = Spot::new(Cluster::shared()?)?;
+    let server = spot.node().await?;
+    for id in ["order-1", "order-2"] {
+        start(&server, id).await?;
+    }
+    let all = until(|| spot.run(&["events", "export"], ""), |lines| lines.len() == 4)?;
+    let types: Vec<_> = all.iter().filter(|line| line["workflow_id"] == "order-1").map(|line| &line["type"]).collect();
+    assert_eq!(types, ["WorkflowExecutionStarted", "WorkflowTaskScheduled"]);
+    let started = all.iter().find(|line| line["type"] == "WorkflowExecutionStarted").context("there are two")?;
+    assert_eq!(started["workflow_execution_started"]["workflow_type"], "Order", "{started}");
+    assert_eq!(started["record"]["topic"], spot.topic("events").as_str());
+    let words = ["events", "export", "--workflow-id", "order-2", "--type", "WorkflowExecutionStarted"];
+    let one = spot.run(&words, "")?.lines()?;
+    assert_eq!((one.len(), one[0]["workflow_id"].as_str()), (1, Some("order-2")));
+    let words = ["events", "tail", "--from-beginning", "--limit", "3"];
+    assert_eq!(spot.run(&words, "")?.lines()?.len(), 3);
+    let none = spot.run(&["events", "export", "--namespace", "elsewhere"], "")?;
+    assert_eq!((none.code, none.out.as_str()), (Some(0), ""));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_ends_a_tail_quietly() -> anyhow::Result<()> {
+    let spot = Spot::new(Cluster::shared()?)?;
+    let server = spot.node().await?;
+    start(&server, "order-1").await?;
+    let mut command = Command::new(binary()?);
+    command.args(["events", "tail", "--from-beginning"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut tail = command.envs(spot.variables.iter().map(|(name, value)| (*name, value))).spawn()?;
+    let mut lines = std::io::BufReader::new(tail.stdout.take().context("it has one")?);
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut lines, &mut line)?;
+    ensure!(line.contains("WorkflowExecutionStarted"), "{line}");
+    drop(lines);
+    // It notices with the next line that it writes.
+    start(&server, "order-2").await?;
+    start(&server, "order-3").await?;
+    let ended = tail.wait_with_output()?;
+    assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
+    Ok(())
+}
+
+#[test]
+fn a_command_is_a_record_with_what_was_said() -> anyhow::Result<()> {
+    let spot = Spot::new(Cluster::shared()?)?;
+    topics::create(&spot.options)?;
+    let begin = ["command", "send", "--workflow-id", "order-1", "--namespace", "default", "--command-id", "c-1"];
+    let words = ["--deliver-at", "1700000000000", "start", "--workflow-type", "Order", "--task-queue", "orders"];
+    let told = spot.run(&[&begin[..], &words, &["--input", "{\"total\": 12}"]].concat(), "")?;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let json = "{\"type\": \"cancel\",  \"cancel\": {\"reason\": \"12345678901234567890123\"}}";
+    let by_hand = spot.run(&[&begin[..], &["json"]].concat(), json)?;
+    assert_eq!(by_hand.code, Some(0), "{by_hand:?}");
+    let records = read(&spot.options, &spot.topic("commands"), 2)?;
+    let places: Vec<_> = records.iter().map(|record| (record.partition, record.offset)).collect();
+    for (told, (partition, offset)) in [told, by_hand].iter().zip(places) {
+        let line = &told.lines()?[0];
+        assert_eq!((line["partition"].as_u64(), line["offset"].as_u64()), (Some(partition.into()), Some(offset)));
+    }
+    let value = String::from_utf8(records[0].value.clone().context("it has one")?.to_vec())?;
+    let expected = "{\"type\":\"start\",\"start\":{\"workflow_type\":\"Order\",\"task_queue\":\"orders\",\"input\":[{\"total\": 12}]}}";
+    assert_eq!(value, expected);
+    assert_eq!((records[0].key.as_deref(), records[1].value.as_deref()), (Some(&b"order-1"[..]), Some(json.as_bytes())));
+    let headers: Vec<_> =
+        records[0].headers.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
+    let expected = [
+        ("namespace", Some(&b"default"[..])),
+        ("command-id", Some(b"c-1")),
+        ("deliver-at", Some(b"1700000000000")),
+    ];
+    assert_eq!(headers, expected);
+    let bad = spot.run(&[&begin[..], &["signal", "--name", "n", "--input", "Ann"]].concat(), "")?;
+    assert!(bad.code == Some(1) && bad.err.contains("is no JSON"), "{bad:?}");
+    Ok(())
+}
+
+#[test]
+fn an_outcome_that_nobody_writes_is_not_waited_for_longer_than_said() -> anyhow::Result<()> {
+    let spot = Spot::new(Cluster::shared()?)?;
+    topics::create(&spot.options)?;
+    let words = ["command", "send", "--workflow-id", "a", "--reply", "--reply-timeout-ms", "1000", "cancel"];
+    let told = spot.run(&words, "")?;
+    assert!(told.code == Some(2) && told.err.contains("no outcome came within 1000 ms"), "{told:?}");
+    let record = read(&spot.options, &spot.topic("commands"), 1)?.remove(0);
+    let expected = ("reply-topic".to_owned(), Some(spot.topic("replies").into()));
+    assert_eq!(record.headers, [expected]);
+    Ok(())
+}
+
+fn read(options: &Options, topic: &str, count: usize) -> anyhow::Result<Vec<Record>> {
+    let mut tail = Tail::open(options, topic, None, From::Beginning)?;
+    let mut records = Vec::new();
+    while let Step::Record(record) = tail.next(WITHIN)? {
+        records.push(record);
+    }
+    ensure!(records.len() == count, "{records:?}");
+    Ok(records)
+}
+
+#[test]
+fn schemas_are_registered_and_found_in_a_real_registry() -> anyhow::Result<()> {
+    let registry = Registry::start()?;
+    let words = |verb: &'static str| ["schemas", verb, "--registry", registry.url(), "--prefix", "shop."];
+    let missing = run(&words("check"), &[], "")?;
+    assert!(missing.code == Some(3) && missing.err.contains("everlog schemas register"), "{missing:?}");
+    let registered = run(&words("register"), &[], "")?;
+    assert_eq!(registered.code, Some(0), "{registered:?}");
+    let subjects: Vec<_> = registered.out.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(
+        subjects,
+        ["shop.events-value", "shop.commands-value", "shop.replies-value", "shop.rejections-value"]
+    );
+    let checked = run(&words("check"), &[], "")?;
+    assert_eq!((checked.code, checked.out), (Some(0), registered.out));
+    drop(registry);
+    let words = ["schemas", "check", "--registry", "http://127.0.0.1:1", "--timeout-ms", "200"];
+    let away = run(&words, &[], "")?;
+    assert!(away.code == Some(1) && away.err.contains("cannot be reached"), "{away:?}");
+    Ok(())
+}
+
+/// What the doctor says that is not "ok".
+fn complaints(told: &Told) -> anyhow::Result<Vec<(String, String, String)>> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let lines = told.lines()?;
+    let bad = lines.iter().filter(|line| line["verdict"] != "ok");
+    Ok(bad.map(|line| (text(&line["verdict"]), text(&line["about"]), text(&line["found"]))).collect())
+}
+
+#[tokio::test]
+async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::Result<()> {
+    let spot = Spot::new(Cluster::shared()?)?;
+    let nothing = spot.run(&["doctor", "--json"], "")?;
+    assert_eq!(nothing.code, Some(3), "{nothing:?}");
+    assert!(complaints(&nothing)?.iter().any(|(_, about, found)| about == "topics" && found.contains("missing")));
+    let mut server = spot.node().await?;
+    start(&server, "order-1").await?;
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        let well = spot.run(&["doctor", "--json"], "")?;
+        if well.code == Some(0) && complaints(&well)?.is_empty() {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{well:?}");
+    }
+    // A node that serves was not disturbed.
+    start(&server, "order-2").await?;
+    ensure!(server.is_running(), "nobody fenced it");
+    let topic = spot.topic("commands");
+    let mut producer = Producer::open_transactional(&spot.options, "somebody")?;
+    producer.begin()?;
+    producer.send(&[Outgoing { topic: &topic, partition: Some(2), value: Some(b"x"), ..Outgoing::default() }])?;
+    let open = spot.run(&["doctor", "--json"], "")?;
+    let found = complaints(&open)?;
+    assert!(found.iter().any(|(verdict, about, found)| {
+        verdict == "warn" && about == "transactions" && found.starts_with(&format!("{topic}-2 "))
+    }), "{open:?}");
+    producer.end(Ending::Abort)?;
+    let table = spot.run(&["doctor"], "")?;
+    assert!(table.out.lines().all(|line| line.starts_with("ok ")), "{table:?}");
+    let nobody = run(&["doctor", "--kafka-bootstrap", "127.0.0.1:1"], &[("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "2000".into())], "")?;
+    assert!(nobody.code == Some(1) && nobody.err.contains("127.0.0.1:1"), "{nobody:?}");
+    let words = ["doctor", "--json", "--registry", "http://127.0.0.1:1"];
+    let away = spot.run(&words, "")?;
+    assert!(away.code == Some(3) && complaints(&away)?.iter().any(|(_, about, _)| about == "registry"), "{away:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_doctor_asks_an_embedded_node_and_opens_nothing_of_its_own() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = dir.path().join("data");
+    let mut server = Server::start(&data, &[]).await?;
+    let metrics = [("EVERLOG_SERVER__METRICS_ADDRESS", server.metrics_address().to_string())];
+    let doctor = |data: &Path| run(&["doctor", "--json", "--data-dir", &data.display().to_string()], &metrics, "");
+    let well = doctor(&data)?;
+    assert_eq!((well.code, complaints(&well)?), (Some(0), vec![]), "{well:?}");
+    assert!(well.out.contains("one runs on it, and is ready"), "{well:?}");
+    start(&server, "order-1").await?;
+    server.stop()?;
+    let stopped = doctor(&data)?;
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    assert!(stopped.out.contains("no node runs"), "{stopped:?}");
+    assert_eq!(complaints(&doctor(&dir.path().join("nothing"))?)?.len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_brokers_of_the_older_line_serve_a_node() -> anyhow::Result<()> {
+    let cluster = Cluster::start_with(Version::V3_9_2, 1, &[])?;
+    let spot = Spot::new(&cluster)?;
+    let made = spot.run(&["topics", "create"], "")?;
+    assert_eq!((made.code, made.out.as_str()), (Some(0), "The topics are as they must be.\n"), "{made:?}");
+    let mut server = spot.node().await?;
+    start(&server, "order-1").await?;
+    server.crash().await?;
+    start(&server, "order-2").await?;
+    let both = until(|| spot.run(&["events", "export"], ""), |lines| lines.len() == 4)?;
+    let ids: Vec<_> = both.iter().filter(|line| line["event_id"] == 1).map(|line| &line["workflow_id"]).collect();
+    assert!(ids.contains(&&Value::from("order-1")) && ids.contains(&&Value::from("order-2")), "{ids:?}");
+    let sent = spot.run(&["command", "send", "--workflow-id", "order-1", "cancel"], "")?;
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+    let well = spot.run(&["doctor", "--json"], "")?;
+    assert_eq!((well.code, complaints(&well)?), (Some(0), vec![]), "{well:?}");
+    Ok(())
+}
