@@ -1,4 +1,7 @@
 //! A server process: the built binary, started on free ports with a directory of its own, ended with its owner.
+//!
+//! With `EVERLOG_TEST_HOME=kafka` its log is on the broker that all tests of the process share, under a prefix of its
+//! own, unless the test names the brokers itself.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -8,8 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use tonic::transport::{Channel, Endpoint};
 
+use crate::kafka::Cluster;
+
 /// How long a server may take until it serves.
 const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// The variable that says where the log is, and the one for the brokers.
+const HOME: &str = "EVERLOG_TEST_HOME";
+const BROKERS: &str = "EVERLOG_KAFKA__BOOTSTRAP_SERVERS";
 
 /// A running server. It is killed when dropped.
 #[derive(Debug)]
@@ -42,9 +51,14 @@ impl Server {
         variables: &[(&str, &str)],
         http_address: SocketAddr,
     ) -> anyhow::Result<Self> {
-        let variables: Vec<_> =
+        let mut variables: Vec<_> =
             variables.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         let (address, metrics_address) = (free_address()?, free_address()?);
+        let is_placed = variables.iter().any(|(key, _)| key == BROKERS);
+        if !is_placed && std::env::var(HOME).is_ok_and(|home| home == "kafka") {
+            variables.push((BROKERS.into(), Cluster::shared()?.bootstrap().into()));
+            variables.push(("EVERLOG_KAFKA__PREFIX".into(), format!("test-{}.", address.port())));
+        }
         let process = spawn([address, metrics_address, http_address], data_dir, &variables)?;
         Ok(Self { process, address, metrics_address, http_address, data_dir: data_dir.into(), variables })
     }
