@@ -1,5 +1,6 @@
 //! A node on a real Kafka: what it acknowledged is there once, whoever is killed and whatever is deleted.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -35,6 +36,8 @@ const QUEUE: &str = "orders";
 const WITHIN: Duration = Duration::from_secs(90);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Each sender: a run takes only so many signals.
+const SEND_EVERY: Duration = Duration::from_millis(5);
 
 /// A log of a test's own: its settings as variables, and the directory of its node.
 struct Place {
@@ -142,34 +145,53 @@ async fn a_broker_that_is_killed_under_load_loses_and_doubles_no_acknowledged_si
     for id in &ids {
         client.start(id).await?;
     }
-    let course = Arc::new(Course::default());
-    let sender = |id: &String| tokio::spawn(send_many(client.clone(), id.clone(), Arc::clone(&course)));
-    let senders: Vec<_> = ids.iter().map(sender).collect();
-    let mut looks = tokio::time::interval(LOOK_EVERY);
-    while course.acked.load(Ordering::Relaxed) < 200 {
-        looks.tick().await;
-    }
+    let load = Load::begin(&client, &ids);
+    load.course.goes_on(50).await?;
     let harmed = Arc::clone(&cluster);
     tokio::task::spawn_blocking(move || harmed.kill(1).and_then(|()| harmed.restart(1))).await??;
-    course.is_back.store(true, Ordering::Relaxed);
-    let (mut acked, mut unknown) = (0, 0);
-    for (id, sender) in ids.iter().zip(senders) {
-        let sent = sender.await??;
-        let history = client.history(id).await?;
-        let there = signals(&history);
-        for (name, is_acked) in &sent {
-            let count = there.iter().filter(|signal| *signal == name).count();
-            ensure!(count <= 1, "{id}: {name} is there {count} times");
-            ensure!(count == 1 || !is_acked, "{id}: {name} was acknowledged and is lost");
-        }
-        acked += sent.iter().filter(|(_, acked)| *acked).count();
-        unknown += sent.iter().filter(|(_, acked)| !acked).count();
-    }
-    let slowest_ms = course.slowest_ms.load(Ordering::Relaxed);
-    println!("{acked} signals were acknowledged, {unknown} were not; the slowest took {slowest_ms} ms");
+    let (unknown, slowest_ms) = load.end(&client).await?;
     ensure!(unknown > 0 || slowest_ms > 1_000, "the load met the broker's absence");
     ensure!(server.is_running(), "it went on");
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_serves_on_while_each_of_three_brokers_is_dead_in_turn() -> anyhow::Result<()> {
+    let cluster = Arc::new(Cluster::start(Version::V4_4_0, 3)?);
+    let mut place = Place::new(cluster.bootstrap())?;
+    place.variables.push(("EVERLOG_KAFKA__REPLICATION", "3".into()));
+    let mut server = place.start().await?;
+    let client = Client(server.connect().await?);
+    let ids: Vec<String> = (0..8).map(|number| format!("patient-{number}")).collect();
+    for id in &ids {
+        client.start(id).await?;
+    }
+    let load = Load::begin(&client, &ids);
+    for node in 1..=3 {
+        load.course.goes_on(20).await?;
+        let harmed = Arc::clone(&cluster);
+        tokio::task::spawn_blocking(move || harmed.kill(node)).await??;
+        load.course.goes_on(20).await.with_context(|| format!("without broker {node}"))?;
+        let mended = Arc::clone(&cluster);
+        tokio::task::spawn_blocking(move || mended.restart(node).and_then(|()| all_in_sync(&mended)))
+            .await??;
+    }
+    load.end(&client).await?;
+    ensure!(server.is_running(), "it went on");
+    Ok(())
+}
+
+/// Waits until no replica is behind, so that the loss of the next broker is one that topics are made for.
+fn all_in_sync(cluster: &Cluster) -> anyhow::Result<()> {
+    let look = ["--bootstrap-server", cluster.bootstrap(), "--describe", "--under-replicated-partitions"];
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        let behind = kafka::tool("org.apache.kafka.tools.TopicCommand", &look, "")?;
+        if behind.trim().is_empty() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "these stay behind: {behind}");
+    }
 }
 
 #[tokio::test]
@@ -197,35 +219,107 @@ async fn a_journal_that_is_deleted_by_time_is_found_and_refused() -> anyhow::Res
     Ok(())
 }
 
-/// How far the load and the harm are.
-#[derive(Default)]
-struct Course {
-    acked: AtomicU32,
-    slowest_ms: AtomicU32,
-    /// The broker that was killed serves again.
-    is_back: AtomicBool,
+/// Signals to some runs, while the brokers are harmed.
+struct Load {
+    course: Arc<Course>,
+    senders: Vec<(String, tokio::task::JoinHandle<anyhow::Result<Vec<Sent>>>)>,
 }
 
-/// Signals one after the other, each tried once, until the broker was away and signals go through again: name, and
-/// whether it was acknowledged.
-async fn send_many(client: Client, id: String, course: Arc<Course>) -> anyhow::Result<Vec<(String, bool)>> {
-    let deadline = Instant::now() + WITHIN;
-    let (mut sent, mut since, mut last) = (Vec::new(), 0, None);
+/// The name of a signal, and whether it was acknowledged.
+type Sent = (String, bool);
+
+/// How far the load and the harm are.
+struct Course {
+    /// Of each sender.
+    acked: Vec<AtomicU32>,
+    slowest_ms: AtomicU32,
+    /// All brokers serve again.
+    is_over: AtomicBool,
+}
+
+impl Load {
+    /// One sender for each run.
+    fn begin(client: &Client, ids: &[String]) -> Self {
+        let acked = ids.iter().map(|_| AtomicU32::default()).collect();
+        let course =
+            Arc::new(Course { acked, slowest_ms: AtomicU32::default(), is_over: AtomicBool::default() });
+        let sender = |(number, id): (usize, &String)| {
+            let sending = send_many(client.clone(), id.clone(), number, Arc::clone(&course));
+            (id.clone(), tokio::spawn(sending))
+        };
+        let senders = ids.iter().enumerate().map(sender).collect();
+        Self { course, senders }
+    }
+
+    /// Ends it once signals go through again, and looks for what was lost or doubled. Gives how many signals had no
+    /// good answer, and what the slowest took.
+    async fn end(self, client: &Client) -> anyhow::Result<(usize, u32)> {
+        self.course.is_over.store(true, Ordering::Relaxed);
+        let (mut acked, mut unknown) = (0, 0);
+        for (id, sender) in self.senders {
+            let sent = sender.await??;
+            let mut there = BTreeMap::<String, usize>::new();
+            for name in signals(&client.history(&id).await?) {
+                *there.entry(name).or_default() += 1;
+            }
+            for (name, is_acked) in &sent {
+                let count = there.get(name).copied().unwrap_or(0);
+                ensure!(count <= 1, "{id}: {name} is there {count} times");
+                ensure!(count == 1 || !is_acked, "{id}: {name} was acknowledged and is lost");
+            }
+            acked += sent.iter().filter(|(_, acked)| *acked).count();
+            unknown += sent.iter().filter(|(_, acked)| !acked).count();
+        }
+        let slowest_ms = self.course.slowest_ms.load(Ordering::Relaxed);
+        println!("{acked} signals were acknowledged, {unknown} were not; the slowest took {slowest_ms} ms");
+        Ok((unknown, slowest_ms))
+    }
+}
+
+impl Course {
+    fn so_far(&self) -> Vec<u32> {
+        self.acked.iter().map(|acked| acked.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Waits until each sender had so many more signals acknowledged.
+    async fn goes_on(&self, more: u32) -> anyhow::Result<()> {
+        let (before, deadline) = (self.so_far(), Instant::now() + WITHIN);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        loop {
+            let now = self.so_far();
+            if now.iter().zip(&before).all(|(now, before)| *now >= before + more) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "acknowledged before {before:?}, now {now:?}");
+            looks.tick().await;
+        }
+    }
+}
+
+/// Signals one after the other, each tried once, until the harm is over and they go through again.
+async fn send_many(
+    client: Client,
+    id: String,
+    number: usize,
+    course: Arc<Course>,
+) -> anyhow::Result<Vec<Sent>> {
+    let (mut sent, mut since, mut last, mut deadline) = (Vec::new(), 0, None, None);
+    let mut pace = tokio::time::interval(SEND_EVERY);
     while since < 50 {
-        ensure!(
-            Instant::now() < deadline,
-            "{id}: {since} of {} went through afterwards: {last:?}",
-            sent.len()
-        );
-        let is_back = course.is_back.load(Ordering::Relaxed);
+        pace.tick().await;
+        let is_over = course.is_over.load(Ordering::Relaxed);
+        if is_over {
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + WITHIN);
+            ensure!(Instant::now() < deadline, "{id}: only {since} went through afterwards: {last:?}");
+        }
         let name = format!("{id}-{}", sent.len());
         let began = Instant::now();
         let answer = client.signal(&id, &name).await;
         course.slowest_ms.fetch_max(u32::try_from(began.elapsed().as_millis())?, Ordering::Relaxed);
         sent.push((name, answer.is_ok()));
         if answer.is_ok() {
-            course.acked.fetch_add(1, Ordering::Relaxed);
-            since += usize::from(is_back);
+            course.acked[number].fetch_add(1, Ordering::Relaxed);
+            since += usize::from(is_over);
         }
         last = answer.err().or(last);
     }
