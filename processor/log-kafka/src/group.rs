@@ -32,6 +32,9 @@ const JOBS_MAX: usize = 1_024;
 const TRANSACTION_BYTES_MAX: usize = 64 << 20;
 /// How often a producer without work is looked after.
 const IDLE: Duration = Duration::from_millis(200);
+/// How long the first commit waits for those of the other partitions: their threads come to them at about the same
+/// moment, and nobody waits for a transaction.
+const GATHER: Duration = Duration::from_millis(5);
 /// A row of an output besides key and value.
 const OUTPUT_BYTES: usize = 64;
 
@@ -218,7 +221,7 @@ impl Worker {
         }
     }
 
-    /// Commits that wait go along, up to the next job of another kind.
+    /// Commits that wait, or come in a moment, go along, up to the next job of another kind.
     fn gather(
         &mut self,
         jobs: &Receiver<Job>,
@@ -226,8 +229,11 @@ impl Worker {
     ) -> Vec<(Commit, CommitDone)> {
         let mut bytes = first.1;
         let mut commits = vec![(first.0, first.2)];
+        let deadline = Instant::now() + GATHER;
         while bytes < TRANSACTION_BYTES_MAX {
-            let Some(job) = self.backlog.pop_front().or_else(|| jobs.try_recv().ok()) else { break };
+            let left = if commits.len() < self.partitions.len() { deadline } else { Instant::now() };
+            let left = left.saturating_duration_since(Instant::now());
+            let Some(job) = self.backlog.pop_front().or_else(|| jobs.recv_timeout(left).ok()) else { break };
             match job {
                 Job::Commit(commit, size_bytes, done) => {
                     bytes += size_bytes;

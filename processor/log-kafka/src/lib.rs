@@ -258,6 +258,10 @@ impl Log for Kafka {
         }
     }
 
+    fn committed_with(&self, partition: PartitionId) -> Range<PartitionId> {
+        self.group_of(partition)
+    }
+
     fn marks(&self, partition: PartitionId) -> Result<Marks, Error> {
         self.known(partition)?;
         let marks = self.common.table.of(partition).marks;

@@ -182,6 +182,11 @@ pub trait Log: Send + Sync + 'static {
     /// `Unknown`: it may be visible, now or later; take the partition over again to find out.
     fn commit(&self, commit: Commit, done: CommitDone);
 
+    /// The partitions whose outputs go in one transaction if they are committed at the same moment, which costs less.
+    fn committed_with(&self, partition: PartitionId) -> Range<PartitionId> {
+        partition..partition + 1
+    }
+
     /// Where a restore may begin that needs only what comes after the last commit or restore of this log; all 0 where
     /// the rows are in the log itself.
     fn marks(&self, partition: PartitionId) -> Result<Marks, Error>;

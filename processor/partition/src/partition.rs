@@ -486,10 +486,12 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    /// Partitions commit one after the other within the interval: all at once, they would keep appends waiting.
+    /// Partitions commit one after the other within the interval: all at once, they would keep appends waiting. Those
+    /// whose outputs can go in one transaction do so at the same moment: what a transaction costs is not its size.
     fn next_commit_slot_ms(&self, now_ms: i64) -> i64 {
         let interval_ms = self.config.commit_interval_ms;
-        let slot_ms = interval_ms * i64::from(self.id) / i64::from(self.log.partitions());
+        let first = self.log.committed_with(self.id).start;
+        let slot_ms = interval_ms * i64::from(first) / i64::from(self.log.partitions());
         now_ms + interval_ms - (now_ms - slot_ms).rem_euclid(interval_ms)
     }
 
