@@ -95,7 +95,7 @@ impl Committed {
             }
             Ok(!stopped)
         })?;
-        Ok(Restored { next, position })
+        Ok(Restored { next, end: range.end, position })
     }
 
     /// See `Log::topic_read`.

@@ -12,13 +12,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId};
+use everlog_log::{
+    Commit, CommitDone, Error, Fence, Offset, Output, PartitionId, Restored, Topic, Visit,
+};
 use rdkafka::config::ClientConfig;
 
 use crate::committed::{Committed, after};
 use crate::consume::Ends;
 use crate::control::Control;
-use crate::fault::{corrupt, io_text, unknown};
+use crate::fault::{corrupt, io_text, refused, unknown};
 use crate::journal::Journal;
 use crate::options::{Isolation, Options};
 use crate::owned::{Owned, Standing, Table};
@@ -68,6 +70,25 @@ impl Common {
         let range = self.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
         self.journal.saw_end(partition, range.end);
         Ok(range.end)
+    }
+
+    /// See `Log::restore`.
+    pub(crate) fn restore(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        visit: Visit<'_>,
+    ) -> Result<Restored, Error> {
+        if !topic.is_compacted() {
+            return Err(refused(format!("{topic:?} is append-only: it is read, not restored")));
+        }
+        let number = rows::number(topic);
+        let reached = self.table.of(partition).reached[number];
+        let restored = self.committed.restore(&self.topics[number], partition, from, reached, visit)?;
+        let mut owned = self.table.of(partition);
+        owned.marks[number] = owned.marks[number].max(restored.next);
+        Ok(restored)
     }
 
     /// The last committed position: from memory where this log alone can commit, else from the changelog.

@@ -20,6 +20,7 @@ mod owned;
 pub mod public;
 mod reader;
 mod rows;
+mod slices;
 pub mod source;
 mod stats;
 mod tail;
@@ -33,8 +34,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use everlog_log::{
-    AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Marks, Offset, PartitionId, Restored, Tail,
-    Topic, Visit, Wake, bucket_owner,
+    AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Marks, Offset, PartitionId, Restored,
+    SliceDone, Tail, Topic, Visit, Wake, bucket_owner,
 };
 
 use admin::Admin;
@@ -47,6 +48,7 @@ use journal::Journal;
 use options::Isolation;
 use owned::Table;
 use reader::Reader;
+use slices::{Job, Slices};
 use stats::Counters;
 use tail::Tails;
 
@@ -55,7 +57,8 @@ pub use stats::{CYCLE_BOUNDS_US, Stats};
 
 /// The log on Kafka. Dropping it writes what waits, within 5 s, then closes.
 pub struct Kafka {
-    // The groups end before what they use.
+    // The threads end before what they use.
+    slices: Slices,
     groups: Vec<OnceLock<Group>>,
     opening: std::sync::Mutex<()>,
     common: Arc<Common>,
@@ -64,6 +67,8 @@ pub struct Kafka {
     tails: std::sync::Mutex<Option<Tails>>,
     partitions: u32,
     group_partitions: u32,
+    /// How long tombstones stay at least; as it was set when the log was opened.
+    tombstones_ms: Option<i64>,
 }
 
 impl Kafka {
@@ -77,7 +82,8 @@ impl Kafka {
         let admin = Admin::open(&options)?;
         let control_topic = options.topic("control");
         let wanted = topics::wanted(&options, 1);
-        if !admin.topics(&wanted)?.contains_key(&control_topic) {
+        let there = admin.topics(&wanted)?;
+        if !there.contains_key(&control_topic) {
             return Err(refused(format!("there is no topic {control_topic}: make the topics first")));
         }
         let ends = Arc::new(Ends::open(&options)?);
@@ -107,6 +113,8 @@ impl Kafka {
         });
         let groups = fixed.partitions.div_ceil(fixed.group_partitions);
         Ok(Kafka {
+            slices: Slices::open(Arc::clone(&common))?,
+            tombstones_ms: topics::tombstones_ms(&there, &common.options),
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
             opening: std::sync::Mutex::default(),
             reader: Reader::new(&common.options),
@@ -281,16 +289,25 @@ impl Log for Kafka {
         visit: Visit<'_>,
     ) -> Result<Restored, Error> {
         self.known(partition)?;
-        if !topic.is_compacted() {
-            return Err(refused(format!("{topic:?} is append-only: it is read, not restored")));
+        self.common.restore(topic, partition, from, visit)
+    }
+
+    fn restore_slice(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+        done: SliceDone,
+    ) {
+        match self.known(partition) {
+            Ok(()) => self.slices.ask(Job { topic, partition, from, bytes_max, done }),
+            Err(error) => done(Err(error)),
         }
-        let number = rows::number(topic);
-        let reached = self.common.table.of(partition).reached[number];
-        let name = &self.common.topics[number];
-        let restored = self.common.committed.restore(name, partition, from, reached, visit)?;
-        let mut owned = self.common.table.of(partition);
-        owned.marks[number] = owned.marks[number].max(restored.next);
-        Ok(restored)
+    }
+
+    fn tombstones_ms(&self) -> Option<i64> {
+        self.tombstones_ms
     }
 
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {

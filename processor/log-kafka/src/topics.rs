@@ -107,6 +107,14 @@ pub fn wanted(options: &Options, partitions: u32) -> Vec<Wanted> {
     topics.into_iter().map(topic).collect()
 }
 
+/// How long the topics of rows tell at least that one was deleted, in ms; none: for ever.
+pub(crate) fn tombstones_ms(existing: &BTreeMap<String, Existing>, options: &Options) -> Option<i64> {
+    let topics = ["changelog", "history", "timers"].map(|name| existing.get(&options.topic(name)));
+    let kept = topics.into_iter().flatten().filter_map(|topic| topic.settings.get("delete.retention.ms"));
+    let kept_ms = kept.filter_map(|text| text.parse().ok()).filter(|kept_ms: &i64| *kept_ms >= 0);
+    kept_ms.min()
+}
+
 /// What differs; nothing is asked of anybody.
 pub fn plan(existing: &BTreeMap<String, Existing>, wanted: &[Wanted]) -> Vec<Difference> {
     let mut differences = Vec::new();
@@ -494,6 +502,16 @@ mod tests {
             settings.insert("retention.ms".into(), "1000".into());
         });
         assert_eq!(chosen, []);
+    }
+
+    #[test]
+    fn deletions_are_told_for_as_long_as_the_topic_that_forgets_first_keeps_them() {
+        let options = options();
+        let mut topics = made(&options);
+        assert_eq!(tombstones_ms(&topics, &options), Some(DELETE_RETENTION_MS));
+        let timers = topics.get_mut(&options.topic("timers")).expect("there");
+        timers.settings.insert("delete.retention.ms".into(), "1000".into());
+        assert_eq!(tombstones_ms(&topics, &options), Some(1_000));
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub fn check<P: Place>(mut place: impl FnMut() -> P) {
     a_commit_is_whole_or_absent(&place());
     a_compacted_topic_keeps_the_last_value(&place());
     a_restore_from_a_mark_brings_what_came_later(&place());
+    slices_bring_what_a_restore_visits(&place());
     a_tail_brings_every_record_once(&place());
     an_append_only_topic_keeps_everything_in_order(&place());
     a_trim_stops_at_the_position(&place());
@@ -261,6 +262,42 @@ fn a_restore_from_a_mark_brings_what_came_later<P: Place>(place: &P) {
         rows.remove("b");
     }
     assert_eq!(rows, [("a".into(), "1".into()), ("c".into(), "2".into())].into());
+}
+
+fn slices_bring_what_a_restore_visits<P: Place>(place: &P) {
+    let log = place.open();
+    let fence = log.fence(0).expect("fence");
+    append(&log, 0, &["a", "b"]);
+    for commit in 0..10 {
+        let rows =
+            (0..10).map(|n| row(&log, 0, &format!("{}", (n * commit) % 30), Some(&commit.to_string())));
+        let position = commit.to_string();
+        self::commit(&log, 0, fence, 1, &position, rows.collect()).expect("commit");
+    }
+    let whole = restored(&log, Topic::Changelog, 0);
+    let (mut rows, mut next, mut slices) = (BTreeMap::new(), 0, 0);
+    loop {
+        let (sender, receiver) = channel();
+        let done = Box::new(move |slice| sender.send(slice).expect("the test waits"));
+        log.restore_slice(Topic::Changelog, 0, next, 500, done);
+        let slice = receiver.recv_timeout(DONE_WITHIN).expect("an answer").expect("a slice");
+        for (key, value) in &slice.rows {
+            match value {
+                Some(value) => rows.insert(text(&key[2..]), text(value)),
+                None => rows.remove(&text(&key[2..])),
+            };
+        }
+        slices += 1;
+        if slice.end == 0 || slice.next >= slice.end {
+            break;
+        }
+        assert!(slice.next > next, "it goes on behind {next}");
+        next = slice.next;
+    }
+    assert!(next == 0 || slices > 2, "they are slices");
+    if log.marks(0).expect("marks").changelog > 0 {
+        assert_eq!(rows.into_iter().collect::<Vec<_>>(), whole);
+    }
 }
 
 fn a_tail_brings_every_record_once<P: Place>(place: &P) {

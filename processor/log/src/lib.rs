@@ -6,12 +6,14 @@
 pub mod contract;
 pub mod embedded;
 mod error;
+mod slice;
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
 pub use error::Error;
+pub use slice::{Slice, SliceDone, slice};
 
 /// A slice of the Workflow Ids, counted from 0.
 pub type PartitionId = u32;
@@ -135,6 +137,8 @@ pub struct Marks {
 pub struct Restored {
     /// Where the next restore of this topic may begin.
     pub next: Offset,
+    /// Where the topic ended when it was looked at.
+    pub end: Offset,
     /// The last position row on the way, with its `applied`: in the changelog only, and only if one was passed.
     pub position: Option<(Offset, Bytes)>,
 }
@@ -196,6 +200,7 @@ pub trait Log: Send + Sync + 'static {
 
     /// Visits a partition's rows in a compacted topic until `visit` says false; the last visit of a key holds. From 0:
     /// every live row; from a mark: what has changed since. `OutOfRange`: a mark of which too much was forgotten.
+    /// All of this log's own commits that are done are visited.
     fn restore(
         &self,
         topic: Topic,
@@ -203,6 +208,24 @@ pub trait Log: Send + Sync + 'static {
         from: Offset,
         visit: Visit<'_>,
     ) -> Result<Restored, Error>;
+
+    /// Brings a slice of what `restore` visits, and never blocks; `done` is called when it is there, or failed.
+    fn restore_slice(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+        done: SliceDone,
+    ) {
+        done(slice(self, topic, partition, from, bytes_max));
+    }
+
+    /// How long the compacted topics tell at least that a row was deleted, in ms: a restore from a mark that is older
+    /// may miss it. None: for ever.
+    fn tombstones_ms(&self) -> Option<i64> {
+        None
+    }
 
     /// Forgets journal records below an offset; `OutOfRange` above the committed position, which is durable when
     /// this returns.

@@ -68,6 +68,8 @@ pub enum Happening {
     Committed { commit: u64 },
     /// Those who follow a journal see what is there.
     Follow(Weak<Mutex<Followed>>),
+    /// Somebody reads who does not wait.
+    Read(Tell),
 }
 
 /// Everything that is there.
@@ -91,6 +93,11 @@ pub struct Broker {
     pub transactions: BTreeMap<u64, Transaction>,
     pub partition_of_commit: BTreeMap<u64, PartitionId>,
     pub serial: u64,
+    /// Bytes of a slice at most, and when the first one comes.
+    pub slice_bytes_max: usize,
+    pub slices_from_ms: i64,
+    /// How long deletions are told.
+    pub tombstones_ms: Option<i64>,
     pub violations: Vec<String>,
     /// Tells what happens, for one who looks for the cause of a failure.
     pub loud: bool,
@@ -115,6 +122,9 @@ impl Broker {
             transactions: BTreeMap::new(),
             partition_of_commit: BTreeMap::new(),
             serial: 1,
+            slice_bytes_max: 2_000,
+            slices_from_ms: 0,
+            tombstones_ms: None,
             violations: Vec::new(),
             loud: false,
         }
@@ -163,6 +173,7 @@ impl Broker {
             }
             Happening::Committed { commit } => self.tell_commit(commit),
             Happening::Follow(followed) => Followed::see(&followed, self),
+            Happening::Read(read) => vec![read],
         }
     }
 

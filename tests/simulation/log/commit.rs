@@ -206,6 +206,6 @@ impl Broker {
         let found = found.cloned().collect();
         let passed = topic == Topic::Changelog && kept.position_at >= from;
         let position = kept.position.clone().filter(|_| passed);
-        Ok((found, Restored { next: rows.next, position }))
+        Ok((found, Restored { next: rows.next, end: rows.next, position }))
     }
 }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use everlog_log::{
     AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Marks, Offset, PartitionId, Record, Restored,
-    Tail, Topic, Visit, Wake,
+    SliceDone, Tail, Topic, Visit, Wake, slice,
 };
 
-use super::broker::{Broker, Shared};
+use super::broker::{Broker, Happening, Shared};
 use super::nasty::Removed;
 use super::tail::{Followed, SimTail};
 
@@ -172,7 +172,7 @@ impl Log for SimLog {
         visit: Visit<'_>,
     ) -> Result<Restored, Error> {
         self.drift();
-        let (rows, restored) = {
+        let (rows, mut restored) = {
             let mut broker = self.broker.lock();
             Self::checked(&broker, partition)?;
             if !topic.is_compacted() {
@@ -180,22 +180,46 @@ impl Log for SimLog {
             }
             broker.rows_from(topic, partition, from)?
         };
-        {
-            let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-            let marks = marks.entry(partition).or_default();
-            match topic {
-                Topic::Changelog => marks.changelog = restored.next,
-                Topic::History => marks.history = restored.next,
-                Topic::Timers => marks.timers = restored.next,
-                Topic::Events | Topic::Replies | Topic::Rejections => {}
-            }
-        }
         for row in rows {
             if !visit(&row.key, row.value.as_deref()) {
+                restored.next = row.offset + 1;
                 break;
             }
         }
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let marks = marks.entry(partition).or_default();
+        match topic {
+            Topic::Changelog => marks.changelog = marks.changelog.max(restored.next),
+            Topic::History => marks.history = marks.history.max(restored.next),
+            Topic::Timers => marks.timers = marks.timers.max(restored.next),
+            Topic::Events | Topic::Replies | Topic::Rejections => {}
+        }
         Ok(restored)
+    }
+
+    fn restore_slice(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+        done: SliceDone,
+    ) {
+        let log = Self { broker: self.broker.clone(), by: self.by, marks: self.marks.clone() };
+        let mut broker = self.broker.lock();
+        if broker.nasty.immediate {
+            drop(broker);
+            return done(slice(&log, topic, partition, from, bytes_max));
+        }
+        let bytes_max = bytes_max.min(broker.slice_bytes_max);
+        let (now_ms, delay_ms, from_ms) = (broker.now_ms, broker.nasty.delay_ms, broker.slices_from_ms);
+        let at_ms = now_ms + broker.dice.span(0, delay_ms);
+        let read = Box::new(move || done(slice(&log, topic, partition, from, bytes_max)));
+        broker.plan(at_ms.max(from_ms), Happening::Read(read));
+    }
+
+    fn tombstones_ms(&self) -> Option<i64> {
+        self.broker.lock().tombstones_ms
     }
 
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {

@@ -137,7 +137,8 @@ impl Broker {
             Happening::Report { .. }
             | Happening::Commit { .. }
             | Happening::Committed { .. }
-            | Happening::Follow(_) => true,
+            | Happening::Follow(_)
+            | Happening::Read(_) => true,
         });
         self.sessions.retain(|(sender, _), _| *sender != by);
         self.asleep.remove(&by);

@@ -262,7 +262,7 @@ impl Log for Embedded {
     ) -> Result<Restored, Error> {
         read::restore(&self.shared, topic, partition, &mut |key, value| visit(key, Some(value)))?;
         let position = if topic == Topic::Changelog { self.position(partition)? } else { None };
-        Ok(Restored { next: 0, position })
+        Ok(Restored { position, ..Restored::default() })
     }
 
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {

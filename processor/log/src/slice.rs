@@ -1,0 +1,43 @@
+//! A slice of a compacted topic, for a restore that others do not wait for.
+
+use bytes::Bytes;
+
+use crate::{Error, Log, Offset, PartitionId, Topic};
+
+/// What a row of a slice costs besides its bytes, about.
+const ROW_BYTES: usize = 64;
+
+/// Rows of a compacted topic, in order; the last one of a key holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Key and value; None is a tombstone.
+    pub rows: Vec<(Bytes, Option<Bytes>)>,
+    /// Where the next slice begins.
+    pub next: Offset,
+    /// Where the topic ended when it was looked at: there was nothing more if the next slice begins there.
+    pub end: Offset,
+}
+
+/// Called once, from the log's thread: keep it short and never block in it.
+pub type SliceDone = Box<dyn FnOnce(Result<Slice, Error>) + Send>;
+
+/// Reads a slice of up to `bytes_max` bytes, and blocks meanwhile.
+///
+/// # Errors
+/// As [`Log::restore`].
+pub fn slice<L: Log + ?Sized>(
+    log: &L,
+    topic: Topic,
+    partition: PartitionId,
+    from: Offset,
+    bytes_max: usize,
+) -> Result<Slice, Error> {
+    let mut rows = Vec::new();
+    let mut bytes = 0;
+    let restored = log.restore(topic, partition, from, &mut |key, value| {
+        bytes += key.len() + value.map_or(0, <[u8]>::len) + ROW_BYTES;
+        rows.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
+        bytes < bytes_max
+    })?;
+    Ok(Slice { rows, next: restored.next, end: restored.end })
+}
