@@ -201,7 +201,8 @@ fn check_once(place: &Place) -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothing_else() -> anyhow::Result<()> {
+async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothing_else() -> anyhow::Result<()>
+{
     let place = Place::new()?;
     let mut server = place.start(&[]).await?;
     let asks = [("reply-topic", place.topic(Noun::Outcome))];

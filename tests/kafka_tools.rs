@@ -121,9 +121,11 @@ async fn events_are_exported_as_lines_of_json_by_filter() -> anyhow::Result<()> 
         start(&server, id).await?;
     }
     let all = until(|| spot.run(&["events", "export"], ""), |lines| lines.len() == 4)?;
-    let types: Vec<_> = all.iter().filter(|line| line["workflow_id"] == "order-1").map(|line| &line["type"]).collect();
+    let types: Vec<_> =
+        all.iter().filter(|line| line["workflow_id"] == "order-1").map(|line| &line["type"]).collect();
     assert_eq!(types, ["WorkflowExecutionStarted", "WorkflowTaskScheduled"]);
-    let started = all.iter().find(|line| line["type"] == "WorkflowExecutionStarted").context("there are two")?;
+    let started =
+        all.iter().find(|line| line["type"] == "WorkflowExecutionStarted").context("there are two")?;
     assert_eq!(started["workflow_execution_started"]["workflow_type"], "Order", "{started}");
     assert_eq!(started["record"]["topic"], spot.topic("events").as_str());
     let words = ["events", "export", "--workflow-id", "order-2", "--type", "WorkflowExecutionStarted"];
@@ -161,8 +163,10 @@ async fn a_reader_that_goes_away_ends_a_tail_quietly() -> anyhow::Result<()> {
 fn a_command_is_a_record_with_what_was_said() -> anyhow::Result<()> {
     let spot = Spot::new(Cluster::shared()?)?;
     topics::create(&spot.options)?;
-    let begin = ["command", "send", "--workflow-id", "order-1", "--namespace", "default", "--command-id", "c-1"];
-    let words = ["--deliver-at", "1700000000000", "start", "--workflow-type", "Order", "--task-queue", "orders"];
+    let begin =
+        ["command", "send", "--workflow-id", "order-1", "--namespace", "default", "--command-id", "c-1"];
+    let words =
+        ["--deliver-at", "1700000000000", "start", "--workflow-type", "Order", "--task-queue", "orders"];
     let told = spot.run(&[&begin[..], &words, &["--input", "{\"total\": 12}"]].concat(), "")?;
     assert_eq!(told.code, Some(0), "{told:?}");
     let json = "{\"type\": \"cancel\",  \"cancel\": {\"reason\": \"12345678901234567890123\"}}";
@@ -172,12 +176,18 @@ fn a_command_is_a_record_with_what_was_said() -> anyhow::Result<()> {
     let places: Vec<_> = records.iter().map(|record| (record.partition, record.offset)).collect();
     for (told, (partition, offset)) in [told, by_hand].iter().zip(places) {
         let line = &told.lines()?[0];
-        assert_eq!((line["partition"].as_u64(), line["offset"].as_u64()), (Some(partition.into()), Some(offset)));
+        assert_eq!(
+            (line["partition"].as_u64(), line["offset"].as_u64()),
+            (Some(partition.into()), Some(offset))
+        );
     }
     let value = String::from_utf8(records[0].value.clone().context("it has one")?.to_vec())?;
     let expected = "{\"type\":\"start\",\"start\":{\"workflow_type\":\"Order\",\"task_queue\":\"orders\",\"input\":[{\"total\": 12}]}}";
     assert_eq!(value, expected);
-    assert_eq!((records[0].key.as_deref(), records[1].value.as_deref()), (Some(&b"order-1"[..]), Some(json.as_bytes())));
+    assert_eq!(
+        (records[0].key.as_deref(), records[1].value.as_deref()),
+        (Some(&b"order-1"[..]), Some(json.as_bytes()))
+    );
     let headers: Vec<_> =
         records[0].headers.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
     let expected = [
@@ -249,7 +259,9 @@ async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::
     let spot = Spot::new(Cluster::shared()?)?;
     let nothing = spot.run(&["doctor", "--json"], "")?;
     assert_eq!(nothing.code, Some(3), "{nothing:?}");
-    assert!(complaints(&nothing)?.iter().any(|(_, about, found)| about == "topics" && found.contains("missing")));
+    assert!(
+        complaints(&nothing)?.iter().any(|(_, about, found)| about == "topics" && found.contains("missing"))
+    );
     let mut server = spot.node().await?;
     start(&server, "order-1").await?;
     let deadline = Instant::now() + WITHIN;
@@ -266,20 +278,35 @@ async fn the_doctor_finds_what_is_wrong_on_kafka_and_moves_nothing() -> anyhow::
     let topic = spot.topic("commands");
     let mut producer = Producer::open_transactional(&spot.options, "somebody")?;
     producer.begin()?;
-    producer.send(&[Outgoing { topic: &topic, partition: Some(2), value: Some(b"x"), ..Outgoing::default() }])?;
+    producer.send(&[Outgoing {
+        topic: &topic,
+        partition: Some(2),
+        value: Some(b"x"),
+        ..Outgoing::default()
+    }])?;
     let open = spot.run(&["doctor", "--json"], "")?;
     let found = complaints(&open)?;
-    assert!(found.iter().any(|(verdict, about, found)| {
-        verdict == "warn" && about == "transactions" && found.starts_with(&format!("{topic}-2 "))
-    }), "{open:?}");
+    assert!(
+        found.iter().any(|(verdict, about, found)| {
+            verdict == "warn" && about == "transactions" && found.starts_with(&format!("{topic}-2 "))
+        }),
+        "{open:?}"
+    );
     producer.end(Ending::Abort)?;
     let table = spot.run(&["doctor"], "")?;
     assert!(table.out.lines().all(|line| line.starts_with("ok ")), "{table:?}");
-    let nobody = run(&["doctor", "--kafka-bootstrap", "127.0.0.1:1"], &[("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "2000".into())], "")?;
+    let nobody = run(
+        &["doctor", "--kafka-bootstrap", "127.0.0.1:1"],
+        &[("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "2000".into())],
+        "",
+    )?;
     assert!(nobody.code == Some(1) && nobody.err.contains("127.0.0.1:1"), "{nobody:?}");
     let words = ["doctor", "--json", "--registry", "http://127.0.0.1:1"];
     let away = spot.run(&words, "")?;
-    assert!(away.code == Some(3) && complaints(&away)?.iter().any(|(_, about, _)| about == "registry"), "{away:?}");
+    assert!(
+        away.code == Some(3) && complaints(&away)?.iter().any(|(_, about, _)| about == "registry"),
+        "{away:?}"
+    );
     Ok(())
 }
 
@@ -289,7 +316,8 @@ async fn the_doctor_asks_an_embedded_node_and_opens_nothing_of_its_own() -> anyh
     let data = dir.path().join("data");
     let mut server = Server::start(&data, &[]).await?;
     let metrics = [("EVERLOG_SERVER__METRICS_ADDRESS", server.metrics_address().to_string())];
-    let doctor = |data: &Path| run(&["doctor", "--json", "--data-dir", &data.display().to_string()], &metrics, "");
+    let doctor =
+        |data: &Path| run(&["doctor", "--json", "--data-dir", &data.display().to_string()], &metrics, "");
     let well = doctor(&data)?;
     assert_eq!((well.code, complaints(&well)?), (Some(0), vec![]), "{well:?}");
     assert!(well.out.contains("one runs on it, and is ready"), "{well:?}");
@@ -313,7 +341,8 @@ async fn the_brokers_of_the_older_line_serve_a_node() -> anyhow::Result<()> {
     server.crash().await?;
     start(&server, "order-2").await?;
     let both = until(|| spot.run(&["events", "export"], ""), |lines| lines.len() == 4)?;
-    let ids: Vec<_> = both.iter().filter(|line| line["event_id"] == 1).map(|line| &line["workflow_id"]).collect();
+    let ids: Vec<_> =
+        both.iter().filter(|line| line["event_id"] == 1).map(|line| &line["workflow_id"]).collect();
     assert!(ids.contains(&&Value::from("order-1")) && ids.contains(&&Value::from("order-2")), "{ids:?}");
     let sent = spot.run(&["command", "send", "--workflow-id", "order-1", "cancel"], "")?;
     assert_eq!(sent.code, Some(0), "{sent:?}");

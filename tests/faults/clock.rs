@@ -39,6 +39,8 @@ struct House {
     router: Router,
     stats: Arc<Stats>,
     now_ms: Arc<AtomicI64>,
+    /// How far the partition's clock is off the log's.
+    off_ms: i64,
     dir: tempfile::TempDir,
 }
 
@@ -83,12 +85,16 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
 
 impl House {
     fn build() -> anyhow::Result<Self> {
+        Self::with_clock_off(0)
+    }
+
+    fn with_clock_off(off_ms: i64) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
         let Opened { log, partition, inbox, router } = open(dir.path(), &now_ms)?;
         let stats = partition.stats();
         let mut house =
-            Self { partition: Some(partition), log: Some(log), inbox, router, stats, now_ms, dir };
+            Self { partition: Some(partition), log: Some(log), inbox, router, stats, now_ms, off_ms, dir };
         house.until("it serves", House::is_serving)?;
         Ok(house)
     }
@@ -120,7 +126,7 @@ impl House {
     }
 
     fn turn(&mut self) -> anyhow::Result<()> {
-        let now_ms = self.now_ms();
+        let now_ms = self.now_ms() + self.off_ms;
         self.partition().turn(now_ms)?;
         if let Ok(event) = self.inbox.recv_timeout(Duration::from_millis(2)) {
             self.partition().handle(event, now_ms)?;
@@ -305,6 +311,24 @@ fn a_jump_forward_fires_what_is_due_by_the_clock_and_nothing_else() -> anyhow::R
         house.jump(1);
         house.until_fired("not")?;
         house.check("not", 1)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_partition_whose_clock_is_an_hour_off_fires_when_the_log_says_so() -> anyhow::Result<()> {
+    for off_ms in [-HOUR_MS, HOUR_MS] {
+        let mut house = House::with_clock_off(off_ms)?;
+        house.start_timer("due", MINUTE_MS)?;
+        house.jump(MINUTE_MS - 1);
+        house.quiet()?;
+        house.check("due", 0)?;
+        house.jump(1);
+        house.until_fired("due")?;
+        house.quiet()?;
+        house.check("due", 1)?;
+        let wakes = house.stats.wakes.load(Ordering::Relaxed);
+        anyhow::ensure!(wakes <= 2, "{off_ms} ms off, it was woken {wakes} times");
     }
     Ok(())
 }

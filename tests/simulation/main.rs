@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 #![allow(missing_docs, reason = "nobody but this test sees it")]
 
+mod behind;
 mod bites;
 mod book;
 mod checker;
@@ -10,20 +11,23 @@ mod clock;
 mod commands;
 mod disk;
 mod gateway;
+mod house;
 mod ingress;
 mod log;
 mod node;
 mod people;
 mod plan;
 mod public;
+mod resume;
 mod rules;
 mod seeds;
+mod skew;
+mod stale;
 mod stories;
 mod teeth;
 mod workers;
 mod workflow;
 mod world;
-
 use everlog_log::contract;
 use everlog_tests::dice;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use everlog_engine::Settings;
-use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Partition, Router, Unnamed};
+use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Former, Partition, Router, Unnamed};
 use everlog_store::Store;
 
 use crate::disk::Disk;
@@ -100,23 +100,33 @@ impl Node {
         now_ms + self.clock_ms.load(Ordering::Relaxed)
     }
 
+    /// Takes the partition over again after a life that had come so far, unless somebody else has it. The upper half
+    /// of an instance is that of its process.
+    pub fn resume(&mut self, applied: u64, instance: u64, now_ms: i64) -> Result<(), Error> {
+        let process = Bytes::copy_from_slice(&instance.to_be_bytes()[..4]);
+        self.take(Some(Former { process, applied }), instance, now_ms)
+    }
+
     /// Takes the partition over.
     pub fn recover(&mut self, instance: u64, now_ms: i64) -> Result<(), Error> {
+        self.take(None, instance, now_ms)
+    }
+
+    fn take(&mut self, former: Option<Former>, instance: u64, now_ms: i64) -> Result<(), Error> {
         self.partition = None;
         // What was meant for the owner before goes with it.
         self.events().clear();
         self.retry_ms = None;
         self.life = instance;
-        let recovered = Partition::recover(
-            PARTITION,
-            self.log.clone(),
-            Store::new(self.disk.clone()),
-            self.dispatcher.clone(),
-            post(&self.inbox, instance),
-            config(self.id, instance, self.overlay_bytes_max),
-            Arc::default(),
-        )?;
-        self.partition = Some(recovered);
+        let (log, store, dispatcher) =
+            (self.log.clone(), Store::new(self.disk.clone()), self.dispatcher.clone());
+        let (send, config, stats) =
+            (post(&self.inbox, instance), config(self.id, instance, self.overlay_bytes_max), Arc::default());
+        let recovered = match &former {
+            None => Partition::recover(PARTITION, log, store, dispatcher, send, config, stats),
+            Some(former) => Partition::resume(former, PARTITION, log, store, dispatcher, send, config, stats),
+        };
+        self.partition = Some(recovered?);
         self.next_ms = Some(now_ms);
         self.recovered_ms = now_ms;
         Ok(())
@@ -180,7 +190,7 @@ impl Node {
 fn post(inbox: &Inbox, life: u64) -> everlog_partition::Send {
     let inbox = inbox.clone();
     Arc::new(move |_, event| {
-        let report = matches!(event, Event::Appended(_) | Event::Committed(_));
+        let report = event.is_report();
         match inbox.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             Some(open) => {
                 open.push_back((report.then_some(life), event));

@@ -221,6 +221,7 @@ impl World {
             && owner.places() == 0
             && partition.is_serving()
             && partition.is_idle()
+            && partition.is_whole()
             && !owner.has_events()
     }
 

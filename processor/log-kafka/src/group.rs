@@ -12,9 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_log::{
-    Commit, CommitDone, Error, Fence, Offset, Output, PartitionId, Restored, Topic, Visit,
-};
+use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId, Restored, Topic, Visit};
 use rdkafka::config::ClientConfig;
 
 use crate::committed::{Committed, after};

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Router, Stats};
 
+use crate::clock::{Clock, now_ms};
 use crate::home::Home;
 use crate::keys;
 use crate::share::{Failed, Share, Takeover};
@@ -64,19 +65,15 @@ impl Post {
     }
 }
 
-/// Milliseconds since 1970-01-01 UTC.
-pub fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Recovers every partition and lets them serve. `failed` is told when one cannot go on.
+/// Recovers every partition and lets them serve; `stats` are what each of them counts, and tell how far that is.
+/// `failed` is told when one cannot go on.
 ///
 /// # Errors
 /// A partition cannot be recovered.
 pub fn start(
     home: &Home,
     options: &Options,
+    stats: Vec<Arc<Stats>>,
     failed: impl Fn(u32, &Error) + Send + Sync + 'static,
 ) -> Result<Running, Error> {
     let partitions = home.log().partitions();
@@ -101,7 +98,7 @@ pub fn start(
     });
     let mut running = Running {
         router: Router::new(partitions, send, dispatcher, Arc::clone(&admission)),
-        stats: (0..partitions).map(|_| Arc::default()).collect(),
+        stats,
         admission,
         takeover,
         threads: Vec::new(),
@@ -205,23 +202,27 @@ fn work(
 
 fn drive(mut share: Share, inbox: &Receiver<Message>) {
     let mut stop_at: Option<Instant> = None;
+    let mut clock = Clock::new();
     loop {
-        let next_ms = share.turn(now_ms());
+        if let Some(by_ms) = clock.was_set() {
+            tracing::warn!(by_ms, "the system's clock was set, or the machine slept");
+            share.clock_was_set(by_ms);
+        }
+        let next_ms = share.turn(clock.now_ms());
         if let Some(stop_at) = stop_at
             && (share.is_idle() || Instant::now() >= stop_at)
         {
             return;
         }
-        let sleep = sleep(next_ms, stop_at.is_some());
+        let sleep = sleep(next_ms.map(|next_ms| next_ms - clock.now_ms()), stop_at.is_some());
         let first = match inbox.recv_timeout(sleep) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        let now_ms = now_ms();
         for message in std::iter::once(first).chain(inbox.try_iter().take(EVENTS_PER_TURN)) {
             match message {
-                Message::Event(id, life, event) => share.handle(id, life, *event, now_ms),
+                Message::Event(id, life, event) => share.handle(id, life, *event, clock.now_ms()),
                 Message::Stop => {
                     stop_at = Some(Instant::now() + STOP_WITHIN);
                     share.hurry();
@@ -231,9 +232,8 @@ fn drive(mut share: Share, inbox: &Receiver<Message>) {
     }
 }
 
-fn sleep(next_ms: Option<i64>, stopping: bool) -> Duration {
+fn sleep(wait_ms: Option<i64>, stopping: bool) -> Duration {
     let longest = if stopping { Duration::from_millis(10) } else { SLEEP_MAX };
-    let Some(next_ms) = next_ms else { return longest };
-    let wait_ms = u64::try_from(next_ms - now_ms()).unwrap_or(0);
-    Duration::from_millis(wait_ms).min(longest)
+    let Some(wait_ms) = wait_ms else { return longest };
+    Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)).min(longest)
 }

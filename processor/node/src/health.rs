@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use everlog_partition::Stats;
 
 use crate::home::Sight;
+use crate::progress::Progress;
 
 /// What readiness follows from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,10 @@ pub struct Signs {
     pub partitions: usize,
     /// How many of them serve.
     pub serving: usize,
+    /// How far their rows are restored, in percent; none where all of them are there.
+    pub restored_percent: Option<u64>,
+    /// How far the histories are, which come while they serve.
+    pub histories_percent: Option<u64>,
     /// The first one whose thread takes no turns, and for how long it has not, in seconds.
     pub hung: Option<(usize, u64)>,
     /// What else keeps the node from doing all that it should.
@@ -30,7 +35,9 @@ pub struct Signs {
 impl Signs {
     /// Why the node is not ready; empty where it is.
     pub fn unready(&self) -> Vec<String> {
-        let Self { stopping, log_failure, disk_full, partitions, serving, hung: _, troubles } = self;
+        let Self {
+            stopping, log_failure, disk_full, partitions, serving, restored_percent, troubles, ..
+        } = self;
         let mut reasons = Vec::new();
         if *stopping {
             reasons.push("the node is stopping".to_owned());
@@ -43,10 +50,17 @@ impl Signs {
         }
         if serving < partitions {
             reasons.push(format!("{serving} of {partitions} partitions serve"));
+            reasons.extend(restored_percent.map(|percent| format!("restoring, {percent} %")));
         }
         reasons.extend(self.stuck());
         reasons.extend_from_slice(troubles);
         reasons
+    }
+
+    /// What goes on behind a node that is ready.
+    pub fn notes(&self) -> Vec<String> {
+        let histories = self.histories_percent;
+        histories.map(|percent| format!("restoring histories, {percent} %")).into_iter().collect()
     }
 
     /// Why the node should be started anew; empty where it need not. A full disk or a long recovery is no reason.
@@ -128,6 +142,7 @@ pub struct Health {
     hung_after: Duration,
     stopping: AtomicBool,
     log: OnceLock<Sight>,
+    progress: OnceLock<Progress>,
     pulses: OnceLock<Pulses>,
     minded: Mutex<Vec<Look>>,
 }
@@ -140,6 +155,7 @@ impl Health {
             hung_after: Duration::from_millis(hung_after_ms),
             stopping: AtomicBool::new(false),
             log: OnceLock::new(),
+            progress: OnceLock::new(),
             pulses: OnceLock::new(),
             minded: Mutex::default(),
         })
@@ -150,6 +166,12 @@ impl Health {
         self.partitions.store(partitions as usize, Ordering::Relaxed);
         // Set once, by the only thread that starts the node.
         let _ = self.log.set(log);
+    }
+
+    /// The partitions are being recovered, as these tell.
+    pub fn partitions_recover(&self, stats: Vec<Arc<Stats>>) {
+        // As above.
+        let _ = self.progress.set(Progress::of(stats));
     }
 
     /// The partitions are there; whether they serve, they say themselves. `nudge` wakes the thread of one of them.
@@ -174,6 +196,7 @@ impl Health {
         let pulses = self.pulses.get();
         let stats = pulses.map_or(&[][..], |pulses| pulses.stats.as_slice());
         let stopping = self.stopping.load(Ordering::Relaxed);
+        let progress = self.progress.get();
         let pulses = pulses.filter(|_| !stopping);
         let minded = self.minded.lock().unwrap_or_else(PoisonError::into_inner);
         Signs {
@@ -182,6 +205,8 @@ impl Health {
             disk_full: log.is_some_and(Sight::is_full),
             partitions: self.partitions.load(Ordering::Relaxed),
             serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
+            restored_percent: progress.and_then(Progress::state_percent),
+            histories_percent: progress.and_then(Progress::histories_percent),
             hung: pulses.and_then(|pulses| pulses.hung(self.hung_after, Instant::now())),
             troubles: minded.iter().filter_map(|look| look()).collect(),
         }
@@ -200,6 +225,10 @@ mod tests {
     fn a_node_is_ready_when_all_partitions_serve() {
         assert_eq!(serving().unready(), [] as [&str; 0]);
         assert_eq!(Signs { serving: 7, ..serving() }.unready(), ["7 of 8 partitions serve"]);
+        let restoring = Signs { serving: 7, restored_percent: Some(43), ..serving() };
+        assert_eq!(restoring.unready(), ["7 of 8 partitions serve", "restoring, 43 %"]);
+        let behind = Signs { histories_percent: Some(7), ..serving() };
+        assert_eq!((behind.unready().len(), behind.notes()), (0, vec!["restoring histories, 7 %".into()]));
     }
 
     #[test]

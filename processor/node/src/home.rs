@@ -1,6 +1,5 @@
 //! The log that the node runs on, embedded or on Kafka, and what differs with it.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -8,10 +7,12 @@ use anyhow::{Result, anyhow};
 use everlog_log::Log;
 use everlog_log::embedded::Embedded;
 use everlog_log_kafka::Kafka;
-use everlog_store::{Base, LocalRows, Memory, SharedRows};
+use everlog_partition::RowsFault;
+use everlog_store::{Base, SharedRows};
 
 use crate::config::Config;
 use crate::data::DataDir;
+use crate::row_dirs::{RowsDir, SetAside};
 
 /// An open log, and where the rows of its partitions are.
 #[derive(Clone)]
@@ -26,9 +27,7 @@ pub enum Home {
 #[derive(Clone)]
 pub struct OnKafka {
     log: Arc<Kafka>,
-    /// Holds a directory for each partition.
-    rows: PathBuf,
-    memory: Memory,
+    rows: Arc<RowsDir>,
 }
 
 impl Home {
@@ -49,8 +48,9 @@ impl Home {
                 took_ms = crate::node::millis(began),
                 "opened the log on Kafka"
             );
-            let (rows, memory) = (data.path().join("rows"), Memory::new(config.memory.database_bytes));
-            return Ok(Self::Kafka(OnKafka { log: Arc::new(log), rows, memory }));
+            let dir = data.path().join("rows");
+            let rows = RowsDir::new(dir, config.memory.database_bytes, config.kafka.rows_aside_max);
+            return Ok(Self::Kafka(OnKafka { log: Arc::new(log), rows: Arc::new(rows) }));
         }
         let log = data.open(config)?;
         let found = log.recovery();
@@ -93,7 +93,7 @@ impl Home {
     pub fn rows(&self, partition: u32) -> Result<Box<dyn Base>, everlog_store::Error> {
         match self {
             Self::Embedded(log) => Ok(Box::new(SharedRows::new(log.database())?)),
-            Self::Kafka(home) => home.open_rows(partition),
+            Self::Kafka(home) => home.rows.open(partition),
         }
     }
 
@@ -101,10 +101,23 @@ impl Home {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn set_rows_aside(&self, partition: u32, reason: &str) -> Result<(), everlog_store::Error> {
+    pub fn set_rows_aside(
+        &self,
+        partition: u32,
+        fault: RowsFault,
+        reason: &str,
+    ) -> Result<(), everlog_store::Error> {
         match self {
             Self::Embedded(_) => Ok(()),
-            Self::Kafka(home) => home.set_aside(partition, reason),
+            Self::Kafka(home) => home.rows.set_aside(partition, fault, reason),
+        }
+    }
+
+    /// How often rows were set aside; none where the log keeps them.
+    pub fn rows_set_aside(&self) -> Option<Arc<SetAside>> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Kafka(home) => Some(home.rows.counts()),
         }
     }
 
@@ -123,39 +136,6 @@ impl Home {
             Self::Kafka(home) => Arc::into_inner(home.log).map(drop).is_some(),
         }
     }
-}
-
-impl OnKafka {
-    fn open_rows(&self, partition: u32) -> Result<Box<dyn Base>, everlog_store::Error> {
-        let dir = self.dir(partition);
-        std::fs::create_dir_all(&self.rows).map_err(|error| io(&self.rows, &error))?;
-        match LocalRows::open(&dir, &self.memory) {
-            Ok(rows) => Ok(Box::new(rows)),
-            Err(everlog_store::Error::Corrupt { detail }) => {
-                self.set_aside(partition, &detail)?;
-                Ok(Box::new(LocalRows::open(&dir, &self.memory)?))
-            }
-            Err(error @ everlog_store::Error::Io { .. }) => Err(error),
-        }
-    }
-
-    fn set_aside(&self, partition: u32, reason: &str) -> Result<(), everlog_store::Error> {
-        let dir = self.dir(partition);
-        let aside = LocalRows::set_aside(&dir).map_err(|error| io(&dir, &error))?;
-        tracing::warn!(
-            partition, reason, aside = %aside.display(),
-            "rows that cannot be used are set aside; the log brings them again"
-        );
-        Ok(())
-    }
-
-    fn dir(&self, partition: u32) -> PathBuf {
-        self.rows.join(partition.to_string())
-    }
-}
-
-fn io(path: &Path, error: &std::io::Error) -> everlog_store::Error {
-    everlog_store::Error::Io { detail: format!("{}: {error}", path.display()) }
 }
 
 /// Why partitions could not be recovered, with the way out where it is known.

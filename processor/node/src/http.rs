@@ -47,16 +47,18 @@ async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
 }
 
 async fn live(State(pages): State<Pages>) -> (StatusCode, String) {
-    answer("alive", pages.health.signs().lifeless())
+    answer("alive", pages.health.signs().lifeless(), &[])
 }
 
 async fn ready(State(pages): State<Pages>) -> (StatusCode, String) {
-    answer("ready", pages.health.signs().unready())
+    let signs = pages.health.signs();
+    answer("ready", signs.unready(), &signs.notes())
 }
 
-fn answer(good: &str, faults: Vec<String>) -> (StatusCode, String) {
+fn answer(good: &str, faults: Vec<String>, notes: &[String]) -> (StatusCode, String) {
     if faults.is_empty() {
-        (StatusCode::OK, format!("{good}\n"))
+        let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
+        (StatusCode::OK, format!("{good}\n{notes}"))
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, format!("not {good}: {}\n", faults.join("; ")))
     }

@@ -2,6 +2,7 @@
 
 mod banner;
 mod cli;
+mod clock;
 mod commands;
 mod config;
 mod data;
@@ -19,7 +20,9 @@ mod metrics;
 mod names;
 mod node;
 mod process;
+mod progress;
 mod retention;
+mod row_dirs;
 mod rows;
 mod schemas;
 mod share;

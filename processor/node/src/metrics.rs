@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use everlog_log::embedded;
 use everlog_log_kafka as kafka;
-use everlog_partition::{Admission, Stats};
+use everlog_partition::{Admission, RowsFault, Stats};
 use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
@@ -15,6 +15,7 @@ use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, Me
 use crate::health::{Health, Signs};
 use crate::home::Sight;
 use crate::process::Process;
+use crate::row_dirs::SetAside;
 use crate::schemas::Schemas;
 use crate::{commands, schemas};
 
@@ -103,6 +104,15 @@ const PARTITION: &[Row<Stats>] = rows! {
     Stands "everlog_partition_lag_records" "Records applied, not committed yet." |s| {
         (load(&s.next_offset) - load(&s.committed_offset)).max(0.0)
     };
+    Counts "everlog_restore_rows_total" "Rows that were restored from the log." |s| load(&s.restored_rows);
+    Counts "everlog_restore_bytes_total" "Bytes of these rows." |s| load(&s.restored_bytes);
+    Stands "everlog_restore_state_left_records" "Records left to restore before the partition serves." |s| {
+        load(&s.restore_left)
+    };
+    Stands "everlog_restore_history_left_records" "Records left of histories, which come while it serves." |s| {
+        load(&s.history_left)
+    };
+    Stands "everlog_restore_behind" "1 while histories are missing." |s| load(&s.behind);
     Stands "everlog_partition_resident_runs" "Runs in memory." |s| load(&s.resident_runs);
     Stands "everlog_partition_overlay_bytes" "Bytes that wait for a commit." |s| load(&s.overlay_bytes);
     Stands "everlog_partition_alarms" "Alarms in the index." |s| load(&s.alarms);
@@ -148,6 +158,10 @@ struct Waiting {
     orders: usize,
     reads: usize,
 }
+
+const ROWS: &[Row<AtomicU64>] = rows! {
+    Counts "everlog_rows_set_aside_total" "Directories of rows that could not be used, by what was wrong." |n| load(n);
+};
 
 const NODE: &[Row<Signs>] = rows! {
     Stands "everlog_ready" "1 while the node is ready." |s| f64::from(u8::from(s.unready().is_empty()));
@@ -240,16 +254,29 @@ fn histogram(counts: &[u64; BUCKETS], sum_us: u64) -> Metric {
     metric
 }
 
-/// Adds the partitions, labelled by their numbers.
-pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>, admission: Arc<Admission>) {
-    let partitions = u32::try_from(stats.len()).unwrap_or(u32::MAX);
-    let refused = stats.clone();
+/// Adds what was wrong with rows that are kept beside the log.
+pub fn watch_rows(registry: &Registry, set_aside: Arc<SetAside>) {
+    add(registry, ROWS, Some("reason"), move |visit| {
+        for (fault, count) in RowsFault::ALL.into_iter().zip(set_aside.iter()) {
+            visit(fault.name(), count);
+        }
+    });
+}
+
+/// Adds what waits for the partitions, labelled by their numbers.
+pub fn watch_admission(registry: &Registry, partitions: usize, admission: Arc<Admission>) {
+    let partitions = u32::try_from(partitions).unwrap_or(u32::MAX);
     add(registry, ADMISSION, Some("partition"), move |visit| {
         for number in 0..partitions {
             let (orders, reads) = (admission.waiting_orders(number), admission.waiting_reads(number));
             visit(&number.to_string(), &Waiting { orders, reads });
         }
     });
+}
+
+/// Adds the partitions, labelled by their numbers.
+pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
+    let refused = stats.clone();
     add(registry, PARTITION, Some("partition"), move |visit| {
         for (partition, stats) in stats.iter().enumerate() {
             visit(&partition.to_string(), stats);
@@ -390,7 +417,8 @@ mod tests {
             stats.applied.store(applied, Relaxed);
             Arc::new(stats)
         });
-        watch_partitions(&registry, stats.into(), Arc::new(Admission::new(2, 10, 10)));
+        watch_partitions(&registry, stats.into());
+        watch_admission(&registry, 2, Arc::new(Admission::new(2, 10, 10)));
         let page = page(&registry);
         assert!(page.contains("everlog_partition_applied_total{partition=\"0\"} 3\n"), "{page}");
         assert!(page.contains("everlog_partition_applied_total{partition=\"1\"} 5\n"), "{page}");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use everlog_ingress::{Owned, Topic};
 use everlog_log::Log;
+use everlog_partition::Stats;
 use everlog_registry::Ids;
 use everlog_wire::public::Noun;
 use prometheus::Registry;
@@ -24,6 +25,7 @@ use crate::health::Health;
 use crate::home::{self, Home};
 use crate::keys::Keys;
 use crate::names::Names;
+use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
 use crate::{face, gateway, http, listener, logs, metrics, retention, stop};
 
@@ -149,10 +151,11 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     let sealer = everlog_temporal::Sealer::new(&keys.in_order())?;
     let names = Names { namespaces: Arc::new(namespaces), sealer, ids };
 
-    let (running, mut failures) = start_partitions(config, data, &home, &names)?;
+    let stats = watch_restores(&home, (&health, &registry));
+    let (running, mut failures) = start_partitions(config, data, &home, &names, stats)?;
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
-    metrics::watch_partitions(&registry, running.stats.clone(), Arc::clone(&running.admission));
+    metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
     all_serve(&running, &health, asked.clone()).await;
     let commands = start_commands(config, &home, (&schemas, &names), (&health, &registry));
     keep_public(config, &home, (&schemas, &names), &running, (&inbox, &registry));
@@ -169,6 +172,18 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     let cause = watch(asked, &mut failures, &mut gateway, &health).await;
     health.is_stopping();
     Ok(end(cause, commands, gateway, running, home, failures).await)
+}
+
+/// What the partitions will count, and how far their restores are, for all who look before they serve.
+fn watch_restores(home: &Home, (health, registry): (&Health, &Registry)) -> Vec<Arc<Stats>> {
+    let stats: Vec<Arc<Stats>> = (0..home.log().partitions()).map(|_| Arc::default()).collect();
+    health.partitions_recover(stats.clone());
+    metrics::watch_partitions(registry, stats.clone());
+    if let Some(set_aside) = home.rows_set_aside() {
+        metrics::watch_rows(registry, set_aside);
+        tokio::spawn(progress::tell(Progress::of(stats.clone())));
+    }
+    stats
 }
 
 /// A listener and its address; a port of 0 has become a free one.
@@ -266,6 +281,7 @@ fn start_partitions(
     data: &DataDir,
     home: &Home,
     names: &Names,
+    stats: Vec<Arc<Stats>>,
 ) -> Result<(Running, mpsc::Receiver<Loss>)> {
     let (sender, failures) = mpsc::channel(LOSSES_MAX);
     let failed = move |partition: u32, error: &everlog_partition::Error| {
@@ -273,7 +289,8 @@ fn start_partitions(
         // The first one is enough to end the node; the others may know who took over.
         let _ = sender.try_send(Loss::of(partition, error));
     };
-    let running = driver::start(home, &driver_options(config, home.log().partitions(), names), failed);
+    let options = driver_options(config, home.log().partitions(), names);
+    let running = driver::start(home, &options, stats, failed);
     Ok((running.map_err(|error| home::explain(error, data))?, failures))
 }
 

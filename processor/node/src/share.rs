@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use everlog_log::Log;
-use everlog_partition::{Config, Dispatcher, Error, Event, Partition, Stats};
+use everlog_partition::{Config, Dispatcher, Error, Event, Former, Partition, RowsFault, Stats};
 use everlog_store::{Base, Store};
 
 use crate::driver::Post;
@@ -43,7 +43,7 @@ pub struct Takeover {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The rows kept beside the log are of no use: new ones come from it.
-    Spoiled,
+    Spoiled(RowsFault),
     /// It may pass: take the partition over again in a while.
     Passing,
     /// The node cannot go on.
@@ -54,19 +54,16 @@ impl Verdict {
     fn of(error: &Error, remote: bool) -> Self {
         use everlog_log::Error as Log;
         match error {
-            Error::Stale { .. } | Error::Store(everlog_store::Error::Corrupt { .. }) if remote => {
-                Self::Spoiled
-            }
-            Error::Log(Log::Unknown { .. } | Log::Busy { .. } | Log::Full { .. } | Log::Io { .. })
-                if remote =>
-            {
+            _ if !remote => Self::Final,
+            Error::Stale { fault, .. } => Self::Spoiled(*fault),
+            Error::Store(everlog_store::Error::Corrupt { .. }) => Self::Spoiled(RowsFault::Corrupt),
+            Error::Log(Log::Unknown { .. } | Log::Busy { .. } | Log::Full { .. } | Log::Io { .. }) => {
                 Self::Passing
             }
             Error::Log(_)
             | Error::Store(_)
             | Error::Wire(_)
             | Error::Superseded { .. }
-            | Error::Stale { .. }
             | Error::Journal { .. } => Self::Final,
         }
     }
@@ -74,19 +71,24 @@ impl Verdict {
 
 impl Takeover {
     /// A life of its own: what the log reports to an earlier one must not reach it.
-    fn live(&self, id: u32, stats: &Arc<Stats>) -> Result<(Owned, u64), Error> {
+    fn live(&self, place: &Place) -> Result<(Owned, u64), Error> {
+        let id = place.id;
         let life = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
         let instance = [&self.start[..], &life.to_be_bytes()].concat();
         let config = Config { instance: instance.into(), ..self.partition.clone() };
         let post = Arc::clone(&self.post);
-        let send: everlog_partition::Send = Arc::new(move |to, event| {
-            let report = matches!(event, Event::Appended(_) | Event::Committed(_));
-            post.send(to, report.then_some(life), event)
-        });
+        let send: everlog_partition::Send =
+            Arc::new(move |to, event| post.send(to, event.is_report().then_some(life), event));
         let store = Store::new(self.home.rows(id)?);
         let dispatcher = Arc::clone(&self.dispatcher);
-        let partition =
-            Partition::recover(id, self.home.log(), store, dispatcher, send, config, Arc::clone(stats))?;
+        let (log, stats) = (self.home.log(), Arc::clone(&place.stats));
+        let partition = match place.applied {
+            None => Partition::recover(id, log, store, dispatcher, send, config, stats)?,
+            Some(applied) => {
+                let former = Former { process: self.start.to_vec().into(), applied };
+                Partition::resume(&former, id, log, store, dispatcher, send, config, stats)?
+            }
+        };
         Ok((partition, life))
     }
 }
@@ -105,6 +107,8 @@ struct Place {
     stats: Arc<Stats>,
     state: State,
     pause: Duration,
+    /// How far the latest life of the partition had come that could not go on.
+    applied: Option<u64>,
     /// The rows were set aside, and the partition has not served since.
     spoiled: bool,
 }
@@ -131,6 +135,7 @@ impl Share {
             stats,
             state: State::Rests(Instant::now()),
             pause: PAUSE_MIN,
+            applied: None,
             spoiled: false,
         };
         let mut share = Share { places: partitions.into_iter().map(place).collect(), takeover, failed };
@@ -155,6 +160,15 @@ impl Share {
         }
         if let Err(error) = partition.handle(event, now_ms) {
             self.stumble(index, &error);
+        }
+    }
+
+    /// The clock that turns take their time from was set forward by so much, or back.
+    pub fn clock_was_set(&mut self, by_ms: i64) {
+        for place in &mut self.places {
+            if let State::Works(partition, _) = &mut place.state {
+                partition.clock_was_set(by_ms);
+            }
         }
     }
 
@@ -226,7 +240,9 @@ impl Share {
     fn stumble(&mut self, index: usize, error: &Error) {
         let place = &mut self.places[index];
         place.stats.serving.store(0, Ordering::Relaxed);
-        place.state = State::Gone;
+        if let State::Works(partition, _) = std::mem::replace(&mut place.state, State::Gone) {
+            place.applied = Some(partition.applied());
+        }
         if !self.may_come_back(index, error) {
             self.give_up(index, error);
         }
@@ -236,7 +252,7 @@ impl Share {
     fn take_over(&mut self, index: usize) -> Result<(), Error> {
         loop {
             let place = &mut self.places[index];
-            match self.takeover.live(place.id, &place.stats) {
+            match self.takeover.live(place) {
                 Ok((partition, life)) => {
                     place.state = State::Works(Box::new(partition), life);
                     return Ok(());
@@ -259,9 +275,9 @@ impl Share {
         let home = &self.takeover.home;
         let place = &mut self.places[index];
         match Verdict::of(error, home.is_remote()) {
-            Verdict::Spoiled if !place.spoiled => {
+            Verdict::Spoiled(fault) if !place.spoiled => {
                 place.spoiled = true;
-                if let Err(error) = home.set_rows_aside(place.id, &error.to_string()) {
+                if let Err(error) = home.set_rows_aside(place.id, fault, &error.to_string()) {
                     tracing::error!(partition = place.id, %error, "the rows cannot be set aside");
                     return false;
                 }
@@ -277,7 +293,7 @@ impl Share {
                 place.pause = (place.pause * 2).min(PAUSE_MAX);
                 true
             }
-            Verdict::Spoiled | Verdict::Final => false,
+            Verdict::Spoiled(_) | Verdict::Final => false,
         }
     }
 
@@ -295,13 +311,14 @@ mod tests {
     fn only_what_a_remote_log_may_get_over_is_tried_again() {
         use everlog_log::Error as Log;
         let detail = || "no broker".to_owned();
-        let stale = || Error::Stale { partition: 0, detail: detail() };
+        let fault = RowsFault::Ahead;
+        let stale = || Error::Stale { partition: 0, fault, detail: detail() };
         for passing in [Log::Unknown { detail: detail() }, Log::Io { detail: detail() }] {
             let error = Error::Log(passing);
             assert_eq!(Verdict::of(&error, true), Verdict::Passing, "{error}");
             assert_eq!(Verdict::of(&error, false), Verdict::Final, "{error}");
         }
-        assert_eq!(Verdict::of(&stale(), true), Verdict::Spoiled);
+        assert_eq!(Verdict::of(&stale(), true), Verdict::Spoiled(fault));
         assert_eq!(Verdict::of(&stale(), false), Verdict::Final);
         for last in [
             Error::Superseded { partition: 0, node: "other".into() },

@@ -18,8 +18,8 @@ use crate::router::Failure;
 use crate::rules::{Rule, Rules, seed};
 use crate::runs::history_key;
 
-/// Rows of an expired run that one record deletes.
-const EXPIRED_ROWS_MAX: usize = 1_000;
+/// Rows of an expired run's history that are deleted at once.
+pub(crate) const EXPIRED_ROWS_MAX: usize = 1_000;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Applies one journal record.
@@ -29,18 +29,21 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         stamp_ms: i64,
         record: Record,
         waiter: Waiter,
-        now_ms: i64,
     ) -> Result<(), Error> {
-        self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { now_ms });
+        self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { self.dispatcher.now_ms() });
         self.position.applied = offset + 1;
         self.changed = true;
         self.stats.applied.fetch_add(1, Ordering::Relaxed);
+        if !self.replaying {
+            self.time.heard(self.position.last_stamp_ms);
+        }
         match record.body {
             Some(Body::Owner(owner)) => {
                 self.position.term = offset;
                 self.position.owner_ms = if R::keeps(Rule::Grace) { self.position.last_stamp_ms } else { 0 };
+                self.latest_owner = Some(owner.clone());
                 if !self.replaying {
-                    self.owner_appeared(&owner, now_ms)?;
+                    self.owner_appeared(&owner)?;
                 }
             }
             Some(Body::Forwarded(forwarded)) => self.ingest(offset, &forwarded)?,
@@ -127,11 +130,24 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         let reply = self.absorb(&workflow, outcome)?;
         let wakes = matches!(input.order, Some(Order::Wake(_))) && R::keeps(Rule::EarlyAlarms);
-        if wakes && self.due.is_waking(&key) {
+        if wakes && !self.replaying {
             let deadline_ms = view.run.as_ref().and_then(|run| run.next_deadline_ms(stamp.grace()));
-            self.due.set(&key, deadline_ms.filter(|_| self.runs.is_resident(&key)));
+            self.woke(&key, deadline_ms, stamp.now_ms);
         }
         Ok(Some((key, reply)))
+    }
+
+    /// A run's alarm was applied: where it came too early it is armed again.
+    fn woke(&mut self, key: &RunKey, deadline_ms: Option<i64>, now_ms: i64) {
+        if self.due.is_waking(key) {
+            self.due.set(key, deadline_ms.filter(|_| self.runs.is_resident(key)));
+            if deadline_ms.is_some_and(|deadline_ms| deadline_ms > now_ms) {
+                self.time.was_early(now_ms);
+            }
+        } else if let Some(deadline_ms) = deadline_ms.filter(|deadline_ms| *deadline_ms <= now_ms) {
+            self.stats.lateness_ms.fetch_max(now_ms - deadline_ms, Ordering::Relaxed);
+            self.time.was_due();
+        }
     }
 
     pub(crate) fn view(&mut self, workflow: &WorkflowKey, input: &Input) -> Result<(RunKey, View), Error> {
@@ -203,10 +219,15 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.publish_events(&start.namespace_id, &start.workflow_id, &start.run_id, events);
     }
 
+    /// A run is forgotten: at once as far as decisions read it, so that they never depend on how much of its history is
+    /// here, and of its history as much as a step may.
     pub(crate) fn expire(&mut self, key: &RunKey) -> Result<(), Error> {
-        if self.runs.delete(key, EXPIRED_ROWS_MAX)? {
-            self.due.set(key, None);
+        let is_whole = self.behind.is_none() && self.runs.delete_history(key, EXPIRED_ROWS_MAX)?;
+        self.runs.delete_state(key)?;
+        if !is_whole {
+            self.leave_over(key);
         }
+        self.due.set(key, None);
         Ok(())
     }
 }

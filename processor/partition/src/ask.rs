@@ -65,7 +65,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
     /// Offers a question to the run's worker.
     pub(crate) fn send_query(&mut self, key: &RunKey, run: &Run, question: Question) {
-        let now_ms = self.position.last_stamp_ms;
+        let now_ms = self.time.node_ms();
         self.send_query_at(key, run, question, now_ms);
     }
 
@@ -128,6 +128,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             for question in self.queries.settle(&key, &run) {
                 self.send_query(&key, &run, question);
             }
+            self.dispatcher.poll_again(waiting, &self.send);
+            return Ok(());
+        }
+        if !waiting.poll.sticky && !self.has_history(&key, &run, 1)? {
+            self.queries.give_up(query_id);
             self.dispatcher.poll_again(waiting, &self.send);
             return Ok(());
         }

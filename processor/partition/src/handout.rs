@@ -2,7 +2,7 @@
 
 use everlog_engine::input::Order;
 use everlog_engine::machine::{attempt, task};
-use everlog_engine::{Change, Reply, Run, Step};
+use everlog_engine::{Change, Reply, Run, Step, TaskGrant};
 use everlog_log::Log;
 use everlog_store::Base;
 
@@ -87,6 +87,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.offer(&QueueKey::of(&waiting.poll), task);
             return;
         }
+        let Some((task, waiting)) = self.with_history(task, waiting) else { return };
         let poll = &waiting.poll;
         let order = if poll.activities {
             Order::ClaimActivity(attempt::Claim {
@@ -105,6 +106,24 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             })
         };
         self.enqueue(input(&address, order), Waiter::Claim(task, waiting));
+    }
+
+    /// A task whose history is still being brought waits for it, and the poll for another task.
+    fn with_history(&mut self, task: TaskRef, waiting: Waiting) -> Option<(TaskRef, Waiting)> {
+        let poll = &waiting.poll;
+        let has_all = self.has_all_of(&task, poll.activities, poll.sticky);
+        let has_all = has_all.unwrap_or_else(|error| {
+            self.trouble.get_or_insert(error);
+            true
+        });
+        match &mut self.behind {
+            Some(behind) if !has_all => {
+                behind.park(task, poll.activities);
+                self.dispatcher.poll_again(waiting, &self.send);
+                None
+            }
+            Some(_) | None => Some((task, waiting)),
+        }
     }
 
     /// A claim did nothing: the task waits for another poll, and the poll for another task.
@@ -187,15 +206,25 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let mut activities = Vec::new();
         if let Reply::Completed(completed) = &reply {
             if let Some(grant) = completed.task.clone() {
-                let mut next = furnish::workflow_task(&mut self.runs, key, grant)?;
-                let claim = next.run.started_task().map_or(0, |task| task.claim);
-                next.queries = self.queries.attach(key, claim);
-                task = Some(next);
+                task = self.furnish_next(key, grant)?;
             }
             for grant in completed.activities.clone() {
                 activities.push(furnish::activity_task(&mut self.runs, key, grant)?);
             }
         }
         Ok(Completion { reply, task, activities })
+    }
+
+    /// The task that a completion asks for, unless its history is still being brought: then it goes back.
+    fn furnish_next(&mut self, key: &RunKey, grant: TaskGrant) -> Result<Option<WorkflowTask>, Error> {
+        let from_event_id = if grant.sticky { grant.run.head.previous_started_event_id + 1 } else { 1 };
+        let token = grant.run.head.task.as_ref().map(task::Task::token);
+        if !self.has_history(key, &grant.run, from_event_id)? {
+            drop(self.receipt(key, Order::ReleaseTask(task::Release { token })));
+            return Ok(None);
+        }
+        let mut next = furnish::workflow_task(&mut self.runs, key, grant)?;
+        next.queries = self.queries.attach(key, token.map_or(0, |token| token.claim));
+        Ok(Some(next))
     }
 }

@@ -133,6 +133,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             // Too early by the journal's clock: it stays where it is.
             if !self.replaying && R::keeps(Rule::EarlyAlarms) {
                 self.delayed.arm(row.clone());
+                self.time.was_early(self.position.last_stamp_ms);
             }
             return Ok(());
         }

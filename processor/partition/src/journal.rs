@@ -144,10 +144,10 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if stored.offset > applied {
             return Err(self.unsound(&format!("record {} follows {applied}", stored.offset)));
         }
-        let Some(record) = self.read_record(stored.offset, stored.bytes)? else { return Ok(()) };
+        let Some(record) = self.read_record(&stored)? else { return Ok(()) };
         match if record.serial > 0 { self.flights.met(&record) } else { None } {
             Some(own) => self.apply_own(stored.offset, stored.stamp_ms, own, now_ms),
-            None => self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody, now_ms),
+            None => self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody),
         }
     }
 
@@ -155,12 +155,12 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if entry.record.term != self.position.term && stands_under_a_term(&entry) {
             // An `Owner` of one's own that came late has made it void: under its term it is sent again.
             let void = entry.record.clone();
-            self.apply(offset, stamp_ms, void, Waiter::Nobody, now_ms)?;
+            self.apply(offset, stamp_ms, void, Waiter::Nobody)?;
             entry.record.term = self.position.term;
             self.pending.push_back(entry);
             return Ok(());
         }
-        self.apply(offset, stamp_ms, entry.record, entry.waiter, now_ms)?;
+        self.apply(offset, stamp_ms, entry.record, entry.waiter)?;
         for read in entry.reads {
             self.act(read, now_ms)?;
         }
@@ -168,7 +168,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     /// An `Owner` record was applied while this partition owns its state: its own, or that of whoever came after it.
-    pub(crate) fn owner_appeared(&mut self, owner: &Owner, now_ms: i64) -> Result<(), Error> {
+    pub(crate) fn owner_appeared(&mut self, owner: &Owner) -> Result<(), Error> {
         let another_follows = self.flights.entries().chain(&self.pending).any(is_owner);
         if owner.instance != self.config.instance {
             let node = owner.node.clone();
@@ -185,7 +185,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.pending.insert(at, entry);
         }
         // Only under the latest term of one's own will appends count.
-        if another_follows { Ok(()) } else { self.took_over(now_ms) }
+        if another_follows { Ok(()) } else { self.took_over() }
     }
 
     /// Every append has been heard of, and none of them, nor one that waits, asks for the term that is missing.

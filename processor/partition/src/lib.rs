@@ -3,18 +3,23 @@
 //! A [`Partition`] owns no thread, socket or timer: whoever drives it brings events, the time, and a log.
 
 mod address;
+mod alarms;
 mod apply;
 mod ask;
+mod behind;
+mod commit;
 mod delayed;
 mod delivery;
 mod dispatch;
 mod due;
 mod error;
 mod flights;
+mod former;
 mod furnish;
 mod handout;
 mod ingest;
 mod journal;
+mod leftovers;
 mod partition;
 mod publish;
 mod query;
@@ -27,6 +32,7 @@ mod router;
 mod rules;
 mod runs;
 mod stats;
+mod time;
 mod watch;
 
 pub use address::{Address, BUCKETS, RunKey, WorkflowKey};
@@ -35,7 +41,8 @@ pub use delivery::{
     Reading, Receipt, Want, WorkflowTask,
 };
 pub use dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus, STICKY_LIVE_MS, Waiting};
-pub use error::Error;
+pub use error::{Error, RowsFault};
+pub use former::Former;
 pub use partition::{Config, Event, Partition};
 pub use publish::{Public, Unnamed};
 pub use router::{Admission, Answer, Failure, Router, Send, Slot};

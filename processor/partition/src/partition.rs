@@ -10,15 +10,15 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::wake;
 use everlog_engine::{Reply, Settings, TaskGrant};
-use everlog_log::{Appended, Commit, Fence, Log, Output, Tail, Topic};
-use everlog_store::{Base, Space, Store};
+use everlog_log::{Appended, Fence, Log, Tail};
+use everlog_store::{Base, Store};
 use everlog_wire::ingress::Source;
-use everlog_wire::{Body, Position, Record};
+use everlog_wire::{Body, Mark, Owner, Position, Record};
 use tokio::sync::oneshot;
 
 use crate::address::{Address, RunKey, WorkflowKey};
+use crate::behind::Behind;
 use crate::delayed::Delayed;
 use crate::delivery::{Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, Want, WorkflowTask};
 use crate::dispatch::{Dispatcher, TaskRef, Waiting};
@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::flights::Flights;
 use crate::furnish;
 use crate::ingest::{Feed, mark_of};
+use crate::leftovers::Leftovers;
 use crate::publish::{Outputs, Public};
 use crate::query::Queries;
 use crate::refusal::Refusal;
@@ -35,6 +36,7 @@ use crate::router::{Answer, Failure, Send, Slot};
 use crate::rules::{Kept, Rule, Rules};
 use crate::runs::Runs;
 use crate::stats::Stats;
+use crate::time::LogTime;
 use crate::watch::Watchers;
 
 /// How often what waits is looked through, in ms.
@@ -186,6 +188,15 @@ pub enum Event {
     Appended(Result<Option<Appended>, everlog_log::Error>),
     /// A commit is done, or has failed.
     Committed(Result<(), everlog_log::Error>),
+    /// Rows of histories that were missing have come, or have not.
+    Restored(Result<everlog_log::Slice, everlog_log::Error>),
+}
+
+impl Event {
+    /// What the log tells is for the life of the partition that asked for it, and for no later one.
+    pub fn is_report(&self) -> bool {
+        matches!(self, Self::Appended(_) | Self::Committed(_) | Self::Restored(_))
+    }
 }
 
 /// Who waits for a journal record.
@@ -222,6 +233,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) fence: Fence,
     pub(crate) incarnation: [u8; 16],
     pub(crate) position: Position,
+    /// Of the last `Owner` record that was applied here.
+    pub(crate) latest_owner: Option<Owner>,
     pub(crate) due: Due,
     pub(crate) queries: Queries,
     pub(crate) watchers: Watchers,
@@ -234,15 +247,25 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) outputs: Outputs,
     pub(crate) feed: Feed,
     pub(crate) delayed: Delayed,
+    pub(crate) time: LogTime,
+    /// Histories that are still being brought.
+    pub(crate) behind: Option<Behind>,
+    pub(crate) leftovers: Leftovers,
+    /// Up to where the rows stand that are kept beside the log.
+    pub(crate) mark: Mark,
+    /// An error from where none can be told; the next turn does.
+    pub(crate) trouble: Option<Error>,
     pub(crate) serving: bool,
     pub(crate) replaying: bool,
     pub(crate) wants_term: bool,
     pub(crate) hold_until_ms: i64,
     pub(crate) refused_appends: Refusal,
-    refused_commits: Refusal,
-    committing: Option<(u64, Bytes)>,
+    pub(crate) refused_commits: Refusal,
+    pub(crate) committing: Option<(u64, Bytes)>,
+    /// Below this offset the journal was trimmed.
+    pub(crate) trimmed: u64,
     pub(crate) changed: bool,
-    next_commit_ms: i64,
+    pub(crate) next_commit_ms: i64,
     next_sweep_ms: i64,
     query_serial: u64,
     rules: PhantomData<fn() -> R>,
@@ -271,6 +294,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             stats,
             fence,
             position: Position::default(),
+            latest_owner: None,
             due: Due::default(),
             queries: Queries::default(),
             watchers: Watchers::default(),
@@ -281,6 +305,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             outputs: Outputs::default(),
             feed: Feed::default(),
             delayed: Delayed::default(),
+            time: LogTime::default(),
+            behind: None,
+            leftovers: Leftovers::default(),
+            mark: Mark::default(),
+            trouble: None,
             serving: false,
             replaying: false,
             wants_term: false,
@@ -288,6 +317,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             refused_appends: Refusal::of("appends"),
             refused_commits: Refusal::of("commits"),
             committing: None,
+            trimmed: 0,
             changed: false,
             next_commit_ms: 0,
             next_sweep_ms: 0,
@@ -316,6 +346,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// # Errors
     /// The partition cannot go on: drop it.
     pub fn handle(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
+        self.time.tick(now_ms);
         if self.tail.is_some()
             && R::keeps(Rule::ReadsBehindAppends)
             && matches!(event, Event::Read { .. } | Event::Watch { .. } | Event::Query { .. })
@@ -347,7 +378,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
             Event::Read { address, want, slot: _slot, reply } => {
                 let reading = self.read(&address, want)?;
-                tell(reply, Ok(reading));
+                tell(reply, reading);
             }
             Event::Watch { address, known_event_id, slot: _slot, reply } => {
                 self.watch(&address, known_event_id, reply)?;
@@ -368,22 +399,27 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             Event::Nudge => {}
             Event::Appended(result) => self.appended(result, now_ms)?,
             Event::Committed(result) => self.committed(result, now_ms)?,
+            Event::Restored(result) => self.restored(result, now_ms)?,
         }
         Ok(())
     }
 
     /// Does what is due: appends what has gathered, turns alarms into records, begins a commit. Returns the moment
-    /// of the next turn that is needed even if nothing comes in.
+    /// of the next turn that is needed even if nothing comes in. `now_ms` grows with time; how far it is off does not
+    /// matter, since deadlines are moments of the log.
     ///
     /// # Errors
     /// The partition cannot go on: drop it.
     pub fn turn(&mut self, now_ms: i64) -> Result<Option<i64>, Error> {
         self.stats.turns.fetch_add(1, Ordering::Relaxed);
         self.stats.turned_ms.store(now_ms, Ordering::Relaxed);
+        self.time.tick(now_ms);
         self.mind_clock(now_ms);
         if self.serving {
-            self.wake_due(now_ms)?;
-            self.wake_delayed(now_ms);
+            self.wake_due()?;
+            self.ask_time();
+            self.fetch_behind(now_ms);
+            self.clear_leftovers(now_ms)?;
             self.sweep(now_ms)?;
             self.send_next();
         }
@@ -391,6 +427,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let more = !self.is_overfull() && self.follow(now_ms)?;
         self.append(now_ms);
         self.commit_if_due(now_ms)?;
+        if let Some(trouble) = self.trouble.take() {
+            return Err(trouble);
+        }
         Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }
 
@@ -404,6 +443,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// True where nothing is on its way and nothing waits to be committed.
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.flights.is_empty() && self.committing.is_none() && !self.changed
+    }
+
+    /// True where no history is missing that the log has.
+    pub fn is_whole(&self) -> bool {
+        self.behind.is_none()
     }
 
     /// Begins the last commit without waiting for the interval.
@@ -421,20 +465,6 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.uncommitted_bytes() > bytes_max && R::keeps(Rule::Bounds)
     }
 
-    fn wake_due(&mut self, now_ms: i64) -> Result<(), Error> {
-        if now_ms + crate::due::REACH_MS / 2 > self.due.horizon_ms() {
-            self.reach(now_ms + crate::due::REACH_MS)?;
-        }
-        for _ in 0..self.config.wakes_max {
-            let Some(key) = self.due.take(now_ms) else { break };
-            if let Some(address) = key.address() {
-                self.stats.wakes.fetch_add(1, Ordering::Relaxed);
-                self.enqueue(input(&address, Order::Wake(wake::Wake {})), Waiter::Nobody);
-            }
-        }
-        Ok(())
-    }
-
     fn sweep(&mut self, now_ms: i64) -> Result<(), Error> {
         if now_ms < self.next_sweep_ms {
             return Ok(());
@@ -444,6 +474,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.dispatcher.sweep(&self.send);
         }
         self.watchers.sweep();
+        self.look_at_parked()?;
         for query_id in self.queries.sweep(now_ms) {
             self.requeue_query(&query_id)?;
         }
@@ -454,94 +485,6 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    fn commit_if_due(&mut self, now_ms: i64) -> Result<(), Error> {
-        let early = self.uncommitted_bytes() > self.config.overlay_bytes_max;
-        if self.committing.is_some() || !self.changed || (now_ms < self.next_commit_ms && !early) {
-            return Ok(());
-        }
-        self.runs.flush();
-        let mut outputs = self.outputs.begin_commit();
-        for (space, key, value) in self.runs.store().begin_commit() {
-            let topic = match space {
-                Space::State => Topic::Changelog,
-                Space::History => Topic::History,
-                Space::Timers => Topic::Timers,
-            };
-            outputs.push(Output::new(topic, key, value));
-        }
-        let (send, id) = (self.send.clone(), self.id);
-        let (applied, position) = (self.position.applied, self.position.encode());
-        self.committing = Some((applied, position.clone()));
-        if !R::keeps(Rule::RowsAfterCommit) {
-            self.write_rows(position.clone(), now_ms)?;
-        }
-        let commit = Commit { partition: self.id, fence: self.fence, applied, position, outputs };
-        self.changed = false;
-        self.next_commit_ms = self.next_commit_slot_ms(now_ms);
-        let done = Box::new(move |result| {
-            // A partition that is gone restores from what is committed.
-            send(id, Event::Committed(result));
-        });
-        self.log.commit(commit, done);
-        Ok(())
-    }
-
-    /// Partitions commit one after the other within the interval: all at once, they would keep appends waiting. Those
-    /// whose outputs can go in one transaction do so at the same moment: what a transaction costs is not its size.
-    fn next_commit_slot_ms(&self, now_ms: i64) -> i64 {
-        let interval_ms = self.config.commit_interval_ms;
-        let first = self.log.committed_with(self.id).start;
-        let slot_ms = interval_ms * i64::from(first) / i64::from(self.log.partitions());
-        now_ms + interval_ms - (now_ms - slot_ms).rem_euclid(interval_ms)
-    }
-
-    fn committed(&mut self, result: Result<(), everlog_log::Error>, now_ms: i64) -> Result<(), Error> {
-        match result {
-            Ok(()) => self.refused_commits.ends(self.id),
-            Err(error @ everlog_log::Error::Full { .. }) => {
-                self.refused_commits.begins(self.id, &error);
-                self.not_committed(now_ms);
-                return Ok(());
-            }
-            Err(everlog_log::Error::Fenced { .. }) if !R::keeps(Rule::StepDown) => {
-                self.not_committed(now_ms);
-                return Ok(());
-            }
-            Err(everlog_log::Error::Unknown { .. }) if !R::keeps(Rule::UnknownCommits) => {
-                self.not_committed(now_ms);
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        }
-        self.outputs.committed();
-        let (applied, position) = self.committing.take().unwrap_or_default();
-        self.write_rows(position, now_ms)?;
-        self.runs.evict();
-        self.stats.commits.fetch_add(1, Ordering::Relaxed);
-        self.stats.committed_offset.store(applied, Ordering::Relaxed);
-        let safe = applied.saturating_sub(self.config.journal_keep_records);
-        let below = if R::keeps(Rule::Trim) { safe } else { self.position.applied };
-        if below > self.trimmed_to() + self.config.journal_keep_records / 2 {
-            self.trim(below);
-        }
-        Ok(())
-    }
-
-    /// The rows of the commit stand in the base from now on.
-    fn write_rows(&mut self, position: Bytes, now_ms: i64) -> Result<(), Error> {
-        let mark = self.mark(position, now_ms)?;
-        Ok(self.runs.store().committed(Some(&mark.encode()))?)
-    }
-
-    /// The log had no room for the outputs: they join those that come, and are committed later. The journal has it all.
-    fn not_committed(&mut self, now_ms: i64) {
-        self.committing = None;
-        self.runs.store().commit_failed();
-        self.outputs.commit_failed();
-        self.changed = true;
-        self.next_commit_ms = now_ms + HOLD_MS;
-    }
-
     fn next_turn_ms(&self, now_ms: i64) -> Option<i64> {
         let mut next_ms = self.serving.then_some(self.next_sweep_ms);
         if self.changed && self.committing.is_none() {
@@ -550,8 +493,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if !self.pending.is_empty() && self.hold_until_ms > now_ms {
             next_ms = Some(next_ms.map_or(self.hold_until_ms, |next_ms| next_ms.min(self.hold_until_ms)));
         }
-        let due = [self.due.next_ms(), self.delayed.next_ms()];
-        for due_ms in due.into_iter().flatten().filter(|_| self.serving) {
+        let due_ms = self.next_alarm_ms().map(|due_ms| self.time.when_ms(due_ms));
+        let wanted = [due_ms, self.next_fetch_ms(), self.leftovers.next_ms()];
+        for due_ms in wanted.into_iter().flatten().filter(|_| self.serving) {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
         next_ms.map(|next_ms| next_ms.max(now_ms))

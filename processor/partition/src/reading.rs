@@ -10,12 +10,21 @@ use crate::error::Error;
 use crate::furnish;
 use crate::partition::Partition;
 use crate::reply::tell;
+use crate::router::{Answer, Failure};
 use crate::rules::Rules;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
-    pub(crate) fn read(&mut self, address: &Address, want: Want) -> Result<Option<Reading>, Error> {
-        let Some((key, is_current)) = self.resolve(address)? else { return Ok(None) };
-        let Some(run) = self.runs.get(&key)? else { return Ok(None) };
+    pub(crate) fn read(&mut self, address: &Address, want: Want) -> Result<Answer<Option<Reading>>, Error> {
+        let Some((key, is_current)) = self.resolve(address)? else { return Ok(Ok(None)) };
+        let Some(run) = self.runs.get(&key)? else { return Ok(Ok(None)) };
+        let is_here = match want {
+            Want::State => true,
+            Want::History { from_event_id, .. } => self.has_history(&key, &run, from_event_id)?,
+            Want::LastBatch | Want::Reverse { .. } => self.has_history(&key, &run, 1)?,
+        };
+        if !is_here {
+            return Ok(Err(Failure::Unavailable));
+        }
         let page = match want {
             Want::State => Page::default(),
             Want::History { from_event_id, batches_max } => {
@@ -26,7 +35,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 furnish::page_before(&mut self.runs, &key, below_event_id, batches_max)?
             }
         };
-        Ok(Some(Reading { run, is_current, page }))
+        Ok(Ok(Some(Reading { run, is_current, page })))
     }
 
     /// The key of an addressed run, and whether it is the current one.

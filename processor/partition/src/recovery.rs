@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use everlog_engine::{Grace, Settings};
 use everlog_log::Log;
 use everlog_store::{Base, Space, Store};
@@ -13,7 +12,9 @@ use crate::address::RunKey;
 use crate::dispatch::Dispatcher;
 use crate::due::REACH_MS;
 use crate::error::Error;
+use crate::former::Former;
 use crate::ingest::waiting_row;
+use crate::leftovers::LEFTOVER_MS;
 use crate::partition::{Config, Entry, Event, Partition, Waiter};
 use crate::router::Send;
 use crate::rules::{Rule, Rules, inherited};
@@ -63,13 +64,37 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(partition)
     }
 
+    /// Takes a partition over again that an earlier life in this process could not go on with, unless somebody else
+    /// has taken it since: before the log is told to fence whoever has it, and again with all that was replayed.
+    ///
+    /// # Errors
+    /// As [`Partition::recover`]; `Superseded`.
+    #[allow(clippy::too_many_arguments, reason = "those of recover, and what came before")]
+    pub fn resume(
+        former: &Former,
+        id: u32,
+        log: Arc<L>,
+        store: Store<B>,
+        dispatcher: Arc<Dispatcher>,
+        send: Send,
+        config: Config,
+        stats: Arc<Stats>,
+    ) -> Result<Self, Error> {
+        former.is_latest(id, &*log)?;
+        let partition = Self::recover(id, log, store, dispatcher, send, config, stats)?;
+        partition.follows(former)?;
+        Ok(partition)
+    }
+
     fn replay(&mut self) -> Result<(), Error> {
         let bounds = self.log.bounds(self.id)?;
         if self.position.applied < bounds.start || self.position.applied > bounds.end {
             let (applied, start, end) = (self.position.applied, bounds.start, bounds.end);
             let detail = format!("the journal holds {start} to {end}, the committed position is {applied}");
-            return Err(Error::Journal { partition: self.id, detail });
+            return Err(Error::lost(self.id, &detail));
         }
+        self.trimmed = bounds.start;
+        self.knows_journal(&bounds)?;
         self.replaying = true;
         while self.position.applied < bounds.end {
             let records = self.log.read(self.id, self.position.applied, READ_BYTES)?;
@@ -89,29 +114,53 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
+    /// Whether the journal is the one that the position is of: a topic that was made again under its name has later
+    /// records where the position has applied others.
+    fn knows_journal(&self, bounds: &std::ops::Range<u64>) -> Result<(), Error> {
+        let Position { applied, last_stamp_ms, term, owner_ms, .. } = self.position;
+        let Some(last) = applied.checked_sub(1) else { return Ok(()) };
+        for (offset, until_ms) in [(last, last_stamp_ms), (term, owner_ms)] {
+            if !bounds.contains(&offset) || owner_ms == 0 {
+                continue;
+            }
+            let found = self.log.read(self.id, offset, 1)?;
+            if let Some(record) = found.first().filter(|record| record.stamp_ms > until_ms) {
+                let detail = format!(
+                    "the journal's record {offset} is of {} ms, what was applied there was of {until_ms} ms at most: \
+                     the topic was made again",
+                    record.stamp_ms
+                );
+                return Err(Error::lost(self.id, &detail));
+            }
+        }
+        Ok(())
+    }
+
     fn replay_record(&mut self, stored: everlog_log::Record) -> Result<(), Error> {
-        let Some(record) = self.read_record(stored.offset, stored.bytes)? else { return Ok(()) };
-        self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody, stored.stamp_ms)
+        let Some(record) = self.read_record(&stored)? else { return Ok(()) };
+        self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody)
     }
 
     /// A record of the journal; one that is none is skipped.
-    pub(crate) fn read_record(&mut self, offset: u64, bytes: Bytes) -> Result<Option<Record>, Error> {
-        match Record::read(bytes) {
+    pub(crate) fn read_record(&mut self, stored: &everlog_log::Record) -> Result<Option<Record>, Error> {
+        match Record::read(stored.bytes.clone()) {
             Ok(record) => Ok(Some(record)),
             Err(error @ everlog_wire::Error::Version { .. }) if R::keeps(Rule::LaterReleases) => {
                 Err(error.into())
             }
             Err(error @ (everlog_wire::Error::Decode { .. } | everlog_wire::Error::Version { .. })) => {
-                self.position.applied = offset + 1;
+                // Time goes on with every record, or the position would not know its own journal again.
+                self.position.last_stamp_ms = self.position.last_stamp_ms.max(stored.stamp_ms);
+                self.position.applied = stored.offset + 1;
                 self.changed = true;
-                self.skip(offset, &error.to_string(), Waiter::Nobody);
+                self.skip(stored.offset, &error.to_string(), Waiter::Nobody);
                 Ok(None)
             }
         }
     }
 
     /// The `Owner` record is applied: the partition is ours, and what waits in it can be handed out.
-    pub(crate) fn took_over(&mut self, now_ms: i64) -> Result<(), Error> {
+    pub(crate) fn took_over(&mut self) -> Result<(), Error> {
         for entry in &mut self.pending {
             entry.record.term = self.position.term;
         }
@@ -123,7 +172,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.runs.flush();
         self.serving = true;
         self.stats.serving.store(1, Ordering::Relaxed);
-        self.reach(now_ms + REACH_MS)?;
+        self.reach(self.time.now_ms() + REACH_MS)?;
+        self.find_leftovers()?;
         self.offer_waiting()
     }
 
@@ -153,7 +203,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Brings every alarm before `horizon_ms` into the due index.
     pub(crate) fn reach(&mut self, horizon_ms: i64) -> Result<(), Error> {
         self.runs.flush();
-        let from_ms = self.due.horizon_ms().max(1);
+        let from_ms = self.due.horizon_ms().max(LEFTOVER_MS + 1);
         self.due.reached(horizon_ms);
         let grace = Grace { owner_ms: self.position.owner_ms };
         for bucket in self.buckets() {
@@ -167,13 +217,18 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    fn buckets(&self) -> impl Iterator<Item = u16> + use<L, B, R> {
+    pub(crate) fn buckets(&self) -> impl Iterator<Item = u16> + use<L, B, R> {
         let buckets = everlog_log::buckets_of(self.id, self.log.partitions());
         buckets.filter_map(|bucket| u16::try_from(bucket).ok())
     }
 
     /// The alarms of a bucket that are due within a span. Commands that wait for a moment in it are armed at once.
-    fn alarms(&mut self, bucket: u16, from_ms: i64, to_ms: i64) -> Result<Vec<(i64, RunKey)>, Error> {
+    pub(crate) fn alarms(
+        &mut self,
+        bucket: u16,
+        from_ms: i64,
+        to_ms: i64,
+    ) -> Result<Vec<(i64, RunKey)>, Error> {
         let key = |ms: i64| {
             let mut key = bucket.to_be_bytes().to_vec();
             key.extend_from_slice(&ms.to_be_bytes());
@@ -204,15 +259,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
     }
 
-    /// The offset below which the journal has been trimmed.
-    pub(crate) fn trimmed_to(&self) -> u64 {
-        self.log.bounds(self.id).map_or(0, |bounds| bounds.start)
-    }
-
     /// Deletes applied records; a failure is no reason to stop, the next commit tries again.
     pub(crate) fn trim(&mut self, below: u64) {
-        if let Err(error) = self.log.trim(self.id, below) {
-            tracing::debug!(partition = self.id, below, %error, "the journal was not trimmed");
+        match self.log.trim(self.id, below) {
+            Ok(()) => self.trimmed = below,
+            Err(error) => tracing::debug!(partition = self.id, below, %error, "the journal was not trimmed"),
         }
     }
 }

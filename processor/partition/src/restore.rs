@@ -1,59 +1,79 @@
-//! Rows that are kept beside the log: what they lack is brought from its compacted topics.
+//! Rows that are kept beside the log: what they lack is brought from its compacted topics. What decisions need comes
+//! before the partition is taken over, histories follow behind.
+
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_log::{Log, Offset, Topic};
 use everlog_store::{Base, Space, Standing};
 use everlog_wire::{Mark, Position};
 
-use crate::error::Error;
+use crate::behind::Behind;
+use crate::error::{Error, RowsFault};
 use crate::partition::Partition;
 use crate::rules::{Rule, Rules};
 
 /// Bytes of rows that are written together.
 const WRITE_BYTES: usize = 1 << 20;
+/// Bytes after which a restore says how far it has come.
+const SLICE_BYTES: usize = 16 << 20;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
-    /// Brings the rows to where the log's last commit left them; returns its position.
+    /// Brings the rows that decisions need to where the log's last commit left them; returns its position.
     pub(crate) fn restore(&mut self) -> Result<Option<(Offset, Bytes)>, Error> {
+        let committed = self.log.position(self.id)?;
         let mark = match self.runs.store().base().standing()? {
-            Standing::WithTheLog => return Ok(self.log.position(self.id)?),
-            Standing::At(Some(_)) if !R::keeps(Rule::RowsFromTheirMark) => {
-                return Ok(self.log.position(self.id)?);
-            }
+            Standing::WithTheLog => return Ok(committed),
+            Standing::At(Some(_)) if !R::keeps(Rule::RowsFromTheirMark) => return Ok(committed),
             Standing::At(None) if R::keeps(Rule::FinishedRestore) && self.holds_rows()? => {
                 // A restore from the beginning tells nothing of what was deleted long ago.
-                let detail = "their first restore was not finished".into();
-                return Err(Error::Stale { partition: self.id, detail });
+                let detail = "their first restore was not finished";
+                return Err(self.stale(RowsFault::Unfinished, detail.into()));
             }
             Standing::At(None) => Mark::default(),
-            Standing::At(Some(mark)) => Mark::read(mark)?,
+            Standing::At(Some(mark)) => {
+                let unreadable =
+                    |error: everlog_wire::Error| self.stale(RowsFault::Corrupt, error.to_string());
+                Mark::read(mark).map_err(unreadable)?
+            }
         };
-        let known = self.known_position(&mark)?;
-        let changelog = self.restore_topic(Topic::Changelog, Space::State, mark.changelog)?;
-        let timers = self.restore_topic(Topic::Timers, Space::Timers, mark.timers)?;
-        let history = self.restore_topic(Topic::History, Space::History, mark.history)?;
-        let Some((applied, position)) = changelog.position.or(known) else { return Ok(None) };
-        let mark = Mark {
-            position: position.clone(),
-            changelog: changelog.next,
-            history: history.next,
-            timers: timers.next,
-            ..mark
+        self.compare(&mark, committed.as_ref())?;
+        self.stats.restore_left.store(0, Ordering::Relaxed);
+        self.stats.restore_all.store(0, Ordering::Relaxed);
+        let (changelog, found) = self.restore_topic(Topic::Changelog, Space::State, mark.changelog)?;
+        let (timers, _) = self.restore_topic(Topic::Timers, Space::Timers, mark.timers)?;
+        let known = committed.filter(|(_, position)| *position == mark.position);
+        let Some((applied, position)) = found.or(known) else {
+            return self.nothing_is_committed();
         };
+        let partition = u64::from(self.id) + 1;
+        let mark = Mark { position: position.clone(), changelog, timers, partition, ..mark };
         self.runs.store().base().write(&mut std::iter::empty(), Some(&mark.encode()))?;
+        self.behind = Some(Behind::from(mark.history));
+        self.stats.behind.store(1, Ordering::Relaxed);
+        self.mark = mark;
         Ok(Some((applied, position)))
     }
 
-    /// The mark of a commit that is done.
-    pub(crate) fn mark(&self, position: Bytes, now_ms: i64) -> Result<Mark, Error> {
+    /// The changelog has no position: it must not have had one, or everything would begin anew.
+    fn nothing_is_committed(&self) -> Result<Option<(Offset, Bytes)>, Error> {
+        match self.log.position(self.id)? {
+            None => Ok(None),
+            Some((applied, _)) => {
+                let detail = format!("the changelog has lost the position that it had at {applied}");
+                Err(Error::lost(self.id, &detail))
+            }
+        }
+    }
+
+    /// The rows stand at a commit that is done.
+    pub(crate) fn stand_at(&mut self, position: Bytes, now_ms: i64) -> Result<Bytes, Error> {
         let next = self.log.marks(self.id)?;
-        Ok(Mark {
-            position,
-            changelog: next.changelog,
-            history: next.history,
-            timers: next.timers,
-            written_ms: now_ms,
-        })
+        let history = self.behind.as_ref().map_or(next.history, Behind::next);
+        let (changelog, timers) = (next.changelog, next.timers);
+        let partition = u64::from(self.id) + 1;
+        self.mark = Mark { position, changelog, history, timers, written_ms: now_ms, partition };
+        Ok(self.mark.encode())
     }
 
     fn holds_rows(&mut self) -> Result<bool, Error> {
@@ -68,44 +88,104 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(found)
     }
 
-    /// The position that the rows stand at, if they are of this journal and not ahead of it.
-    fn known_position(&self, mark: &Mark) -> Result<Option<(Offset, Bytes)>, Error> {
-        if mark.position.is_empty() {
-            return Ok(None);
+    /// Whether the rows are of this log, not ahead of it, and not so old that it has forgotten what was deleted since.
+    fn compare(&self, mark: &Mark, committed: Option<&(Offset, Bytes)>) -> Result<(), Error> {
+        if mark.position.is_empty() || !R::keeps(Rule::StaleRows) {
+            return Ok(());
         }
-        let stale = |detail: String| Error::Stale { partition: self.id, detail };
-        let position = Position::read(mark.position.clone())?;
-        if !R::keeps(Rule::StaleRows) {
-            return Ok(Some((position.applied, mark.position.clone())));
-        }
+        let position = Position::read(mark.position.clone());
+        let position = position.map_err(|error| self.stale(RowsFault::Corrupt, error.to_string()))?;
         if position.incarnation != self.incarnation[..] {
-            return Err(stale("they belong to other topics".into()));
+            return Err(self.stale(RowsFault::Foreign, "they belong to other topics".into()));
         }
-        let end = self.log.bounds(self.id)?.end;
-        if position.applied > end {
-            return Err(stale(format!("they stand at {}, the journal ends at {end}", position.applied)));
+        if mark.partition != u64::from(self.id) + 1 {
+            return Err(self.stale(RowsFault::Foreign, "they belong to another partition".into()));
         }
-        Ok(Some((position.applied, mark.position.clone())))
+        if committed.is_none() && position.applied > 0 {
+            let detail =
+                format!("the rows kept here stand at {}, the changelog has no position", position.applied);
+            return Err(Error::lost(self.id, &detail));
+        }
+        let (applied, row) = committed.map_or((0, &[][..]), |(applied, row)| (*applied, row.as_ref()));
+        if position.applied > applied {
+            let detail = format!("they stand at {}, the log is committed up to {applied}", position.applied);
+            return Err(self.stale(RowsFault::Ahead, detail));
+        }
+        if mark.position == row {
+            // Nothing was deleted since.
+            return Ok(());
+        }
+        if position.applied == applied {
+            let detail = format!("at {applied} they stand otherwise than the log");
+            return Err(self.stale(RowsFault::Foreign, detail));
+        }
+        let log_ms = Position::read(Bytes::copy_from_slice(row)).map_or(0, |position| position.last_stamp_ms);
+        // Neither clock is trusted alone: the rows are as old as the worse of the two says.
+        let now_ms = self.dispatcher.now_ms().max(log_ms);
+        let age_ms = now_ms - position.last_stamp_ms.min(mark.written_ms);
+        match self.log.tombstones_ms() {
+            Some(kept_ms) if age_ms > kept_ms / 2 => {
+                let detail = format!("they are {age_ms} ms old, deletions are told for {kept_ms} ms");
+                Err(self.stale(RowsFault::Old, detail))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
+    pub(crate) fn stale(&self, fault: RowsFault, detail: String) -> Error {
+        Error::Stale { partition: self.id, fault, detail }
+    }
+
+    /// A mark that the topic does not reach, though it is not ahead of the log's position, or not any longer.
+    pub(crate) fn outside(&self, topic: Topic, error: everlog_log::Error) -> Error {
+        match error {
+            everlog_log::Error::OutOfRange { wanted, end, .. } if wanted > end => {
+                let detail =
+                    format!("{topic:?} was read up to {wanted}, it ends at {end}: it was made again");
+                Error::lost(self.id, &detail)
+            }
+            everlog_log::Error::OutOfRange { .. } => self.stale(RowsFault::Old, error.to_string()),
+            error => error.into(),
+        }
+    }
+
+    /// Restores a topic from an offset to its end; where the next restore may begin, and the last position in it.
     fn restore_topic(
         &mut self,
         topic: Topic,
         space: Space,
         from: Offset,
-    ) -> Result<everlog_log::Restored, Error> {
-        let base = self.runs.store().base();
-        let mut rows = Rows { base, space, changes: Vec::new(), size_bytes: 0, failed: None };
-        let restored = self.log.restore(topic, self.id, from, &mut |key, value| rows.take(key, value));
-        rows.write();
-        match rows.failed {
-            Some(error) => Err(error.into()),
-            None => restored.map_err(|error| match error {
-                everlog_log::Error::OutOfRange { .. } => {
-                    Error::Stale { partition: self.id, detail: error.to_string() }
-                }
-                error => error.into(),
-            }),
+    ) -> Result<(Offset, Option<(Offset, Bytes)>), Error> {
+        let (mut next, mut position, mut all) = (from, None, None);
+        loop {
+            let base = self.runs.store().base();
+            let mut rows =
+                Rows { base, space, changes: Vec::new(), waiting_bytes: 0, bytes: 0, count: 0, failed: None };
+            let restored = self.log.restore(topic, self.id, next, &mut |key, value| rows.take(key, value));
+            rows.write();
+            let Rows { bytes, count, failed, .. } = rows;
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+            let restored = restored.map_err(|error| self.outside(topic, error))?;
+            if all.is_none() {
+                let span = restored.end.saturating_sub(from.min(restored.end));
+                self.stats.restore_all.fetch_add(span, Ordering::Relaxed);
+                self.stats.restore_left.fetch_add(span, Ordering::Relaxed);
+                all = Some(span);
+            }
+            let passed = restored.next.saturating_sub(next);
+            // Others may have made the topic longer meanwhile.
+            let left = self.stats.restore_left.load(Ordering::Relaxed).saturating_sub(passed);
+            self.stats.restore_left.store(left, Ordering::Relaxed);
+            self.stats.restored_rows.fetch_add(count, Ordering::Relaxed);
+            self.stats.restored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            position = restored.position.or(position);
+            let is_done = restored.next >= restored.end;
+            next = restored.next;
+            if is_done {
+                return Ok((next, position));
+            }
         }
     }
 }
@@ -115,23 +195,28 @@ struct Rows<'a, B: Base> {
     base: &'a B,
     space: Space,
     changes: Vec<(Bytes, Option<Bytes>)>,
-    size_bytes: usize,
+    waiting_bytes: usize,
+    bytes: usize,
+    count: u64,
     failed: Option<everlog_store::Error>,
 }
 
 impl<B: Base> Rows<'_, B> {
     fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
-        self.size_bytes += key.len() + value.map_or(0, <[u8]>::len);
+        let bytes = key.len() + value.map_or(0, <[u8]>::len);
+        self.waiting_bytes += bytes;
+        self.bytes += bytes;
+        self.count += 1;
         self.changes.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
-        if self.size_bytes >= WRITE_BYTES {
+        if self.waiting_bytes >= WRITE_BYTES {
             self.write();
         }
-        self.failed.is_none()
+        self.failed.is_none() && self.bytes < SLICE_BYTES
     }
 
     fn write(&mut self) {
         let changes = std::mem::take(&mut self.changes);
-        self.size_bytes = 0;
+        self.waiting_bytes = 0;
         let mut rows = changes.iter().map(|(key, value)| (self.space, key.as_ref(), value.as_deref()));
         if let Err(error) = self.base.write(&mut rows, None) {
             self.failed.get_or_insert(error);

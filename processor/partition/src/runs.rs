@@ -11,6 +11,7 @@ use prost::Message;
 
 use crate::address::{RunKey, WorkflowKey};
 use crate::error::Error;
+use crate::leftovers::LEFTOVER_MS;
 
 /// The cached runs and the store beneath.
 pub struct Runs<B: Base> {
@@ -145,8 +146,8 @@ impl<B: Base> Runs<B> {
         self.resident.len()
     }
 
-    /// Deletes a slice of an expired run's rows; true when nothing is left of it.
-    pub fn delete(&mut self, key: &RunKey, rows_max: usize) -> Result<bool, Error> {
+    /// Deletes a slice of a run's history; true when nothing is left of it.
+    pub fn delete_history(&mut self, key: &RunKey, rows_max: usize) -> Result<bool, Error> {
         let mut batches = Vec::new();
         let (from, to) = (history_key(key, 0), history_key(key, i64::MAX));
         self.store.scan(Space::History, &from, &to, &mut |row, _| {
@@ -157,13 +158,11 @@ impl<B: Base> Runs<B> {
         for row in batches {
             self.store.delete(Space::History, row);
         }
-        if done {
-            self.delete_state(key)?;
-        }
         Ok(done)
     }
 
-    fn delete_state(&mut self, key: &RunKey) -> Result<(), Error> {
+    /// Deletes all of a run but its history.
+    pub fn delete_state(&mut self, key: &RunKey) -> Result<(), Error> {
         self.flush();
         let mut rows = Vec::new();
         self.store.scan(Space::State, key.bytes(), &state_key(key, &[u8::MAX]), &mut |row, _| {
@@ -213,7 +212,7 @@ impl<B: Base> Runs<B> {
 pub fn alarms_ms(run: &Run) -> [Option<i64>; 2] {
     let task_ready = run.head.task.as_ref().is_some_and(|task| !task.is_started());
     let ready = run.is_open() && (task_ready || run.activities.values().any(|activity| activity.is_ready()));
-    [ready.then_some(0), run.next_deadline_ms(Grace::default()).map(|due_ms| due_ms.max(1))]
+    [ready.then_some(0), run.next_deadline_ms(Grace::default()).map(|due_ms| due_ms.max(LEFTOVER_MS + 1))]
 }
 
 /// The key of a row of the run's state.

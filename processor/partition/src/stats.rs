@@ -41,6 +41,20 @@ pub struct Stats {
     pub alarms: AtomicU64,
     /// The greatest lateness of an alarm since the last look, in ms.
     pub lateness_ms: AtomicI64,
+    /// Rows that were restored from the log.
+    pub restored_rows: AtomicU64,
+    /// Bytes of these rows.
+    pub restored_bytes: AtomicU64,
+    /// Records of changelog and timers that the restore before serving has to look through, and how many are left.
+    pub restore_all: AtomicU64,
+    /// See above.
+    pub restore_left: AtomicU64,
+    /// The same of histories, which come while the partition serves.
+    pub history_all: AtomicU64,
+    /// See above.
+    pub history_left: AtomicU64,
+    /// 1 while histories are missing.
+    pub behind: AtomicU64,
     /// 1 while the partition serves.
     pub serving: AtomicU64,
     /// Turns taken.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, FlushOptions,
-    LogLevel, Options, WriteBatch, WriteBufferManager, WriteOptions,
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, ErrorKind,
+    FlushOptions, LogLevel, Options, WriteBatch, WriteBufferManager, WriteOptions,
 };
 
 use crate::base::{family_name, translate};
@@ -63,26 +63,30 @@ impl LocalRows {
         database.set_log_level(LogLevel::Warn);
         database.set_stats_dump_period_sec(0);
         database.set_stats_persist_period_sec(0);
+        whole(dir)?;
         let names = SPACES.map(family_name).into_iter().chain([META]);
         let families = names.map(|name| ColumnFamilyDescriptor::new(name, family(memory)));
-        let db = Arc::new(DB::open_cf_descriptors(&database, dir, families).map_err(translate)?);
+        let db = Arc::new(DB::open_cf_descriptors(&database, dir, families).map_err(of_opening)?);
         Ok(LocalRows { rows: SharedRows::new(Arc::clone(&db))?, db })
     }
 
-    /// Moves a directory that cannot be used out of the way, so that a new one can be made; returns where it is now.
+    /// Moves a directory that cannot be used out of the way, so that a new one can be made, and names it after `why`.
+    /// The latest `keep` such directories stay. Returns where it is now.
     ///
     /// # Errors
     /// What the file system says.
-    pub fn set_aside(dir: &Path) -> std::io::Result<PathBuf> {
-        let mut number = 1;
-        loop {
-            let aside = dir.with_extension(format!("aside-{number}"));
-            if !aside.try_exists()? {
-                std::fs::rename(dir, &aside)?;
-                return Ok(aside);
-            }
-            number += 1;
+    pub fn set_aside(dir: &Path, why: &str, keep: usize) -> std::io::Result<PathBuf> {
+        let mut earlier = set_aside_before(dir)?;
+        let number = earlier.last().map_or(0, |(number, _)| *number) + 1;
+        let aside = dir.with_extension(format!("aside-{number}-{why}"));
+        std::fs::rename(dir, &aside)?;
+        earlier.push((number, aside.clone()));
+        let surplus = earlier.len().saturating_sub(keep);
+        for (_, path) in &earlier[..surplus] {
+            // What cannot be removed now is tried again next time.
+            let _ = std::fs::remove_dir_all(path);
         }
+        Ok(aside)
     }
 
     fn meta(&self) -> &ColumnFamily {
@@ -149,6 +153,44 @@ impl Base for LocalRows {
     fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {
         self.rows.last(space, from, to)
     }
+}
+
+/// A database without its `CURRENT` would be taken for none, and a new one be made among its files.
+fn whole(dir: &Path) -> Result<(), Error> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let names: Vec<String> = names.collect();
+    let is_part = |name: &&String| name.starts_with("MANIFEST-") || name.ends_with(".sst");
+    match names.iter().find(is_part) {
+        Some(part) if !names.iter().any(|name| name == "CURRENT") => {
+            Err(Error::Corrupt { detail: format!("{} has {part}, but no CURRENT", dir.display()) })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Files that are missing, or not as they were left, are damage; what is in use or cannot be read is not.
+fn of_opening(error: rocksdb::Error) -> Error {
+    match (error.kind(), translate(error)) {
+        (ErrorKind::InvalidArgument | ErrorKind::NotFound, Error::Io { detail }) => Error::Corrupt { detail },
+        (_, Error::Io { detail }) if detail.contains("No such file") => Error::Corrupt { detail },
+        (_, error) => error,
+    }
+}
+
+/// Directories of the same rows that were set aside, in order.
+fn set_aside_before(dir: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
+    let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Ok(Vec::new()) };
+    let prefix = format!("{}.aside-", name.to_string_lossy());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(parent)? {
+        let path = entry?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let number = name.strip_prefix(&prefix).map(|rest| rest.split('-').next().unwrap_or_default());
+        found.extend(number.and_then(|number| number.parse().ok()).map(|number| (number, path)));
+    }
+    found.sort();
+    Ok(found)
 }
 
 fn family(memory: &Memory) -> Options {

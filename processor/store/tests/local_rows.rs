@@ -61,11 +61,35 @@ fn damage_is_named_and_the_directory_can_be_set_aside() {
     let place = dir.path().join("7");
     drop(LocalRows::open(&place, &memory()).unwrap());
     std::fs::write(place.join("CURRENT"), "MANIFEST-999999\n").unwrap();
-    assert!(LocalRows::open(&place, &memory()).is_err());
-    let aside = LocalRows::set_aside(&place).unwrap();
-    assert_eq!(aside, dir.path().join("7.aside-1"));
+    let damaged = LocalRows::open(&place, &memory()).map(drop);
+    assert!(matches!(damaged, Err(Error::Corrupt { .. })), "{damaged:?}");
+    let aside = LocalRows::set_aside(&place, "corrupt", 2).unwrap();
+    assert_eq!(aside, dir.path().join("7.aside-1-corrupt"));
     let rows = LocalRows::open(&place, &memory()).unwrap();
     assert_eq!(rows.standing().unwrap(), Standing::At(None));
     let second = LocalRows::open(&place, &memory()).map(drop);
     assert!(matches!(second, Err(Error::Io { .. })), "one process at a time: {second:?}");
+}
+
+#[test]
+fn only_the_latest_directories_that_were_set_aside_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = || {
+        let names = std::fs::read_dir(dir.path()).unwrap();
+        let mut names: Vec<_> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    // Those of another partition stay where they are.
+    std::fs::create_dir(dir.path().join("17.aside-1-old")).unwrap();
+    for number in 1..=11 {
+        std::fs::create_dir(dir.path().join("7")).unwrap();
+        std::fs::write(dir.path().join("7").join(number.to_string()), "").unwrap();
+        LocalRows::set_aside(&dir.path().join("7"), "ahead", 2).unwrap();
+    }
+    assert_eq!(names(), ["17.aside-1-old", "7.aside-10-ahead", "7.aside-11-ahead"]);
+    std::fs::create_dir(dir.path().join("7")).unwrap();
+    LocalRows::set_aside(&dir.path().join("7"), "old", 0).unwrap();
+    assert_eq!(names(), ["17.aside-1-old"]);
 }

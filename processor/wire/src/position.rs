@@ -54,6 +54,9 @@ pub struct Mark {
     /// When it was written, in ms since 1970-01-01 UTC by the node's clock: tombstones do not last for ever.
     #[prost(int64, tag = "5")]
     pub written_ms: i64,
+    /// Whose rows they are, counted from 1.
+    #[prost(uint64, tag = "6")]
+    pub partition: u64,
 }
 
 impl Mark {

@@ -41,6 +41,8 @@ section! {
         waiting_bytes_max: usize = 64 << 20, 32 << 20..=4 << 30;
         /// Bytes of a record that the topics must take (`max.message.bytes`).
         record_bytes_max: usize = 16 << 20, 64 << 10..=512 << 20;
+        /// Directories of rows that could not be used and are kept, for each partition, the latest ones; 0 = none.
+        rows_aside_max: usize = 1, 0..=100;
         /// After so long an append that is not acknowledged counts as unknown: its caller gets UNAVAILABLE.
         append_timeout_ms: u64 = 30 * SECOND_MS, SECOND_MS..=900 * SECOND_MS;
         /// After so long a question to the brokers fails, and is asked again where that makes sense.

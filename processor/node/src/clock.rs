@@ -1,0 +1,64 @@
+//! A thread's clock: it shows the system's time and grows with time, also while the system's is being set.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How far the system's clock may be from ours before it counts as set.
+const SET_BY_MIN_MS: i64 = 1_000;
+
+/// Milliseconds since 1970-01-01 UTC, by the system's clock.
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Measures time from a moment of the system's clock on.
+pub struct Clock {
+    since: Instant,
+    since_ms: i64,
+}
+
+impl Clock {
+    /// It shows what the system's clock shows.
+    pub fn new() -> Self {
+        Self { since: Instant::now(), since_ms: now_ms() }
+    }
+
+    /// Milliseconds since 1970-01-01 UTC: as the system's clock would show if nobody had set it.
+    pub fn now_ms(&self) -> i64 {
+        self.at_ms(self.since.elapsed())
+    }
+
+    /// By how much the system's clock was set, or the machine slept, in ms; it is followed from here on.
+    pub fn was_set(&mut self) -> Option<i64> {
+        self.follow(self.since.elapsed(), now_ms())
+    }
+
+    fn at_ms(&self, elapsed: Duration) -> i64 {
+        self.since_ms.saturating_add(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn follow(&mut self, elapsed: Duration, system_ms: i64) -> Option<i64> {
+        let by_ms = system_ms.saturating_sub(self.at_ms(elapsed));
+        if by_ms.abs() < SET_BY_MIN_MS {
+            return None;
+        }
+        self.since_ms = self.since_ms.saturating_add(by_ms);
+        Some(by_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_is_followed_once_and_a_slow_one_is_not() {
+        let mut clock = Clock { since: Instant::now(), since_ms: 1_000_000 };
+        let second = Duration::from_secs(1);
+        assert_eq!(clock.follow(second, 1_001_999), None);
+        assert_eq!(clock.at_ms(second), 1_001_000);
+        assert_eq!(clock.follow(second, 1_001_000 + 3_600_000), Some(3_600_000));
+        assert_eq!((clock.follow(second, 4_601_000), clock.at_ms(second)), (None, 4_601_000));
+        assert_eq!(clock.follow(second, 1_001_000), Some(-3_600_000));
+    }
+}

@@ -1,0 +1,156 @@
+//! How far a restore is: a bar on a terminal, lines elsewhere, and percents for whoever asks.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use everlog_partition::Stats;
+
+/// How often a bar is drawn, and how many looks a line in the log stands for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+const LOOKS_PER_LINE: u32 = 40;
+/// Cells of the bar.
+const WIDTH: u64 = 30;
+
+/// All partitions of a node.
+pub struct Progress(Vec<Arc<Stats>>);
+
+/// What is being brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// What must be there before the partitions serve.
+    State(u64),
+    /// What comes while they serve.
+    Histories(u64),
+}
+
+impl Progress {
+    /// Of partitions that count here.
+    pub fn of(stats: Vec<Arc<Stats>>) -> Self {
+        Self(stats)
+    }
+
+    /// How far the rows are that decisions need; none while nothing is missing.
+    pub fn state_percent(&self) -> Option<u64> {
+        percent(self.sum(|stats| &stats.restore_all), self.sum(|stats| &stats.restore_left))
+    }
+
+    /// How far the histories are; none where all of them are there.
+    pub fn histories_percent(&self) -> Option<u64> {
+        let left = self.sum(|stats| &stats.history_left);
+        if self.sum(|stats| &stats.behind) == 0 {
+            return None;
+        }
+        Some(percent(self.sum(|stats| &stats.history_all), left).unwrap_or(0))
+    }
+
+    fn sum(&self, of: impl Fn(&Stats) -> &AtomicU64) -> u64 {
+        self.0.iter().map(|stats| of(stats).load(Ordering::Relaxed)).sum()
+    }
+
+    fn phase(&self) -> Option<Phase> {
+        let state = self.state_percent().map(Phase::State);
+        state.or_else(|| self.histories_percent().map(Phase::Histories))
+    }
+
+    fn serves(&self) -> bool {
+        self.0.iter().all(|stats| stats.serving.load(Ordering::Relaxed) == 1)
+    }
+}
+
+fn percent(all: u64, left: u64) -> Option<u64> {
+    if left == 0 { None } else { Some(all.saturating_sub(left) * 100 / all.max(1)) }
+}
+
+impl Phase {
+    fn text(self) -> String {
+        match self {
+            Self::State(percent) => format!("restoring {} {percent:>3} %", bar(percent)),
+            Self::Histories(percent) => format!("restoring histories {} {percent:>3} %", bar(percent)),
+        }
+    }
+
+    fn log(self, progress: &Progress) {
+        let rows = progress.sum(|stats| &stats.restored_rows);
+        let bytes = progress.sum(|stats| &stats.restored_bytes);
+        match self {
+            Self::State(percent) => tracing::info!(percent, rows, bytes, "restoring what decisions need"),
+            Self::Histories(percent) => tracing::info!(percent, rows, bytes, "serving, restoring histories"),
+        }
+    }
+}
+
+fn bar(percent: u64) -> String {
+    let full = (percent * WIDTH / 100).min(WIDTH);
+    let cells = (0..WIDTH).map(|cell| if cell < full { '#' } else { '.' });
+    format!("[{}]", cells.collect::<String>())
+}
+
+/// Tells until all is there.
+pub async fn tell(progress: Progress) {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let is_terminal = std::io::stderr().is_terminal();
+    let (mut looked, mut drawn) = (0, false);
+    loop {
+        looks.tick().await;
+        looked += 1;
+        let phase = progress.phase();
+        match phase {
+            Some(phase) if is_terminal => {
+                drawn = true;
+                draw(&phase.text());
+            }
+            Some(phase) if looked % LOOKS_PER_LINE == 0 => phase.log(&progress),
+            Some(_) => {}
+            None if progress.serves() => break,
+            None => {}
+        }
+    }
+    if drawn {
+        draw("");
+    }
+}
+
+/// Draws over what was drawn before. A closed standard error is no reason to stop.
+fn draw(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_decisions_need_comes_first_then_histories_then_nothing() {
+        let stats: Vec<Arc<Stats>> = vec![Arc::default(), Arc::default()];
+        let progress = Progress::of(stats.clone());
+        let set = |value: &AtomicU64, number| value.store(number, Ordering::Relaxed);
+        assert_eq!(progress.phase(), None);
+        for one in &stats {
+            set(&one.restore_all, 100);
+            set(&one.behind, 1);
+        }
+        set(&stats[0].restore_left, 50);
+        assert_eq!((progress.phase(), progress.serves()), (Some(Phase::State(75)), false));
+        set(&stats[0].restore_left, 0);
+        assert_eq!(progress.phase(), Some(Phase::Histories(0)));
+        set(&stats[0].history_all, 10);
+        set(&stats[0].history_left, 5);
+        assert_eq!(progress.histories_percent(), Some(50));
+        for one in &stats {
+            set(&one.behind, 0);
+            set(&one.history_left, 0);
+            set(&one.serving, 1);
+        }
+        assert_eq!((progress.phase(), progress.serves()), (None, true));
+    }
+
+    #[test]
+    fn a_bar_is_as_full_as_the_percent() {
+        assert_eq!(bar(0), format!("[{}]", ".".repeat(30)));
+        assert_eq!(bar(50), format!("[{}{}]", "#".repeat(15), ".".repeat(15)));
+        assert_eq!(Phase::State(100).text(), format!("restoring [{}] 100 %", "#".repeat(30)));
+    }
+}

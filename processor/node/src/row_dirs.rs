@@ -1,0 +1,96 @@
+//! The rows that a node keeps beside a log on Kafka: a directory for each partition, and those that were of no use.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use everlog_partition::RowsFault;
+use everlog_store::{Base, Error, LocalRows, Memory};
+
+/// How often rows were set aside, by what was wrong with them.
+pub type SetAside = [AtomicU64; RowsFault::ALL.len()];
+
+/// All directories.
+pub struct RowsDir {
+    dir: PathBuf,
+    memory: Memory,
+    aside_max: usize,
+    set_aside: Arc<SetAside>,
+}
+
+impl RowsDir {
+    /// Directories in this one, with so much memory between them; so many that were of no use stay for each partition.
+    pub fn new(dir: PathBuf, memory_bytes: usize, aside_max: usize) -> Self {
+        Self { dir, memory: Memory::new(memory_bytes), aside_max, set_aside: Arc::default() }
+    }
+
+    /// Opens the rows of a partition; damaged ones are set aside, and new ones made.
+    ///
+    /// # Errors
+    /// They are in use, or the directory cannot be written.
+    pub fn open(&self, partition: u32) -> Result<Box<dyn Base>, Error> {
+        let dir = self.of(partition);
+        std::fs::create_dir_all(&self.dir).map_err(|error| io(&self.dir, &error))?;
+        match LocalRows::open(&dir, &self.memory) {
+            Ok(rows) => Ok(Box::new(rows)),
+            Err(Error::Corrupt { detail }) => {
+                self.set_aside(partition, RowsFault::Corrupt, &detail)?;
+                Ok(Box::new(LocalRows::open(&dir, &self.memory)?))
+            }
+            Err(error @ Error::Io { .. }) => Err(error),
+        }
+    }
+
+    /// Makes room for new rows of a partition; nobody may have the old ones open.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn set_aside(&self, partition: u32, fault: RowsFault, reason: &str) -> Result<(), Error> {
+        let dir = self.of(partition);
+        let aside = LocalRows::set_aside(&dir, fault.name(), self.aside_max);
+        let aside = aside.map_err(|error| io(&dir, &error))?;
+        self.set_aside[fault as usize].fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            partition, fault = fault.name(), reason, aside = %aside.display(),
+            "rows that cannot be used are set aside; the log brings them again"
+        );
+        Ok(())
+    }
+
+    /// How often that happened.
+    pub fn counts(&self) -> Arc<SetAside> {
+        Arc::clone(&self.set_aside)
+    }
+
+    fn of(&self, partition: u32) -> PathBuf {
+        self.dir.join(partition.to_string())
+    }
+}
+
+fn io(path: &Path, error: &std::io::Error) -> Error {
+    Error::Io { detail: format!("{}: {error}", path.display()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_rows_are_set_aside_counted_and_made_anew() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let rows = RowsDir::new(dir.path().join("rows"), 8 << 20, 1);
+        drop(rows.open(3).expect("they are new"));
+        std::fs::remove_file(dir.path().join("rows/3/CURRENT")).expect("it is there");
+        drop(rows.open(3).expect("new ones are made"));
+        let counts: Vec<u64> = rows.counts().iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        assert_eq!(counts[RowsFault::Corrupt as usize], 1, "{counts:?}");
+        assert!(dir.path().join("rows/3.aside-1-corrupt").is_dir());
+    }
+
+    #[test]
+    fn faults_are_numbered_in_their_order() {
+        for (number, fault) in RowsFault::ALL.into_iter().enumerate() {
+            assert_eq!(fault as usize, number, "{}", fault.name());
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Histories that come behind ownership: nobody is shown one with a hole, and no task is given without its own.
+
+use bytes::Bytes;
+use everlog_engine::command::{self, Command};
+use everlog_engine::event::History;
+use everlog_engine::input::Order;
+use everlog_engine::machine::{activity, completion, signal, task};
+use everlog_engine::vocabulary::{ActivityType, TaskQueue};
+use everlog_partition::{Answer, Delivery, Failure, Poll, QueryRequest, Reading, Want};
+use prost::Message;
+
+use crate::disk::Disk;
+use crate::house::{House, ids};
+use crate::log::index;
+use crate::node::PARTITION;
+use crate::people::{NAMESPACE, address, input};
+
+const DAY_MS: i64 = 24 * 3_600_000;
+
+impl House {
+    fn order(&mut self, id: &str, order: Order) -> everlog_engine::Reply {
+        let (router, input) = (self.node.router.clone(), input(id, "", order));
+        self.call(async move { router.order(input).await }).unwrap()
+    }
+
+    fn signal(&mut self, id: &str, name: String) {
+        self.order(id, Order::Signal(signal::Signal { name, ..signal::Signal::default() }));
+    }
+
+    fn read(&mut self, id: &str, want: Want) -> Answer<Option<Reading>> {
+        let (router, address) = (self.node.router.clone(), address(id, ""));
+        self.call(async move { router.read(address, want).await })
+    }
+
+    fn events(&mut self, id: &str) -> Answer<usize> {
+        let want = Want::History { from_event_id: 1, batches_max: 0 };
+        let reading = self.read(id, want)?.unwrap();
+        let events = History::decode(reading.page.history).unwrap().events;
+        assert!((1..).zip(&events).all(|(id, event)| event.event_id == id), "there is a hole");
+        assert_eq!(events.len() as i64 + 1, reading.run.head.next_event_id, "its end is missing");
+        Ok(events.len())
+    }
+
+    /// A poll that waits for as long as the world has something to do.
+    fn poll(&mut self, activities: bool) -> Delivery {
+        let poll = Poll {
+            namespace_id: NAMESPACE.into(),
+            queue: "orders".into(),
+            activities,
+            sticky: false,
+            identity: "worker".into(),
+            poll_id: "poll".into(),
+            rate_per_second: None,
+        };
+        let router = self.node.router.clone();
+        self.call(async move { router.poll(poll).await }).unwrap()
+    }
+
+    /// The node loses its rows and takes the partition over again; histories come only later.
+    fn lose_rows(&mut self, histories_after_ms: i64) {
+        self.until(|house| house.node.partition.as_ref().unwrap().is_idle());
+        let now_ms = self.clock.now_ms();
+        self.broker.lock().slices_from_ms = now_ms + histories_after_ms;
+        self.node.partition = None;
+        self.node.disk = Disk::default();
+        self.node.recover(2, now_ms).unwrap();
+        self.until(|house| house.node.partition.as_ref().unwrap().is_serving());
+    }
+
+    fn is_whole(&self) -> bool {
+        self.node.partition.as_ref().unwrap().is_whole()
+    }
+
+    fn history_rows(&self) -> usize {
+        let mut broker = self.broker.lock();
+        broker.kept(PARTITION).topics[index(everlog_log::Topic::History)].live().len()
+    }
+}
+
+fn schedule() -> command::Order {
+    command::Order::ScheduleActivity(Box::new(activity::Schedule {
+        activity_id: "1".into(),
+        activity_type: Some(ActivityType { name: "Charge".into() }),
+        task_queue: Some(TaskQueue::normal("orders")),
+        input: Some(Bytes::from_static(b"amount")),
+        start_to_close_timeout: Some(everlog_engine::time::Duration::from_ms(DAY_MS)),
+        ..activity::Schedule::default()
+    }))
+}
+
+fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<command::Order>) {
+    let Delivery::Workflow(mut task) = delivery else { panic!("a workflow task comes") };
+    task.receipt.take().unwrap().accept();
+    let commands = orders.into_iter().map(|order| Command {
+        command_type: order.command_type(),
+        order: Some(order),
+        ..Command::default()
+    });
+    let complete = completion::Complete {
+        token: task.run.head.task.as_ref().map(task::Task::token),
+        commands: commands.collect(),
+        ..completion::Complete::default()
+    };
+    house.order(id, Order::CompleteTask(complete));
+}
+
+#[test]
+fn a_history_that_is_not_there_yet_is_unavailable_and_then_whole() {
+    let mut house = House::build(0, 0);
+    let id = ids().next().unwrap();
+    house.start(&id, DAY_MS);
+    for number in 0..200 {
+        house.signal(&id, format!("signal {number}"));
+    }
+    let before = house.events(&id).unwrap();
+    house.lose_rows(5_000);
+    assert_eq!(house.events(&id), Err(Failure::Unavailable));
+    assert_eq!(house.read(&id, Want::LastBatch).map(drop), Err(Failure::Unavailable));
+    let reverse = Want::Reverse { below_event_id: 0, batches_max: 1 };
+    assert_eq!(house.read(&id, reverse).map(drop), Err(Failure::Unavailable));
+    assert!(house.read(&id, Want::State).unwrap().is_some(), "its state is there");
+    // What happens meanwhile is decided, and a new run is whole.
+    house.signal(&id, "while it comes".into());
+    let other = ids().nth(1).unwrap();
+    house.start(&other, DAY_MS);
+    assert!(house.events(&other).is_ok());
+    assert!(!house.is_whole());
+    // Until the last slice has come there is either no answer or the whole one.
+    let mut refused = 0;
+    house.pass(4_000);
+    while !house.is_whole() {
+        refused += usize::from(house.events(&id).is_err());
+    }
+    assert!(refused > 0);
+    assert_eq!(house.events(&id), Ok(before + 1));
+}
+
+#[test]
+fn a_task_waits_for_the_history_that_its_worker_needs() {
+    let mut house = House::build(0, 0);
+    let id = ids().next().unwrap();
+    house.start(&id, DAY_MS);
+    let task = house.poll(false);
+    complete(&mut house, &id, task, vec![schedule()]);
+    house.signal(&id, "news".into());
+    house.lose_rows(3_000);
+    let began_ms = house.clock.now_ms();
+    let Delivery::Activity(task) = house.poll(true) else { panic!("an activity task comes") };
+    assert_eq!(task.scheduled.input, Some(Bytes::from_static(b"amount")), "with what it is to do");
+    assert!(house.clock.now_ms() >= began_ms + 2_500);
+    drop(task);
+    let Delivery::Workflow(task) = house.poll(false) else { panic!("a workflow task comes") };
+    let events = History::decode(task.history.history.clone()).unwrap().events;
+    assert!((1..).zip(&events).all(|(id, event)| event.event_id == id));
+    assert_eq!(events.len() as i64 + 1, task.run.head.next_event_id);
+    assert_eq!(task.run.head.task.as_ref().unwrap().attempt, 1, "nobody had it before");
+}
+
+#[test]
+fn a_question_is_not_put_to_a_worker_without_a_history() {
+    let mut house = House::build(0, 0);
+    let id = ids().next().unwrap();
+    house.start(&id, DAY_MS);
+    let task = house.poll(false);
+    complete(&mut house, &id, task, vec![]);
+    house.lose_rows(3_000);
+    let query = Bytes::from_static(b"query");
+    let request =
+        QueryRequest { address: address(&id, ""), query, only_open: false, only_completed_cleanly: false };
+    let router = house.node.router.clone();
+    let polls = house.node.router.clone();
+    let asked = house.call(async move {
+        let poll = Poll {
+            namespace_id: NAMESPACE.into(),
+            queue: "orders".into(),
+            activities: false,
+            sticky: false,
+            identity: "worker".into(),
+            poll_id: "poll".into(),
+            rate_per_second: None,
+        };
+        let mut waits = Box::pin(polls.poll(poll));
+        let mut question = Box::pin(router.query(request));
+        std::future::poll_fn(move |context| {
+            assert!(waits.as_mut().poll(context).is_pending(), "nobody is asked");
+            question.as_mut().poll(context)
+        })
+        .await
+    });
+    assert!(matches!(asked, Err(Failure::Unavailable)), "{asked:?}");
+}
+
+#[test]
+fn a_run_that_is_forgotten_before_its_history_has_come_leaves_nothing() {
+    let mut house = House::build(0, 0);
+    let id = ids().next().unwrap();
+    house.start_with(&id, 1_000, 2_000);
+    for number in 0..50 {
+        house.signal(&id, format!("signal {number}"));
+    }
+    house.lose_rows(10_000);
+    house.until(|house| house.clock_has_passed(4_000));
+    assert!(house.read(&id, Want::State).unwrap().is_none(), "it is forgotten");
+    assert!(house.history_rows() > 50, "its history is not");
+    // The id is free again, whoever applies the journal from here on.
+    house.start(&id, DAY_MS);
+    house.until(|house| house.is_whole());
+    house.pass(2_000);
+    assert_eq!(house.events(&id), Ok(2));
+    assert_eq!(house.history_rows(), 1, "only that of the new run");
+    assert_eq!(
+        house.node.disk.rows().keys().filter(|(space, _)| *space == everlog_store::Space::History).count(),
+        1
+    );
+}

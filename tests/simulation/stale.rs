@@ -1,0 +1,142 @@
+//! Rows that are kept beside the log and do not fit it: each is told by what is wrong with it, before it is used.
+
+use everlog_engine::input::Order;
+use everlog_engine::machine::signal;
+use everlog_log::Topic;
+use everlog_partition::{Error, RowsFault};
+use everlog_store::{Base, Standing};
+use everlog_wire::{Mark, Position};
+
+use crate::disk::Disk;
+use crate::house::{House, ids};
+use crate::log::index;
+use crate::node::PARTITION;
+use crate::people::input;
+
+const HOUR_MS: i64 = 3_600_000;
+
+fn signal(house: &mut House, name: &str) {
+    let order = Order::Signal(signal::Signal { name: name.into(), ..signal::Signal::default() });
+    let (router, input) = (house.node.router.clone(), input(&ids().next().unwrap(), "", order));
+    house.call(async move { router.order(input).await }).unwrap();
+    house.until(|house| house.node.partition.as_ref().unwrap().is_idle());
+}
+
+/// A node with a run, and its rows as they were then.
+fn build() -> (House, Disk) {
+    let mut house = House::build(0, 0);
+    house.start(&ids().next().unwrap(), 1_000 * HOUR_MS);
+    signal(&mut house, "before");
+    let disk = house.node.disk.copy(house.node.disk.writes());
+    (house, disk)
+}
+
+/// Takes the partition over with these rows; what is wrong with them, if anything.
+fn fault(house: &mut House, disk: &Disk) -> Option<RowsFault> {
+    let now_ms = house.clock.now_ms();
+    house.node.partition = None;
+    house.node.disk = disk.copy(disk.writes());
+    match house.node.recover(9, now_ms) {
+        Ok(()) => None,
+        Err(Error::Stale { fault, .. }) => Some(fault),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Writes another mark under the rows.
+fn mark(disk: &Disk, change: impl FnOnce(&mut Mark)) -> Disk {
+    let changed = disk.copy(disk.writes());
+    let Standing::At(Some(mark)) = disk.standing().unwrap() else { panic!("they stand somewhere") };
+    let mut mark = Mark::read(mark).unwrap();
+    change(&mut mark);
+    changed.write(&mut std::iter::empty(), Some(&mark.encode())).unwrap();
+    changed
+}
+
+fn position(mark: &mut Mark, change: impl FnOnce(&mut Position)) {
+    let mut position = Position::read(mark.position.clone()).unwrap();
+    change(&mut position);
+    mark.position = position.encode();
+}
+
+#[test]
+fn rows_are_too_old_when_the_log_may_have_forgotten_what_was_deleted_since() {
+    let (mut house, old) = build();
+    house.broker.lock().tombstones_ms = Some(2 * HOUR_MS);
+    house.pass(HOUR_MS * 3 / 2);
+    assert_eq!(fault(&mut house, &old), None, "nothing was committed since: they are as new as can be");
+    house.until(|house| house.node.partition.as_ref().unwrap().is_serving());
+    signal(&mut house, "after");
+    assert_eq!(fault(&mut house, &old), Some(RowsFault::Old));
+    house.broker.lock().tombstones_ms = Some(4 * HOUR_MS);
+    assert_eq!(fault(&mut house, &old), None);
+    house.broker.lock().tombstones_ms = None;
+    assert_eq!(fault(&mut house, &old), None);
+}
+
+#[test]
+fn a_clock_that_was_behind_does_not_make_old_rows_young() {
+    let (mut house, old) = build();
+    house.broker.lock().tombstones_ms = Some(2 * HOUR_MS);
+    house.pass(HOUR_MS * 3 / 2);
+    signal(&mut house, "after");
+    house.off_ms = -HOUR_MS;
+    house.pass(1_000);
+    assert_eq!(fault(&mut house, &old), Some(RowsFault::Old));
+}
+
+#[test]
+fn rows_that_stand_further_than_the_log_or_otherwise_are_of_no_use() {
+    let (mut house, disk) = build();
+    let ahead = mark(&disk, |mark| position(mark, |position| position.applied += 1));
+    assert_eq!(fault(&mut house, &ahead), Some(RowsFault::Ahead));
+    let otherwise = mark(&disk, |mark| position(mark, |position| position.term += 1));
+    assert_eq!(fault(&mut house, &otherwise), Some(RowsFault::Foreign));
+    let of_other_topics =
+        mark(&disk, |mark| position(mark, |position| position.incarnation = vec![1; 16].into()));
+    assert_eq!(fault(&mut house, &of_other_topics), Some(RowsFault::Foreign));
+    let of_another_partition = mark(&disk, |mark| mark.partition += 1);
+    assert_eq!(fault(&mut house, &of_another_partition), Some(RowsFault::Foreign));
+    let unreadable = mark(&disk, |mark| mark.position = vec![255; 9].into());
+    assert_eq!(fault(&mut house, &unreadable), Some(RowsFault::Corrupt));
+    assert_eq!(fault(&mut house, &disk), None);
+}
+
+/// What befalls the log, and what is to be told of it.
+fn lost(harm: impl FnOnce(&mut House)) -> String {
+    let (mut house, disk) = build();
+    let now_ms = house.clock.now_ms();
+    house.node.partition = None;
+    house.node.disk = disk;
+    harm(&mut house);
+    match house.node.recover(9, now_ms) {
+        Err(Error::Journal { detail, .. }) => detail,
+        other => panic!("it is not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn a_journal_that_was_made_again_and_refilled_is_refused() {
+    let told = lost(|house| {
+        let mut broker = house.broker.lock();
+        for record in &mut broker.kept(PARTITION).journal {
+            record.stamp_ms += HOUR_MS;
+        }
+    });
+    assert!(told.contains("was made again") && told.contains("Way out:"), "{told}");
+}
+
+#[test]
+fn topics_of_rows_that_were_made_again_are_refused() {
+    for topic in [Topic::Changelog, Topic::Timers] {
+        let told = lost(|house| {
+            let mut broker = house.broker.lock();
+            let kept = broker.kept(PARTITION);
+            kept.topics[index(topic)] = Default::default();
+            if topic == Topic::Changelog {
+                kept.position = None;
+            }
+        });
+        assert!(told.contains("Way out:"), "{topic:?}: {told}");
+    }
+}
