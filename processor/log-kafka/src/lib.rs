@@ -27,6 +27,7 @@ mod tail;
 pub mod topic_id;
 pub mod topics;
 mod transaction;
+mod trims;
 mod voice;
 
 use std::ops::Range;
@@ -51,6 +52,7 @@ use reader::Reader;
 use slices::{Job, Slices};
 use stats::Counters;
 use tail::Tails;
+use trims::Trims;
 
 pub use options::{Options, PARTITIONS_MAX};
 pub use stats::{CYCLE_BOUNDS_US, Stats};
@@ -62,7 +64,8 @@ pub struct Kafka {
     groups: Vec<OnceLock<Group>>,
     opening: std::sync::Mutex<()>,
     common: Arc<Common>,
-    admin: Admin,
+    admin: Arc<Admin>,
+    trims: Trims,
     reader: Reader,
     tails: std::sync::Mutex<Option<Tails>>,
     partitions: u32,
@@ -79,7 +82,7 @@ impl Kafka {
     /// answers within `call_timeout_ms`.
     pub fn open(options: Options) -> Result<Self, Error> {
         options.validate()?;
-        let admin = Admin::open(&options)?;
+        let admin = Arc::new(Admin::open(&options)?);
         let control_topic = options.topic("control");
         let wanted = topics::wanted(&options, 1);
         let there = admin.topics(&wanted)?;
@@ -111,6 +114,7 @@ impl Kafka {
             counters,
             options,
         });
+        let trims = Trims::open(&admin, common.options.topic("journal"))?;
         let groups = fixed.partitions.div_ceil(fixed.group_partitions);
         Ok(Kafka {
             slices: Slices::open(Arc::clone(&common))?,
@@ -121,6 +125,7 @@ impl Kafka {
             tails: std::sync::Mutex::default(),
             common,
             admin,
+            trims,
             partitions: fixed.partitions,
             group_partitions: fixed.group_partitions,
         })
@@ -231,7 +236,11 @@ impl Log for Kafka {
     ) -> Result<Vec<everlog_log::Record>, Error> {
         self.known(partition)?;
         let trimmed = self.common.table.of(partition).trimmed;
-        self.reader.read(&self.common.ends, partition, from, bytes_max, trimmed)
+        if from < trimmed {
+            let Range { start, end } = self.bounds(partition)?;
+            return Err(Error::OutOfRange { partition, wanted: from, start, end });
+        }
+        self.reader.read(&self.common.ends, partition, from, bytes_max)
     }
 
     fn follow(
@@ -256,7 +265,8 @@ impl Log for Kafka {
         let topic = self.common.options.topic("journal");
         let range = self.common.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
         self.common.journal.saw_end(partition, range.end);
-        Ok(range)
+        // What was trimmed here is gone, whether a broker has heard of it yet or not.
+        Ok(range.start.max(self.common.table.of(partition).trimmed)..range.end)
     }
 
     fn commit(&self, commit: Commit, done: CommitDone) {
@@ -311,18 +321,17 @@ impl Log for Kafka {
     }
 
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error> {
-        let bounds = self.bounds(partition)?;
+        self.known(partition)?;
         let applied = self.position(partition)?.map_or(0, |(applied, _)| applied);
         if below > applied {
-            let (start, end) = (bounds.start, applied);
-            return Err(Error::OutOfRange { partition, wanted: below, start, end });
+            let start = self.common.table.of(partition).trimmed;
+            return Err(Error::OutOfRange { partition, wanted: below, start, end: applied });
         }
-        if below <= bounds.start {
-            return Ok(());
-        }
-        self.admin.delete_below(&self.common.options.topic("journal"), partition as i32, below)?;
         let mut owned = self.common.table.of(partition);
-        owned.trimmed = owned.trimmed.max(below);
+        if below > owned.trimmed {
+            owned.trimmed = below;
+            self.trims.want(partition, below);
+        }
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub(crate) struct Owned {
     pub(crate) reached: [Offset; 6],
     /// Where the next restore may begin, by topic number: 0 before the first commit or restore.
     pub(crate) marks: [Offset; 6],
-    /// Below this offset the journal was trimmed by this log.
+    /// Below this offset the journal was trimmed by this log, or is about to be.
     pub(crate) trimmed: Offset,
 }
 

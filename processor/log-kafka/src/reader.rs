@@ -41,19 +41,18 @@ impl Reader {
         Reader { options: options.clone(), topic: options.topic("journal"), idle: Mutex::default() }
     }
 
-    /// Durable records from an offset on, see `Log::read`. `trimmed`: the offset below which nothing is there.
+    /// Durable records from an offset on, see `Log::read`.
     pub(crate) fn read(
         &self,
         ends: &Ends,
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-        trimmed: Offset,
     ) -> Result<Vec<Record>, Error> {
         let standing =
             self.take(|cursor| cursor.assigned && cursor.partition == partition && cursor.next == from);
         let (mut cursor, end) = match standing {
-            Some(cursor) if from < cursor.end && from >= trimmed => {
+            Some(cursor) if from < cursor.end => {
                 let end = cursor.end;
                 (Some(cursor), end)
             }
