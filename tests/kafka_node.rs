@@ -443,7 +443,15 @@ impl Client {
         for id in ids {
             let describe =
                 DescribeWorkflowExecutionRequest { namespace: "default".into(), execution: execution(id) };
-            all.push((self.history(id).await?, self.send(describe).await?));
+            // Histories come behind ownership: until one is there it is unavailable.
+            let deadline = Instant::now() + WITHIN;
+            let history = loop {
+                match self.history(id).await {
+                    Err(_later) if Instant::now() < deadline => tokio::task::yield_now().await,
+                    told => break told?,
+                }
+            };
+            all.push((history, self.send(describe).await?));
         }
         Ok(all)
     }

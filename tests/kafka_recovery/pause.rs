@@ -1,0 +1,95 @@
+//! A process that slept past every timeout while another took over: nothing that it does afterwards counts, and it
+//! answers nothing that is not true any more.
+
+use std::time::Instant;
+
+use anyhow::ensure;
+use everlog_tests::kafka::Cluster;
+
+use crate::client::{Client, signals};
+use crate::house::{Place, TIMEOUT};
+
+const ID: &str = "register";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_slept_past_every_timeout_writes_nothing_and_answers_nothing_stale()
+-> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let (mut first, old) = place.start("one").await?;
+    old.start(ID).await?;
+    for number in 0..20 {
+        old.signal(ID, &format!("before {number}")).await?;
+    }
+    // Some are under way when it falls asleep.
+    let under_way: Vec<_> =
+        (0..20).map(|number| tokio::spawn(write(old.clone(), format!("during {number}")))).collect();
+    tokio::task::yield_now().await;
+    first.signal("STOP")?;
+    let slept = Instant::now();
+    let mut second = place.spawn("two", &place.dir.path().join("two"))?;
+    let new = second.ready().await?;
+    let mut acked = 0;
+    while slept.elapsed() < TIMEOUT * 4 {
+        new.signal(ID, &format!("after {acked}")).await?;
+        acked += 1;
+        new.work().await?;
+    }
+    let ids = [ID.to_owned()];
+    let truth = new.histories(&ids).await?.remove(0);
+    // Whoever asks the first one while it wakes up is told the truth or nothing.
+    let askers: Vec<_> = (0..8).map(|_| tokio::spawn(ask(old.clone()))).collect();
+    let writers: Vec<_> =
+        (0..8).map(|number| tokio::spawn(write(old.clone(), format!("late {number}")))).collect();
+    tokio::task::yield_now().await;
+    first.signal("CONT")?;
+    let (code, said) = first.ended()?;
+    ensure!(code == Some(2) && said.contains("was taken over by the node \"two\""), "{code:?}: {said}");
+    let mut stale_answers = 0;
+    for asker in askers {
+        stale_answers += asker.await?.into_iter().filter(|count| *count < acked + 20).count();
+    }
+    ensure!(stale_answers == 0, "{stale_answers} answers were stale");
+    let (mut written, mut unknown) = (Vec::new(), 0);
+    for writer in under_way.into_iter().chain(writers) {
+        let (name, is_acked) = writer.await?;
+        if is_acked { written.push(name) } else { unknown += 1 }
+    }
+    ensure!(second.is_running(), "the second one serves");
+    let after = new.histories(&ids).await?.remove(0);
+    ensure!(after.len() >= truth.len() && after[..truth.len()] == truth[..], "what was there is as it was");
+    let there = signals(&after);
+    for name in
+        (0..20).map(|n| format!("before {n}")).chain((0..acked).map(|n| format!("after {n}"))).chain(written)
+    {
+        let count = there.iter().filter(|there| **there == name).count();
+        ensure!(count == 1, "{name} was acknowledged and is there {count} times");
+    }
+    let mut once = there.clone();
+    once.sort();
+    once.dedup();
+    ensure!(once.len() == there.len(), "nothing is there twice");
+    // Nor is anything else in the topics: a third process that has nothing but them reads the same.
+    second.kill()?;
+    let mut third = place.spawn("three", &place.dir.path().join("three"))?;
+    let client = third.ready().await?;
+    ensure!(client.histories(&ids).await?.remove(0) == after, "it is the same from the log alone");
+    println!("{} signals were acknowledged, of {unknown} nobody knows", acked + 20);
+    Ok(())
+}
+
+async fn write(client: Client, name: String) -> (String, bool) {
+    let is_acked = client.signal(ID, &name).await.is_ok();
+    (name, is_acked)
+}
+
+/// Reads until it is refused for good; how many signals each answer has.
+async fn ask(client: Client) -> Vec<usize> {
+    let mut counts = Vec::new();
+    for _ in 0..50 {
+        match client.history(ID).await {
+            Ok(history) => counts.push(signals(&history).len()),
+            Err(_refused) => tokio::task::yield_now().await,
+        }
+    }
+    counts
+}

@@ -1,0 +1,150 @@
+//! Rows beside the log that are old, damaged, or of another log: each is brought up to date or made anew, never served.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use everlog_tests::kafka::Cluster;
+
+use crate::client::{Client, signals};
+use crate::house::{Place, Process, copy};
+
+fn ids() -> Vec<String> {
+    (0..8).map(|number| format!("register-{number}")).collect()
+}
+
+async fn write(client: &Client, round: u32) -> anyhow::Result<()> {
+    for id in ids() {
+        if round == 0 {
+            client.start(&id).await?;
+        }
+        for number in 0..5 {
+            client.signal(&id, &format!("{round}-{number}")).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn set_aside(process: &Process, reason: &str) -> anyhow::Result<f64> {
+    process.metric("everlog_rows_set_aside_total", &format!("reason=\"{reason}\"")).await
+}
+
+#[tokio::test]
+async fn an_old_copy_of_the_rows_is_brought_up_to_date() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let (mut node, client) = place.start("one").await?;
+    write(&client, 0).await?;
+    node.stop()?;
+    let old = place.dir.path().join("old");
+    copy(&place.rows(), &old)?;
+    let (mut node, client) = place.start("one").await?;
+    write(&client, 1).await?;
+    // One that was copied under load, whose transaction is then aborted.
+    node.kill()?;
+    let torn = place.dir.path().join("torn");
+    copy(&place.rows(), &torn)?;
+    let (mut node, client) = place.start("one").await?;
+    write(&client, 2).await?;
+    let before = client.histories(&ids()).await?;
+    for copied in [old, torn] {
+        node.stop()?;
+        std::fs::remove_dir_all(place.rows())?;
+        copy(&copied, &place.rows())?;
+        let (next, client) = place.start("one").await?;
+        node = next;
+        ensure!(client.histories(&ids()).await? == before, "{} was brought up to date", copied.display());
+        for reason in ["ahead", "corrupt", "foreign", "old", "unfinished"] {
+            ensure!(set_aside(&node, reason).await? == 0.0, "{reason}: {}", node.said()?);
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn damaged_rows_are_set_aside_and_made_anew() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let (mut node, client) = place.start("one").await?;
+    write(&client, 0).await?;
+    let before = client.histories(&ids()).await?;
+    for (round, harm) in (1..).zip([flip as fn(&Path) -> anyhow::Result<()>, cut, remove]) {
+        node.stop()?;
+        for partition in 0..4 {
+            harm(&place.rows().join(partition.to_string()))?;
+        }
+        let (next, client) = place.start("one").await?;
+        node = next;
+        ensure!(client.histories(&ids()).await? == before, "round {round}: it reads as before");
+        let count = set_aside(&node, "corrupt").await?;
+        ensure!(count >= 4.0, "round {round}: {count} of 4 were set aside: {}", node.said()?);
+        ensure!(node.said()?.contains("rows that cannot be used are set aside"), "it says so");
+        let kept = kept(&place.rows())?;
+        ensure!(kept.len() == 4, "one of each partition stays: {kept:?}");
+        ensure!(kept.iter().all(|name| name.ends_with("-corrupt")), "named after what was wrong: {kept:?}");
+    }
+    ensure!(signals(&before[0]).len() == 5);
+    Ok(())
+}
+
+#[tokio::test]
+async fn rows_of_another_log_or_partition_are_set_aside() -> anyhow::Result<()> {
+    let cluster = Cluster::shared()?;
+    let (place, other) = (Place::new(cluster.bootstrap())?, Place::new(cluster.bootstrap())?);
+    let (mut node, client) = place.start("one").await?;
+    write(&client, 0).await?;
+    write(&client, 1).await?;
+    let before = client.histories(&ids()).await?;
+    node.stop()?;
+    let (mut stranger, client) = other.start("other").await?;
+    write(&client, 0).await?;
+    stranger.stop()?;
+    std::fs::remove_dir_all(place.rows())?;
+    copy(&other.rows(), &place.rows())?;
+    let (mut node, client) = place.start("one").await?;
+    ensure!(client.histories(&ids()).await? == before, "it has its own histories");
+    ensure!(set_aside(&node, "foreign").await? == 4.0, "{}", node.said()?);
+    node.stop()?;
+    for (from, to) in [("0", "swap"), ("1", "0"), ("swap", "1")] {
+        std::fs::rename(place.rows().join(from), place.rows().join(to))?;
+    }
+    let (node, client) = place.start("one").await?;
+    ensure!(client.histories(&ids()).await? == before, "it has its own histories");
+    ensure!(set_aside(&node, "foreign").await? == 2.0, "{}", node.said()?);
+    Ok(())
+}
+
+fn tables(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let files = std::fs::read_dir(dir).with_context(|| dir.display().to_string())?;
+    let files: Result<Vec<_>, _> = files.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut files = files?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "sst"));
+    ensure!(!files.is_empty(), "{} has tables", dir.display());
+    Ok(files)
+}
+
+/// A byte of each table: in the first block, which the first read of all needs.
+fn flip(dir: &Path) -> anyhow::Result<()> {
+    for path in tables(dir)? {
+        let mut bytes = std::fs::read(&path)?;
+        bytes[5] ^= 1;
+        std::fs::write(&path, bytes)?;
+    }
+    Ok(())
+}
+
+fn cut(dir: &Path) -> anyhow::Result<()> {
+    for path in tables(dir)? {
+        let length = std::fs::metadata(&path)?.len();
+        std::fs::OpenOptions::new().write(true).open(&path)?.set_len(length / 2)?;
+    }
+    Ok(())
+}
+
+fn remove(dir: &Path) -> anyhow::Result<()> {
+    Ok(std::fs::remove_file(dir.join("CURRENT"))?)
+}
+
+fn kept(rows: &Path) -> anyhow::Result<Vec<String>> {
+    let names: Result<Vec<_>, _> =
+        std::fs::read_dir(rows)?.map(|entry| entry.map(|entry| entry.file_name())).collect();
+    let names = names?.into_iter().map(|name| name.to_string_lossy().into_owned());
+    Ok(names.filter(|name| name.contains(".aside-")).collect())
+}

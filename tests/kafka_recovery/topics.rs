@@ -1,0 +1,62 @@
+//! Topics that were deleted and made again under a stopped node: what does not fit together is refused, with a way out.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use bytes::Bytes;
+use everlog_log::Log;
+use everlog_log_kafka::{Kafka, topics};
+use everlog_tests::kafka::{self, Cluster};
+
+use crate::house::Place;
+
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// Deletes a topic and makes it again, with nothing in it.
+fn make_again(place: &Place, topic: &str) -> anyhow::Result<()> {
+    let name = format!("{}{topic}", place.options.prefix);
+    let arguments = ["--bootstrap-server", &place.options.bootstrap_servers, "--delete", "--topic", &name];
+    kafka::tool("org.apache.kafka.tools.TopicCommand", &arguments, "")?;
+    let deadline = Instant::now() + WITHIN;
+    // It goes a while after it was said to be gone.
+    while topics::create(&place.options).is_err() || !topics::check(&place.options)?.is_empty() {
+        ensure!(Instant::now() < deadline, "{name} is not there again");
+    }
+    Ok(())
+}
+
+/// As many records in each journal as there were, and more.
+fn refill(place: &Place) -> anyhow::Result<()> {
+    let log = Kafka::open(place.options.clone())?;
+    for partition in 0..place.options.partitions {
+        let (done, appended) = std::sync::mpsc::channel();
+        let records = (0..500).map(|number: u32| Bytes::copy_from_slice(&number.to_be_bytes())).collect();
+        log.append(partition, records, Box::new(move |outcome| drop(done.send(outcome))));
+        appended.recv_timeout(WITHIN)??;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn topics_that_were_made_again_are_refused_with_the_way_out() -> anyhow::Result<()> {
+    let cluster = Cluster::shared()?;
+    for topic in ["journal", "changelog", "timers", "history"] {
+        let place = Place::new(cluster.bootstrap())?;
+        let (mut node, client) = place.start("one").await?;
+        for number in 0..8 {
+            let id = format!("register-{number}");
+            client.start(&id).await?;
+            client.signal(&id, "there").await?;
+        }
+        node.stop()?;
+        tokio::task::block_in_place(|| {
+            make_again(&place, topic)?;
+            if topic == "journal" { refill(&place) } else { Ok(()) }
+        })?;
+        let mut node = place.spawn("one", &place.data())?;
+        let (code, said) = node.ended()?;
+        ensure!(code == Some(1) || code == Some(2), "{topic}: it ended with {code:?}: {said}");
+        ensure!(said.contains("Way out: stop every node"), "{topic}: {said}");
+    }
+    Ok(())
+}
