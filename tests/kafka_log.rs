@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use everlog_log::contract::{self, Place};
 use everlog_log::{Appended, Commit, Error, Fence, Log, Offset, Output, Topic, buckets_of};
-use everlog_log_kafka::{CYCLE_BOUNDS_US, Kafka, Options, topics};
+use everlog_log_kafka::{CYCLE_BOUNDS_US, Kafka, Options, Traffic, topics};
 use everlog_tests::kafka::{Cluster, Version};
 
 const WITHIN: Duration = Duration::from_secs(120);
@@ -79,6 +79,54 @@ fn a_commit_never_waits_for_the_clients_poll_interval() {
         stats.ends.iter().zip(CYCLE_BOUNDS_US).filter(|(_, us)| *us > 50_000).map(|(n, _)| n).sum();
     assert!(slow <= 2, "{slow} of {} ends were slow: {stats:?}", stats.transactions);
     assert!(stats.end_us / stats.transactions < 10_000 && stats.undrained <= 2, "{stats:?}");
+}
+
+#[test]
+fn partitions_of_a_group_that_commit_at_the_same_moment_share_a_transaction() {
+    let spot = Spot::new();
+    let log = spot.open();
+    assert_eq!(log.committed_with(1), 0..2);
+    let fences = [0, 1].map(|partition| log.fence(partition).expect("fence"));
+    let before = log.stats();
+    for (partition, fence) in (0..).zip(fences) {
+        append(&log, partition, &["a"]).expect("append");
+        commit(&log, partition, fence, 0, vec![]).expect("commit");
+    }
+    let apart = log.stats();
+    let (done, finished) = channel();
+    for (partition, fence) in (0..).zip(fences) {
+        let commit = Commit { partition, fence, applied: 1, position: "p".into(), outputs: vec![] };
+        let done = done.clone();
+        log.commit(commit, Box::new(move |outcome| done.send(outcome).expect("the test waits")));
+    }
+    assert!((0..2).all(|_| wait(&finished).is_ok()));
+    let together = log.stats();
+    assert_eq!((apart.commits - before.commits, apart.transactions - before.transactions), (2, 2));
+    assert_eq!((together.commits - apart.commits, together.transactions - apart.transactions), (2, 1));
+}
+
+#[test]
+fn requests_are_counted_where_that_is_asked_for() {
+    let spot = Spot::new();
+    let log = Kafka::open(Options { statistics_interval_ms: 50, ..spot.options.clone() }).expect("open");
+    let mut _tail = log.follow(0, 0, Box::new(|| {})).expect("follow");
+    let fence = log.fence(0).expect("fence");
+    for _ in 0..10 {
+        append(&log, 0, &["a"]).expect("append");
+    }
+    commit(&log, 0, fence, 10, vec![row(&log, 0, "k", "v")]).expect("commit");
+    let deadline = Instant::now() + WITHIN;
+    let wanted = [("Produce", 11), ("Fetch", 1), ("EndTxn", 2)];
+    loop {
+        let traffic = log.traffic();
+        let counted = |(kind, count): &(&str, u64)| traffic.requests.get(*kind).is_some_and(|n| n >= count);
+        if wanted.iter().all(counted) && traffic.sent_bytes > 1_000 && traffic.received_bytes > 1_000 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{traffic:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(spot.open().traffic(), Traffic::default());
 }
 
 #[test]

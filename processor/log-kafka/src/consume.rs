@@ -8,11 +8,13 @@ use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
+use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::fault::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
-use crate::voice::Voice;
+use crate::traffic::Meter;
+use crate::voice::{Voice, speaks};
 
 /// How long the broker keeps a fetch of who reads to an end and no further.
 const FETCH_WAIT: Duration = Duration::from_millis(5);
@@ -143,10 +145,26 @@ pub(crate) fn consumer(
     config.create_with_context(Voice::new(role)).map_err(|error| io("a consumer", &error))
 }
 
+/// What the client of who follows has to say, and what it counts.
+pub(crate) struct Follows {
+    voice: Voice,
+    meter: Meter,
+}
+
+speaks!(
+    Follows,
+    fn stats(&self, statistics: Statistics) {
+        self.meter.count(&statistics);
+    }
+);
+
+impl ConsumerContext for Follows {}
+
 /// A consumer that waits at the end of journals.
-pub(crate) fn follower(options: &Options) -> Result<BaseConsumer<Voice>, Error> {
-    let config = options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT);
-    config.create_with_context(Voice::new("tail")).map_err(|error| io("a consumer", &error))
+pub(crate) fn follower(options: &Options, meter: Meter) -> Result<BaseConsumer<Follows>, Error> {
+    let config = options.telling(options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT));
+    let context = Follows { voice: Voice::new("tail"), meter };
+    config.create_with_context(context).map_err(|error| io("a consumer", &error))
 }
 
 pub(crate) fn place(topic: &str, partition: i32, at: Offset) -> Result<TopicPartitionList, Error> {

@@ -437,7 +437,8 @@ impl Worker {
             if self.transactions.is_none() {
                 let timeout = common.options.transaction_timeout();
                 let topics = Arc::clone(&common.topics);
-                self.transactions = Some(Transactions::begin(&self.config, topics, timeout)?);
+                self.transactions =
+                    Some(Transactions::begin(&self.config, topics, timeout, &common.counters)?);
             }
             let Some(transactions) = &self.transactions else { return Err(Error::Closed) };
             let fence = common.control.fence(partition, &common.options.node)?;

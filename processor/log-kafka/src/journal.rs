@@ -15,10 +15,12 @@ use everlog_log::{AppendDone, Appended, Error, Offset, PartitionId};
 use rdkafka::config::ClientConfig;
 use rdkafka::message::{DeliveryResult, Message, Timestamp};
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
+use rdkafka::statistics::Statistics;
 
 use crate::fault::{io, no_such_partition, refused, unknown};
 use crate::options::Options;
 use crate::stats::{Counters, add};
+use crate::traffic::Meter;
 use crate::voice::{Voice, speaks};
 
 /// Bytes from which a round takes no further append: one produce request carries a million.
@@ -183,7 +185,8 @@ impl Drop for Journal {
 
 impl Shared {
     fn new_producer(self: &Arc<Self>) -> Result<BaseProducer<Deliveries>, Error> {
-        let context = Deliveries { shared: Arc::clone(self), voice: Voice::new("journal") };
+        let meter = Meter::of_journal(&self.counters.traffic);
+        let context = Deliveries { shared: Arc::clone(self), voice: Voice::new("journal"), meter };
         self.config.create_with_context(context).map_err(|error| io("a producer of the journals", &error))
     }
 
@@ -431,9 +434,15 @@ impl Flight {
 struct Deliveries {
     shared: Arc<Shared>,
     voice: Voice,
+    meter: Meter,
 }
 
-speaks!(Deliveries);
+speaks!(
+    Deliveries,
+    fn stats(&self, statistics: Statistics) {
+        self.meter.count(&statistics);
+    }
+);
 
 impl ProducerContext for Deliveries {
     type DeliveryOpaque = Box<Ticket>;

@@ -26,6 +26,7 @@ mod stats;
 mod tail;
 pub mod topic_id;
 pub mod topics;
+mod traffic;
 mod transaction;
 mod trims;
 mod voice;
@@ -56,6 +57,7 @@ use trims::Trims;
 
 pub use options::{Options, PARTITIONS_MAX};
 pub use stats::{CYCLE_BOUNDS_US, Stats};
+pub use traffic::{Traffic, Wait};
 
 /// The log on Kafka. Dropping it writes what waits, within 5 s, then closes.
 pub struct Kafka {
@@ -134,6 +136,11 @@ impl Kafka {
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
         self.common.counters.read()
+    }
+
+    /// What its clients have sent and received so far; nothing unless `statistics_interval_ms` is set.
+    pub fn traffic(&self) -> Traffic {
+        traffic::lock(&self.common.counters.traffic).clone()
     }
 
     /// The partitions that share a transactional producer with this one: they are fenced together.
@@ -252,7 +259,11 @@ impl Log for Kafka {
         self.known(partition)?;
         let mut tails = self.tails.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if tails.is_none() {
-            *tails = Some(Tails::open(&self.common.options, Arc::clone(&self.common.ends))?);
+            *tails = Some(Tails::open(
+                &self.common.options,
+                Arc::clone(&self.common.ends),
+                &self.common.counters,
+            )?);
         }
         match tails.as_ref() {
             Some(tails) => tails.follow(partition, from, wake).map(Some),

@@ -58,6 +58,7 @@ const OURS: &[&str] = &[
     "retries",
     "retry.backoff.max.ms",
     "retry.backoff.ms",
+    "statistics.interval.ms",
     "transaction.timeout.ms",
     "transactional.id",
 ];
@@ -97,6 +98,8 @@ pub struct Options {
     pub transaction_timeout_ms: u64,
     /// Rest between two transactions of a group: the broker asks for it by refusing a begin that comes too early.
     pub commit_pause_ms: u64,
+    /// How often the clients tell what they have sent and received; 0 = never.
+    pub statistics_interval_ms: u64,
 }
 
 impl Options {
@@ -119,6 +122,7 @@ impl Options {
             call_timeout_ms: 30_000,
             transaction_timeout_ms: 15_000,
             commit_pause_ms: 10,
+            statistics_interval_ms: 0,
         }
     }
 
@@ -156,6 +160,9 @@ impl Options {
             return wrong(
                 "append_timeout_ms, call_timeout_ms and transaction_timeout_ms must be 1 s to 15 min",
             );
+        }
+        if self.statistics_interval_ms > 86_400_000 {
+            return wrong("statistics_interval_ms must be a day at most");
         }
         match self.properties.keys().find(|key| OURS.contains(&key.as_str())) {
             Some(key) => {
@@ -209,7 +216,13 @@ impl Options {
     }
 
     pub(crate) fn journal_producer(&self) -> ClientConfig {
-        self.producer("journal", self.append_timeout_ms)
+        self.telling(self.producer("journal", self.append_timeout_ms))
+    }
+
+    /// For a client that is polled all the time, see `traffic.rs`.
+    pub(crate) fn telling(&self, mut config: ClientConfig) -> ClientConfig {
+        config.set("statistics.interval.ms", self.statistics_interval_ms.to_string());
+        config
     }
 
     pub(crate) fn control_producer(&self) -> ClientConfig {
@@ -217,7 +230,7 @@ impl Options {
     }
 
     pub(crate) fn transactional_producer(&self, group: u32) -> ClientConfig {
-        let mut config = self.producer("outputs", self.transaction_timeout_ms);
+        let mut config = self.telling(self.producer("outputs", self.transaction_timeout_ms));
         config.set("transactional.id", format!("{}group-{group}", self.prefix));
         config.set("transaction.timeout.ms", self.transaction_timeout_ms.to_string());
         config.set("retry.backoff.ms", RETRY_BACKOFF_MS.to_string());

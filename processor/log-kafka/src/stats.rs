@@ -1,10 +1,15 @@
 //! What the log counts, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::traffic::Traffic;
 
 /// Upper bounds of the buckets of `Stats::cycles` and `Stats::ends`, in microseconds; the last bucket has none.
-pub const CYCLE_BOUNDS_US: [u64; 11] =
-    [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 5_000_000];
+pub const CYCLE_BOUNDS_US: [u64; 18] = [
+    250, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 7_500, 10_000, 15_000, 20_000, 30_000, 50_000, 100_000,
+    200_000, 1_000_000, 5_000_000,
+];
 
 /// Totals since the log was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +67,7 @@ pub(crate) struct Counters {
     pub(crate) outputs: AtomicU64,
     pub(crate) undrained: AtomicU64,
     pub(crate) fenced: AtomicU64,
+    pub(crate) traffic: Arc<Mutex<Traffic>>,
     cycles: [AtomicU64; CYCLE_BOUNDS_US.len() + 1],
     cycle_us: AtomicU64,
     cycle_max_us: AtomicU64,

@@ -14,11 +14,12 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
-use crate::consume::{Ends, Next, follower, next, place};
+use crate::consume::{Ends, Follows, Next, follower, next, place};
 use crate::fault::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
 use crate::reader::record_of;
-use crate::voice::Voice;
+use crate::stats::Counters;
+use crate::traffic::Meter;
 
 /// Bytes that wait for one follower; beyond, its partition rests until half are taken.
 const QUEUE_BYTES_MAX: usize = 8 << 20;
@@ -47,7 +48,7 @@ struct Follower {
 
 struct Shared {
     topic: String,
-    consumer: BaseConsumer<Voice>,
+    consumer: BaseConsumer<Follows>,
     followers: Mutex<BTreeMap<PartitionId, Arc<Follower>>>,
     ends: Arc<Ends>,
     closing: AtomicBool,
@@ -60,10 +61,10 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    pub(crate) fn open(options: &Options, ends: Arc<Ends>) -> Result<Self, Error> {
+    pub(crate) fn open(options: &Options, ends: Arc<Ends>, counters: &Counters) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             topic: options.topic("journal"),
-            consumer: follower(options)?,
+            consumer: follower(options, Meter::new(&counters.traffic))?,
             followers: Mutex::default(),
             ends,
             closing: AtomicBool::new(false),

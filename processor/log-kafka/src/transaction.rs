@@ -12,11 +12,13 @@ use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+use rdkafka::statistics::Statistics;
 
 use crate::fault::{io, is_fence};
 use crate::options::SENT_ONCE_WITHIN;
 use crate::rows::HEADER;
 use crate::stats::{Counters, add};
+use crate::traffic::Meter;
 use crate::voice::{Voice, speaks};
 
 /// How long a drain rests when nothing has come.
@@ -71,9 +73,11 @@ impl Transactions {
         config: &ClientConfig,
         topics: Arc<[String; 6]>,
         timeout: Duration,
+        counters: &Counters,
     ) -> Result<Self, Error> {
         let heard: Arc<Mutex<Heard>> = Arc::default();
-        let context = Deliveries { heard: Arc::clone(&heard), voice: Voice::new("outputs") };
+        let meter = Meter::new(&counters.traffic);
+        let context = Deliveries { heard: Arc::clone(&heard), voice: Voice::new("outputs"), meter };
         let made = config.create_with_context(context);
         let producer: BaseProducer<Deliveries> =
             made.map_err(|error| io("a transactional producer", &error))?;
@@ -212,9 +216,15 @@ fn is_retriable(error: &KafkaError) -> bool {
 struct Deliveries {
     heard: Arc<Mutex<Heard>>,
     voice: Voice,
+    meter: Meter,
 }
 
-speaks!(Deliveries);
+speaks!(
+    Deliveries,
+    fn stats(&self, statistics: Statistics) {
+        self.meter.count(&statistics);
+    }
+);
 
 impl ProducerContext for Deliveries {
     /// Topic number and partition.

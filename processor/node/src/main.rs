@@ -28,6 +28,7 @@ mod schemas;
 mod share;
 mod stop;
 mod topics;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

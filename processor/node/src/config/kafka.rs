@@ -49,6 +49,9 @@ section! {
         call_timeout_ms: u64 = 30 * SECOND_MS, SECOND_MS..=900 * SECOND_MS;
         /// After so long the brokers abort the transaction of a node that is gone; readers of `events` wait as long.
         transaction_timeout_ms: u64 = 15 * SECOND_MS, SECOND_MS..=900 * SECOND_MS;
+        /// How often librdkafka counts its requests and bytes for the metrics everlog_kafka_requests_total and the like;
+        /// 0 = never.
+        statistics_interval_ms: u64 = 0, 0..=3_600_000;
     }
 }
 
@@ -73,6 +76,7 @@ impl Kafka {
             append_timeout_ms: self.append_timeout_ms,
             call_timeout_ms: self.call_timeout_ms,
             transaction_timeout_ms: self.transaction_timeout_ms,
+            statistics_interval_ms: self.statistics_interval_ms,
             ..Options::new(&self.bootstrap_servers)
         }
     }
