@@ -162,7 +162,9 @@ impl ConsumerContext for Follows {}
 
 /// A consumer that waits at the end of journals.
 pub(crate) fn follower(options: &Options, meter: Meter) -> Result<BaseConsumer<Follows>, Error> {
-    let config = options.telling(options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT));
+    let mut config = options.telling(options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT));
+    // Nothing is fetched ahead of what is taken: what comes meanwhile comes together.
+    config.set("queued.min.messages", "1");
     let context = Follows { voice: Voice::new("tail"), meter };
     config.create_with_context(context).map_err(|error| io("a consumer", &error))
 }

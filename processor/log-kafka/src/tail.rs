@@ -27,6 +27,9 @@ const QUEUE_BYTES_MAX: usize = 8 << 20;
 const RECORD_BYTES: usize = 64;
 /// How often the thread looks whether it must end.
 const POLL: Duration = Duration::from_millis(50);
+/// How long it rests after it has handed records over. Most are the owner's own, and applied by then: fetching each as it
+/// comes would cost the brokers as much as appending it. The first one after a silence is brought at once.
+const REST: Duration = Duration::from_millis(5);
 
 struct Queue {
     records: VecDeque<Record>,
@@ -140,10 +143,20 @@ impl Shared {
     }
 
     fn serve(&self) {
+        let mut within = POLL;
         while !self.closing.load(Ordering::Acquire) {
-            match next(&self.consumer, "following the journals", POLL) {
-                Ok(Next::Message(message)) => self.bring(&message),
-                Ok(Next::End | Next::Nothing) => {}
+            let brought = within.is_zero();
+            match next(&self.consumer, "following the journals", within) {
+                Ok(Next::Message(message)) => {
+                    self.bring(&message);
+                    within = Duration::ZERO;
+                }
+                Ok(Next::End) => {}
+                Ok(Next::Nothing) if brought => {
+                    std::thread::sleep(REST);
+                    within = POLL;
+                }
+                Ok(Next::Nothing) => {}
                 Err(error) => self.find_fault(&error),
             }
         }
