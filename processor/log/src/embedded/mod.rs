@@ -102,6 +102,8 @@ pub struct Options {
     pub block_cache_bytes: usize,
     /// All write buffers together.
     pub write_buffer_bytes: usize,
+    /// What flushes and compactions may write; 0 = as fast as the disk goes.
+    pub background_bytes_per_second_max: u64,
     /// Gives the stamps.
     pub clock: Clock,
     /// Tells the free space.
@@ -120,6 +122,8 @@ impl Options {
             recover: Recover::Strict,
             block_cache_bytes: 32 << 20,
             write_buffer_bytes: 32 << 20,
+            // Several times what the log takes in at its highest rate on two cores.
+            background_bytes_per_second_max: 96 << 20,
             clock: Arc::new(system_clock_ms),
             free_bytes: Arc::new(disk_free_bytes),
             limits: Limits::default(),

@@ -16,8 +16,6 @@ const LEVEL_BASE_BYTES: u64 = 64 << 20;
 const FILE_BYTES: u64 = 32 << 20;
 const OPEN_FILES_MAX: i32 = 256;
 const INFO_LOG_BYTES: usize = 1 << 20;
-/// What flushes and compactions may write: several times what the log takes in at its highest rate on two cores.
-const BACKGROUND_BYTES_PER_SECOND_MAX: i64 = 96 << 20;
 const BACKGROUND_REFILL_US: i64 = 10_000;
 
 pub(super) fn create(options: &Options, dir: &Path) -> Result<DB, Error> {
@@ -47,7 +45,9 @@ fn open_with(options: &Options, dir: &Path, create: bool) -> Result<DB, Error> {
     database.set_max_background_jobs(2);
     database.set_bytes_per_sync(1 << 20);
     // A flush as fast as the disk goes would keep the syncs of appends waiting behind it.
-    database.set_ratelimiter(BACKGROUND_BYTES_PER_SECOND_MAX, BACKGROUND_REFILL_US, 10);
+    if let pace @ 1.. = i64::try_from(options.background_bytes_per_second_max).unwrap_or(i64::MAX) {
+        database.set_ratelimiter(pace, BACKGROUND_REFILL_US, 10);
+    }
     database.set_keep_log_file_num(2);
     database.set_max_log_file_size(INFO_LOG_BYTES);
     database.set_log_level(LogLevel::Warn);
