@@ -26,8 +26,8 @@ use everlog_temporal_api::workflowservice::{
     RespondWorkflowTaskCompletedRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
 };
 use everlog_tests::kafka::{self, Cluster, Version};
-use everlog_tests::raw;
 use everlog_tests::server::{Server, binary};
+use everlog_tests::{page, raw};
 use prost::{Message, Name};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
@@ -110,6 +110,28 @@ async fn a_workflow_goes_on_after_a_kill_and_reads_the_same_after_its_rows_are_d
     let after = Client(server.connect().await?).read_all(&ids).await?;
     ensure!(before == after, "describe and history are as they were, byte by byte");
     Ok(())
+}
+
+#[tokio::test]
+async fn no_step_waits_for_a_transaction() -> anyhow::Result<()> {
+    let mut place = Place::new(Cluster::shared()?.bootstrap())?;
+    place.variables.push(("EVERLOG_PARTITION__COMMIT_INTERVAL_MS", "60000".into()));
+    let server = place.start().await?;
+    let client = Client(server.connect().await?);
+    let transactions = || page::metric(server.metrics_address(), "everlog_kafka_transactions_total");
+    // The first commit comes at once, the next within a minute: one of these hundreds of steps is free of any.
+    for attempt in 0..5 {
+        let before = transactions().await?.context("the node is on Kafka")?;
+        for number in 0..100 {
+            let id = format!("order-{attempt}-{number}");
+            client.start(&id).await?;
+            client.signal(&id, "go").await?;
+        }
+        if transactions().await? == Some(before) {
+            return Ok(());
+        }
+    }
+    bail!("there is a transaction among any 200 steps")
 }
 
 #[tokio::test]
