@@ -1,5 +1,6 @@
 //! Benchmarks of Everlog: what it costs, measured from outside and from inside.
 
 pub mod engine;
+pub mod kafka;
 pub mod load;
 pub mod log;

@@ -132,7 +132,7 @@ impl Report {
 }
 
 impl Latency {
-    fn of_us(histogram: &Histogram<u64>) -> Self {
+    pub(crate) fn of_us(histogram: &Histogram<u64>) -> Self {
         let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
         Self {
             count: histogram.len(),
