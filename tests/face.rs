@@ -125,9 +125,9 @@ async fn a_command_over_http_is_durable_when_it_is_answered_and_counts_once_whoe
 #[tokio::test]
 async fn what_a_page_in_a_browser_may_send_commands_nothing() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let server = Server::start(dir.path(), &[]).await?;
+    let server = Server::start(dir.path(), &[("EVERLOG_INGRESS__RECORD_BYTES_MAX", "1024")]).await?;
     let body = json!({"key": "order-1", "value": start()}).to_string();
-    let large = json!({"key": "order-1", "value_base64": "A".repeat(4 << 20)}).to_string();
+    let large = json!({"key": "order-1", "value_base64": "A".repeat(70_000)}).to_string();
     let origin = ("Origin", "http://shop.example");
     for (expected, headers, body) in [
         (403, &[JSON, origin][..], &body),

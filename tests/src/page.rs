@@ -32,9 +32,15 @@ pub async fn ask(
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
-    stream.write_all(format!("{request}\r\n{body}").as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
+    // Whoever refuses a body may hang up before it has read all of it.
+    let sent = stream.write_all(format!("{request}\r\n{body}").as_bytes()).await;
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer)?;
+    if answer.is_empty() {
+        sent?;
+        read?;
+    }
     let (head, body) = answer.split_once("\r\n\r\n").context("an answer has a head and a body")?;
     let status = head.split(' ').nth(1).context("an answer has a status")?.parse()?;
     Ok((status, body.to_owned()))
