@@ -238,3 +238,25 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
     ensure!(server.connect().await.is_ok(), "calls are served");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_go_once_they_were_read_and_kept_and_no_sooner() -> anyhow::Result<()> {
+    let place = Place::new()?;
+    let mut server = place.start(&[]).await?;
+    let replies = place.topic(Noun::Outcome);
+    let asks = [("reply-topic", replies.as_str())];
+    place.command(&[("order-1", START, &asks), ("order-2", START, &asks)])?;
+    place.outcomes(2)?;
+    server.stop()?;
+    ensure!(place.read_all(Noun::Command)?.len() == 2, "they are kept for a day");
+    place.command(&[("order-3", START, &asks)])?;
+
+    let _server = place.start(&[("EVERLOG_INGRESS__KEEP_MS", "0")]).await?;
+    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    while !place.read_all(Noun::Command)?.is_empty() {
+        ensure!(Instant::now() < deadline, "they are still there");
+        looks.tick().await;
+    }
+    ensure!(place.outcomes(3)?.len() == 3, "the one that came meanwhile was taken before it went");
+    Ok(())
+}
