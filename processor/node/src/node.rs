@@ -29,8 +29,8 @@ use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
 use crate::{face, gateway, http, listener, logs, metrics, retention, stop};
 
-/// Threads for calls that block; there are hardly any.
-const BLOCKING_THREADS_MAX: usize = 4;
+/// Threads for calls that block: the schema registry, reads of topics, questions to brokers; there are hardly any.
+const BLOCKING_THREADS_MAX: usize = 8;
 /// How often the node looks at itself.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long the first calls are kept waiting for partitions that do not serve yet, and how often those are looked at.
