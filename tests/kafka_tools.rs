@@ -201,6 +201,62 @@ fn a_command_is_a_record_with_what_was_said() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Commands to a node that serves, and what the public topics say of them.
+fn commands_are_obeyed_or_refused(run: impl Fn(&[&str], &str) -> anyhow::Result<Told>) -> anyhow::Result<()> {
+    let send = |words: &[&str], input: &str| {
+        let told =
+            run(&[&["command", "send", "--workflow-id", "by-hand", "--reply"], words].concat(), input)?;
+        let last = told.lines()?.pop().with_context(|| format!("{told:?}"))?;
+        anyhow::Ok((told.code, last))
+    };
+    let start = ["start", "--workflow-type", "Order", "--task-queue", "orders", "--input", "{\"total\": 12}"];
+    let (code, outcome) = send(&start, "")?;
+    assert_eq!((code, outcome["status"].as_str()), (Some(0), Some("started")), "{outcome}");
+    let (code, again) = send(&start, "")?;
+    assert_eq!((code, again["code"].as_str()), (Some(3), Some("already_started")), "{again}");
+    assert_eq!(again["run_id"], outcome["run_id"]);
+    let (code, done) =
+        send(&["signal", "--name", "approved", "--input", "\"Ann\"", "--input", "[1, 2]"], "")?;
+    assert_eq!((code, done["status"].as_str()), (Some(0), Some("done")), "{done}");
+    let (code, unknown) = send(&["json"], "{\"type\": \"nonsense\"}")?;
+    assert_eq!((code, unknown["code"].as_str()), (Some(3), Some("command_unknown")), "{unknown}");
+    let events = ["events", "export", "--workflow-id", "by-hand"];
+    let events = until(|| run(&events, ""), |lines| lines.len() == 3)?;
+    assert_eq!(events[0]["workflow_execution_started"]["input"][0]["total"], 12, "{}", events[0]);
+    assert_eq!(events[0]["namespace"], "default");
+    let signaled =
+        events.iter().find(|event| event["type"] == "WorkflowExecutionSignaled").context("it came")?;
+    assert_eq!(
+        signaled["workflow_execution_signaled"]["input"],
+        serde_json::json!(["Ann", [1, 2]]),
+        "{signaled}"
+    );
+    let replies = run(&["replies", "export", "--workflow-id", "by-hand", "--type", "started"], "")?;
+    assert_eq!((replies.code, replies.lines()?.len()), (Some(0), 1), "{replies:?}");
+    let rejections = until(|| run(&["rejections", "export"], ""), |lines| lines.len() == 2)?;
+    let unknown = rejections.iter().find(|line| line["code"] == "command_unknown").context("it is there")?;
+    assert_eq!(
+        (unknown["key"].as_str(), unknown["value"].as_str()),
+        (Some("by-hand"), Some("{\"type\": \"nonsense\"}"))
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn commands_by_hand_are_obeyed_or_refused_on_kafka() -> anyhow::Result<()> {
+    let spot = Spot::new(Cluster::shared()?)?;
+    let _server = spot.node().await?;
+    commands_are_obeyed_or_refused(|words, input| spot.run(words, input))
+}
+
+#[tokio::test]
+async fn commands_by_hand_are_obeyed_or_refused_by_an_embedded_node() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let server = Server::start(&dir.path().join("data"), &[]).await?;
+    let address = [("EVERLOG_HTTP__ADDRESS", server.http_address().to_string())];
+    commands_are_obeyed_or_refused(|words, input| run(words, &address, input))
+}
+
 #[test]
 fn an_outcome_that_nobody_writes_is_not_waited_for_longer_than_said() -> anyhow::Result<()> {
     let spot = Spot::new(Cluster::shared()?)?;

@@ -1,7 +1,7 @@
 //! Where the public topics are: on brokers, or behind a node that keeps them in its embedded log.
 
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,6 @@ use serde_json::Value;
 use super::browse::{self, Answer};
 use crate::config::Config;
 
-/// Where a node serves HTTP.
-const NODE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7234));
 /// Records that a node is asked for at once.
 const ASKED_RECORDS: usize = 500;
 /// How often a node is asked whether there is more.
@@ -33,7 +31,7 @@ pub struct Where {
     /// The log is on these brokers.
     #[arg(long, value_name = "HOST:PORT[,...]")]
     pub kafka_bootstrap: Option<String>,
-    /// The log is embedded in the node that serves HTTP here [default, without brokers: 127.0.0.1:7234].
+    /// The log is embedded in the node that serves HTTP here [default, without brokers: http.address].
     #[arg(long, value_name = "IP:PORT", conflicts_with = "kafka_bootstrap")]
     pub http_address: Option<SocketAddr>,
 }
@@ -66,7 +64,7 @@ impl Where {
         match self.http_address {
             Some(address) => Place::Node(address),
             None if config.kafka.is_used() => Place::Kafka(Box::new(config.kafka.options("by-hand"))),
-            None => Place::Node(NODE),
+            None => Place::Node(config.http.address),
         }
     }
 }

@@ -10,6 +10,7 @@ use everlog_wire::public::Noun;
 use super::line::{Reader, Told, line};
 use super::place::{Place, Where};
 use super::{Ended, write_line};
+use crate::config::Config;
 
 /// How long one wait for a record takes.
 const WAIT: Duration = Duration::from_millis(500);
@@ -72,8 +73,8 @@ struct Filter {
     /// End after so many lines.
     #[arg(long, value_name = "COUNT")]
     limit: Option<u64>,
-    /// The schema registry that knows the schemas of other releases [default: that of the node; on
-    /// brokers none, and all records count as this release's].
+    /// The schema registry that knows the schemas of other releases [default: registry.url, else
+    /// that of the node; on brokers none, and all records count as this release's].
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
 }
@@ -93,7 +94,7 @@ pub fn run(noun: Noun, read: &Read) -> Result<Ended> {
     let config = place.settings()?;
     crate::logs::start(&config.logs)?;
     let place = place.place(&config);
-    let url = filter.registry.clone().or_else(|| registry_of(&place));
+    let url = filter.registry.clone().or_else(|| registry_of(&place, &config));
     let mut reader = Reader::new(noun, url.as_deref())?;
     let from = filter.from_offset.map_or(from, From::Offset);
     let mut reading = place.tail(noun, filter.partition, from)?;
@@ -121,9 +122,11 @@ pub fn run(noun: Noun, read: &Read) -> Result<Ended> {
     Ok(ended)
 }
 
-/// A node serves its own.
-fn registry_of(place: &Place) -> Option<String> {
+/// A node serves its own, unless it uses another.
+fn registry_of(place: &Place, config: &Config) -> Option<String> {
+    let url = &config.registry.url.0;
     match place {
+        Place::Kafka(_) | Place::Node(_) if !url.is_empty() => Some(url.clone()),
         Place::Node(address) => Some(format!("http://{address}")),
         Place::Kafka(_) => None,
     }

@@ -25,7 +25,7 @@ pub struct Doctor {
     /// The data directory of an embedded log [default: server.data_dir].
     #[arg(long, value_name = "DIR", conflicts_with = "kafka_bootstrap")]
     data_dir: Option<std::path::PathBuf>,
-    /// A schema registry to look at too.
+    /// A schema registry to look at too [default: registry.url].
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
     /// Print one JSON object a line.

@@ -18,7 +18,8 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// # Errors
 /// The system gives no runtime.
 pub fn look(config: &Config, url: Option<&str>) -> Result<Option<Finding>> {
-    let Some(url) = url else { return Ok(None) };
+    let configured = Some(config.registry.url.0.as_str()).filter(|url| !url.is_empty());
+    let Some(url) = url.or(configured) else { return Ok(None) };
     let about = "registry";
     let away = "start it, or name another; until then new producers of commands in Avro wait, and no node starts that \
                 needs it";
