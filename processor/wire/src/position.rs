@@ -7,6 +7,9 @@ use prost::Message;
 use crate::Error;
 use crate::ingress::Source;
 
+/// The highest feature level of decisions that this release knows.
+const LEVEL: u32 = 0;
+
 /// Committed together with the outputs up to it.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Position {
@@ -83,8 +86,24 @@ impl Position {
     /// Reads a row.
     ///
     /// # Errors
-    /// [`Error::Decode`].
+    /// [`Error::Decode`]; [`Error::Version`]: a later release has decided here as this one cannot.
     pub fn read(bytes: Bytes) -> Result<Self, Error> {
-        Self::decode(bytes).map_err(|error| Error::decode("a position row", &error))
+        let position = Self::decode(bytes).map_err(|error| Error::decode("a position row", &error))?;
+        match position.level {
+            0..=LEVEL => Ok(position),
+            version => Err(Error::Version { what: "a position row", version, known: LEVEL }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_a_later_release_asks_for_an_upgrade() {
+        let row = Position { level: LEVEL + 1, ..Position::default() }.encode();
+        assert!(Position::read(row).expect_err("it is refused").to_string().contains("upgrade"));
+        assert!(Position::read(Position::default().encode()).is_ok());
     }
 }
