@@ -219,7 +219,9 @@ impl Member {
             let element = element.ok_or_else(|| io_text("the group was not asked for a partition"))?;
             element.error().map_err(|error| io("what the group has committed", &error))?;
             let committed = match element.offset() {
-                At::Offset(next) if next >= 0 => {
+                // What somebody set by a tool bears no id. Then all is read again, for nothing may be passed over; what
+                // was taken counts once.
+                At::Offset(next) if next >= 0 && !element.metadata().is_empty() => {
                     Some((committed_in(element.metadata(), self.topic.incarnation), next as Offset))
                 }
                 At::Offset(_) | At::Beginning | At::End | At::Stored | At::Invalid | At::OffsetTail(_) => {

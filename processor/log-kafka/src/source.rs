@@ -64,8 +64,7 @@ pub struct Assigned {
     /// The partition.
     pub partition: PartitionId,
     /// What the group committed last, if anything: the topic's id at that time, and the offset of the next record.
-    /// Offsets that somebody set by a tool, without an id, count as set for the topic that is there. What is no id of
-    /// ours comes as zeros.
+    /// Offsets that somebody set by a tool, without an id, are none. What is no id of ours comes as zeros.
     pub committed: Option<([u8; 16], Offset)>,
     /// The first offset that is there, and the one behind the last that belongs to no open transaction.
     pub bounds: Range<Offset>,
