@@ -1,0 +1,214 @@
+"""The programs of docs/kafka.md, as they are printed there, and each of its commands in both of its forms."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bytes_of import body, framed
+from case import Report, Skipped, case
+from effects import REPLY, SALE, task_token, worker
+from records import ids
+from world import REPOSITORY, Late, World, until
+
+PAGE = REPOSITORY / "docs" / "kafka.md"
+FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+PROGRAM_S = 120
+
+
+@dataclass
+class Block:
+    """What stands between two fences; the first word behind them is its language."""
+
+    info: str
+    text: str
+
+    @property
+    def file(self) -> str | None:
+        """The name that its first line gives it."""
+        found = re.match(r"(?:#|//|<!--) ([\w/.-]+\.\w+)", self.text)
+        return found and found.group(1)
+
+
+def blocks() -> list[Block]:
+    return [Block(*found) for found in FENCE.findall(PAGE.read_text())]
+
+
+def paste(folder: Path) -> None:
+    """Every program of the page becomes a file."""
+    for block in blocks():
+        if block.file:
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.file).write_text(block.text)
+
+
+def shell_lines(word: str) -> list[str]:
+    """The commands of the blocks that are marked with this word."""
+    texts = [block.text for block in blocks() if block.info.split()[:2] == ["sh", word]]
+    return [line for text in texts for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def environment(world: World) -> dict[str, str]:
+    return {**os.environ, "KAFKA": world.bootstrap, "REGISTRY": world.registry, "EVERLOG": world.node.address}
+
+
+def run(command: list[str] | str, folder: Path, world: World, within_s: float = PROGRAM_S) -> str:
+    """What it printed; a failure with all that it said."""
+    shell = isinstance(command, str)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command] if shell else command,
+        cwd=folder, env=environment(world), text=True, errors="replace", timeout=within_s, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    if done.returncode:
+        raise AssertionError(f"{command}: {done.returncode}: {done.stdout[-2000:]} {done.stderr[-4000:]}")
+    return done.stdout
+
+
+@contextmanager
+def the_pages_worker(world: World, folder: Path) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "worker.py"], cwd=folder, env=environment(world))
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def check_told(said: str) -> None:
+    """The programs print the outcome, and then the history of the order."""
+    assert "started" in said, said
+    wanted = ["WorkflowExecutionStarted", "WorkflowExecutionSignaled", "ActivityTaskCompleted",
+              "WorkflowExecutionCompleted"]  # fmt: skip
+    places = [said.find(kind) for kind in wanted]
+    assert -1 not in places and places == sorted(places), said
+    assert "parcel" in said, said
+
+
+@case
+def the_programs_run_as_they_are_printed(world: World, report: Report) -> None:
+    folder = world.folder / "page"
+    paste(folder)
+    with the_pages_worker(world, folder):
+        with report.row("Python: a start within a transaction, the reply, the history"):
+            check_told(run([sys.executable, "place_order.py"], folder, world))
+        with report.row("Java: a start within a transaction, the reply, the history"):
+            needs("javac", "a JDK 17 or newer")
+            needs("mvn", "Maven")
+            own_repository(folder)
+            check_told("".join(run(line, folder, world, 300) for line in shell_lines("java")))
+        # Apicurio's converter does not speak Confluent's paths.
+        if "/apis/" in world.registry:
+            with report.row("Kafka Connect: the events in a sink of Apache Kafka's, by Apicurio's converter"):
+                connect(world, folder)
+        with report.row("redrive: a refused command is sent again, once"):
+            redrive(world, folder)
+        with report.row("kcat: JSON commands by hand"):
+            needs("kcat", "kcat")
+            for line in shell_lines("kcat"):
+                print(f"#    $ {line[:110]}")
+                run(line, folder, world)
+            (event,) = world.await_events("order-7", "WorkflowExecutionCompleted")
+            assert "parcel" in str(event["workflow_execution_completed"]["result"]), event
+
+
+def own_repository(folder: Path) -> None:
+    """What Maven fetches is kept with the other things that the next run needs."""
+    repository = Path(os.environ["EVERLOG_CACHE"]) / "records-maven"
+    (folder / ".mvn").mkdir(exist_ok=True)
+    (folder / ".mvn" / "maven.config").write_text(f"-Dmaven.repo.local={repository}\n")
+
+
+def connect(world: World, folder: Path) -> None:
+    apicurio = world.registry.partition("/apis/")[0]
+    needs("mvn", "Maven")
+    own_repository(folder / "sink")
+    fetch, serve = shell_lines("connect")
+    run(fetch, folder, world, 300)
+    own = {**environment(world), "APICURIO": apicurio}
+    with open(folder / "sink" / "log", "wb") as log:
+        # In a group of its own, so that what the shell starts can be ended.
+        process = subprocess.Popen(
+            ["bash", "-c", serve], cwd=folder, env=own, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        there = folder / "sink" / "events.txt"
+        wanted = ["type=WorkflowExecutionCompleted", "workflow_execution_completed=Struct{", "parcel for order-"]
+        seen = lambda: there.exists() and all(word in there.read_text() for word in wanted)
+        until("the sink has the events", seen, PROGRAM_S)
+    except Late as late:
+        raise AssertionError(f"{late}: {(folder / 'sink' / 'log').read_text()[-2000:]}") from late
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+def redrive(world: World, folder: Path) -> None:
+    started = world.send("redriven", json.dumps(SALE), {**REPLY, "command-id": "first"})
+    refused = world.send("redriven", json.dumps(SALE), {**REPLY, "command-id": "second"})
+    world.flush(started)
+    world.await_reply(started)
+    assert world.await_rejection(refused).value["code"] == "already_started"
+    ended = world.send("redriven", json.dumps({"type": "terminate"}), REPLY)
+    world.flush(ended)
+    world.await_reply(ended)
+    for again in (1, 0):
+        said = run([sys.executable, "redrive.py", "already_started"], folder, world)
+        assert said.count(f"again: already_started everlog.commands {refused.partition} {refused.offset}\n") == again, said
+    world.await_events("redriven", "WorkflowExecutionStarted", 2)
+
+
+def needs(program: str, what: str) -> None:
+    if not shutil.which(program):
+        raise Skipped(f"{what} is missing")
+
+
+@case
+def each_documented_command_takes_effect_in_both_forms(world: World, report: Report) -> None:
+    schema_id = ids(world).command
+    forms = {"json": [], "avro": []}
+    for block in blocks():
+        words = block.info.split()
+        if words[1:] == ["command"]:
+            forms["json"].append((json.loads(block.text)["type"], block.text.encode()))
+        elif words[1:] == ["avro"]:
+            command = ast.literal_eval(block.text)
+            forms["avro"].append((command["type"], framed(schema_id, body(command))))
+    kinds = ["start", "signal", "signal_with_start", "cancel", "terminate", "complete_activity", "fail_activity"]
+    for form, commands in forms.items():
+        assert [kind for kind, _ in commands] == kinds, (form, [kind for kind, _ in commands])
+    with worker(world):
+        for form, commands in forms.items():
+            for kind, value in commands:
+                with report.row(f"{kind} in {form}"):
+                    send(world, f"page-{form}-{kind}", kind, value)
+
+
+def send(world: World, workflow_id: str, kind: str, value: bytes) -> None:
+    """Sends a command of the page to a run for which it makes sense."""
+    if kind not in ("start", "signal_with_start"):
+        begun = world.send(workflow_id, json.dumps(SALE), REPLY)
+        world.flush(begun)
+        assert world.await_reply(begun).value["status"] == "started"
+    if kind.endswith("_activity"):
+        task_token(world, workflow_id)
+    sent = world.send(workflow_id, value, REPLY)
+    world.flush(sent)
+    outcome = world.await_reply(sent).value
+    assert outcome["status"] == ("started" if "start" in kind else "done"), outcome
+
+
+@case
+def the_page_tells_every_code(world: World, report: Report) -> None:
+    text = (REPOSITORY / "processor/wire/src/public/command/mod.rs").read_text()
+    known = set(re.findall(r'Self::\w+ => "(\w+)"', text))
+    told = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
+    assert len(known) > 20 and known <= told, known - told
