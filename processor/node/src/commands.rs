@@ -12,8 +12,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::clock::now_ms;
 use crate::config::Config;
-use crate::driver::now_ms;
 use crate::names::Names;
 use crate::schemas::Lookup;
 

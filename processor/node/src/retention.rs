@@ -8,7 +8,7 @@ use std::time::Duration;
 use everlog_log::embedded::Embedded;
 use everlog_log::{Error, Log, Topic};
 
-use crate::driver::now_ms;
+use crate::clock::now_ms;
 
 const PREFIX: &[u8] = b"retention/";
 /// Notes in the span of the retention: an entry stays for that long and at most a part of it longer.
