@@ -83,7 +83,7 @@ fn who_lost_sight_of_a_commit_does_not_fence_a_later_owner() {
     let fence = pair.fence();
     for _ in 0..3 {
         let refused = pair.resume(0, applied);
-        assert!(matches!(&refused, Err(Error::Superseded { node, .. }) if node == "sim"), "{refused:?}");
+        assert!(matches!(&refused, Err(Error::Superseded { node, .. }) if node == "node-1"), "{refused:?}");
     }
     assert_eq!(pair.fence(), fence, "the later owner was left alone");
     pair.serve(1).unwrap();

@@ -75,6 +75,18 @@ impl Cluster {
         Ok(Self { script: Mutex::new(script), nodes, bootstrap })
     }
 
+    /// One node behind a proxy, as with [`Cluster::start_behind`], that keeps what it has in a directory of the caller's:
+    /// that stays.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_in(version: Version, dir: &Path, proxy: u16, properties: &[&str]) -> anyhow::Result<Self> {
+        let dir = dir.to_str().context("a path of UTF-8")?;
+        let options = ["--dir", dir, "--advertise", &proxy.to_string()];
+        let (script, nodes) = launch(version, &options, &[&MISSED_AFTER, properties].concat())?;
+        Ok(Self { script: Mutex::new(script), nodes, bootstrap: format!("127.0.0.1:{proxy}") })
+    }
+
     /// The one broker (4.4.0) that all tests of this process share, for topics with names of their own. It
     /// forgives long pauses of a busy machine, and must not be harmed.
     ///
@@ -225,7 +237,10 @@ impl Script {
     /// Also the address where what it started serves.
     fn start(arguments: &[&str]) -> anyhow::Result<(Self, String)> {
         let mut command = Command::new(script());
-        command.args(arguments).arg("--temporary").arg("--control");
+        command.args(arguments).arg("--control");
+        if !arguments.contains(&"--dir") {
+            command.arg("--temporary");
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().context("tests/kafka/run cannot be started")?;
         let orders = process.stdin.take();

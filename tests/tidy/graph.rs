@@ -40,7 +40,7 @@ const WORKSHOPS: &[&str] = &["everlog-benches", "everlog-tests"];
 
 /// Crates from outside that have a home: nobody else may import them. A prefix stands for a family.
 const HOMES: &[(&str, &[&str])] = &[
-    ("rdkafka", &["everlog-log-kafka", "everlog-benches"]),
+    ("rdkafka", &["everlog-log-kafka", "everlog-benches", "everlog-tests"]),
     ("rocksdb", &["everlog-log", "everlog-store"]),
     ("librocksdb-sys", &[]),
     ("tonic", &["everlog-temporal", "everlog-temporal-api", "everlog-benches", "everlog-tests"]),

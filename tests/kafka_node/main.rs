@@ -1,9 +1,9 @@
 //! A node on a real Kafka: what it acknowledged is there once, whoever is killed and whatever is deleted.
 
+mod process;
+
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -26,11 +26,13 @@ use everlog_temporal_api::workflowservice::{
     RespondWorkflowTaskCompletedRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
 };
 use everlog_tests::kafka::{self, Cluster, Version};
+use everlog_tests::page;
 use everlog_tests::server::{Server, binary};
-use everlog_tests::{page, raw};
 use prost::{Message, Name};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Request, Status};
+
+use process::Process;
 
 const QUEUE: &str = "orders";
 const WITHIN: Duration = Duration::from_secs(90);
@@ -545,62 +547,4 @@ fn execution(id: &str) -> Option<WorkflowExecution> {
 
 fn queue() -> Option<TaskQueue> {
     Some(TaskQueue { name: QUEUE.into(), kind: 1, ..Default::default() })
-}
-
-/// A node with a name, of which the end matters. It is killed when dropped.
-struct Process {
-    process: Child,
-    address: SocketAddr,
-    log: std::path::PathBuf,
-}
-
-impl Process {
-    fn start(place: &Place, name: &str, data_dir: &Path) -> anyhow::Result<Self> {
-        let free = || -> anyhow::Result<SocketAddr> { Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?) };
-        let (address, metrics_address, http_address) = (free()?, free()?, free()?);
-        let log = place.dir.path().join(format!("{name}.log"));
-        let [bootstrap, rest @ ..] = place.variables.as_slice() else { bail!("it has variables") };
-        let mut command = Command::new(binary()?);
-        command.arg("dev").arg("--kafka-bootstrap").arg(&bootstrap.1);
-        command.arg("--address").arg(address.to_string()).arg("--data-dir").arg(data_dir);
-        command.arg("--metrics-address").arg(metrics_address.to_string());
-        command.arg("--http-address").arg(http_address.to_string());
-        command.envs(rest.iter().map(|(name, value)| (*name, value))).env("EVERLOG_SERVER__NAME", name);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log)?);
-        Ok(Self { process: command.spawn()?, address, log })
-    }
-
-    async fn ready(&mut self) -> anyhow::Result<Client> {
-        let deadline = Instant::now() + WITHIN;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        while !raw::is_serving(self.address).await {
-            ensure!(self.process.try_wait()?.is_none(), "it ended: {}", self.said()?);
-            ensure!(Instant::now() < deadline, "it does not serve: {}", self.said()?);
-            looks.tick().await;
-        }
-        Ok(Client(Endpoint::from_shared(format!("http://{}", self.address))?.connect().await?))
-    }
-
-    /// Its exit code, and all that it said.
-    fn ended(&mut self) -> anyhow::Result<(Option<i32>, String)> {
-        let deadline = Instant::now() + WITHIN;
-        loop {
-            if let Some(status) = self.process.try_wait()? {
-                return Ok((status.code(), self.said()?));
-            }
-            ensure!(Instant::now() < deadline, "it does not end: {}", self.said()?);
-            std::thread::yield_now();
-        }
-    }
-
-    fn said(&self) -> anyhow::Result<String> {
-        Ok(std::fs::read_to_string(&self.log)?)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
-    }
 }

@@ -1,0 +1,288 @@
+//! The independent checker: of the engine it knows the public schemas and the form of two rows, and no code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use everlog_tests::fate::Fate;
+
+use crate::event::{Event, RUNNING, status};
+use crate::ledger::{Deed, Via};
+use crate::story::{Line, Story, Told};
+use crate::torn;
+
+/// Counterexamples beyond these say nothing new.
+const FOUND_MAX: usize = 40;
+
+/// Everything that is wrong.
+pub fn check(story: &Story) -> Vec<String> {
+    let mut found = story.faults.clone();
+    let runs = runs(story);
+    for (run_id, events) in &runs {
+        check_run(run_id, events, &mut found);
+        check_pairs(run_id, events, &mut found);
+        check_state(story, run_id, events, &mut found);
+    }
+    for run_id in
+        story.heads.keys().chain(story.kept.keys()).filter(|run_id| !runs.contains_key(run_id.as_str()))
+    {
+        found.push(format!("run {run_id} has rows and no events"));
+    }
+    check_chains(&runs, &mut found);
+    check_effects(story, &mut found);
+    check_order(story, &mut found);
+    check_commands(story, &runs, &mut found);
+    check_records(story, &mut found);
+    torn::check(story, &mut found);
+    for (place, entry) in &story.seen {
+        if story.later.get(place) != Some(entry) {
+            found.push(format!("events {place:?}: who read along saw what is not there any more"));
+        }
+    }
+    for place in story.later.keys().filter(|place| !story.seen.is_empty() && !story.seen.contains_key(place))
+    {
+        found.push(format!("events {place:?}: who read along did not see it"));
+    }
+    found.truncate(FOUND_MAX);
+    found
+}
+
+/// The events of each run, in order of their offsets.
+fn runs(story: &Story) -> BTreeMap<&str, Vec<&Event>> {
+    let mut runs: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
+    for event in &story.events {
+        runs.entry(&event.run_id).or_default().push(event);
+    }
+    runs
+}
+
+/// Ids without a gap and each once, in one partition, from its beginning to its end.
+fn check_run(run_id: &str, events: &[&Event], found: &mut Vec<String>) {
+    let mut wrong = |what: String| found.push(format!("run {run_id}: {what}"));
+    let (first, last) = (events[0], events[events.len() - 1]);
+    for (event, number) in events.iter().zip(1..) {
+        if event.event_id != number {
+            wrong(format!("event {} stands at place {number}, offset {}", event.event_id, event.offset));
+        }
+        if (event.kind == "WorkflowExecutionStarted") != (number == 1) {
+            wrong(format!("event {number} is {}", event.kind));
+        }
+        if event.is_closing() && event.offset != last.offset {
+            wrong(format!("{} is not its last event", event.kind));
+        }
+        if event.partition != first.partition || event.key != first.workflow_id {
+            wrong(format!("event {number} is in partition {} under {:?}", event.partition, event.key));
+        }
+    }
+    if !last.is_closing() {
+        wrong(format!("{} never ended, after {} events", last.workflow_id, events.len()));
+    }
+}
+
+/// What an event answers: the kind of the event before it, and the attribute with its id.
+fn answered(kind: &str) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        "WorkflowTaskStarted" => ("WorkflowTaskScheduled", "scheduled_event_id"),
+        "WorkflowTaskCompleted" | "WorkflowTaskFailed" => ("WorkflowTaskStarted", "started_event_id"),
+        "WorkflowTaskTimedOut" => ("WorkflowTaskScheduled", "scheduled_event_id"),
+        "ActivityTaskStarted" => ("ActivityTaskScheduled", "scheduled_event_id"),
+        "ActivityTaskCompleted" | "ActivityTaskTimedOut" => ("ActivityTaskStarted", "started_event_id"),
+        "TimerFired" | "TimerCanceled" => ("TimerStarted", "started_event_id"),
+        _answers_nothing => return None,
+    })
+}
+
+/// Nothing is answered twice or too early, and nothing that is not there.
+fn check_pairs(run_id: &str, events: &[&Event], found: &mut Vec<String>) {
+    let mut answers = BTreeSet::new();
+    for event in events {
+        let Some((wanted, attribute)) = answered(&event.kind) else { continue };
+        let number = event.number(attribute).unwrap_or(0);
+        let target = usize::try_from(number - 1).ok().and_then(|place| events.get(place));
+        let Some(target) = target.filter(|target| target.kind == wanted && number < event.event_id) else {
+            found
+                .push(format!("run {run_id}: event {} ({}) answers no {wanted}", event.event_id, event.kind));
+            continue;
+        };
+        let span_ms = match event.kind.as_str() {
+            "TimerFired" => target.number("start_to_fire_timeout_ms").unwrap_or(0),
+            _at_once => 0,
+        };
+        if event.time_ms < target.time_ms + span_ms {
+            found.push(format!("run {run_id}: event {} ({}) comes too early", event.event_id, event.kind));
+        }
+        // A workflow task that times out answers its Scheduled event, as its Started event did.
+        if event.kind != "WorkflowTaskTimedOut" && !answers.insert(number) {
+            found.push(format!("run {run_id}: event {number} is answered twice"));
+        }
+    }
+}
+
+/// Folded events are what the changelog and the history hold, and what the node answered.
+fn check_state(story: &Story, run_id: &str, events: &[&Event], found: &mut Vec<String>) {
+    let next_event_id = events.len() as i64 + 1;
+    let status = events.last().map_or(RUNNING, |event| status(&event.kind));
+    match story.heads.get(run_id) {
+        Some(head) if (head.next_event_id, head.status) == (next_event_id, status) => {}
+        other => found.push(format!(
+            "run {run_id}: its events make next id {next_event_id}, status {status}; the changelog has {other:?}"
+        )),
+    }
+    let lines: Vec<Line> =
+        events.iter().map(|event| (event.event_id, event.kind.clone(), event.time_ms)).collect();
+    let others = [("the history topic", story.kept.get(run_id)), ("the node", story.told.get(run_id))];
+    for (name, other) in others {
+        if other.is_none() && name == "the node" {
+            continue;
+        }
+        if other != Some(&lines) {
+            let differs = other.map(|other| other.iter().zip(&lines).position(|(one, two)| one != two));
+            found.push(format!("run {run_id}: {name} has another history: {differs:?} of {}", lines.len()));
+        }
+    }
+}
+
+/// Runs of a Workflow Id follow one another, linked both ways.
+fn check_chains(runs: &BTreeMap<&str, Vec<&Event>>, found: &mut Vec<String>) {
+    for (run_id, events) in runs {
+        let Some((first, last)) = events.first().zip(events.last()) else { continue };
+        let next = last.text("new_run_id");
+        if !next.is_empty() {
+            let follows = runs.get(next).and_then(|events| events.first());
+            if follows.is_none_or(|started| started.text("continued_run_id") != *run_id) {
+                found.push(format!("run {run_id} is followed by {next}, which does not come from it"));
+            }
+        }
+        let before = first.text("continued_run_id");
+        if !before.is_empty() {
+            let came = runs.get(before).and_then(|events| events.last());
+            if came.is_none_or(|closing| closing.text("new_run_id") != *run_id) {
+                found.push(format!("run {run_id} comes from {before}, which another follows"));
+            }
+        }
+    }
+}
+
+/// Of which order an event comes: its identity and the kind of event that it must be.
+fn cause(event: &Event) -> Option<&str> {
+    match event.kind.as_str() {
+        "WorkflowExecutionStarted" if !event.text("continued_run_id").is_empty() => None,
+        "WorkflowExecutionStarted"
+        | "WorkflowExecutionSignaled"
+        | "WorkflowExecutionTerminated"
+        | "WorkflowTaskCompleted"
+        | "ActivityTaskCompleted" => Some(event.text("identity")),
+        _comes_by_itself => None,
+    }
+}
+
+fn effect(deed: &Deed) -> &'static str {
+    match deed {
+        Deed::Start => "WorkflowExecutionStarted",
+        Deed::Signal { .. } => "WorkflowExecutionSignaled",
+        Deed::Terminate => "WorkflowExecutionTerminated",
+        Deed::Complete { .. } => "WorkflowTaskCompleted",
+        Deed::Return => "ActivityTaskCompleted",
+    }
+}
+
+/// Acknowledged: exactly once; unknown: at most once; refused: never; and nothing that nobody sent.
+fn check_effects(story: &Story, found: &mut Vec<String>) {
+    let mut effects: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    for event in &story.events {
+        if let Some(identity) = cause(event) {
+            *effects.entry((identity, &event.kind, &event.workflow_id)).or_default() += 1;
+        }
+    }
+    let mut refusals: BTreeMap<&str, usize> = BTreeMap::new();
+    for told in &story.rejections {
+        *refusals.entry(&told.command_id).or_default() += 1;
+    }
+    for call in &story.calls {
+        let key = (call.identity.as_str(), effect(&call.deed), call.workflow_id.as_str());
+        let count = effects.remove(&key).unwrap_or(0);
+        let refused = refusals.get(call.identity.as_str()).copied().unwrap_or(0);
+        let total = match call.via {
+            Via::Grpc => count,
+            // What came again may be refused when it has had its effect.
+            Via::Record => count.max(refused.min(1)),
+        };
+        let allowed = match call.fate {
+            Fate::Acked => 1..=1,
+            Fate::Unknown => 0..=1,
+            Fate::Refused => 0..=0,
+        };
+        if !allowed.contains(&total) {
+            found.push(format!("{call:?} has {count} effects and {refused} refusals"));
+        }
+    }
+    for ((identity, kind, id), count) in effects {
+        found.push(format!("{count} {kind} of {identity:?} in {id}, who sent none"));
+    }
+}
+
+/// Every record has one reply, and one rejection where the reply says so; and there is no other.
+fn check_records(story: &Story, found: &mut Vec<String>) {
+    let by_place = |told: &[Told]| -> BTreeMap<(i64, i64), Vec<Told>> {
+        let mut places: BTreeMap<_, Vec<Told>> = BTreeMap::new();
+        told.iter().for_each(|told| places.entry(told.at).or_default().push(told.clone()));
+        places
+    };
+    let (mut replies, mut rejections) = (by_place(&story.replies), by_place(&story.rejections));
+    for (place, id) in &story.commands {
+        let told = replies.remove(place).unwrap_or_default();
+        let refused = rejections.remove(place).unwrap_or_default().len();
+        let wanted = told.iter().filter(|told| told.what == "refused").count();
+        if told.len() != 1 || told[0].command_id != *id || refused != wanted {
+            found
+                .push(format!("command {id} at {place:?} has the replies {told:?} and {refused} rejections"));
+        }
+    }
+    for (place, told) in replies.into_iter().chain(rejections) {
+        found.push(format!("{told:?}: there is no command at {place:?}"));
+    }
+}
+
+/// Signals that were sent one after the other stand so.
+fn check_order(story: &Story, found: &mut Vec<String>) {
+    let places: BTreeMap<&str, i64> = story
+        .events
+        .iter()
+        .filter(|event| event.kind == "WorkflowExecutionSignaled")
+        .map(|event| (event.text("identity"), event.offset))
+        .collect();
+    let mut last: BTreeMap<&str, i64> = BTreeMap::new();
+    for call in &story.calls {
+        let is_ordered = matches!(call.deed, Deed::Signal { in_order: true, .. });
+        let Some(place) = places.get(call.identity.as_str()).filter(|_| is_ordered) else { continue };
+        let before = last.insert(&call.workflow_id, *place);
+        if before.is_some_and(|before| before > *place) {
+            found.push(format!("{call:?} stands before the one that was sent before it"));
+        }
+    }
+}
+
+/// A completed task left the events of its commands, all of them and only once.
+fn check_commands(story: &Story, runs: &BTreeMap<&str, Vec<&Event>>, found: &mut Vec<String>) {
+    let sent: BTreeMap<&str, usize> = story
+        .calls
+        .iter()
+        .filter_map(|call| match call.deed {
+            Deed::Complete { commands } => Some((call.identity.as_str(), commands)),
+            Deed::Start | Deed::Signal { .. } | Deed::Terminate | Deed::Return => None,
+        })
+        .collect();
+    for (run_id, events) in runs {
+        for task in events.iter().filter(|event| event.kind == "WorkflowTaskCompleted") {
+            let left = events
+                .iter()
+                .filter(|event| event.number("workflow_task_completed_event_id") == Some(task.event_id))
+                .count();
+            let wanted = sent.get(task.text("identity")).copied();
+            if wanted != Some(left) {
+                found.push(format!(
+                    "run {run_id}: the task completed by event {} left {left} events, not {wanted:?}",
+                    task.event_id
+                ));
+            }
+        }
+    }
+}

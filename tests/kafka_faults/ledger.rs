@@ -1,0 +1,73 @@
+//! What clients and workers sent and what they were told: every order, by gRPC or by a record, with an identity of its own.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use everlog_tests::fate::Fate;
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Start,
+    /// Of those that are `in_order` each is sent when the one before is acknowledged.
+    Signal {
+        name: String,
+        in_order: bool,
+    },
+    Terminate,
+    /// A workflow task completed, with so many commands.
+    Complete {
+        commands: usize,
+    },
+    /// An attempt of an activity completed.
+    Return,
+}
+
+/// How it was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    Grpc,
+    /// A record of `commands`: acknowledged means committed, refused means that its transaction was aborted.
+    Record,
+}
+
+/// An order. Its identity stands in the event that comes of it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub identity: String,
+    pub workflow_id: String,
+    pub deed: Deed,
+    pub via: Via,
+    pub fate: Fate,
+}
+
+/// All orders, in the order in which they were sent.
+#[derive(Clone, Default)]
+pub struct Ledger(Arc<Mutex<Vec<Call>>>);
+
+impl Ledger {
+    fn open(&self) -> MutexGuard<'_, Vec<Call>> {
+        self.0.lock().expect("nobody panics while it is open")
+    }
+
+    /// Notes an order before it is sent; its number and identity.
+    pub fn sent(&self, workflow_id: &str, deed: Deed, via: Via) -> (usize, String) {
+        let mut calls = self.open();
+        let identity = format!("call-{}", calls.len());
+        let workflow_id = workflow_id.to_owned();
+        calls.push(Call { identity: identity.clone(), workflow_id, deed, via, fate: Fate::Unknown });
+        (calls.len() - 1, identity)
+    }
+
+    pub fn settle(&self, call: usize, fate: Fate) {
+        self.open()[call].fate = fate;
+    }
+
+    /// How many were acknowledged.
+    pub fn acked(&self) -> usize {
+        self.open().iter().filter(|call| call.fate == Fate::Acked).count()
+    }
+
+    pub fn calls(&self) -> Vec<Call> {
+        self.open().clone()
+    }
+}

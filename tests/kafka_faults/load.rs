@@ -1,0 +1,150 @@
+//! The load: so many workflows at a time, each started, signalled and seen to its end, then the next.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use everlog_tests::dice::Dice;
+use everlog_tests::fate::Fate;
+use tokio::task::JoinSet;
+
+use crate::client::Client;
+use crate::commands::Commands;
+use crate::reader::Seen;
+use crate::worker::SIGNALS;
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Of a thousand workflows, those that get a signal besides that is tried only once.
+const HINTS_PERMILLE: u32 = 300;
+
+/// Workflows under way. They end when this is dropped.
+pub struct Load {
+    course: Arc<Course>,
+    slots: JoinSet<anyhow::Result<()>>,
+}
+
+#[derive(Default)]
+struct Course {
+    ends: AtomicBool,
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// What a slot works with.
+#[derive(Clone)]
+struct Slot {
+    client: Client,
+    seen: Arc<Seen>,
+    course: Arc<Course>,
+    /// Orders by records, where the node takes them.
+    commands: Option<Arc<Commands>>,
+}
+
+impl Load {
+    /// Begins with `open` workflows.
+    pub fn begin(
+        client: &Client,
+        seen: &Arc<Seen>,
+        commands: Option<Arc<Commands>>,
+        open: usize,
+        seed: u64,
+    ) -> Self {
+        let course = Arc::new(Course::default());
+        let mut dice = Dice::new(seed);
+        let mut slots = JoinSet::new();
+        for _ in 0..open {
+            let (client, seen, course) = (client.clone(), Arc::clone(seen), Arc::clone(&course));
+            let slot = Slot { client, seen, course, commands: commands.clone() };
+            slots.spawn(slot.serve(dice.fork()));
+        }
+        Self { course, slots }
+    }
+
+    /// How many workflows came to their end.
+    pub fn ended(&self) -> u64 {
+        self.course.ended.load(Ordering::Relaxed)
+    }
+
+    /// Waits until `more` further workflows have come to their end.
+    pub async fn further(&mut self, more: u64, within: Duration) -> anyhow::Result<()> {
+        let wanted = self.ended() + more;
+        let deadline = Instant::now() + within;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        while self.ended() < wanted {
+            looks.tick().await;
+            if let Some(ended) = self.slots.try_join_next() {
+                ended.context("a slot")??;
+            }
+            let left = wanted.saturating_sub(self.ended());
+            ensure!(Instant::now() < deadline, "{left} of {more} workflows did not end within {within:?}");
+        }
+        Ok(())
+    }
+
+    /// Begins no more workflows, and waits until those that are open have ended.
+    pub async fn pause(&mut self) -> anyhow::Result<()> {
+        self.course.ends.store(true, Ordering::Relaxed);
+        while let Some(slot) = self.slots.join_next().await {
+            slot.context("a slot")??;
+        }
+        Ok(())
+    }
+
+    /// Begins no more workflows, and waits until those that are open have ended; how many there were.
+    pub async fn drain(mut self, within: Duration) -> anyhow::Result<u64> {
+        let drained = tokio::time::timeout(within, self.pause()).await;
+        let (begun, ended) = (self.course.begun.load(Ordering::Relaxed), self.ended());
+        drained.with_context(|| format!("{} of {begun} workflows do not end", begun - ended))??;
+        Ok(begun)
+    }
+}
+
+impl Slot {
+    async fn serve(self, mut dice: Dice) -> anyhow::Result<()> {
+        while !self.course.ends.load(Ordering::Relaxed) {
+            let number = self.course.begun.fetch_add(1, Ordering::Relaxed);
+            self.workflow(number, &mut dice).await?;
+            self.course.ended.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn workflow(&self, number: u64, dice: &mut Dice) -> anyhow::Result<()> {
+        let kind = match number % 8 {
+            0 => "chain",
+            1 => "doomed",
+            _most => "plain",
+        };
+        // Who terminates must know that the start has been taken.
+        let by_records = self.commands.as_ref().filter(|_| number % 3 == 2 && kind != "doomed");
+        let id = format!("{kind}-{number}");
+        match by_records {
+            Some(commands) => commands.start(&id, dice).await?,
+            None => {
+                let fate = self.client.start(&id).await?;
+                ensure!(fate != Fate::Refused, "{id} cannot be started");
+            }
+        }
+        if kind == "doomed" {
+            self.client.terminate(&id).await?;
+        } else {
+            for signal in 0..SIGNALS {
+                let name = format!("go-{signal}");
+                if dice.permille(HINTS_PERMILLE) {
+                    // Whatever comes of it is in the ledger.
+                    self.client.hint(&id, "hint").await.ok();
+                }
+                match by_records {
+                    Some(commands) => commands.signal(&id, &name, dice).await?,
+                    None => {
+                        let fate = self.client.signal(&id, &name).await?;
+                        ensure!(fate != Fate::Refused, "{id} takes no signal");
+                    }
+                }
+            }
+        }
+        self.seen.closed(&id).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Faults of a node on Kafka: each is injected, seen to be injected, and followed by the independent checker.
+//!
+//! `cargo test --release --workspace --test kafka_faults` runs the short form; names of rows behind `--` run those alone
+//! (`-- F11 F17`). `EVERLOG_FULL=1` runs all rows with a larger load, `EVERLOG_FAULTS_SEED=N` with other dice.
+
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
+#![allow(missing_docs, reason = "nobody but this test sees it")]
+
+mod checker;
+mod client;
+mod commands;
+mod event;
+mod frame;
+mod ledger;
+mod load;
+mod node;
+mod proxy;
+mod reader;
+mod rows;
+mod scene;
+mod site;
+mod story;
+mod torn;
+mod worker;
+
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::rows::{ROWS, Row};
+use crate::scene::{Outcome, Size};
+use crate::site::Site;
+
+fn main() -> ExitCode {
+    // What is meant for the usual harness, such as --test-threads 1, names no row.
+    let is_name = |word: &String| word.starts_with(|first: char| first.is_ascii_alphabetic());
+    let wanted: Vec<String> = std::env::args().skip(1).filter(is_name).collect();
+    let is_full = std::env::var_os("EVERLOG_FULL").is_some();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seed = std::env::var("EVERLOG_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(now.subsec_nanos()));
+    let size = if is_full {
+        Size { open: 1_000, workers: 32, times: 10, seed, is_full }
+    } else {
+        Size { open: 24, workers: 6, times: 3, seed, is_full }
+    };
+    let rows = ROWS.iter().filter(|row| match wanted.as_slice() {
+        [] => is_full || row.is_short,
+        names => names.iter().any(|name| row.name == name),
+    });
+    let rows: Vec<&Row> = rows.collect();
+    println!("{} rows, {size:?}; EVERLOG_FAULTS_SEED={seed} throws the same dice", rows.len());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build();
+    match runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(run(&rows, size))) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("kafka_faults: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// All rows, one after the other; true where each held.
+async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
+    let site = Site::start(size.seed, &[]).await?;
+    let (mut table, mut acked, mut holds) = (Vec::new(), 0, true);
+    for row in rows {
+        println!("{} {} ...", row.name, row.claim);
+        let begun = Instant::now();
+        let outcome = (row.run)(site.clone(), size)
+            .await
+            .unwrap_or_else(|error| Outcome { violations: vec![format!("{error:#}")], ..Outcome::default() });
+        let mut violations = outcome.violations;
+        if outcome.injected == 0 || outcome.seen == 0 {
+            violations.push("the fault was not seen to be there".into());
+        }
+        violations.iter().for_each(|violation| println!("    {violation}"));
+        acked += outcome.acked;
+        holds &= violations.is_empty();
+        table.push(format!(
+            "{:<5} {:<4} {:>8} {:>6} {:>9} {:>7} {:>6.1}  {}: {}",
+            row.name,
+            if violations.is_empty() { "ok" } else { "NOT" },
+            outcome.injected,
+            outcome.seen,
+            outcome.workflows,
+            outcome.acked,
+            begun.elapsed().as_secs_f64(),
+            row.claim,
+            outcome.how,
+        ));
+        println!("{}", table.last().map_or("", String::as_str));
+    }
+    println!("\nrow   held injected   seen workflows   acked      s  claim: what was seen");
+    table.iter().for_each(|line| println!("{line}"));
+    println!("{acked} calls and records were acknowledged");
+    Ok(holds)
+}

@@ -1,0 +1,163 @@
+//! A node as a process: it is killed, stopped, let go on and started again, on the same addresses.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use everlog_tests::raw;
+use everlog_tests::server::binary;
+use tonic::transport::{Channel, Endpoint};
+
+/// How long a node may take until it serves: recovery on a busy machine, after whatever happened to its broker.
+const READY_WITHIN: Duration = Duration::from_secs(90);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A node. It is killed when dropped.
+pub struct Node {
+    process: Child,
+    pub address: SocketAddr,
+    data_dir: PathBuf,
+    said: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Node {
+    /// Starts `everlog serve`, and does not wait for it.
+    pub fn start(name: &str, dir: &Path, variables: &[(String, String)]) -> anyhow::Result<Self> {
+        let (address, metrics_address, http_address) = (free_address()?, free_address()?, free_address()?);
+        let (data_dir, said) = (dir.join(name), dir.join(format!("{name}.log")));
+        let mut variables = variables.to_vec();
+        for (key, value) in [
+            ("EVERLOG_SERVER__NAME", name.to_owned()),
+            ("EVERLOG_SERVER__ADDRESS", address.to_string()),
+            ("EVERLOG_SERVER__METRICS_ADDRESS", metrics_address.to_string()),
+            ("EVERLOG_HTTP__ADDRESS", http_address.to_string()),
+            ("EVERLOG_SERVER__DATA_DIR", data_dir.display().to_string()),
+        ] {
+            variables.push((key.into(), value));
+        }
+        let process = spawn(&said, &variables)?;
+        Ok(Self { process, address, data_dir, said, variables })
+    }
+
+    /// Waits until it serves.
+    pub async fn ready(&mut self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + READY_WITHIN;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        while !raw::is_serving(self.address).await {
+            looks.tick().await;
+            if let Some(status) = self.process.try_wait()? {
+                bail!("the node ended at its start ({status}): {}", self.last_words());
+            }
+            ensure!(Instant::now() < deadline, "the node does not serve: {}", self.last_words());
+        }
+        Ok(())
+    }
+
+    /// Connections to it, made as they are needed and again when they break.
+    pub fn channel(&self) -> anyhow::Result<Channel> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
+        Ok(endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy())
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) -> anyhow::Result<()> {
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(())
+    }
+
+    /// SIGTERM; its exit status and how long it took.
+    pub async fn stop(&mut self) -> anyhow::Result<ExitStatus> {
+        self.signal("TERM")?;
+        self.ended(Duration::from_secs(60))
+            .await?
+            .with_context(|| format!("it does not end: {}", self.last_words()))
+    }
+
+    /// SIGSTOP.
+    pub fn pause(&self) -> anyhow::Result<()> {
+        self.signal("STOP")
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) -> anyhow::Result<()> {
+        self.signal("CONT")
+    }
+
+    fn signal(&self, name: &str) -> anyhow::Result<()> {
+        let status =
+            Command::new("kill").arg(format!("-{name}")).arg(self.process.id().to_string()).status()?;
+        ensure!(status.success(), "kill -{name} failed");
+        Ok(())
+    }
+
+    /// Starts it again where it was; it must have ended.
+    pub fn start_again(&mut self) -> anyhow::Result<()> {
+        ensure!(self.process.try_wait()?.is_some(), "it still runs");
+        self.process = spawn(&self.said, &self.variables)?;
+        Ok(())
+    }
+
+    /// Its exit status; none where it does not end in time.
+    pub async fn ended(&mut self, within: Duration) -> anyhow::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + within;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            match self.process.try_wait()? {
+                Some(status) => return Ok(Some(status)),
+                None if Instant::now() > deadline => return Ok(None),
+                None => {}
+            }
+        }
+    }
+
+    /// The rows beside the log: a directory for each partition.
+    pub fn rows(&self) -> PathBuf {
+        self.data_dir.join("rows")
+    }
+
+    /// All that nodes here had to say.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(&self.said).unwrap_or_default()
+    }
+
+    /// How many lines say something.
+    pub fn times_said(&self, words: &str) -> u64 {
+        self.said().lines().filter(|line| line.contains(words)).count() as u64
+    }
+
+    pub fn last_words(&self) -> String {
+        let said = self.said();
+        let lines: Vec<_> = said.lines().rev().take(6).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+fn spawn(said: &Path, variables: &[(String, String)]) -> anyhow::Result<Child> {
+    let said = File::options().create(true).append(true).open(said)?;
+    let mut command = Command::new(binary()?);
+    command.arg("serve").envs(variables.iter().map(|(key, value)| (key, value)));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+    command.spawn().context("a node cannot be started")
+}
+
+/// A free port of a loopback address that no other node has, so that nobody takes it while the node is down.
+fn free_address() -> anyhow::Result<SocketAddr> {
+    static NODES: AtomicU32 = AtomicU32::new(0);
+    let [_, _, high, low] = NODES.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let [.., own] = (std::process::id() % 200 + 10).to_be_bytes();
+    Ok(TcpListener::bind((Ipv4Addr::new(127, own, high, low), 0))?.local_addr()?)
+}

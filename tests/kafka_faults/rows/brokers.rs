@@ -1,0 +1,126 @@
+//! What happens to brokers: they end, one of three or the only one, and their disk is full.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+
+use crate::reader;
+use crate::rows::state::SmallDisk;
+use crate::scene::{Outcome, Scene, Size};
+use crate::site::Site;
+
+const FURTHER_WITHIN: Duration = Duration::from_secs(180);
+/// Three brokers on a small machine serve correctness, not speed.
+const OPEN_OF_THREE: usize = 12;
+const REPLICATED: &[(&str, &str)] = &[("EVERLOG_KAFKA__REPLICATION", "3")];
+/// As the brokers of these tests are set.
+const TRANSACTION_LOG_PARTITIONS: i32 = 4;
+
+/// F7: SIGTERM and SIGKILL in turn.
+pub async fn ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let scene = Scene::open(&site, "f7", size, &[]).await?;
+    let mut load = scene.load();
+    let mut outcome = Outcome::default();
+    for round in 0..size.times.min(4) {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        let before = scene.node.times_said("taken over again in a while");
+        if round % 2 == 0 {
+            site.kill(1).await?;
+        } else {
+            site.end(1).await?;
+        }
+        outcome.injected += 1;
+        site.restart(1).await?;
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        outcome.seen += u64::from(scene.node.times_said("taken over again in a while") > before);
+    }
+    outcome.how = format!("partitions rested {} times", scene.node.times_said("taken over again in a while"));
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F8: each of three brokers in turn, well and killed.
+pub async fn each_of_three(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let site = Site::of_three().await?;
+    let size = Size { open: size.open.min(OPEN_OF_THREE), workers: 4, ..size };
+    let scene = Scene::open(&site, "f8", size, REPLICATED).await?;
+    let mut load = scene.load();
+    let mut outcome = Outcome::default();
+    for round in 0..if size.is_full { 2 } else { 1 } {
+        for broker in 1..=3 {
+            load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+            if (round + broker) % 2 == 0 {
+                site.kill(broker).await?;
+            } else {
+                site.end(broker).await?;
+            }
+            outcome.injected += 1;
+            // Two of three go on.
+            load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+            outcome.seen += u64::from(!site.is_alive(broker)?);
+            site.restart(broker).await?;
+        }
+    }
+    outcome.how = format!("{} went on with two of three", outcome.seen);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F10: the coordinator of the outputs' transactions goes, again and again.
+pub async fn coordinator(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let site = Site::of_three().await?;
+    let size = Size { open: size.open.min(OPEN_OF_THREE), workers: 4, ..size };
+    let scene = Scene::open(&site, "f10", size, REPLICATED).await?;
+    let mut load = scene.load();
+    let mut outcome = Outcome::default();
+    let id = format!("{}group-0", scene.prefix);
+    for _ in 0..size.times {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        let before = coordinator_of(&scene.bootstrap, &id)?;
+        site.kill(before).await?;
+        outcome.injected += 1;
+        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        outcome.seen += u64::from(coordinator_of(&scene.bootstrap, &id)? != before);
+        site.restart(before).await?;
+    }
+    outcome.how = format!("{} coordinators took over", outcome.seen);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// The broker that leads the partition of the transaction log in which an id is kept: by Java's hash of the id.
+fn coordinator_of(bootstrap: &str, id: &str) -> anyhow::Result<u32> {
+    let hash = id.bytes().fold(0_i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
+    let partition = (hash & i32::MAX) % TRANSACTION_LOG_PARTITIONS;
+    let consumer: BaseConsumer = reader::client(bootstrap).create()?;
+    let metadata = consumer.fetch_metadata(Some("__transaction_state"), Duration::from_secs(30))?;
+    let topic = metadata.topics().first().context("it is there")?;
+    let found =
+        topic.partitions().iter().find(|found| found.id() == partition).context("so is the partition")?;
+    Ok(u32::try_from(found.leader())?)
+}
+
+/// F22: no space is left where the broker keeps its log: it ends, and serves again when there is some.
+pub async fn full(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let disk = SmallDisk::new(400)?;
+    let site = Site::start_in(size.seed, &[], Some(disk.dir.path())).await?;
+    let scene = Scene::open(&site, "f22", size, &[]).await?;
+    let mut load = scene.load();
+    let mut outcome = Outcome::default();
+    for _ in 0..size.times.min(3) {
+        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        disk.fill()?;
+        outcome.injected += 1;
+        let mut looks = tokio::time::interval(Duration::from_millis(200));
+        for _ in 0..150 {
+            looks.tick().await;
+            if !site.is_alive(1)? {
+                outcome.seen += 1;
+                break;
+            }
+        }
+        disk.free()?;
+        site.restart(1).await?;
+    }
+    ensure!(outcome.seen > 0, "the broker did not notice");
+    outcome.how = format!("the broker ended {} times for want of space", outcome.seen);
+    Ok(scene.finish(load, outcome).await?.0)
+}

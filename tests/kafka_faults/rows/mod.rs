@@ -1,0 +1,69 @@
+//! The rows: one function for each fault, the table of them all.
+
+mod brokers;
+mod inputs;
+mod nodes;
+pub mod state;
+mod teeth;
+mod topics;
+mod wire;
+
+use std::pin::Pin;
+
+use crate::scene::{Outcome, Size};
+use crate::site::Site;
+
+type Run = fn(Site, Size) -> Pin<Box<dyn Future<Output = anyhow::Result<Outcome>>>>;
+
+/// A fault, by the number that the project's list gives it.
+pub struct Row {
+    pub name: &'static str,
+    pub claim: &'static str,
+    pub run: Run,
+    /// It is part of the short form.
+    pub is_short: bool,
+}
+
+macro_rules! rows {
+    ($($name:literal $form:ident $claim:literal $run:path;)*) => {
+        &[$(Row {
+            name: $name,
+            claim: $claim,
+            run: |site, size| Box::pin($run(site, size)),
+            is_short: matches!(Form::$form, Form::Short),
+        }),*]
+    };
+}
+
+enum Form {
+    Short,
+    Full,
+}
+
+pub const ROWS: &[Row] = rows! {
+    "teeth" Short "the checker finds every planted damage" teeth::all;
+    "F1" Short "a node that is killed at random loses and doubles nothing" nodes::killed;
+    "F2" Short "a stopped node that wakes behind its successor changes nothing" nodes::overtaken;
+    "F7" Short "a broker that ends, well or killed, costs time only" brokers::ended;
+    "F8" Full "two of three brokers go on, whichever is away" brokers::each_of_three;
+    "F10" Full "another broker coordinates the transactions, and none is lost" brokers::coordinator;
+    "F11" Short "an end of a transaction that comes late ends no other" wire::late_end;
+    "F11r" Short "the same with a producer that is used again tears, and that is seen" wire::late_end_reused;
+    "F12" Short "a produce that comes late doubles nothing" wire::late_produce;
+    "F12i" Full "a late request for a transactional id ends no node" wire::late_init;
+    "F13" Short "a lost answer is no lost or doubled order" wire::lost_answers;
+    "F17" Short "rows that are gone come back from the log, byte for byte" state::gone;
+    "F18" Full "damaged rows are found, set aside and brought again" state::damaged;
+    "F19" Full "rows of another log are not used" state::foreign;
+    "F20" Full "an old copy of the rows is brought up to date" state::old;
+    "F21" Full "a node without space loses nothing and goes on when there is some" state::full;
+    "F22" Full "a broker without space loses nothing" brokers::full;
+    "F25" Short "records that come again have one effect" inputs::repeated;
+    "F28" Short "what is too large is refused, and stops no producer" inputs::oversized;
+    "F34" Full "topics that were deleted, remade or widened are refused with the way out" topics::harmed;
+    "F35" Full "what compaction leaves restores everything" topics::compacted;
+    "F36" Short "an owner that is killed while it takes over leaves nothing half done" nodes::killed_early;
+    "late" Full "a node that is away for longer than events are kept goes on" topics::outlived;
+    "append" Short "a late append of a former owner does nothing" wire::late_append;
+    "away" Full "commits that fail for long lose nothing" wire::no_commits;
+};

@@ -1,0 +1,94 @@
+//! What happens to nodes: they are killed, stopped, overtaken.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use everlog_tests::dice::Dice;
+
+use crate::node::Node;
+use crate::scene::{Outcome, Scene, Size};
+use crate::site::Site;
+
+const FURTHER_WITHIN: Duration = Duration::from_secs(120);
+/// How long a node that serves may take to say so.
+const AT_ONCE: Duration = Duration::from_millis(100);
+/// How long a node that was overtaken may take to notice.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
+
+/// F1: SIGKILL at random moments under load.
+pub async fn killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::open(&site, "f1", size, &[]).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut dice = Dice::new(size.seed);
+    let mut outcome = Outcome::default();
+    for _ in 0..size.times {
+        load.further(dice.below(size.open as u64) + 1, FURTHER_WITHIN).await?;
+        let before = scene.client.ledger.acked();
+        scene.node.kill()?;
+        outcome.injected += 1;
+        scene.node.start_again()?;
+        scene.node.ready().await?;
+        // It was in the middle of something, and went on.
+        load.further(1, FURTHER_WITHIN).await?;
+        outcome.seen += u64::from(scene.client.ledger.acked() > before);
+    }
+    outcome.how = format!("{} kills", outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F2, F14: SIGSTOP while the outputs' transaction is open; a second node takes over; SIGCONT.
+pub async fn overtaken(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::open(&site, "f2", size, &[]).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    for round in 0..size.times {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        scene.node.pause()?;
+        outcome.injected += 1;
+        let name = format!("next-{round}");
+        let mut next = Node::start(&name, scene.dir.path(), &scene.variables)?;
+        next.ready().await?;
+        scene.client.turn_to(next.channel()?);
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        scene.node.resume()?;
+        let Some(status) = scene.node.ended(ENDS_WITHIN).await? else {
+            anyhow::bail!("the node that was overtaken goes on: {}", scene.node.last_words());
+        };
+        ensure!(status.code() == Some(2), "the node that was overtaken ended with {status}");
+        outcome.seen += u64::from(scene.node.said().contains("taken over"));
+        scene.node = next;
+    }
+    outcome.how = format!("{} former owners ended with code 2", outcome.seen);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F36: the owner is killed while it takes over, before it serves.
+pub async fn killed_early(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::open(&site, "f36", size, &[]).await?;
+    let mut load = scene.load();
+    let mut dice = Dice::new(size.seed);
+    let mut outcome = Outcome::default();
+    for round in 0..size.times {
+        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        scene.node.kill()?;
+        if round % 2 == 0 {
+            std::fs::remove_dir_all(scene.node.rows())?;
+        }
+        for _ in 0..3 {
+            scene.node.start_again()?;
+            let early = Duration::from_millis(dice.below(400));
+            // The moment is the fault: it falls anywhere in the taking over.
+            ensure!(scene.node.ended(early).await?.is_none(), "it ended: {}", scene.node.last_words());
+            outcome.injected += 1;
+            // It may answer only when it serves.
+            let serves =
+                tokio::time::timeout(AT_ONCE, everlog_tests::raw::is_serving(scene.node.address)).await;
+            outcome.seen += u64::from(serves != Ok(true));
+            scene.node.kill()?;
+        }
+        scene.node.start_again()?;
+        scene.node.ready().await?;
+    }
+    outcome.how = format!("{} of {} kills came before it served", outcome.seen, outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}

@@ -1,0 +1,139 @@
+//! The checker sees what it must see: each kind of damage, planted into a story that is right.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use crate::checker::check;
+use crate::event::Event;
+use crate::ledger::Via;
+use crate::scene::{Outcome, Scene, Size};
+use crate::site::Site;
+use crate::story::{Mark, Story};
+use everlog_tests::fate::Fate;
+
+const FURTHER_WITHIN: Duration = Duration::from_secs(120);
+
+type Damage = (&'static str, fn(&mut Story));
+
+const DAMAGES: &[Damage] = &[
+    ("an event is gone", |story| drop(story.events.remove(5))),
+    ("an event is there twice", |story| {
+        let again = story.events[7].clone();
+        story.events.insert(8, again);
+    }),
+    ("two events are exchanged", |story| {
+        let place = pair(story);
+        story.events.swap(place, place + 1);
+    }),
+    ("an event is in another partition", |story| story.events[3].partition += 1),
+    ("a timer fires early", |story| {
+        first(story, "TimerStarted").numbers.insert("start_to_fire_timeout_ms".into(), 600_000);
+    }),
+    ("an acknowledged signal is lost", |story| {
+        let signal = first(story, "WorkflowExecutionSignaled");
+        signal.texts.insert("identity".into(), "nobody".into());
+    }),
+    ("an order has two effects", |story| {
+        let identity = first(story, "WorkflowExecutionSignaled").text("identity").to_owned();
+        for event in story.events.iter_mut().filter(|event| event.kind == "WorkflowExecutionSignaled") {
+            event.texts.insert("identity".into(), identity.clone());
+        }
+    }),
+    ("a refused order has an effect", |story| story.calls[0].fate = Fate::Refused),
+    ("a run never ends", |story| {
+        story.events.retain(|event| !event.is_closing());
+    }),
+    ("a transaction is torn", |story| {
+        let mark = story.marks.iter().position(|mark| mark.topic == "events").expect("there are events");
+        story.marks.remove(mark);
+    }),
+    ("a transaction has no end", |story| {
+        let of = |mark: &Mark| (mark.partition, mark.fence, mark.commit);
+        let event = story.marks.iter().find(|mark| mark.topic == "events").map(of);
+        let mark = story.marks.iter().position(|mark| mark.is_position && Some(of(mark)) == event);
+        let mark = mark.expect("it has a position");
+        story.marks.remove(mark);
+    }),
+    ("a former owner commits late", |story| {
+        let mut late =
+            story.marks.iter().rfind(|mark| mark.topic == "events").expect("there are events").clone();
+        late.fence = 0;
+        story.marks.push(late);
+    }),
+    ("the changelog is behind", |story| {
+        story.heads.values_mut().next().expect("there are runs").next_event_id -= 1;
+    }),
+    ("the history topic lacks an event", |story| {
+        story.kept.values_mut().next().expect("there are runs").pop();
+    }),
+    ("the node tells another history", |story| {
+        story.told.values_mut().next().expect("it was asked").swap(0, 1);
+    }),
+    ("what was seen is not there any more", |story| {
+        story.seen.values_mut().next().expect("somebody read along").value = None;
+    }),
+    ("what is there was not seen", |story| {
+        story.seen.pop_first();
+    }),
+    ("a chain is broken", |story| {
+        let first = story.events.iter_mut().find(|event| !event.text("new_run_id").is_empty());
+        first.expect("there are chains").texts.insert("new_run_id".into(), "another".into());
+    }),
+    ("a completed task left less", |story| {
+        let task = first(story, "TimerStarted");
+        task.numbers.insert("workflow_task_completed_event_id".into(), 0);
+    }),
+    ("an answer to nothing", |story| {
+        first(story, "ActivityTaskCompleted").numbers.insert("started_event_id".into(), 1);
+    }),
+    ("a command has no reply", |story| drop(story.replies.remove(0))),
+    ("a command has two replies", |story| {
+        let again = story.replies[0].clone();
+        story.replies.push(again);
+    }),
+    ("an aborted record has an effect", |story| {
+        let record = story.calls.iter_mut().find(|call| call.via == Via::Record && call.fate == Fate::Acked);
+        record.expect("some came as records").fate = Fate::Refused;
+    }),
+    ("signals change their order", |story| {
+        let calls = &mut story.calls;
+        let is_signal = |call: &crate::ledger::Call| {
+            matches!(call.deed, crate::ledger::Deed::Signal { in_order: true, .. })
+        };
+        let one = calls.iter().position(is_signal).expect("signals were sent");
+        let id = calls[one].workflow_id.clone();
+        let other = calls.iter().rposition(|call| is_signal(call) && call.workflow_id == id);
+        calls.swap(one, other.expect("two to each workflow"));
+    }),
+];
+
+fn first<'a>(story: &'a mut Story, kind: &str) -> &'a mut Event {
+    story.events.iter_mut().find(|event| event.kind == kind).expect("a story has all kinds")
+}
+
+/// Two events of one run that stand beside each other.
+fn pair(story: &Story) -> usize {
+    story.events.windows(2).position(|pair| pair[0].run_id == pair[1].run_id).expect("a run has many")
+}
+
+/// A life without faults, which is right, and then each damage.
+pub async fn all(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let scene = Scene::open(&site, "teeth", size, &[]).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    load.further(size.open as u64, FURTHER_WITHIN).await?;
+    let (mut outcome, story) = scene.finish(load, Outcome::default()).await?;
+    ensure!(outcome.violations.is_empty(), "a life without faults: {:#?}", outcome.violations);
+    for (name, damage) in DAMAGES {
+        let mut story = story.clone();
+        damage(&mut story);
+        outcome.injected += 1;
+        if check(&story).is_empty() {
+            outcome.violations.push(format!("{name}: nothing is found"));
+        } else {
+            outcome.seen += 1;
+        }
+    }
+    outcome.how = format!("{} kinds", DAMAGES.len());
+    Ok(outcome)
+}

@@ -1,0 +1,238 @@
+//! What happens to topics: they are deleted, made again, made wider, compacted, trimmed by time.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use everlog_tests::kafka;
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+
+use crate::node::Node;
+use crate::reader;
+use crate::scene::{Outcome, Scene, Size, topics};
+use crate::site::Site;
+
+const FURTHER_WITHIN: Duration = Duration::from_secs(120);
+const WITHIN: Duration = Duration::from_secs(60);
+
+fn admin(bootstrap: &str) -> anyhow::Result<AdminClient<DefaultClientContext>> {
+    Ok(reader::client(bootstrap).create()?)
+}
+
+/// Waits until a topic is there, or is not.
+async fn until(bootstrap: &str, topic: &str, is_there: bool) -> anyhow::Result<()> {
+    let mut looks = tokio::time::interval(Duration::from_millis(100));
+    for _ in 0..600 {
+        looks.tick().await;
+        let (bootstrap, topic) = (bootstrap.to_owned(), topic.to_owned());
+        let found = tokio::task::spawn_blocking(move || reader::ends(&bootstrap, &topic).is_ok()).await?;
+        if found == is_there {
+            return Ok(());
+        }
+    }
+    anyhow::bail!("{topic}: it is {}there", if is_there { "not " } else { "" })
+}
+
+async fn delete(bootstrap: &str, topic: &str) -> anyhow::Result<()> {
+    let answers = admin(bootstrap)?.delete_topics(&[topic], &AdminOptions::new()).await?;
+    for answer in answers {
+        answer.map_err(|(topic, code)| anyhow::anyhow!("{topic}: {code}"))?;
+    }
+    until(bootstrap, topic, false).await
+}
+
+async fn make(bootstrap: &str, topic: &str, settings: &[(&str, &str)]) -> anyhow::Result<()> {
+    let mut new = NewTopic::new(topic, 4, TopicReplication::Fixed(1));
+    for (key, value) in settings {
+        new = new.set(key, value);
+    }
+    let answers = admin(bootstrap)?.create_topics(&[new], &AdminOptions::new()).await?;
+    for answer in answers {
+        answer.map_err(|(topic, code)| anyhow::anyhow!("{topic}: {code}"))?;
+    }
+    until(bootstrap, topic, true).await
+}
+
+async fn widen(bootstrap: &str, topic: &str) -> anyhow::Result<()> {
+    let answers =
+        admin(bootstrap)?.create_partitions(&[NewPartitions::new(topic, 5)], &AdminOptions::new()).await?;
+    for answer in answers {
+        answer.map_err(|(topic, code)| anyhow::anyhow!("{topic}: {code}"))?;
+    }
+    Ok(())
+}
+
+/// What is done to a topic.
+#[derive(Clone, Copy, Debug)]
+enum Harm {
+    Delete,
+    Remake,
+    Widen,
+}
+
+/// F34: under a stopped node; it must not start, and say why and what to do.
+pub async fn harmed(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut how = Vec::new();
+    let mut harms = vec![
+        ("journal", Harm::Delete),
+        ("journal", Harm::Remake),
+        ("changelog", Harm::Remake),
+        ("journal", Harm::Widen),
+        ("control", Harm::Delete),
+    ];
+    if size.is_full {
+        harms.extend([
+            ("changelog", Harm::Delete),
+            ("timers", Harm::Remake),
+            ("history", Harm::Remake),
+            ("control", Harm::Remake),
+            ("changelog", Harm::Widen),
+            ("events", Harm::Widen),
+            ("events", Harm::Delete),
+        ]);
+    }
+    let quiet = Size { open: 4, workers: 2, ..size };
+    for (number, (name, harm)) in harms.into_iter().enumerate() {
+        let mut scene = Scene::open(&site, &format!("f34-{number}"), quiet, &[]).await?;
+        let mut load = scene.load();
+        load.further(quiet.open as u64, FURTHER_WITHIN).await?;
+        load.pause().await?;
+        ensure!(scene.node.stop().await?.success(), "it ended badly: {}", scene.node.last_words());
+        let topic = scene.topic(name);
+        match harm {
+            Harm::Widen => widen(&scene.bootstrap, &topic).await?,
+            Harm::Delete => delete(&scene.bootstrap, &topic).await?,
+            Harm::Remake => {
+                delete(&scene.bootstrap, &topic).await?;
+                // As `everlog topics create` would make it.
+                let (_, said) = topics("create", &scene.variables)?;
+                if let Err(error) = until(&scene.bootstrap, &topic, true).await {
+                    ensure!(name == "control", "{error:#}: {said}");
+                    make(&scene.bootstrap, &topic, &[("cleanup.policy", "compact")]).await?;
+                }
+            }
+        }
+        outcome.injected += 1;
+        let verdict = refused(&mut scene.node, &topic).await?;
+        outcome.acked += scene.client.ledger.acked();
+        match verdict {
+            Ok(()) => outcome.seen += 1,
+            Err(what) => outcome.violations.push(format!("{harm:?} of {name}: {what}")),
+        }
+        how.push(format!("{harm:?} {name}"));
+    }
+    outcome.how = how.join(", ");
+    Ok(outcome)
+}
+
+/// Whether a node that is started again refuses to serve, and names the topic.
+async fn refused(node: &mut Node, topic: &str) -> anyhow::Result<Result<(), String>> {
+    let before = node.said().len();
+    node.start_again()?;
+    let status = match node.ended(Duration::from_secs(30)).await? {
+        Some(status) => status,
+        None => {
+            let serves = everlog_tests::raw::is_serving(node.address).await;
+            let words = node.last_words();
+            node.kill()?;
+            return Ok(Err(format!("it goes on (serves: {serves}): {words}")));
+        }
+    };
+    let said = node.said().get(before..).unwrap_or_default().to_owned();
+    if status.success() || !said.contains(topic) {
+        return Ok(Err(format!("it ended with {status} and said {said}")));
+    }
+    println!("    {}", said.lines().last().unwrap_or_default());
+    Ok(Ok(()))
+}
+
+/// Sets settings of a topic, and leaves its others.
+fn alter(bootstrap: &str, topic: &str, settings: &str) -> anyhow::Result<()> {
+    let arguments = [
+        "--bootstrap-server",
+        bootstrap,
+        "--alter",
+        "--entity-type",
+        "topics",
+        "--entity-name",
+        topic,
+        "--add-config",
+        settings,
+    ];
+    kafka::tool("kafka.admin.ConfigCommand", &arguments, "").map(drop)
+}
+
+/// F35: segments are small and compacted at once, and everything is restored from what is left.
+pub async fn compacted(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let eager = ["log.cleaner.backoff.ms=200", "log.roll.jitter.ms=0"];
+    let site = Site::start(size.seed, &eager).await?;
+    let mut scene = Scene::open(&site, "f35", size, &[]).await?;
+    scene.is_compacted = true;
+    let settings =
+        "segment.ms=1000,min.cleanable.dirty.ratio=0.001,min.compaction.lag.ms=0,max.compaction.lag.ms=1000";
+    let mut load = scene.load();
+    let mut outcome = Outcome::default();
+    for name in ["changelog", "history", "timers"] {
+        alter(&scene.bootstrap, &scene.topic(name), settings)?;
+    }
+    for _ in 0..size.times {
+        load.further(2 * size.open as u64, FURTHER_WITHIN).await?;
+        scene.node.kill()?;
+        std::fs::remove_dir_all(scene.node.rows())?;
+        outcome.injected += 1;
+        scene.node.start_again()?;
+        scene.node.ready().await?;
+    }
+    let (count, end) = {
+        let (bootstrap, topic) = (scene.bootstrap.clone(), scene.topic("changelog"));
+        let read =
+            move || anyhow::Ok((reader::read(&bootstrap, &topic)?.len(), reader::ends(&bootstrap, &topic)?));
+        tokio::task::spawn_blocking(read).await??
+    };
+    let end: i64 = end.iter().map(|(_, end)| end).sum();
+    outcome.seen = u64::from((count as i64) < end / 2);
+    outcome.how = format!("{count} rows are left of {end} offsets");
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// The node is down for longer than events and replies are kept.
+pub async fn outlived(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let site =
+        Site::start(size.seed, &["log.retention.check.interval.ms=500", "log.segment.delete.delay.ms=100"])
+            .await?;
+    let mut scene = Scene::open(&site, "late", size, &[]).await?;
+    scene.is_trimmed = true;
+    let mut load = scene.load();
+    load.further(2 * size.open as u64, FURTHER_WITHIN).await?;
+    let events = scene.topic("events");
+    let end = |ends: Vec<(i64, i64)>| ends.iter().map(|(start, _)| start).sum::<i64>();
+    scene.node.kill()?;
+    for name in ["events", "replies", "rejections"] {
+        alter(&scene.bootstrap, &scene.topic(name), "retention.ms=1000,segment.ms=1000")?;
+    }
+    let mut looks = tokio::time::interval(Duration::from_millis(200));
+    let deadline = std::time::Instant::now() + WITHIN;
+    let deleted = loop {
+        looks.tick().await;
+        let (bootstrap, events) = (scene.bootstrap.clone(), events.clone());
+        let ends = tokio::task::spawn_blocking(move || reader::ends(&bootstrap, &events)).await??;
+        if ends.iter().all(|(start, end)| start == end) {
+            break end(ends);
+        }
+        ensure!(std::time::Instant::now() < deadline, "nothing is deleted: {ends:?}");
+    };
+    for name in ["events", "replies", "rejections"] {
+        alter(&scene.bootstrap, &scene.topic(name), "retention.ms=-1")?;
+    }
+    scene.node.start_again()?;
+    scene.node.ready().await.context("after all events were deleted")?;
+    load.further(size.open as u64, FURTHER_WITHIN).await?;
+    let outcome = Outcome {
+        injected: 1,
+        seen: u64::from(deleted > 0),
+        how: format!("{deleted} offsets of events were deleted while it was down"),
+        ..Outcome::default()
+    };
+    Ok(scene.finish(load, outcome).await?.0)
+}

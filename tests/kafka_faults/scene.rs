@@ -1,0 +1,225 @@
+//! A row's own log on a broker: topics, a node or two, clients, workers, a consumer that reads along; and its end.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
+use everlog_tests::server::binary;
+use tokio::task::JoinSet;
+
+use crate::checker::check;
+use crate::client::Client;
+use crate::commands::Commands;
+use crate::load::Load;
+use crate::node::Node;
+use crate::reader::Along;
+use crate::site::Site;
+use crate::story::{Story, line};
+use crate::worker::employ;
+
+/// How long everything that is open may take to its end after the last fault.
+pub const DRAINS_WITHIN: Duration = Duration::from_secs(120);
+/// How long who reads along may be behind in the end.
+const SEEN_WITHIN: Duration = Duration::from_secs(20);
+/// Histories that the node is asked for at the end.
+const ASKED_MAX: usize = 60;
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Workflows at a time.
+    pub open: usize,
+    /// Workers of each kind.
+    pub workers: usize,
+    /// How often a row does what it does.
+    pub times: u64,
+    pub seed: u64,
+    pub is_full: bool,
+}
+
+/// What a row needs of the world.
+pub struct Scene {
+    pub bootstrap: String,
+    pub prefix: String,
+    pub dir: tempfile::TempDir,
+    pub variables: Vec<(String, String)>,
+    pub node: Node,
+    pub client: Client,
+    pub along: Along,
+    pub size: Size,
+    /// Rows, or events, may be gone by then.
+    pub is_compacted: bool,
+    pub is_trimmed: bool,
+    workers: JoinSet<()>,
+}
+
+/// What came of a row.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How often the fault was injected, and how often it was seen to be there.
+    pub injected: u64,
+    pub seen: u64,
+    /// What was seen, for the table.
+    pub how: String,
+    pub workflows: u64,
+    pub acked: usize,
+    pub violations: Vec<String>,
+}
+
+/// The variables of every node of a log.
+pub fn variables(bootstrap: &str, prefix: &str, more: &[(&str, &str)]) -> Vec<(String, String)> {
+    let common = [
+        ("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", bootstrap),
+        ("EVERLOG_KAFKA__PREFIX", prefix),
+        ("EVERLOG_KAFKA__PARTITIONS", "4"),
+        ("EVERLOG_KAFKA__REPLICATION", "1"),
+        ("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "5000"),
+        ("EVERLOG_KAFKA__APPEND_TIMEOUT_MS", "5000"),
+        ("EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS", "5000"),
+        ("EVERLOG_GATEWAY__POLL_WAIT_MS", "2000"),
+        ("EVERLOG_MEMORY__DATABASE_BYTES", "16777216"),
+    ];
+    common.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Runs `everlog topics VERB`; its exit code and what it said.
+pub fn topics(verb: &str, variables: &[(String, String)]) -> anyhow::Result<(Option<i32>, String)> {
+    let mut command = Command::new(binary()?);
+    command.arg("topics").arg(verb).envs(variables.iter().map(|(key, value)| (key, value)));
+    let output = command.output()?;
+    let said = [output.stdout, output.stderr].concat();
+    Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// Makes the topics; a broker that was just started may need a moment.
+fn make_topics(variables: &[(String, String)]) -> anyhow::Result<()> {
+    let deadline = Instant::now() + DRAINS_WITHIN;
+    loop {
+        let (code, said) = topics("create", variables)?;
+        if code == Some(0) {
+            return Ok(());
+        }
+        ensure!(code == Some(1) && Instant::now() < deadline, "topics create: {code:?}: {said}");
+    }
+}
+
+impl Scene {
+    /// Topics, a node that serves, workers, and a consumer that reads along.
+    pub async fn open(site: &Site, name: &str, size: Size, more: &[(&str, &str)]) -> anyhow::Result<Self> {
+        Self::open_in(site, name, size, more, None).await
+    }
+
+    /// The same with the node's directory below another.
+    pub async fn open_in(
+        site: &Site,
+        name: &str,
+        size: Size,
+        more: &[(&str, &str)],
+        parent: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        site.calm();
+        let (bootstrap, prefix) = (site.bootstrap(), format!("{name}."));
+        let variables = variables(&bootstrap, &prefix, more);
+        make_topics(&variables)?;
+        let dir = parent.map_or_else(tempfile::tempdir, tempfile::tempdir_in)?;
+        let mut node = Node::start("one", dir.path(), &variables)?;
+        node.ready().await?;
+        let client = Client::new(node.channel()?);
+        let along = Along::start(&bootstrap, &format!("{prefix}events"))?;
+        let workers = employ(&client, size.workers);
+        Ok(Self {
+            bootstrap,
+            prefix,
+            dir,
+            variables,
+            node,
+            client,
+            along,
+            size,
+            is_compacted: false,
+            is_trimmed: false,
+            workers,
+        })
+    }
+
+    /// Begins the load.
+    pub fn load(&self) -> Load {
+        Load::begin(&self.client, &self.along.seen, None, self.size.open, self.size.seed)
+    }
+
+    /// The load, with about a third of it by records.
+    pub fn load_with_records(&self) -> anyhow::Result<(Load, Arc<Commands>)> {
+        let commands = Arc::new(Commands::new(&self.bootstrap, &self.prefix, &self.client.ledger)?);
+        let by_records = Some(Arc::clone(&commands));
+        let load = Load::begin(&self.client, &self.along.seen, by_records, self.size.open, self.size.seed);
+        Ok((load, commands))
+    }
+
+    pub fn topic(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// Ends the load and the node, reads everything, and looks whether it is one story.
+    pub async fn finish(mut self, load: Load, outcome: Outcome) -> anyhow::Result<(Outcome, Story)> {
+        let mut outcome = outcome;
+        match load.drain(DRAINS_WITHIN).await {
+            Ok(workflows) => outcome.workflows = workflows,
+            Err(error) => outcome.violations.push(format!("{error:#}; {}", self.node.last_words())),
+        }
+        self.workers.shutdown().await;
+        let mut story =
+            Story { is_compacted: self.is_compacted, is_trimmed: self.is_trimmed, ..Story::default() };
+        self.ask(&mut story).await?;
+        let status = self.node.stop().await?;
+        if !status.success() {
+            outcome.violations.push(format!("the node ended with {status}: {}", self.node.last_words()));
+        }
+        let story = self.read(story).await?;
+        outcome.acked = self.client.ledger.acked();
+        outcome.violations.extend(check(&story));
+        Ok((outcome, story))
+    }
+
+    /// What the node says of the histories of some workflows.
+    async fn ask(&self, story: &mut Story) -> anyhow::Result<()> {
+        let calls = self.client.ledger.calls();
+        let ids: BTreeSet<&str> = calls.iter().map(|call| call.workflow_id.as_str()).collect();
+        for id in ids.into_iter().take(ASKED_MAX) {
+            let history =
+                self.client.history(id, "").await.with_context(|| format!("the history of {id}"))?;
+            let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) =
+                history.first().and_then(|event| event.attributes.as_ref())
+            else {
+                story.faults.push(format!("{id}: the node knows no beginning of it"));
+                continue;
+            };
+            let run_id = started.original_execution_run_id.clone();
+            story.told.insert(run_id, history.iter().map(line).collect());
+        }
+        Ok(())
+    }
+
+    /// Everything that the topics hold; who read along may be a moment behind.
+    async fn read(&self, mut story: Story) -> anyhow::Result<Story> {
+        story.calls = self.client.ledger.calls();
+        let deadline = Instant::now() + SEEN_WITHIN;
+        let mut looks = tokio::time::interval(Duration::from_millis(200));
+        loop {
+            let (bootstrap, prefix) = (self.bootstrap.clone(), self.prefix.clone());
+            let mut own = story.clone();
+            let (seen, faults) = self.along.seen.all();
+            own.seen = seen;
+            own.faults.extend(faults);
+            let read = move || own.read(&bootstrap, &prefix).map(|()| own);
+            let read = tokio::task::spawn_blocking(read).await??;
+            if read.seen.len() >= read.later.len() || Instant::now() > deadline {
+                return Ok(read);
+            }
+            looks.tick().await;
+        }
+    }
+}
