@@ -56,6 +56,7 @@ impl Place {
         command.arg("dev").arg("--kafka-bootstrap").arg(&self.options.bootstrap_servers);
         command.arg("--address").arg(address.to_string()).arg("--data-dir").arg(data_dir);
         command.arg("--metrics-address").arg(metrics_address.to_string());
+        command.arg("--http-address").arg("127.0.0.1:0");
         let timeout_ms = TIMEOUT.as_millis().to_string();
         command.env("EVERLOG_SERVER__NAME", name).env("EVERLOG_KAFKA__PREFIX", &self.options.prefix);
         command.env("EVERLOG_KAFKA__PARTITIONS", self.options.partitions.to_string());

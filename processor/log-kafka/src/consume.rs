@@ -23,6 +23,9 @@ pub(crate) const FOLLOW_WAIT: Duration = Duration::from_millis(100);
 /// How long a question is rested that a broker could not answer yet.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
+/// How long a broker may take to tell who leads a topic's partitions, before they are asked again.
+const METADATA_WITHIN: Duration = Duration::from_secs(1);
+
 /// How far topics reach.
 pub(crate) struct Ends {
     uncommitted: BaseConsumer<Voice>,
@@ -110,7 +113,13 @@ pub(crate) fn range<C: ConsumerContext>(
             Ok((low, high)) => {
                 return Err(corrupt(topic, partition, format!("it reaches from {low} to {high}")));
             }
-            Err(error) if is_passing(&error) && !left.is_zero() => std::thread::sleep(AGAIN_AFTER),
+            Err(error) if is_passing(&error) && !left.is_zero() => {
+                // What the client remembers of a topic may outlive its leaders.
+                if error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition) {
+                    let _ = consumer.fetch_metadata(Some(topic), left.min(METADATA_WITHIN));
+                }
+                std::thread::sleep(AGAIN_AFTER);
+            }
             Err(error) => return Err(io(&format!("how far {topic}-{partition} reaches"), &error)),
         }
     }

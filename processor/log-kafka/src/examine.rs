@@ -122,6 +122,9 @@ struct Examiner<'a> {
     committed: BaseConsumer<Voice>,
 }
 
+/// Gets key, value and stamp in ms of a record; false ends it.
+type Look<'a> = dyn FnMut(&[u8], Option<&[u8]>, Option<i64>) -> bool + 'a;
+
 impl<'a> Examiner<'a> {
     fn open(options: &'a Options) -> Result<Self, Error> {
         Ok(Self {
@@ -207,14 +210,14 @@ impl<'a> Examiner<'a> {
         topic: &str,
         partition: PartitionId,
         range: Range<Offset>,
-        visit: &mut dyn FnMut(&[u8], Option<&[u8]>, Option<i64>) -> bool,
+        look: &mut Look<'_>,
     ) -> Result<(), Error> {
         scan(consumer, topic, partition as i32, range, self.options.call_timeout(), &mut |_, message| {
             let stamp_ms = match message.timestamp() {
                 Timestamp::CreateTime(ms) | Timestamp::LogAppendTime(ms) => Some(ms),
                 Timestamp::NotAvailable => None,
             };
-            Ok(visit(message.key().unwrap_or_default(), message.payload(), stamp_ms))
+            Ok(look(message.key().unwrap_or_default(), message.payload(), stamp_ms))
         })
     }
 

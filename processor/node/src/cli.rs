@@ -50,8 +50,8 @@ pub enum Command {
     #[command(subcommand)]
     Rejections(Read),
     /// Send commands to workflows.
-    #[command(subcommand)]
-    Command(Commands),
+    #[command(subcommand, name = "command")]
+    Send(Commands),
     /// Register the schemas of the public topics, or look whether they are.
     #[command(subcommand)]
     Schemas(Schemas),

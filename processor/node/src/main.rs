@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         Command::Events(read) => by_hand(hand::read::run(Noun::Event, read)),
         Command::Replies(read) => by_hand(hand::read::run(Noun::Outcome, read)),
         Command::Rejections(read) => by_hand(hand::read::run(Noun::Rejection, read)),
-        Command::Command(command) => by_hand(hand::send::run(command)),
+        Command::Send(command) => by_hand(hand::send::run(command)),
         Command::Schemas(schemas) => by_hand(hand::schemas::run(schemas)),
         Command::Doctor(doctor) => by_hand(hand::doctor::run(doctor)),
     };

@@ -313,7 +313,11 @@ mod tests {
         let signaled = WorkflowExecutionSignaled {
             signal_name: "approved".into(),
             input: Some(input),
-            ..WorkflowExecutionSignaled::default()
+            identity: None,
+            header: None,
+            external_workflow_id: None,
+            external_run_id: None,
+            request_id: None,
         };
         Told::Event(Box::new(WorkflowEvent {
             namespace: "default".into(),
