@@ -26,7 +26,7 @@ use everlog_temporal_api::workflowservice::{
     RespondWorkflowTaskCompletedRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
 };
 use everlog_tests::kafka::{self, Cluster, Version};
-use everlog_tests::page;
+use everlog_tests::{page, raw};
 use everlog_tests::server::{Server, binary};
 use prost::{Message, Name};
 use tonic::transport::Channel;
