@@ -306,7 +306,7 @@ pub fn position() -> Position {
         owner_ms: 1_763_600_000_000,
         settings: Some(first_settings()),
         incarnation: Bytes::from_static(&[7; 16]),
-        level: 1,
+        level: 0,
         marks: Vec::new(),
     }
 }
