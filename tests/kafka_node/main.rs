@@ -26,8 +26,8 @@ use everlog_temporal_api::workflowservice::{
     RespondWorkflowTaskCompletedRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
 };
 use everlog_tests::kafka::{self, Cluster, Version};
-use everlog_tests::{page, raw};
 use everlog_tests::server::{Server, binary};
+use everlog_tests::{page, raw};
 use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Request, Status};

@@ -144,9 +144,12 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     let inbox = face::Inbox::default();
     let routes = face::routes(config, listeners.face.1, &home, &schemas, &inbox);
     tokio::spawn(listener::serve(listeners.face.0, routes, face::bounds(config)));
-    let Some(ids) = known_ids(&schemas, config, &health, asked.clone()).await else {
-        home.close();
-        return Ok(Ended::Asked);
+    let ids = match known_ids(&schemas, config, &health, asked.clone()).await {
+        Ok(ids) => ids,
+        Err(ended) => {
+            leave(home, &ended);
+            return Ok(ended);
+        }
     };
     let sealer = everlog_temporal::Sealer::new(&keys.in_order())?;
     let names = Names { namespaces: Arc::new(namespaces), sealer, ids };
@@ -206,18 +209,28 @@ impl Listeners {
     }
 }
 
-/// The ids of the schemas, known before any partition is owned; none where the node is asked to stop first.
+/// The ids of the schemas, known before any partition is owned, unless the node ends first.
 async fn known_ids(
     schemas: &Arc<Schemas>,
     config: &Config,
     health: &Health,
     mut asked: watch::Receiver<bool>,
-) -> Option<Ids> {
+) -> Result<Ids, Ended> {
     let minded = Arc::clone(schemas);
     health.mind(move || minded.trouble());
+    let dead = async {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            if let Some(reason) = health.signs().dead() {
+                return reason;
+            }
+        }
+    };
     tokio::select! {
-        ids = schemas.ids(config) => Some(ids),
-        _ = asked.wait_for(|asked| *asked) => None,
+        ids = schemas.ids(config) => Ok(ids),
+        _ = asked.wait_for(|asked| *asked) => Err(Ended::Asked),
+        reason = dead => Err(log_ended(&reason)),
     }
 }
 
@@ -396,12 +409,9 @@ async fn end(
     mut failures: mpsc::Receiver<Loss>,
 ) -> Ended {
     if let Cause::LogEnded(reason) = cause {
-        // Partitions may still be about to go, on threads that nobody waits for. Whoever goes last would close the
-        // database while the process ends around it, and RocksDB would abort; so nobody is the last one.
-        std::mem::forget(home);
-        return Ended::Failed(format!(
-            "{reason}; nothing acknowledged is lost: mend the disk, then start again"
-        ));
+        let ended = log_ended(&reason);
+        leave(home, &ended);
+        return ended;
     }
     let began = Instant::now();
     let no_commands = async {
@@ -423,6 +433,21 @@ async fn end(
         Cause::Asked => Ended::Asked,
         Cause::LogEnded(reason) | Cause::GatewayEnded(reason) => Ended::Failed(reason),
         Cause::PartitionEnded(loss) => Ended::Failed(loss.reason(later)),
+    }
+}
+
+fn log_ended(reason: &str) -> Ended {
+    Ended::Failed(format!("{reason}; nothing acknowledged is lost: mend the disk, then start again"))
+}
+
+/// Ends with a log that is closed only where it is whole. Others may still be about to go, on threads that nobody waits
+/// for. Whoever goes last would close a database that has failed while the process ends around it, and RocksDB would
+/// abort; so nobody is the last one.
+fn leave(home: Home, ended: &Ended) {
+    if *ended == Ended::Asked {
+        home.close();
+    } else {
+        std::mem::forget(home);
     }
 }
 
