@@ -9,6 +9,8 @@ use everlog_log_kafka::public::{self, Ending, From, Outgoing, Producer, Step, Ta
 use everlog_log_kafka::source::{Assigned, Fetched, Polled, Source, SourceError};
 use everlog_log_kafka::{Options, topic_id, topics};
 use everlog_tests::kafka::{self, Cluster, Version};
+use rdkafka::ClientConfig;
+use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
 use tokio::time::timeout;
 
 const WITHIN: Duration = Duration::from_secs(90);
@@ -345,6 +347,60 @@ async fn what_is_deleted_below_a_reader_is_told_and_never_skipped() -> anyhow::R
             }
         }
     }
+}
+
+/// One batch of so many records, each of so many blanks: little as it is sent.
+fn compressed(options: &Options, partition: i32, records: usize, bytes: usize) -> anyhow::Result<()> {
+    let producer: ThreadedProducer<_> = ClientConfig::new()
+        .set("bootstrap.servers", &options.bootstrap_servers)
+        .set("compression.type", "zstd")
+        .set("linger.ms", "60000")
+        .set("batch.size", "1000000000")
+        .set("batch.num.messages", records.to_string())
+        .set("message.max.bytes", "1000000000")
+        .set("queue.buffering.max.kbytes", "1000000")
+        .create()?;
+    let (topic, blanks) = (format!("{}commands", options.prefix), vec![b' '; bytes]);
+    for _ in 0..records {
+        let record = BaseRecord::<(), _>::to(&topic).partition(partition).payload(&blanks);
+        producer.send(record).map_err(|(error, _)| error)?;
+    }
+    Ok(producer.flush(WITHIN)?)
+}
+
+#[tokio::test]
+async fn a_batch_that_unpacks_to_too_much_is_passed_over_and_told() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let mut reader = spot.source()?;
+    reader.begin_all(4).await?;
+    spot.produce(0, &["before"])?;
+    compressed(&spot.options, 0, 37, 4 << 20)?;
+    spot.produce(0, &["between"])?;
+    compressed(&spot.options, 0, 12, 12 << 20)?;
+    compressed(&spot.options, 0, 1, 140 << 20)?;
+    spot.produce(0, &["behind"])?;
+    spot.produce(1, &["elsewhere"])?;
+    let (elsewhere, records): (Vec<_>, Vec<_>) =
+        reader.records(7).await?.into_iter().partition(|record| record.partition == 1);
+    assert_eq!(texts(&elsewhere), ["elsewhere"]);
+    assert_eq!(texts(&records), ["before", "", "between", "", "", "behind"]);
+    let places: Vec<_> = records.iter().map(|record| (record.offset, record.lost.is_some())).collect();
+    assert_eq!(places, [(0, false), (1, true), (38, false), (39, true), (51, true), (52, false)]);
+    let told = records[1].lost.clone().unwrap_or_default();
+    assert!(told.contains("offsets 1 to 37, "), "{told}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_record_as_large_as_records_may_be_comes_however_well_it_was_compressed() -> anyhow::Result<()> {
+    let spot = Spot::new()?;
+    let mut reader = spot.source()?;
+    reader.begin_all(4).await?;
+    let bytes = spot.options.record_bytes_max;
+    compressed(&spot.options, 0, 1, bytes)?;
+    let record = reader.records(1).await?.remove(0);
+    assert_eq!((record.lost, record.value.map(|value| value.len())), (None, Some(bytes)));
+    Ok(())
 }
 
 #[tokio::test]

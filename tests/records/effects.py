@@ -21,6 +21,10 @@ from temporalio.client import Client
 from world import Late, Sent, World, until
 
 DAY_MS = 86_400_000
+# What a batch of records unpacks to, and is still read.
+BOMB_BYTES = 12 << 20
+# What a batch unpacks to, and is not read.
+HUGE_BYTES = 140 << 20
 REPLY = {"reply-topic": "everlog.replies"}
 SALE = {"type": "start", "start": {"workflow_type": "Sale", "task_queue": "sales", "input": ["tea"]}}
 
@@ -261,6 +265,29 @@ def large_and_compressed_records_are_bounded(world: World, report: Report) -> No
         world.flush(world.send("large", as_json(start(input=[large]))))
         (event,) = world.await_events("large", "WorkflowExecutionStarted")
         assert json_of(event["workflow_execution_started"]["input"]) == [large]
+    with report.row("K20 12 and 140 MiB in a few KiB are refused within bounds of memory"):
+        producer = Producer({
+            "bootstrap.servers": world.bootstrap, "compression.type": "zstd",
+            "message.max.bytes": 200_000_000, "queue.buffering.max.kbytes": 1_000_000,
+        })  # fmt: skip
+        before = world.node.memory_bytes()
+        bombs = [world.send("bomb", b"{" + b" " * BOMB_BYTES, partition=n % 4, producer=producer) for n in range(40)]
+        assert producer.flush(60) == 0
+        for sent in bombs:
+            told = world.await_rejection(sent)
+            assert told.value["code"] == "too_large", told.value["code"]
+            assert told.value["value_bytes"] == BOMB_BYTES + 1
+            assert len(told.value["value"]) <= 1 << 20
+        huge = world.send("bomb", b" " * HUGE_BYTES, partition=0, producer=producer)
+        assert producer.flush(60) == 0
+        behind = world.send("bomb", b"no order", partition=0)
+        world.flush(behind)
+        told = world.await_rejection(huge)
+        assert (told.value["code"], told.value["value"]) == ("too_large", None), told.value
+        assert "does not unpack" in told.value["reason"], told.value["reason"]
+        assert world.await_rejection(behind).value["value"] == b"no order"
+        print(f"#    memory before and after: {before >> 20} and {world.node.memory_bytes() >> 20} MiB")
+        assert world.node.memory_bytes() - before < 512 << 20
     with report.row("K20 a batch of 1,000 records in one compressed record batch takes effect whole"):
         producer = Producer({
             "bootstrap.servers": world.bootstrap, "compression.type": "gzip", "linger.ms": 200,

@@ -67,6 +67,9 @@ impl<R: Registry, N: Names> Reader<R, N> {
     /// Reads a record; waits for the registry, within a bound. `waits` is told when it begins to.
     pub(crate) async fn read(&self, fetched: &Fetched, partitions: u32, waits: impl Fn()) -> Routed {
         let mut deadline = None;
+        if let Some(reason) = &fetched.lost {
+            return self.unreadable(fetched, Refusal::new(Code::TooLarge, reason.clone()), partitions);
+        }
         loop {
             let id = match self.verdict(fetched) {
                 Verdict::Accepted(accepted) => return self.forwarded(fetched, *accepted, partitions),

@@ -29,6 +29,7 @@ pub mod topics;
 mod traffic;
 mod transaction;
 mod trims;
+mod unreadable;
 mod voice;
 
 use std::ops::Range;

@@ -17,6 +17,7 @@ use crate::native;
 use crate::options::Options;
 use crate::source::{Assigned, Event, Fetched, SourceError, State, Topic, lock, missing};
 use crate::topic_id;
+use crate::unreadable::Prober;
 use crate::voice::{Voice, speaks};
 
 /// How long the thread waits for a record before it looks after its other duties.
@@ -42,6 +43,7 @@ pub(crate) struct Member {
     pub(crate) topic: Topic,
     consumer: BaseConsumer<Tidings>,
     state: Arc<Mutex<State>>,
+    options: Options,
 }
 
 /// When the thread did its duties last.
@@ -74,7 +76,7 @@ impl Member {
             .create_with_context(tidings)
             .map_err(|error| io("a consumer of the commands", &error))?;
         consumer.subscribe(&[&topic.name]).map_err(|error| io("joining the group", &error))?;
-        Ok(Member { topic, consumer, state })
+        Ok(Member { topic, consumer, state, options: options.clone() })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -129,7 +131,8 @@ impl Member {
             let copy = |bytes: Option<&[u8]>| bytes.map(bytes::Bytes::copy_from_slice);
             let (key, value) = (copy(message.key()), copy(message.payload()));
             let headers = native::headers(message);
-            let waker = state.add(Event::Record(Fetched { partition, offset, key, value, headers }));
+            let waker =
+                state.add(Event::Record(Fetched { partition, offset, key, value, headers, lost: None }));
             if state.rests() {
                 self.steer_all(&mut state);
             }
@@ -362,8 +365,42 @@ impl Member {
             }
             // One broker's connections break and are made again; `AllBrokersDown` comes when none is left.
             RDKafkaErrorCode::BrokerTransportFailure | RDKafkaErrorCode::Resolve => {}
+            RDKafkaErrorCode::BadCompression => {
+                if let Err(error) = self.pass_over_unreadable() {
+                    self.complain(format!(
+                        "some commands cannot be unpacked, and not be passed over yet: {error}"
+                    ));
+                }
+            }
             code => self.complain(format!("the commands cannot be read: {code}")),
         }
+    }
+
+    /// An error of the consumer names no partition. Those where a batch stands next that cannot be unpacked are read on
+    /// behind it, and the batch is brought as one record that is lost.
+    fn pass_over_unreadable(&self) -> Result<(), Error> {
+        let prober = Prober::open(&self.options, &self.topic.name)?;
+        for (partition, from) in self.read() {
+            let end = self.bounds(partition)?.end;
+            let Some(lost) = prober.unreadable(partition, from, end)? else { continue };
+            let bytes_max = self.options.unpacked_bytes_max();
+            let reason = format!(
+                "a batch of records, offsets {} to {}, does not unpack to {bytes_max} bytes or fewer",
+                lost.start,
+                lost.end - 1
+            );
+            tracing::warn!(partition, reason, "commands are passed over");
+            self.begin_again(partition, lost.end);
+            let (offset, lost) = (lost.start, Some(reason));
+            self.tell(Event::Record(Fetched { partition, offset, lost, ..Fetched::default() }));
+        }
+        Ok(())
+    }
+
+    /// The partitions that are read, and the offset that comes next in each.
+    fn read(&self) -> Vec<(PartitionId, Offset)> {
+        let state = self.state();
+        state.places.iter().filter_map(|(partition, place)| Some((*partition, place.next?))).collect()
     }
 
     /// An error of the consumer names no partition. Those that stand outside of what is there fail, the others are read
@@ -374,11 +411,7 @@ impl Member {
             Ok(false) => return,
             Err(error) => return self.complain(error.to_string()),
         }
-        let read: Vec<_> = {
-            let state = self.state();
-            state.places.iter().filter_map(|(partition, place)| Some((*partition, place.next?))).collect()
-        };
-        for (partition, offset) in read {
+        for (partition, offset) in self.read() {
             match self.bounds(partition) {
                 Ok(bounds) if offset >= bounds.start && offset <= bounds.end => {
                     self.begin_again(partition, offset)

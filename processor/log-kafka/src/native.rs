@@ -1,5 +1,5 @@
-//! What librdkafka knows and its Rust bindings do not tell: the ids of topics, and headers of any name.
-#![allow(unsafe_code, reason = "the bindings have no safe call for either")]
+//! What librdkafka knows and its Rust bindings do not tell: the ids of topics, headers of any name, and where an error is.
+#![allow(unsafe_code, reason = "the bindings have no safe call for any of these")]
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
@@ -9,6 +9,7 @@ use bytes::Bytes;
 use everlog_log::Error;
 use rdkafka::bindings as native;
 use rdkafka::client::{Client, ClientContext};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::types::RDKafkaRespErr;
@@ -73,6 +74,41 @@ pub(crate) fn headers(message: &BorrowedMessage<'_>) -> Vec<(String, Option<Byte
         }
     }
     found
+}
+
+/// What a consumer has next.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    Message,
+    /// A batch that cannot be unpacked, by its first offset.
+    NotUnpacked(u64),
+    /// There was nothing more when it looked.
+    End,
+    /// Nothing in that time.
+    Nothing,
+    Trouble(RDKafkaErrorCode),
+}
+
+/// Takes what a consumer has next, and looks at no more than what it is. Nobody else may poll this consumer meanwhile.
+pub(crate) fn see<C: ConsumerContext>(consumer: &BaseConsumer<C>, within: Duration) -> Seen {
+    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: the client outlives the call. The message is ours until it is destroyed, which is done once, after the
+    // only looks at it.
+    let (error, offset) = unsafe {
+        let message = native::rd_kafka_consumer_poll(consumer.client().native_ptr(), within_ms);
+        if message.is_null() {
+            return Seen::Nothing;
+        }
+        let seen = ((*message).err, (*message).offset);
+        native::rd_kafka_message_destroy(message);
+        seen
+    };
+    match (RDKafkaErrorCode::from(error), u64::try_from(offset)) {
+        (RDKafkaErrorCode::NoError, _) => Seen::Message,
+        (RDKafkaErrorCode::PartitionEOF, _) => Seen::End,
+        (RDKafkaErrorCode::BadCompression, Ok(batch)) => Seen::NotUnpacked(batch),
+        (error, _) => Seen::Trouble(error),
+    }
 }
 
 /// A question for a topic's description, and where the answer comes.

@@ -245,7 +245,7 @@ impl Options {
 
     /// A member of a group, by the group's name without the prefix: partitions change hands one by one.
     pub(crate) fn member(&self, group: &str, fetch_wait: Duration) -> ClientConfig {
-        let mut config = self.consumer("commands", Isolation::Committed, fetch_wait);
+        let mut config = self.commands_reader("commands", fetch_wait);
         config.set("group.id", format!("{}{group}", self.prefix));
         config.set("partition.assignment.strategy", "cooperative-sticky");
         config.set("enable.partition.eof", "false");
@@ -253,6 +253,23 @@ impl Options {
             config.set("session.timeout.ms", SESSION_TIMEOUT_MS);
         }
         config
+    }
+
+    /// A reader of records that others have written, compressed as they like.
+    pub(crate) fn commands_reader(&self, role: &str, fetch_wait: Duration) -> ClientConfig {
+        let mut config = self.consumer(role, Isolation::Committed, fetch_wait);
+        config.set("receive.message.max.bytes", self.unpacked_bytes_max().to_string());
+        config
+    }
+
+    /// What a batch may unpack to. The client's buffer trebles until the batch fits in, and may not pass this: whatever
+    /// fits in a third is unpacked.
+    pub(crate) fn unpacked_bytes_max(&self) -> usize {
+        self.fetch_bytes_max() * 4
+    }
+
+    fn fetch_bytes_max(&self) -> usize {
+        FETCH_BYTES.max(self.record_bytes_max + RECORD_OVERHEAD_BYTES)
     }
 
     /// A reader that is told where to read and never joins its group.
@@ -273,7 +290,7 @@ impl Options {
         config.set("queued.max.messages.kbytes", FETCH_QUEUE_KBYTES.to_string());
         config.set("queued.min.messages", "1000000");
         config.set("fetch.message.max.bytes", FETCH_BYTES.to_string());
-        let fetch_max = FETCH_BYTES.max(self.record_bytes_max + RECORD_OVERHEAD_BYTES);
+        let fetch_max = self.fetch_bytes_max();
         config.set("fetch.max.bytes", fetch_max.to_string());
         config.set("receive.message.max.bytes", (fetch_max + (1 << 20)).to_string());
         config.set(

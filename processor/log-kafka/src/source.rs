@@ -47,6 +47,8 @@ pub struct Fetched {
     pub value: Option<Bytes>,
     /// The headers, in order; those whose names are no UTF-8 are left out.
     pub headers: Vec<(String, Option<Bytes>)>,
+    /// Why neither key, value nor headers are here; it may hold for the offsets behind this one too.
+    pub lost: Option<String>,
 }
 
 impl Fetched {

@@ -253,12 +253,13 @@ impl everlog_ingress::Source for Consumer {
 fn polled_of(polled: source::Polled) -> Polled {
     match polled {
         source::Polled::Records(records) => {
-            let fetched = |source::Fetched { partition, offset, key, value, headers }| Fetched {
+            let fetched = |source::Fetched { partition, offset, key, value, headers, lost }| Fetched {
                 partition,
                 offset,
                 key,
                 value,
                 headers,
+                lost,
             };
             Polled::Records(records.into_iter().map(fetched).collect())
         }
