@@ -254,12 +254,14 @@ impl Wanted {
 
     fn rules(&self) -> Vec<Rule> {
         let mut rules = self.rules_of_use();
+        let largest = Rule::at_least(
+            "max.message.bytes",
+            self.message_bytes_max as i64,
+            "large records would be refused by the broker, and their partition stop",
+        );
         rules.extend([
-            Rule::at_least(
-                "max.message.bytes",
-                self.message_bytes_max as i64,
-                "large records would be refused by the broker, and their partition stop",
-            ),
+            // What others may send is for them to know who let them.
+            if self.purpose == Use::Commands { Rule { fits: Fits::Any, ..largest } } else { largest },
             Rule::exactly(
                 "unclean.leader.election.enable",
                 "false",
@@ -456,6 +458,15 @@ mod tests {
         let difference = found.into_iter().next().expect("one");
         assert_eq!((difference.setting.as_str(), difference.found.as_str()), (setting, value));
         (difference.to_string(), difference.refuses)
+    }
+
+    #[test]
+    fn how_large_commands_may_be_is_for_their_owner_to_say() {
+        let options = options();
+        let mut found = made(&options);
+        let commands = found.get_mut("everlog.commands").expect("it is made");
+        commands.settings.insert("max.message.bytes".into(), "1048588".into());
+        assert!(plan(&found, &wanted(&options, options.partitions)).is_empty());
     }
 
     #[test]
