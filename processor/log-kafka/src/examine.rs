@@ -194,13 +194,18 @@ impl<'a> Examiner<'a> {
         }
     }
 
-    /// When the first record of a range was appended.
+    /// When the first record of a range was appended; none where it has gone meanwhile: journals are trimmed as they are
+    /// looked at.
     fn stamp(&self, topic: &str, partition: PartitionId, range: Range<Offset>) -> Result<Option<i64>, Error> {
-        let mut found = None;
-        self.scan(&self.uncommitted, topic, partition, range, &mut |_, _, stamp_ms| {
+        let (from, mut found) = (range.start, None);
+        let looked = self.scan(&self.uncommitted, topic, partition, range, &mut |_, _, stamp_ms| {
             found = stamp_ms;
             false
-        })?;
+        });
+        if let Err(error) = looked {
+            let begins = self.ends.range(topic, partition as i32, Isolation::Uncommitted)?.start;
+            return if begins > from { Ok(None) } else { Err(error) };
+        }
         Ok(found)
     }
 
