@@ -87,6 +87,16 @@ impl Cluster {
         Ok(Self { script: Mutex::new(script), nodes, bootstrap: format!("127.0.0.1:{proxy}") })
     }
 
+    /// One node of one's own whose ports are known before it is there, so that `properties` can name further listeners: it
+    /// takes `port` and the one behind it.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_at(version: Version, port: u16, properties: &[&str]) -> anyhow::Result<Self> {
+        let (script, bootstrap) = launch(version, &["--port", &port.to_string()], properties)?;
+        Ok(Self { script: Mutex::new(script), nodes: bootstrap.clone(), bootstrap })
+    }
+
     /// The one broker (4.4.0) that all tests of this process share, for topics with names of their own. It
     /// forgives long pauses of a busy machine, and must not be harmed.
     ///
