@@ -195,11 +195,11 @@ def overwrite(own: World, picks: Callable[[bytes], bool], change: Callable[[byte
 def rows_that_cannot_be_read_are_not_guessed_at(world: World, report: Report) -> None:
     with report.row("K24 a position that cannot be read: refused"), house(world) as own:
         overwrite(own, is_position, lambda value: b"\xff" * 40)
-        refused(own)
+        refused(own, "Way out")
     with report.row("K24 a run that cannot be read: refused, not forgotten"), house(world) as own:
         overwrite(own, is_run, lambda value: b"\xff" * 40)
         unread(own)
-        refused(own)
+        refused(own, "restored from the changelog")
 
 
 @case

@@ -14,6 +14,10 @@ use crate::config::Config;
 use crate::data::DataDir;
 use crate::row_dirs::{RowsDir, SetAside};
 
+/// What helps where bytes of ours make no sense: they were damaged, or somebody else wrote them.
+pub const UNDECODABLE_WAY_OUT: &str = "nothing is guessed: on Kafka, move the partition's directory under `rows` of the data directory away, and it is \
+     restored from the changelog; if that says the same, or there is no Kafka, restore a backup";
+
 /// An open log, and where the rows of its partitions are.
 #[derive(Clone)]
 pub enum Home {
@@ -144,6 +148,9 @@ pub fn explain(error: everlog_partition::Error, data: &DataDir) -> anyhow::Error
         // The database's own words for a file that another process has locked.
         everlog_partition::Error::Store(everlog_store::Error::Io { detail }) if detail.contains("lock") => {
             anyhow!("{detail}; {}", data.is_in_use())
+        }
+        everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => {
+            anyhow!("the partitions cannot be recovered: {error}; {UNDECODABLE_WAY_OUT}")
         }
         _ => anyhow::Error::from(error).context("the partitions cannot be recovered"),
     }

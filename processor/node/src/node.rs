@@ -79,6 +79,10 @@ impl Loss {
             everlog_partition::Error::Log(everlog_log::Error::Fenced { .. }) => {
                 Self::TakenOver(partition, None)
             }
+            everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => Self::Other(format!(
+                "partition {partition} has ended: {error}; {}",
+                home::UNDECODABLE_WAY_OUT
+            )),
             _ => Self::Other(format!("partition {partition} has ended: {error}")),
         }
     }
