@@ -116,6 +116,7 @@ bites! {
         plan.overlay_bytes_max = 1 << 10;
         plan.shocks = vec![(500, Shock::Away { span_ms: 20_000 })];
     });
+    ReplayInSlices, a_long_journal_is_committed_in_slices, ends_otherwise(stories::a_journal_that_is_longer_than_may_wait);
     IngressIncarnation, a_topic_that_was_made_again_is_another_source, some_seed_fails(|plan| {
         plan.forwards = true;
         plan.commands_made_again = true;

@@ -1,12 +1,15 @@
 //! After an outcome that nobody knows: the partition is taken over again only by who still has it.
 
+use bytes::Bytes;
 use everlog_partition::Error;
+use everlog_wire::{Body, Owner, Record};
 
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::log::{Broker, Nasty, Shared};
 use crate::node::{Node, PARTITION, PARTITIONS};
+use crate::stories::unreadable;
 
 /// Two processes and the broker that they fight over; everything happens within the call.
 struct Pair {
@@ -91,6 +94,23 @@ fn who_lost_sight_of_a_commit_does_not_fence_a_later_owner() {
     pair.broker.lock().kept(PARTITION).start = pair.nodes[1].partition.as_ref().unwrap().applied();
     let refused = pair.resume(0, applied);
     assert!(matches!(refused, Err(Error::Superseded { .. })), "{refused:?}");
+}
+
+#[test]
+fn who_lost_sight_amid_a_long_journal_is_not_stopped_by_an_owner_of_before() {
+    let mut pair = Pair::build();
+    pair.take_over(0);
+    let before =
+        Owner { node: "node-1".into(), instance: Bytes::copy_from_slice(&(2_u64 << 32).to_be_bytes()) };
+    let owner = Record::new(0, Body::Owner(before)).encode();
+    let brought = (0..100).map(unreadable).chain([owner]).collect();
+    let (told, _) = pair.broker.lock().arrive(PARTITION, brought);
+    told.into_iter().for_each(|tell| tell());
+    pair.nodes[0].overlay_bytes_max = 30_000;
+    let instance = pair.instance(0);
+    pair.nodes[0].recover(instance, pair.clock.now_ms()).unwrap();
+    let applied = pair.lose_sight(0);
+    pair.resume(0, applied).unwrap();
 }
 
 #[test]

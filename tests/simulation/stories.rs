@@ -10,6 +10,7 @@ use everlog_engine::input::Order;
 use everlog_engine::machine::{attempt, completion, start, task, timer};
 use everlog_engine::time::Duration;
 use everlog_partition::{ActivityTask, Delivery, Error, Poll};
+use everlog_wire::ingress::{Source, Unreadable};
 use everlog_wire::{Barrier, Body, Record};
 
 use crate::clock::Clock;
@@ -227,6 +228,36 @@ pub fn a_worker_that_answers_the_owner_after_the_next() -> Result<(), String> {
     stage.another_node(disk);
     stage.takes_over().expect("its own rows");
     stage.is_taken(&activity)
+}
+
+/// A public record of a thousand bytes that is no command, as an ingress brings it.
+pub fn unreadable(offset: u64) -> Bytes {
+    let source = Source { incarnation: Bytes::from_static(&[7; 16]), offset, ..Source::default() };
+    let reason = "x".repeat(1_000);
+    let unreadable =
+        Unreadable { source: Some(source), code: "json".into(), reason, ..Unreadable::default() };
+    Record::new(0, Body::Unreadable(unreadable)).encode()
+}
+
+/// While nobody owned the partition, others have brought far more than may wait for a commit.
+pub fn a_journal_that_is_longer_than_may_wait() -> Result<(), String> {
+    let mut stage = Stage::open();
+    let disk = stage.node.disk.clone();
+    stage.another_node(disk);
+    stage.node.overlay_bytes_max = 10_000;
+    let (told, _) = stage.broker.lock().arrive(PARTITION, (0..200).map(unreadable).collect());
+    told.into_iter().for_each(|tell| tell());
+    stage.lives += 1;
+    stage.node.recover(stage.lives, stage.clock.now_ms()).expect("its own rows");
+    let committed =
+        |stage: &Stage| stage.broker.lock().kept(PARTITION).position.as_ref().map_or(0, |(to, _)| *to);
+    let mut most = 0;
+    while !stage.node.partition.as_ref().is_some_and(|partition| partition.is_serving()) {
+        let before = committed(&stage);
+        stage.turns(1).expect("the partition goes on");
+        most = most.max(committed(&stage) - before);
+    }
+    if most > 40 { Err(format!("{most} records are committed at once")) } else { Ok(()) }
 }
 
 fn start_timer() -> Command {

@@ -41,7 +41,6 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             Some(Body::Owner(owner)) => {
                 self.position.term = offset;
                 self.position.owner_ms = if R::keeps(Rule::Grace) { self.position.last_stamp_ms } else { 0 };
-                self.latest_owner = Some(owner.clone());
                 if !self.replaying {
                     self.owner_appeared(&owner)?;
                 }

@@ -20,7 +20,7 @@ const READ_BYTES: usize = 4 << 20;
 pub struct Former {
     /// What the instances of all lives in this process begin with, and no other's.
     pub process: Bytes,
-    /// The offset of the next journal record that it would have applied.
+    /// The offset of the next journal record that it would have applied: see [`Partition::applied`].
     pub applied: Offset,
 }
 
@@ -64,13 +64,9 @@ fn owner(bytes: Bytes) -> Option<Owner> {
 }
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
-    /// The offset of the next journal record to apply.
+    /// The offset of the next journal record to apply, or behind the last one that was there when the partition was
+    /// taken over: owners up to there came before it.
     pub fn applied(&self) -> Offset {
-        self.position.applied
-    }
-
-    /// Whoever came after the former life has appended nothing up to what was replayed.
-    pub(crate) fn follows(&self, former: &Former) -> Result<(), Error> {
-        former.is_ours(self.id, self.latest_owner.as_ref())
+        self.position.applied.max(self.replay_to)
     }
 }

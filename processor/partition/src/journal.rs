@@ -126,8 +126,10 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
     /// Takes in what the journal has got meanwhile; true if there may be more.
     pub(crate) fn follow(&mut self, now_ms: i64) -> Result<bool, Error> {
+        // What is taken at once fits into what may wait.
+        let room = self.overfull_bytes().saturating_sub(self.uncommitted_bytes());
         let Some(tail) = &mut self.tail else { return Ok(false) };
-        let records = tail.take(FOLLOW_BYTES_MAX)?;
+        let records = tail.take(room.min(FOLLOW_BYTES_MAX))?;
         let more = !records.is_empty();
         for record in records {
             self.meet(record, now_ms)?;
@@ -144,11 +146,15 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if stored.offset > applied {
             return Err(self.unsound(&format!("record {} follows {applied}", stored.offset)));
         }
-        let Some(record) = self.read_record(&stored)? else { return Ok(()) };
-        match if record.serial > 0 { self.flights.met(&record) } else { None } {
-            Some(own) => self.apply_own(stored.offset, stored.stamp_ms, own, now_ms),
-            None => self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody),
+        if let Some(record) = self.read_record(&stored)? {
+            let own = if record.serial > 0 && !self.replaying { self.flights.met(&record) } else { None };
+            match own {
+                Some(own) => self.apply_own(stored.offset, stored.stamp_ms, own, now_ms)?,
+                None => self.apply(stored.offset, stored.stamp_ms, record, Waiter::Nobody)?,
+            }
         }
+        self.replaying = self.position.applied < self.replay_to;
+        Ok(())
     }
 
     fn apply_own(&mut self, offset: u64, stamp_ms: i64, mut entry: Entry, now_ms: i64) -> Result<(), Error> {

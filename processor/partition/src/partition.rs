@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::{Reply, Settings, TaskGrant};
-use everlog_log::{Appended, Fence, Log, Tail};
+use everlog_log::{Appended, Fence, Log, Offset, Tail};
 use everlog_store::{Base, Store};
 use everlog_wire::ingress::Source;
-use everlog_wire::{Body, Mark, Owner, Position, Record};
+use everlog_wire::{Body, Mark, Position, Record};
 use tokio::sync::oneshot;
 
 use crate::address::{Address, RunKey, WorkflowKey};
@@ -233,8 +233,6 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) fence: Fence,
     pub(crate) incarnation: [u8; 16],
     pub(crate) position: Position,
-    /// Of the last `Owner` record that was applied here.
-    pub(crate) latest_owner: Option<Owner>,
     pub(crate) due: Due,
     pub(crate) queries: Queries,
     pub(crate) watchers: Watchers,
@@ -257,6 +255,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) trouble: Option<Error>,
     pub(crate) serving: bool,
     pub(crate) replaying: bool,
+    /// The journal's end when it was taken over.
+    pub(crate) replay_to: Offset,
     pub(crate) wants_term: bool,
     pub(crate) hold_until_ms: i64,
     pub(crate) refused_appends: Refusal,
@@ -294,7 +294,6 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             stats,
             fence,
             position: Position::default(),
-            latest_owner: None,
             due: Due::default(),
             queries: Queries::default(),
             watchers: Watchers::default(),
@@ -312,6 +311,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             trouble: None,
             serving: false,
             replaying: false,
+            replay_to: 0,
             wants_term: false,
             hold_until_ms: 0,
             refused_appends: Refusal::of("appends"),
@@ -461,8 +461,12 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn is_overfull(&self) -> bool {
-        let bytes_max = self.config.overlay_bytes_max.saturating_mul(2);
-        self.uncommitted_bytes() > bytes_max && R::keeps(Rule::Bounds)
+        self.uncommitted_bytes() > self.overfull_bytes() && R::keeps(Rule::Bounds)
+    }
+
+    /// Beyond so many uncommitted bytes nothing more is taken in.
+    pub(crate) fn overfull_bytes(&self) -> usize {
+        self.config.overlay_bytes_max.saturating_mul(2)
     }
 
     fn sweep(&mut self, now_ms: i64) -> Result<(), Error> {

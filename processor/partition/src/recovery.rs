@@ -27,7 +27,8 @@ const READ_BYTES: usize = 4 << 20;
 const ALARMS_SLICE: usize = 10_000;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
-    /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term.
+    /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term. Of
+    /// a long journal only as much is applied at once as may wait for a commit; the rest is followed as it is committed.
     /// It serves once the `Owner` record is applied; events may be handed to it from now on. `stats` goes on counting
     /// where an earlier life of the partition stopped.
     ///
@@ -53,13 +54,19 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
         }
         partition.position.incarnation = partition.incarnation.to_vec().into();
-        partition.replay()?;
+        let slice_bytes =
+            if R::keeps(Rule::ReplayInSlices) { partition.config.overlay_bytes_max } else { usize::MAX };
+        partition.replay(slice_bytes)?;
         let (wake, nudged) = (partition.send.clone(), id);
         let wake = Box::new(move || {
             // A partition that is gone follows nothing.
             wake(nudged, Event::Nudge);
         });
         partition.tail = partition.log.follow(id, partition.position.applied, wake)?;
+        if partition.tail.is_none() {
+            // Its owner alone has appended, and never more than may wait for a commit.
+            partition.replay(usize::MAX)?;
+        }
         partition.ask_for_term();
         Ok(partition)
     }
@@ -81,12 +88,13 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         stats: Arc<Stats>,
     ) -> Result<Self, Error> {
         former.is_latest(id, &*log)?;
-        let partition = Self::recover(id, log, store, dispatcher, send, config, stats)?;
-        partition.follows(former)?;
+        let partition = Self::recover(id, log.clone(), store, dispatcher, send, config, stats)?;
+        former.is_latest(id, &*log)?;
         Ok(partition)
     }
 
-    fn replay(&mut self) -> Result<(), Error> {
+    /// Applies the journal behind the position, until more than so many bytes wait for a commit.
+    fn replay(&mut self, bytes_max: usize) -> Result<(), Error> {
         let bounds = self.log.bounds(self.id)?;
         if self.position.applied < bounds.start || self.position.applied > bounds.end {
             let (applied, start, end) = (self.position.applied, bounds.start, bounds.end);
@@ -95,8 +103,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         self.trimmed = bounds.start;
         self.knows_journal(&bounds)?;
-        self.replaying = true;
-        while self.position.applied < bounds.end {
+        (self.replaying, self.replay_to) = (true, bounds.end);
+        while self.position.applied < bounds.end && self.uncommitted_bytes() <= bytes_max {
             let records = self.log.read(self.id, self.position.applied, READ_BYTES)?;
             if records.is_empty() {
                 let detail = format!("record {} is missing", self.position.applied);
@@ -108,9 +116,12 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                     return Err(Error::Journal { partition: self.id, detail });
                 }
                 self.replay_record(record)?;
+                if self.uncommitted_bytes() > bytes_max {
+                    break;
+                }
             }
         }
-        self.replaying = false;
+        self.replaying = self.position.applied < bounds.end;
         Ok(())
     }
 
