@@ -148,6 +148,15 @@ impl Node {
         inbox.as_ref().is_some_and(|events| !events.is_empty())
     }
 
+    /// Its clock is set, and the partition is told as far as its driver notices.
+    pub fn set_clock(&mut self, clock_ms: i64, notices: bool, now_ms: i64) {
+        let by_ms = clock_ms - self.clock_ms.swap(clock_ms, Ordering::Relaxed);
+        if let Some(partition) = self.partition.as_mut().filter(|_| notices && by_ms != 0) {
+            partition.clock_was_set(by_ms);
+            self.next_ms = Some(now_ms);
+        }
+    }
+
     /// When it has something to do.
     pub fn due_ms(&self, now_ms: i64) -> Option<i64> {
         let due_ms = if self.has_events() { Some(now_ms) } else { self.next_ms };

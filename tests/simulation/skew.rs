@@ -75,3 +75,15 @@ fn a_node_whose_clock_is_set_asks_the_log_what_time_it_is() {
     house.pass(HOUR_MS + 1_000 - 10_000);
     assert!(!house.is_open(&id));
 }
+
+#[test]
+fn a_node_whose_clock_is_set_back_is_not_late() {
+    let mut house = House::build(0, 0);
+    let id = ids().next().unwrap();
+    house.start(&id, 10 * MINUTE_MS);
+    house.pass(10_000);
+    house.off_ms -= HOUR_MS;
+    house.node.partition.as_mut().unwrap().clock_was_set(-HOUR_MS);
+    house.pass(10 * MINUTE_MS + 1_000 - 10_000);
+    assert!(!house.is_open(&id));
+}

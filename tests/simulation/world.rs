@@ -437,7 +437,7 @@ impl World {
         }
         for node in self.nodes.iter_mut().flatten() {
             node.asleep_until_ms = now_ms;
-            node.clock_ms.store(0, Ordering::Relaxed);
+            node.set_clock(0, true, now_ms);
         }
         for (_, _, at_ms) in &mut self.down {
             *at_ms = now_ms;
@@ -476,7 +476,8 @@ impl World {
             Shock::NodeClock { node, by_ms } => {
                 if let Some(node) = self.nodes[node].as_mut() {
                     let clock_ms = node.clock_ms.load(Ordering::Relaxed) + by_ms;
-                    node.clock_ms.store(clock_ms.clamp(-SKEW_MS, SKEW_MS), Ordering::Relaxed);
+                    // A driver notices it within a turn; a machine that stood still knows of nothing for a while.
+                    node.set_clock(clock_ms.clamp(-SKEW_MS, SKEW_MS), by_ms % 2 == 0, now_ms);
                 }
             }
             Shock::Noise => {
