@@ -1,6 +1,6 @@
 //! What must hold at the end, from what was committed and what was seen; nothing of the engine but its types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use crate::disk::Disk;
 use crate::log::{Broker, Kept, Nasty, Shared, index};
 use crate::node::{Node, PARTITION, PARTITIONS};
 use crate::people::TYPE;
-use crate::public::Wanted;
+use crate::public::{Command, Wanted};
 
 const SPACES: [(Topic, Space); 3] =
     [(Topic::Changelog, Space::State), (Topic::History, Space::History), (Topic::Timers, Space::Timers)];
@@ -120,38 +120,51 @@ fn seen_is_true(book: &Book, histories: &Histories, found: &mut Vec<String>) {
 }
 
 fn signals(book: &Book, histories: &Histories, found: &mut Vec<String>) {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for event in histories.values().flatten() {
-        if let Some(Attributes::WorkflowSignaled(signal)) = &event.attributes {
-            *counts.entry(signal.signal_name.as_str()).or_default() += 1;
-        }
-    }
+    let mut signaled = signaled(histories);
     for (name, sent) in &book.signals {
-        let count = counts.remove(name.as_str()).unwrap_or_default();
-        if count > 1 || (sent.acknowledged && count == 0) {
+        let runs = signaled.remove(name.as_str()).unwrap_or_default();
+        if !is_once(book, name, &runs) || (sent.acknowledged && runs.is_empty()) {
             let told = if sent.acknowledged { "acknowledged" } else { "not acknowledged" };
-            found.push(format!("signal {name} to {} ({told}) is there {count} times", sent.workflow_id));
+            found.push(format!("signal {name} to {} ({told}) is there in {runs:?}", sent.workflow_id));
         }
     }
-    for name in counts.keys() {
+    for name in signaled.keys() {
         found.push(format!("nobody sent the signal {name}"));
     }
+}
+
+/// The runs that each signal is in, as often as it is there.
+fn signaled(histories: &Histories) -> BTreeMap<&str, Vec<&str>> {
+    let mut signaled: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (run_id, events) in histories {
+        for event in events {
+            if let Some(Attributes::WorkflowSignaled(signal)) = &event.attributes {
+                signaled.entry(signal.signal_name.as_str()).or_default().push(run_id);
+            }
+        }
+    }
+    signaled
+}
+
+/// What was ordered once happened once at most. A command that was produced again under its id may happen again, but
+/// only in another run of the chain: a run knows the ids that it has taken, not those of the run before.
+fn is_once(book: &Book, name: &str, runs: &[&str]) -> bool {
+    let is_it = |command: &&Command| matches!(&command.wanted, Wanted::Signal(wanted) if wanted == name);
+    let produced = book.commands.iter().filter(is_it).count();
+    let distinct: BTreeSet<_> = runs.iter().collect();
+    runs.len() <= produced.max(1) && distinct.len() == runs.len()
 }
 
 /// Every public command came to an effect or a refusal, once; its outcome is told once, to whoever asked; and what
 /// nothing put off happened in the order in which it was produced.
 fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), String> {
-    let mut effects: BTreeMap<&str, u64> = BTreeMap::new();
-    for event in histories.values().flatten() {
-        match &event.attributes {
-            Some(Attributes::WorkflowSignaled(signal)) => {
-                *effects.entry(signal.signal_name.as_str()).or_default() += 1;
-            }
-            Some(Attributes::WorkflowStarted(started)) => {
-                let kind = started.workflow_type.as_ref().map_or("", |kind| kind.name.as_str());
-                *effects.entry(kind).or_default() += 1;
-            }
-            _other => {}
+    let mut effects = signaled(histories);
+    for (run_id, events) in histories {
+        if let Some(Attributes::WorkflowStarted(started)) =
+            events.first().and_then(|event| event.attributes.as_ref())
+        {
+            let kind = started.workflow_type.as_ref().map_or("", |kind| kind.name.as_str());
+            effects.entry(kind).or_default().push(run_id);
         }
     }
     let told = places(kept, Topic::Replies, |writer, bytes| {
@@ -172,10 +185,11 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
         };
         let copy = copies.entry(name).or_default();
         *copy += 1;
-        let happened = effects.get(name).copied().unwrap_or_default();
-        if happened > 1 {
-            return Err(format!("what {command:?} orders happened {happened} times"));
+        let runs = effects.get(name).map_or(&[][..], Vec::as_slice);
+        if !is_once(book, name, runs) {
+            return Err(format!("what {command:?} orders happened in {runs:?}"));
         }
+        let happened = runs.len();
         let may_be_known = *copy > 1 && happened == 1;
         if happened == 0 && !may_be_known || name.is_empty() {
             *refusals.entry(command.place).or_default() += 1;
