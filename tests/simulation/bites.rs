@@ -6,6 +6,7 @@ use crate::log::Nasty;
 use crate::plan::{Plan, Shock};
 use crate::seeds::run_plan;
 use crate::stories;
+use crate::workflow::{Program, Step};
 
 /// Seeds that are looked at until one fails.
 const SEEDS: u64 = 400;
@@ -114,6 +115,11 @@ bites! {
     WaitingTasks, what_waits_for_a_worker_is_offered_by_the_next_owner, some_seed_fails(crashes);
     Bounds, what_waits_for_a_commit_is_bounded, some_seed_fails(|plan| {
         plan.overlay_bytes_max = 1 << 10;
+        plan.shocks = vec![(500, Shock::Away { span_ms: 20_000 })];
+    });
+    NoWorkBeyond, what_tasks_and_alarms_lead_to_is_bounded_too, some_seed_fails(|plan| {
+        plan.overlay_bytes_max = 1 << 8;
+        plan.programs = vec![Program { generations: 20, steps: vec![Step::Timer] }; 4];
         plan.shocks = vec![(500, Shock::Away { span_ms: 20_000 })];
     });
     ReplayInSlices, a_long_journal_is_committed_in_slices, ends_otherwise(stories::a_journal_that_is_longer_than_may_wait);

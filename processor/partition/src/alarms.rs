@@ -26,7 +26,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if now_ms + REACH_MS / 2 > self.due.horizon_ms() {
             self.reach(now_ms + REACH_MS)?;
         }
-        if self.time.alarms_rest() {
+        if self.time.alarms_rest() || self.takes_no_work() {
             return Ok(());
         }
         self.wake_delayed(now_ms);

@@ -25,7 +25,7 @@ const SLICE_BYTES: usize = 2 << 20;
 /// Runs that are known to be whole.
 const WHOLE_MAX: usize = 10_000;
 /// Tasks that are looked at again in one sweep.
-const PARKED_MAX: usize = 1_000;
+pub(crate) const PARKED_MAX: usize = 1_000;
 
 /// How far the histories are there.
 #[derive(Default)]
@@ -136,7 +136,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.offer_parked(parked)
     }
 
-    fn offer_parked(&mut self, parked: Vec<(TaskRef, bool)>) -> Result<(), Error> {
+    pub(crate) fn offer_parked(&mut self, parked: Vec<(TaskRef, bool)>) -> Result<(), Error> {
         for (task, activity) in parked {
             let Some(run) = self.runs.get(&task.run)? else { continue };
             if activity {

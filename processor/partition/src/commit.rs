@@ -86,7 +86,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if below > self.trimmed + self.config.journal_keep_records / 2 {
             self.trim(below);
         }
-        Ok(())
+        self.offer_held()
     }
 
     /// The rows of the commit stand in the base from now on.

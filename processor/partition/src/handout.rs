@@ -7,6 +7,7 @@ use everlog_log::Log;
 use everlog_store::Base;
 
 use crate::address::RunKey;
+use crate::behind::PARKED_MAX;
 use crate::delivery::{Completion, Delivery, Receipt, WorkflowTask};
 use crate::dispatch::{QueueKey, Ready, TaskRef, Waiting};
 use crate::error::Error;
@@ -87,6 +88,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.offer(&QueueKey::of(&waiting.poll), task);
             return;
         }
+        if self.takes_no_work() {
+            self.held.push((task, waiting.poll.activities));
+            self.dispatcher.poll_again(waiting, &self.send);
+            return;
+        }
         let Some((task, waiting)) = self.with_history(task, waiting) else { return };
         let poll = &waiting.poll;
         let order = if poll.activities {
@@ -106,6 +112,16 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             })
         };
         self.enqueue(input(&address, order), Waiter::Claim(task, waiting));
+    }
+
+    /// Tasks that waited for a commit are offered again once there is room for what comes of them, some at a time.
+    pub(crate) fn offer_held(&mut self) -> Result<(), Error> {
+        if self.held.is_empty() || self.takes_no_work() {
+            return Ok(());
+        }
+        let later = self.held.split_off(self.held.len().min(PARKED_MAX));
+        let held = std::mem::replace(&mut self.held, later);
+        self.offer_parked(held)
     }
 
     /// A task whose history is still being brought waits for it, and the poll for another task.

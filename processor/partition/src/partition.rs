@@ -249,6 +249,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     /// Histories that are still being brought.
     pub(crate) behind: Option<Behind>,
     pub(crate) leftovers: Leftovers,
+    /// Ready tasks that wait until less waits for a commit; true = an activity's.
+    pub(crate) held: Vec<(TaskRef, bool)>,
     /// Up to where the rows stand that are kept beside the log.
     pub(crate) mark: Mark,
     /// An error from where none can be told; the next turn does.
@@ -307,6 +309,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             time: LogTime::default(),
             behind: None,
             leftovers: Leftovers::default(),
+            held: Vec::new(),
             mark: Mark::default(),
             trouble: None,
             serving: false,
@@ -427,6 +430,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let more = !self.is_overfull() && self.follow(now_ms)?;
         self.append(now_ms);
         self.commit_if_due(now_ms)?;
+        self.stats.overlay_bytes.store(self.uncommitted_bytes() as u64, Ordering::Relaxed);
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
@@ -464,6 +468,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.uncommitted_bytes() > self.overfull_bytes() && R::keeps(Rule::Bounds)
     }
 
+    /// Too much waits for a commit: alarms and tasks wait as well, or what they lead to would be bounded by nothing.
+    pub(crate) fn takes_no_work(&self) -> bool {
+        self.is_overfull() && R::keeps(Rule::NoWorkBeyond)
+    }
+
     /// Beyond so many uncommitted bytes nothing more is taken in.
     pub(crate) fn overfull_bytes(&self) -> usize {
         self.config.overlay_bytes_max.saturating_mul(2)
@@ -479,11 +488,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         self.watchers.sweep();
         self.look_at_parked()?;
+        self.offer_held()?;
         for query_id in self.queries.sweep(now_ms) {
             self.requeue_query(&query_id)?;
         }
         self.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
-        self.stats.overlay_bytes.store(self.uncommitted_bytes() as u64, Ordering::Relaxed);
         self.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
         self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         Ok(())
@@ -497,8 +506,10 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if !self.pending.is_empty() && self.hold_until_ms > now_ms {
             next_ms = Some(next_ms.map_or(self.hold_until_ms, |next_ms| next_ms.min(self.hold_until_ms)));
         }
-        let due_ms = self.next_alarm_ms().map(|due_ms| self.time.when_ms(due_ms));
-        let wanted = [due_ms, self.next_fetch_ms(), self.leftovers.next_ms()];
+        let due_ms = self.next_alarm_ms().filter(|_| !self.takes_no_work());
+        let due_ms = due_ms.map(|due_ms| self.time.when_ms(due_ms));
+        let left_ms = self.leftovers.next_ms().filter(|_| !self.is_overfull());
+        let wanted = [due_ms, self.next_fetch_ms(), left_ms];
         for due_ms in wanted.into_iter().flatten().filter(|_| self.serving) {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }

@@ -69,6 +69,8 @@ pub enum Rule {
     WaitingTasks,
     /// Bytes that wait for a commit are bounded.
     Bounds,
+    /// Where too much waits for a commit, no task is handed out and no alarm becomes a record.
+    NoWorkBeyond,
     /// What was appended and not committed is replayed in slices: the next waits for the one before to be committed.
     ReplayInSlices,
 }
