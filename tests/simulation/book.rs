@@ -44,6 +44,8 @@ pub struct Book {
     pub waiting: BTreeSet<(u64, String)>,
     pub finished: BTreeSet<String>,
     pub people_left: u64,
+    /// By how much the log's clock was set forward, which nobody hears of before the next record.
+    pub log_was_set_ms: i64,
     /// Public commands, in the order in which they were produced.
     pub commands: Vec<Command>,
 }

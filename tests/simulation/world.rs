@@ -432,9 +432,9 @@ impl World {
             let mut broker = self.broker.lock();
             broker.nasty = Nasty::calm();
             broker.away_until_ms = 0;
-            broker.clock_ms = 0;
             broker.asleep.clear();
         }
+        self.set_log_clock(0);
         for node in self.nodes.iter_mut().flatten() {
             node.asleep_until_ms = now_ms;
             node.set_clock(0, true, now_ms);
@@ -470,8 +470,8 @@ impl World {
             }
             Shock::Away { span_ms } => self.broker.lock().away_until_ms = now_ms + span_ms,
             Shock::LogClock { by_ms } => {
-                let mut broker = self.broker.lock();
-                broker.clock_ms = (broker.clock_ms + by_ms).clamp(-SKEW_MS, SKEW_MS);
+                let clock_ms = self.broker.lock().clock_ms + by_ms;
+                self.set_log_clock(clock_ms.clamp(-SKEW_MS, SKEW_MS));
             }
             Shock::NodeClock { node, by_ms } => {
                 if let Some(node) = self.nodes[node].as_mut() {
@@ -493,6 +493,11 @@ impl World {
                 told.into_iter().for_each(|tell| tell());
             }
         }
+    }
+
+    fn set_log_clock(&self, clock_ms: i64) {
+        let before_ms = std::mem::replace(&mut self.broker.lock().clock_ms, clock_ms);
+        self.town.book.borrow_mut().log_was_set_ms += (clock_ms - before_ms).max(0);
     }
 
     fn crash(&mut self, index: usize, rows: impl FnOnce(&mut Dice, &Disk) -> Disk) {
