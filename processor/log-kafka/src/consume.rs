@@ -80,6 +80,27 @@ impl Ends {
         }
     }
 
+    /// The records from an open transaction on, if one stays open for so long.
+    pub(crate) fn left_open(
+        &self,
+        topic: &str,
+        partition: i32,
+        within: Duration,
+    ) -> Result<Option<Range<Offset>>, Error> {
+        let deadline = Instant::now() + within;
+        loop {
+            let all = self.range(topic, partition, Isolation::Uncommitted)?;
+            let stable = self.range(topic, partition, Isolation::Committed)?;
+            if stable.end >= all.end {
+                return Ok(None);
+            }
+            if Instant::now() > deadline {
+                return Ok(Some(stable.end..all.end));
+            }
+            std::thread::sleep(AGAIN_AFTER / 10);
+        }
+    }
+
     /// The readable range, once everything below `until` belongs to finished transactions.
     pub(crate) fn committed_to(
         &self,

@@ -19,6 +19,7 @@ use crate::committed::{Committed, after};
 use crate::consume::Ends;
 use crate::control::Control;
 use crate::fault::{corrupt, io_text, refused, unknown};
+use crate::hanging;
 use crate::journal::Journal;
 use crate::options::{Isolation, Options};
 use crate::owned::{Owned, Standing, Table};
@@ -403,7 +404,9 @@ impl Worker {
             let (given, reached, marks, trimmed) = (owned.given, owned.reached, owned.marks, owned.trimmed);
             *owned = Owned { given, reached, marks, trimmed, ..Owned::default() };
         }
-        let fence = self.take(partition)?;
+        let is_fresh = self.transactions.is_none();
+        self.end_hanging(partition)?;
+        let fence = self.take(partition, is_fresh)?;
         // What a former owner had begun is aborted by now: every reader sees the same rows.
         for topic in 0..3 {
             let reached = self.common.table.of(partition).reached[topic];
@@ -422,24 +425,58 @@ impl Worker {
         Ok(fence)
     }
 
+    /// Sees to a producer that a transaction can begin with.
+    fn produce(&mut self) -> Result<(), Error> {
+        if self.is_spent() {
+            self.give_up(&Lost::Unknown("an end of a transaction may come late".into()));
+        }
+        if self.transactions.is_none() {
+            let common = &self.common;
+            let (timeout, topics) = (common.options.transaction_timeout(), Arc::clone(&common.topics));
+            self.transactions = Some(Transactions::begin(&self.config, topics, timeout, &common.counters)?);
+        }
+        Ok(())
+    }
+
+    /// Ends what hangs of a partition's outputs, see `hanging.rs`: everything of it alike, and before the fence row, whose
+    /// commit would commit what hangs in the changelog.
+    fn end_hanging(&mut self, partition: PartitionId) -> Result<(), Error> {
+        self.produce()?;
+        let common = &self.common;
+        let found = hanging::find(&common.options, &common.ends, &common.topics, partition)?;
+        let (Some(hanging), Some(transactions)) = (found, &self.transactions) else { return Ok(()) };
+        let (topics, is_commit) = (&hanging.topics, hanging.is_commit);
+        tracing::warn!(
+            partition,
+            ?topics,
+            is_commit,
+            "the brokers left a transaction without an end: it is ended now"
+        );
+        let (key, header) = (rows::end_key(partition), rows::header(Fence(0), 0, 0, 0));
+        let row = |topic| Outgoing { topic, partition, key: &key, value: None, header, headers: &[] };
+        let rows = hanging.ended_in().map(row);
+        self.rest();
+        let outcome = match is_commit {
+            true => transactions.run(rows, &common.counters).map(|reached| self.reach(&reached)),
+            false => transactions.undo(rows),
+        };
+        self.ended = Some(Instant::now());
+        outcome.map_err(|lost| {
+            self.give_up(&lost);
+            let (Lost::Fenced(detail) | Lost::Unknown(detail)) = lost;
+            io_text(format!("ending what hangs of partition {partition}: {detail}"))
+        })
+    }
+
     /// Gets a fence number and commits it: an error says that another process has the transactional id by now, then
     /// it is taken back once.
     ///
     /// The number is drawn behind `init_transactions`. Who commits under a number did so before the next owner's
     /// `init_transactions`, so numbers of owners that commit grow.
-    fn take(&mut self, partition: PartitionId) -> Result<Fence, Error> {
-        let mut fresh = self.transactions.is_none();
+    fn take(&mut self, partition: PartitionId, mut is_fresh: bool) -> Result<Fence, Error> {
         loop {
-            if self.is_spent() {
-                self.give_up(&Lost::Unknown("an end of a transaction may come late".into()));
-            }
+            self.produce()?;
             let common = &self.common;
-            if self.transactions.is_none() {
-                let timeout = common.options.transaction_timeout();
-                let topics = Arc::clone(&common.topics);
-                self.transactions =
-                    Some(Transactions::begin(&self.config, topics, timeout, &common.counters)?);
-            }
             let Some(transactions) = &self.transactions else { return Err(Error::Closed) };
             let fence = common.control.fence(partition, &common.options.node)?;
             let (key, value) = (rows::fence_key(partition), fence.0.to_be_bytes());
@@ -455,13 +492,13 @@ impl Worker {
                 }
                 Err(lost) => {
                     self.give_up(&lost);
-                    if fresh {
+                    if is_fresh {
                         let detail = match lost {
                             Lost::Fenced(detail) | Lost::Unknown(detail) => detail,
                         };
                         return Err(io_text(format!("taking partition {partition} over: {detail}")));
                     }
-                    fresh = true;
+                    is_fresh = true;
                 }
             }
         }

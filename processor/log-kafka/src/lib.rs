@@ -11,6 +11,7 @@ mod control;
 pub mod examine;
 mod fault;
 mod group;
+mod hanging;
 mod journal;
 pub mod keep;
 mod member;

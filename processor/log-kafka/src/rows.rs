@@ -11,6 +11,7 @@ pub(crate) const OUTPUTS: [Topic; 6] =
 const RESERVED: [u8; 2] = [0xff, 0xff];
 const POSITION: u8 = b'p';
 const FENCE: u8 = b'f';
+const END: u8 = b'e';
 /// Control keys that begin so are the log's own.
 pub(crate) const CONTROL_RESERVED: u8 = 0xff;
 /// Version of the incarnation record.
@@ -51,6 +52,15 @@ pub(crate) fn header(fence: Fence, commit: u64, applied: Offset, place: u32) -> 
     bytes
 }
 
+/// Fence and number of a commit, and the place in it, of a record with this header.
+pub(crate) fn origin(header: &[u8]) -> Option<((u64, u64), u32)> {
+    let (fence, rest) = header.split_first_chunk()?;
+    let (commit, rest) = rest.split_first_chunk()?;
+    let (_applied, place) = rest.split_first_chunk::<8>()?;
+    let place = u32::from_be_bytes(place.try_into().ok()?);
+    Some(((u64::from_be_bytes(*fence), u64::from_be_bytes(*commit)), place))
+}
+
 pub(crate) fn is_reserved(key: &[u8]) -> bool {
     key.starts_with(&RESERVED)
 }
@@ -66,6 +76,11 @@ pub(crate) fn position_key(partition: PartitionId) -> [u8; 7] {
 
 pub(crate) fn fence_key(partition: PartitionId) -> [u8; 7] {
     reserved_key(FENCE, partition)
+}
+
+/// Of a tombstone that is written for the end of its transaction only.
+pub(crate) fn end_key(partition: PartitionId) -> [u8; 7] {
+    reserved_key(END, partition)
 }
 
 /// A position row: `applied`, incarnation, fence, then the caller's row.
@@ -166,6 +181,12 @@ mod tests {
         assert_eq!(Position::decode(&position.encode()[..31]), None);
         let empty = Position { row: Bytes::new(), ..position };
         assert_eq!(Position::decode(&empty.encode()), Some(empty));
+    }
+
+    #[test]
+    fn a_header_tells_where_its_record_is_from() {
+        assert_eq!(origin(&header(Fence(9), 5, 70, 3)), Some(((9, 5), 3)));
+        assert_eq!(origin(&header(Fence(9), 5, 70, 3)[..27]), None);
     }
 
     #[test]

@@ -25,6 +25,9 @@ use crate::voice::{Voice, speaks};
 /// spins for the rest of one.
 const REST: Duration = Duration::from_micros(200);
 
+/// How long the end of a transaction may take at least.
+const END_WITHIN_MIN: Duration = Duration::from_secs(1);
+
 /// A record of a transaction.
 pub(crate) struct Outgoing<'a> {
     /// The number of its topic, see `rows::OUTPUTS`.
@@ -131,6 +134,36 @@ impl Transactions {
         counters: &Counters,
     ) -> Result<Reached, Lost> {
         let begun = Instant::now();
+        let (sent, deadline) = self.write(records, begun)?;
+        let drained = Instant::now();
+        // With one outstanding, the commit below would look for it in steps of 100 ms. (The count also knows events that
+        // are not records: it may rise again at any time.)
+        add(&counters.undrained, u64::from(self.producer.in_flight_count() != 0));
+        let left = deadline.saturating_duration_since(drained).max(END_WITHIN_MIN);
+        self.producer.commit_transaction(left).map_err(|error| lost("commit", &error))?;
+        self.is_spent.set(drained.elapsed() >= SENT_ONCE_WITHIN);
+        counters.cycle(begun.elapsed().as_micros() as u64, drained.elapsed().as_micros() as u64);
+        add(&counters.transactions, 1);
+        add(&counters.outputs, sent as u64);
+        Ok(std::mem::take(&mut lock(&self.heard).reached))
+    }
+
+    /// Runs one transaction that is aborted.
+    pub(crate) fn undo<'a>(&self, records: impl Iterator<Item = Outgoing<'a>>) -> Result<(), Lost> {
+        let (_, deadline) = self.write(records, Instant::now())?;
+        let drained = Instant::now();
+        let left = deadline.saturating_duration_since(drained).max(END_WITHIN_MIN);
+        self.producer.abort_transaction(left).map_err(|error| lost("abort", &error))?;
+        self.is_spent.set(drained.elapsed() >= SENT_ONCE_WITHIN);
+        Ok(())
+    }
+
+    /// Begins a transaction and writes all of it; gives how many records that were, and when it must be over.
+    fn write<'a>(
+        &self,
+        records: impl Iterator<Item = Outgoing<'a>>,
+        begun: Instant,
+    ) -> Result<(usize, Instant), Lost> {
         let deadline = begun + self.timeout;
         *lock(&self.heard) = Heard::default();
         self.producer.begin_transaction().map_err(|error| lost("begin", &error))?;
@@ -143,17 +176,7 @@ impl Transactions {
             }
         }
         self.drain(sent, deadline)?;
-        let drained = Instant::now();
-        // With one outstanding, the commit below would look for it in steps of 100 ms. (The count also knows events that
-        // are not records: it may rise again at any time.)
-        add(&counters.undrained, u64::from(self.producer.in_flight_count() != 0));
-        let left = deadline.saturating_duration_since(drained).max(Duration::from_secs(1));
-        self.producer.commit_transaction(left).map_err(|error| lost("commit", &error))?;
-        self.is_spent.set(drained.elapsed() >= SENT_ONCE_WITHIN);
-        counters.cycle(begun.elapsed().as_micros() as u64, drained.elapsed().as_micros() as u64);
-        add(&counters.transactions, 1);
-        add(&counters.outputs, sent as u64);
-        Ok(std::mem::take(&mut lock(&self.heard).reached))
+        Ok((sent, deadline))
     }
 
     fn send(&self, record: &Outgoing<'_>) -> Result<(), Lost> {
