@@ -16,6 +16,8 @@ use crate::rules::{Rule, Rules};
 const APPEND_BYTES_MAX: usize = 8 << 20;
 /// Bytes of journal that are taken in before others get their turn.
 const FOLLOW_BYTES_MAX: usize = 1 << 20;
+/// Bytes that may come of a byte of journal: an event is a row, an output, and a change of its run.
+const YIELD: usize = 4;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn append(&mut self, now_ms: i64) {
@@ -126,8 +128,12 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
     /// Takes in what the journal has got meanwhile; true if there may be more.
     pub(crate) fn follow(&mut self, now_ms: i64) -> Result<bool, Error> {
-        // What is taken at once fits into what may wait.
-        let room = self.overfull_bytes().saturating_sub(self.uncommitted_bytes());
+        if self.replaying {
+            // Rows of changed runs are counted only here.
+            self.runs.flush();
+        }
+        // What is taken at once, and what comes of it, fits into what may wait.
+        let room = self.overfull_bytes().saturating_sub(self.uncommitted_bytes()) / YIELD;
         let Some(tail) = &mut self.tail else { return Ok(false) };
         let records = tail.take(room.min(FOLLOW_BYTES_MAX))?;
         let more = !records.is_empty();

@@ -104,6 +104,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.trimmed = bounds.start;
         self.knows_journal(&bounds)?;
         (self.replaying, self.replay_to) = (true, bounds.end);
+        let mut flushed_bytes = 0;
         while self.position.applied < bounds.end && self.uncommitted_bytes() <= bytes_max {
             let records = self.log.read(self.id, self.position.applied, READ_BYTES)?;
             if records.is_empty() {
@@ -116,6 +117,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                     return Err(Error::Journal { partition: self.id, detail });
                 }
                 self.replay_record(record)?;
+                if self.uncommitted_bytes().saturating_sub(flushed_bytes) > bytes_max / 8 {
+                    // Rows of changed runs are counted only here.
+                    self.runs.flush();
+                    flushed_bytes = self.uncommitted_bytes();
+                }
                 if self.uncommitted_bytes() > bytes_max {
                     break;
                 }
