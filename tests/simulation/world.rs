@@ -31,8 +31,9 @@ const LOOK_MS: i64 = 250;
 const ENDED_WITHIN_MS: i64 = 180_000;
 /// How far a clock may be off, in ms.
 const SKEW_MS: i64 = 10_000;
-/// What may wait for a commit beyond the bound, in bytes: what was under way, and what ends work.
-const OVERLAY_SLACK_BYTES: u64 = 12 << 10;
+/// What may wait for a commit beyond the bound, in bytes: what was under way, what ends work, and the rows of all runs
+/// that have changed, which are counted when a commit begins.
+const OVERLAY_SLACK_BYTES: u64 = 16 << 10;
 /// More steps than any seed needs.
 const STEPS_MAX: u64 = 400_000;
 
