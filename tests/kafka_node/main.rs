@@ -35,7 +35,7 @@ use tonic::{Request, Status};
 use process::Process;
 
 const QUEUE: &str = "orders";
-const WITHIN: Duration = Duration::from_secs(90);
+const WITHIN: Duration = Duration::from_secs(180);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Each sender: a run takes only so many signals.
