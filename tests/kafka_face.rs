@@ -25,6 +25,9 @@ struct Place {
     dir: tempfile::TempDir,
 }
 
+/// Key, value and headers of a command.
+type Sent<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 impl Place {
     fn new() -> anyhow::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -50,7 +53,7 @@ impl Place {
     }
 
     /// Produces commands as any client would: the key finds the partition.
-    fn command(&self, records: &[(&str, &str, &[(&str, &str)])]) -> anyhow::Result<Vec<(u32, u64)>> {
+    fn command(&self, records: &[Sent<'_>]) -> anyhow::Result<Vec<(u32, u64)>> {
         let topic = self.topic(Noun::Command);
         let headers: Vec<Vec<_>> = records
             .iter()
