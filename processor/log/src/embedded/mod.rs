@@ -123,7 +123,7 @@ impl Options {
             block_cache_bytes: 32 << 20,
             write_buffer_bytes: 32 << 20,
             // Several times what the log takes in at its highest rate on two cores.
-            background_bytes_per_second_max: 96 << 20,
+            background_bytes_per_second_max: 384 << 20,
             clock: Arc::new(system_clock_ms),
             free_bytes: Arc::new(disk_free_bytes),
             limits: Limits::default(),
