@@ -398,7 +398,6 @@ fn a_slow_follower_misses_nothing() {
 
 /// Prints what the log costs on this machine; asserts nothing about speed.
 #[test]
-#[ignore = "it shows figures, no fault"]
 fn figures() {
     let spot = Spot::new();
     let log = spot.open();
