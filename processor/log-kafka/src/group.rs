@@ -36,6 +36,9 @@ const IDLE: Duration = Duration::from_millis(200);
 /// How long the first commit waits for those of the other partitions: their threads come to them at about the same
 /// moment, and nobody waits for a transaction.
 const GATHER: Duration = Duration::from_millis(5);
+/// How long a successor may take from its epoch to its first fence row, and how often that is looked for.
+const SUCCESSOR_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A row of an output besides key and value.
 const OUTPUT_BYTES: usize = 64;
 
@@ -141,6 +144,7 @@ impl Group {
             partitions,
             common,
             transactions: None,
+            drawn: Vec::new(),
             ended: None,
             waiting_bytes: Arc::clone(&waiting_bytes),
             backlog: VecDeque::new(),
@@ -198,6 +202,8 @@ struct Worker {
     partitions: std::ops::Range<PartitionId>,
     common: Arc<Common>,
     transactions: Option<Transactions>,
+    /// The fence numbers that were drawn for this producer, in their order.
+    drawn: Vec<u64>,
     /// When the last transaction ended.
     ended: Option<Instant>,
     waiting_bytes: Arc<AtomicUsize>,
@@ -295,7 +301,7 @@ impl Worker {
             return;
         }
         if self.is_spent() {
-            self.give_up(&Lost::Unknown("an end of a transaction may come late".into()));
+            self.give_up(Lost::Unknown("an end of a transaction may come late".into()));
         }
         let Some(transactions) = &self.transactions else {
             for (.., done) in admitted {
@@ -312,7 +318,7 @@ impl Worker {
         self.ended = Some(Instant::now());
         match outcome {
             Ok(reached) => self.committed(admitted, &reached),
-            Err(lost) => self.uncommitted(admitted, &lost),
+            Err(lost) => self.uncommitted(admitted, lost),
         }
     }
 
@@ -354,11 +360,11 @@ impl Worker {
         }
     }
 
-    fn uncommitted(&mut self, admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)>, lost: &Lost) {
-        self.give_up(lost);
+    fn uncommitted(&mut self, admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)>, lost: Lost) {
+        let lost = self.give_up(lost);
         for (commit, _, _, done) in admitted {
             let partition = commit.partition;
-            let error = match lost {
+            let error = match &lost {
                 Lost::Fenced(_) => {
                     add(&self.common.counters.fenced, 1);
                     Error::Fenced { partition, given: commit.fence, current: self.current_fence(partition) }
@@ -374,26 +380,56 @@ impl Worker {
 
     /// The newer owner's fence, as far as it can be seen; only for the message.
     fn current_fence(&self, partition: PartitionId) -> Fence {
-        let last = self.common.committed.last(partition, 0);
-        last.ok().and_then(|last| last.fence).unwrap_or(Fence(u64::MAX))
+        self.last_fence(partition).unwrap_or(Fence(u64::MAX))
+    }
+
+    /// That of the last fence row or of the last commit.
+    fn last_fence(&self, partition: PartitionId) -> Option<Fence> {
+        let last = self.common.committed.last(partition, 0).ok()?;
+        last.fence.into_iter().chain(last.position.map(|position| position.fence)).max_by_key(|fence| fence.0)
+    }
+
+    /// Whether a newer producer belongs to a successor: one shows itself by fence rows, in a moment. Where none come, it is
+    /// this worker's own: when a connection breaks the client asks for an epoch again by itself, and the first request
+    /// may be answered late.
+    fn judge(&self, lost: Lost) -> Lost {
+        let Lost::Fenced(detail) = lost else { return lost };
+        let deadline = Instant::now() + SUCCESSOR_WITHIN;
+        while Instant::now() < deadline {
+            if self.partitions.clone().any(|partition| self.has_successor(partition)) {
+                return Lost::Fenced(detail);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Lost::Unknown(format!("{detail}; nobody has taken over"))
+    }
+
+    /// A successor draws its numbers behind the first of this producer.
+    fn has_successor(&self, partition: PartitionId) -> bool {
+        let (Some(first), Some(Fence(last))) = (self.drawn.first(), self.last_fence(partition)) else {
+            return false;
+        };
+        last > *first && !self.drawn.contains(&last)
     }
 
     fn is_spent(&self) -> bool {
         self.transactions.as_ref().is_some_and(Transactions::is_spent)
     }
 
-    /// Drops the producer: whoever commits here must take its partition over again.
-    fn give_up(&mut self, lost: &Lost) {
+    /// Drops the producer: whoever commits here must take its partition over again. Gives what it was lost by indeed.
+    fn give_up(&mut self, lost: Lost) -> Lost {
+        let lost = self.judge(lost);
         for partition in self.partitions.clone() {
             let mut owned = self.common.table.of(partition);
             owned.position = None;
-            owned.standing = match (owned.standing, lost) {
+            owned.standing = match (owned.standing, &lost) {
                 (Standing::Good, Lost::Fenced(_)) => Standing::Fenced,
                 (Standing::Good, Lost::Unknown(_)) => Standing::Doubtful,
                 (other, _) => other,
             };
         }
         self.transactions = None;
+        lost
     }
 
     /// Takes a partition: from here on no earlier fence of it commits, wherever it was given.
@@ -428,11 +464,12 @@ impl Worker {
     /// Sees to a producer that a transaction can begin with.
     fn produce(&mut self) -> Result<(), Error> {
         if self.is_spent() {
-            self.give_up(&Lost::Unknown("an end of a transaction may come late".into()));
+            self.give_up(Lost::Unknown("an end of a transaction may come late".into()));
         }
         if self.transactions.is_none() {
             let common = &self.common;
             let (timeout, topics) = (common.options.transaction_timeout(), Arc::clone(&common.topics));
+            self.drawn.clear();
             self.transactions = Some(Transactions::begin(&self.config, topics, timeout, &common.counters)?);
         }
         Ok(())
@@ -462,8 +499,7 @@ impl Worker {
         };
         self.ended = Some(Instant::now());
         outcome.map_err(|lost| {
-            self.give_up(&lost);
-            let (Lost::Fenced(detail) | Lost::Unknown(detail)) = lost;
+            let (Lost::Fenced(detail) | Lost::Unknown(detail)) = self.give_up(lost);
             io_text(format!("ending what hangs of partition {partition}: {detail}"))
         })
     }
@@ -479,6 +515,7 @@ impl Worker {
             let common = &self.common;
             let Some(transactions) = &self.transactions else { return Err(Error::Closed) };
             let fence = common.control.fence(partition, &common.options.node)?;
+            self.drawn.push(fence.0);
             let (key, value) = (rows::fence_key(partition), fence.0.to_be_bytes());
             let header = rows::header(fence, 0, 0, 0);
             let row = Outgoing { topic: 0, partition, key: &key, value: Some(&value), header, headers: &[] };
@@ -491,11 +528,8 @@ impl Worker {
                     return Ok(fence);
                 }
                 Err(lost) => {
-                    self.give_up(&lost);
+                    let (Lost::Fenced(detail) | Lost::Unknown(detail)) = self.give_up(lost);
                     if is_fresh {
-                        let detail = match lost {
-                            Lost::Fenced(detail) | Lost::Unknown(detail) => detail,
-                        };
                         return Err(io_text(format!("taking partition {partition} over: {detail}")));
                     }
                     is_fresh = true;

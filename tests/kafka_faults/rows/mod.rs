@@ -50,7 +50,7 @@ pub const ROWS: &[Row] = rows! {
     "F11" Short "an end of a transaction that comes late ends no other" wire::late_end;
     "F11r" Short "the same with a producer that is used again tears, and that is seen" wire::late_end_reused;
     "F12" Short "a produce that comes late doubles nothing" wire::late_produce;
-    "F12i" Full "a late request for a transactional id ends no node" wire::late_init;
+    "F12i" Short "a late request for a transactional id ends no node" wire::late_init;
     "F13" Short "a lost answer is no lost or doubled order" wire::lost_answers;
     "F17" Short "rows that are gone come back from the log, byte for byte" state::gone;
     "F18" Full "damaged rows are found, set aside and brought again" state::damaged;
