@@ -249,6 +249,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     /// Histories that are still being brought.
     pub(crate) behind: Option<Behind>,
     pub(crate) leftovers: Leftovers,
+    /// Buckets whose tasks have not been offered since the partition was taken over.
+    pub(crate) unoffered: VecDeque<u16>,
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
     pub(crate) held: Vec<(TaskRef, bool)>,
     /// Up to where the rows stand that are kept beside the log.
@@ -309,6 +311,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             time: LogTime::default(),
             behind: None,
             leftovers: Leftovers::default(),
+            unoffered: VecDeque::new(),
             held: Vec::new(),
             mark: Mark::default(),
             trouble: None,
@@ -420,6 +423,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.mind_clock(now_ms);
         if self.serving {
             self.wake_due()?;
+            self.offer_waiting()?;
             self.ask_time();
             self.fetch_behind(now_ms);
             self.clear_leftovers(now_ms)?;
@@ -434,6 +438,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
+        let more = more || (self.serving && !self.unoffered.is_empty());
         Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }
 

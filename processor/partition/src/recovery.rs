@@ -25,6 +25,9 @@ use crate::stats::Stats;
 const READ_BYTES: usize = 4 << 20;
 /// Alarms that are read at a time: runs are loaded in between.
 const ALARMS_SLICE: usize = 10_000;
+/// Buckets and runs of them whose tasks are offered in one turn of a new owner.
+const OFFERED_BUCKETS_MAX: usize = 256;
+const OFFERED_RUNS_MAX: usize = 1_000;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term. Of
@@ -190,15 +193,22 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.serving = true;
         self.stats.serving.store(1, Ordering::Relaxed);
         self.reach(self.time.now_ms() + REACH_MS)?;
-        self.find_leftovers()?;
-        self.offer_waiting()
+        self.unoffered = self.buckets().filter(|_| R::keeps(Rule::WaitingTasks)).collect();
+        self.find_leftovers()
     }
 
-    /// Offers every task that waits for a worker: its run's alarm stands at the very beginning.
-    fn offer_waiting(&mut self) -> Result<(), Error> {
-        for bucket in self.buckets().filter(|_| R::keeps(Rule::WaitingTasks)) {
+    /// Offers tasks that wait for a worker, a slice of the buckets at a time: their runs' alarms stand at the very
+    /// beginning. What was offered meanwhile is so twice; a worker gets it once, since claims go through the journal.
+    pub(crate) fn offer_waiting(&mut self) -> Result<(), Error> {
+        let mut runs = 0;
+        for _ in 0..OFFERED_BUCKETS_MAX {
+            if runs >= OFFERED_RUNS_MAX {
+                break;
+            }
+            let Some(bucket) = self.unoffered.pop_front() else { break };
             for (_, key) in self.alarms(bucket, 0, 1)? {
                 self.look_at(&key)?;
+                runs += 1;
             }
             self.runs.evict();
         }
