@@ -23,6 +23,8 @@ pub(crate) const FOLLOW_WAIT: Duration = Duration::from_millis(100);
 /// How long a question is rested that a broker could not answer yet.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
+/// How long a leader may take to answer at first, before it is asked who leads: twice as long each time.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// How long a broker may take to tell who leads a topic's partitions, before they are asked again.
 const METADATA_WITHIN: Duration = Duration::from_secs(1);
 
@@ -127,17 +129,23 @@ pub(crate) fn range<C: ConsumerContext>(
     within: Duration,
 ) -> Result<Range<Offset>, Error> {
     let deadline = Instant::now() + within;
+    let mut answer_within = ANSWER_WITHIN;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match consumer.fetch_watermarks(topic, partition, left) {
+        match consumer.fetch_watermarks(topic, partition, left.min(answer_within)) {
             Ok((low, high)) if low >= 0 && high >= low => return Ok(low as Offset..high as Offset),
             Ok((low, high)) => {
                 return Err(corrupt(topic, partition, format!("it reaches from {low} to {high}")));
             }
             Err(error) if is_passing(&error) && !left.is_zero() => {
-                // What the client remembers of a topic may outlive its leaders.
-                if error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition) {
+                // What the client remembers of a topic may outlive its leaders: it would ask a dead one for ever.
+                let is_remembered = matches!(
+                    error.rdkafka_error_code(),
+                    Some(RDKafkaErrorCode::UnknownPartition | RDKafkaErrorCode::OperationTimedOut)
+                );
+                if is_remembered {
                     let _ = consumer.fetch_metadata(Some(topic), left.min(METADATA_WITHIN));
+                    answer_within = within.min(answer_within * 2);
                 }
                 std::thread::sleep(AGAIN_AFTER);
             }
@@ -161,6 +169,7 @@ fn is_passing(error: &KafkaError) -> bool {
                 | RDKafkaErrorCode::FencedLeaderEpoch
                 | RDKafkaErrorCode::UnknownLeaderEpoch
                 | RDKafkaErrorCode::RequestTimedOut
+                | RDKafkaErrorCode::OperationTimedOut
         )
     )
 }

@@ -6,7 +6,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::admin::Admin;
-use crate::consume::FOLLOW_WAIT;
+use crate::consume::{FOLLOW_WAIT, range};
 use crate::fault::io;
 use crate::native;
 use crate::options::Options;
@@ -80,9 +80,8 @@ impl Keeper {
     }
 
     fn delete_below(&self, topic: &str, partition: PartitionId, below: Offset) -> Result<(), Error> {
-        let low = self.consumer.fetch_watermarks(topic, partition as i32, self.options.call_timeout());
-        let (low, _) = low.map_err(|error| io("how far the commands reach", &error))?;
-        if number(At::Offset(low)).is_some_and(|low| low >= below) {
+        let there = range(&self.consumer, topic, partition as i32, self.options.call_timeout())?;
+        if there.start >= below {
             return Ok(());
         }
         self.admin.delete_below(topic, partition as i32, below)

@@ -11,7 +11,7 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
 
-use crate::consume::{FOLLOW_WAIT, place};
+use crate::consume::{FOLLOW_WAIT, place, range};
 use crate::fault::{io, io_text};
 use crate::native;
 use crate::options::Options;
@@ -237,16 +237,7 @@ impl Member {
     }
 
     fn bounds(&self, partition: PartitionId) -> Result<std::ops::Range<Offset>, Error> {
-        let (low, high) = self
-            .consumer
-            .fetch_watermarks(&self.topic.name, partition as i32, LOOK_WITHIN)
-            .map_err(|error| io("how far the commands reach", &error))?;
-        match (Offset::try_from(low), Offset::try_from(high)) {
-            (Ok(low), Ok(high)) => Ok(low..high),
-            (Ok(_) | Err(_), Ok(_) | Err(_)) => {
-                Err(io_text(format!("the commands reach from {low} to {high}")))
-            }
-        }
+        range(&self.consumer, &self.topic.name, partition as i32, LOOK_WITHIN)
     }
 
     /// Whether the topic is still the one that it was; else nothing more is read.
