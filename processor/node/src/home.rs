@@ -143,16 +143,21 @@ impl Home {
 }
 
 /// Why partitions could not be recovered, with the way out where it is known.
-pub fn explain(error: everlog_partition::Error, data: &DataDir) -> anyhow::Error {
+pub fn explain(error: everlog_partition::Error, config: &Config, data: &DataDir) -> anyhow::Error {
+    let from = if config.kafka.is_used() {
+        format!(" from the topics {}*", config.kafka.prefix)
+    } else {
+        String::new()
+    };
     match &error {
         // The database's own words for a file that another process has locked.
         everlog_partition::Error::Store(everlog_store::Error::Io { detail }) if detail.contains("lock") => {
             anyhow!("{detail}; {}", data.is_in_use())
         }
         everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => {
-            anyhow!("the partitions cannot be recovered: {error}; {UNDECODABLE_WAY_OUT}")
+            anyhow!("the partitions cannot be recovered{from}: {error}; {UNDECODABLE_WAY_OUT}")
         }
-        _ => anyhow::Error::from(error).context("the partitions cannot be recovered"),
+        _ => anyhow::Error::from(error).context(format!("the partitions cannot be recovered{from}")),
     }
 }
 

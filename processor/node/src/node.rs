@@ -308,7 +308,7 @@ fn start_partitions(
     };
     let options = driver_options(config, home.log().partitions(), names);
     let running = driver::start(home, &options, stats, failed);
-    Ok((running.map_err(|error| home::explain(error, data))?, failures))
+    Ok((running.map_err(|error| home::explain(error, config, data))?, failures))
 }
 
 fn driver_options(config: &Config, partitions: u32, names: &Names) -> driver::Options {
