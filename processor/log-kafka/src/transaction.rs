@@ -23,7 +23,7 @@ use crate::voice::{Voice, speaks};
 
 /// How long a drain rests between two looks: nobody waits for it. The client's own poll waits in whole milliseconds, and
 /// spins for the rest of one.
-const REST: Duration = Duration::from_micros(200);
+const REST: Duration = Duration::from_millis(1);
 
 /// How long the end of a transaction may take at least.
 const END_WITHIN_MIN: Duration = Duration::from_secs(1);
