@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Shock};
 use crate::world::{self, Verdict};
 
 /// Seeds of an ordinary run: at least these, and then as many as fit.
@@ -96,5 +96,17 @@ fn every_seed_keeps_every_law() {
 fn the_same_seed_is_the_same_run() {
     for seed in 1..20 {
         assert_eq!(run(seed), run(seed), "seed {seed}");
+    }
+}
+
+/// The log's clock goes behind, from the beginning or with the last thing that breaks, and is right once there is peace.
+#[test]
+fn whoever_waits_for_peace_finds_the_logs_clock_right() {
+    for seed in 1..450 {
+        let mut plan = Plan::of(seed);
+        plan.forwards = true;
+        let at_ms = if seed % 2 == 0 { 0 } else { plan.chaos_ms };
+        plan.shocks = vec![(at_ms, Shock::LogClock { by_ms: -10_000 })];
+        assert_eq!(run_plan(plan).violations, Vec::<String>::new(), "seed {seed}");
     }
 }

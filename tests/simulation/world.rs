@@ -266,6 +266,11 @@ impl World {
         }
         let at_ms = choices.iter().map(|(at_ms, _)| *at_ms).min().unwrap_or(now_ms);
         choices.retain(|(due_ms, _)| *due_ms == at_ms);
+        if peace_ms.is_some_and(|peace_ms| peace_ms <= at_ms) {
+            // First what breaks last, then peace: who wakes at this moment finds all clocks right, and they stay so.
+            choices.retain(|(_, choice)| matches!(choice, 2 | 4));
+            choices.truncate(1);
+        }
         let (_, choice) = choices[self.dice.index(choices.len())];
         self.clock.advance(at_ms);
         self.broker.lock().now_ms = at_ms;
