@@ -6,6 +6,7 @@
 
 mod admin;
 mod committed;
+mod common;
 mod consume;
 mod control;
 pub mod examine;
@@ -44,10 +45,11 @@ use everlog_log::{
 
 use admin::Admin;
 use committed::Committed;
+use common::Common;
 use consume::Ends;
 use control::Control;
 use fault::{no_such_partition, refused};
-use group::{Common, Group};
+use group::Group;
 use journal::Journal;
 use options::Isolation;
 use owned::Table;
@@ -109,7 +111,7 @@ impl Kafka {
         let counters = Arc::new(Counters::default());
         let common = Arc::new(Common {
             incarnation: fixed.id,
-            topics: group::topic_names(&options),
+            topics: common::topic_names(&options),
             table: Table::new(fixed.partitions),
             committed: Committed::new(&options, Arc::clone(&ends)),
             journal: Journal::open(&options, fixed.partitions, Arc::clone(&counters))?,

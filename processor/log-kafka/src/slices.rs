@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, Slice, SliceDone, Topic};
 
+use crate::common::Common;
 use crate::fault::io_text;
-use crate::group::Common;
 
 /// Questions that may wait: one of each partition, and some.
 const JOBS_MAX: usize = 8_192;

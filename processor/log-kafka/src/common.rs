@@ -1,0 +1,92 @@
+//! What the groups of partitions and their log share.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_log::{Error, Offset, PartitionId, Restored, Topic, Visit};
+
+use crate::committed::Committed;
+use crate::consume::Ends;
+use crate::control::Control;
+use crate::fault::{corrupt, refused};
+use crate::journal::Journal;
+use crate::options::{Isolation, Options};
+use crate::owned::{Standing, Table};
+use crate::rows::{self, OUTPUTS};
+use crate::stats::Counters;
+
+/// What all groups share.
+pub(crate) struct Common {
+    pub(crate) options: Options,
+    pub(crate) incarnation: [u8; 16],
+    pub(crate) topics: Arc<[String; 6]>,
+    pub(crate) table: Table,
+    pub(crate) ends: Arc<Ends>,
+    pub(crate) committed: Committed,
+    pub(crate) control: Control,
+    pub(crate) journal: Journal,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Common {
+    /// Whether the journal reaches an offset; asks the broker only if it was not seen to.
+    pub(crate) fn journal_end(&self, partition: PartitionId, wanted: Offset) -> Result<Offset, Error> {
+        let seen = self.journal.seen_end(partition);
+        if wanted <= seen {
+            return Ok(seen);
+        }
+        let topic = self.options.topic("journal");
+        let range = self.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
+        self.journal.saw_end(partition, range.end);
+        Ok(range.end)
+    }
+
+    /// See `Log::restore`.
+    pub(crate) fn restore(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        visit: Visit<'_>,
+    ) -> Result<Restored, Error> {
+        if !topic.is_compacted() {
+            return Err(refused(format!("{topic:?} is append-only: it is read, not restored")));
+        }
+        let number = rows::number(topic);
+        let reached = self.table.of(partition).reached[number];
+        let restored = self.committed.restore(&self.topics[number], partition, from, reached, visit)?;
+        let mut owned = self.table.of(partition);
+        owned.marks[number] = owned.marks[number].max(restored.next);
+        Ok(restored)
+    }
+
+    /// The last committed position: from memory where this log alone can commit, else from the changelog.
+    pub(crate) fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
+        let reached = {
+            let owned = self.table.of(partition);
+            if owned.standing == Standing::Good {
+                return Ok(owned.position.clone());
+            }
+            owned.reached[0]
+        };
+        self.read_position(partition, reached)
+    }
+
+    pub(crate) fn read_position(
+        &self,
+        partition: PartitionId,
+        reached: Offset,
+    ) -> Result<Option<(Offset, Bytes)>, Error> {
+        let Some(found) = self.committed.last(partition, reached)?.position else { return Ok(None) };
+        if found.incarnation != self.incarnation {
+            let detail = "its position row belongs to topics that were made before these";
+            return Err(corrupt(&self.topics[0], partition as i32, detail));
+        }
+        Ok(Some((found.applied, found.row)))
+    }
+}
+
+/// The topics' names in the order of their numbers.
+pub(crate) fn topic_names(options: &Options) -> Arc<[String; 6]> {
+    Arc::new(OUTPUTS.map(|topic| options.topic(rows::name(topic))))
+}
