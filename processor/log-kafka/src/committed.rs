@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use everlog_log::{Entry, Error, Fence, Offset, PartitionId, Restored, Visit};
+use everlog_log::{Entry, Error, Fence, Offset, PartitionId, Restored};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
@@ -26,6 +26,9 @@ pub(crate) struct Last {
     pub(crate) position: Option<Position>,
     pub(crate) fence: Option<Fence>,
 }
+
+/// As `Visit`, with the offset first.
+pub(crate) type VisitAt<'a> = &'a mut dyn FnMut(Offset, &[u8], Option<&[u8]>) -> bool;
 
 pub(crate) struct Committed {
     options: Options,
@@ -71,7 +74,7 @@ impl Committed {
         partition: PartitionId,
         from: Offset,
         reached: Offset,
-        visit: Visit<'_>,
+        visit: VisitAt<'_>,
     ) -> Result<Restored, Error> {
         let range = self.ends.committed_to(topic, partition as i32, after(reached))?;
         // Compaction leaves holes, but only a deletion moves the start.
@@ -84,7 +87,7 @@ impl Committed {
         self.scan(topic, partition, span, &mut |offset, message| {
             let (key, value) = (message.key().unwrap_or_default(), message.payload());
             if !rows::is_reserved(key) {
-                stopped = !visit(key, value);
+                stopped = !visit(offset, key, value);
                 next = if stopped { offset + 1 } else { next };
             } else if key == position_key {
                 let row = value.and_then(Position::decode);

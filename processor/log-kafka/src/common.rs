@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, Restored, Topic, Visit};
 
-use crate::committed::Committed;
+use crate::committed::{Committed, VisitAt, after};
 use crate::consume::Ends;
 use crate::control::Control;
 use crate::fault::{corrupt, refused};
@@ -49,15 +49,39 @@ impl Common {
         from: Offset,
         visit: Visit<'_>,
     ) -> Result<Restored, Error> {
+        let restored = self.visit(topic, partition, from, &mut |_, key, value| visit(key, value))?;
+        self.restored(topic, partition, restored.next);
+        Ok(restored)
+    }
+
+    /// The same with the rows' offsets; nothing counts as restored yet.
+    pub(crate) fn visit(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        visit: VisitAt<'_>,
+    ) -> Result<Restored, Error> {
         if !topic.is_compacted() {
             return Err(refused(format!("{topic:?} is append-only: it is read, not restored")));
         }
         let number = rows::number(topic);
         let reached = self.table.of(partition).reached[number];
-        let restored = self.committed.restore(&self.topics[number], partition, from, reached, visit)?;
+        self.committed.restore(&self.topics[number], partition, from, reached, visit)
+    }
+
+    /// Up to where a restore goes that begins now.
+    pub(crate) fn restored_to(&self, topic: Topic, partition: PartitionId) -> Result<Offset, Error> {
+        let number = rows::number(topic);
+        let reached = self.table.of(partition).reached[number];
+        Ok(self.ends.committed_to(&self.topics[number], partition as i32, after(reached))?.end)
+    }
+
+    /// The rows below an offset are restored.
+    pub(crate) fn restored(&self, topic: Topic, partition: PartitionId, next: Offset) {
         let mut owned = self.table.of(partition);
-        owned.marks[number] = owned.marks[number].max(restored.next);
-        Ok(restored)
+        let mark = &mut owned.marks[rows::number(topic)];
+        *mark = next.max(*mark);
     }
 
     /// The last committed position: from memory where this log alone can commit, else from the changelog.

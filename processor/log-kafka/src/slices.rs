@@ -1,20 +1,30 @@
 //! Slices of compacted topics, for those who do not wait for them: one thread reads them, one after the other.
+//!
+//! A fetch brings more than a slice, so the next slices of a partition are kept until they are asked for.
 
+use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, Slice, SliceDone, Topic};
 
 use crate::common::Common;
 use crate::fault::io_text;
+use crate::rows;
 
 /// Questions that may wait: one of each partition, and some.
 const JOBS_MAX: usize = 8_192;
 /// What a row of a slice costs besides its bytes, about.
 const ROW_BYTES: usize = 64;
+/// Bytes that are read at a time for one partition, and bytes that are kept for all.
+const READ_BYTES: usize = 8 << 20;
+const KEPT_BYTES_MAX: usize = 64 << 20;
+/// How long slices are kept that nobody asks for.
+const KEPT_FOR: Duration = Duration::from_secs(10);
 
 /// A question.
 pub(crate) struct Job {
@@ -35,7 +45,8 @@ impl Slices {
     pub(crate) fn open(common: Arc<Common>) -> Result<Self, Error> {
         let (jobs, received) = sync_channel(JOBS_MAX);
         let thread = std::thread::Builder::new().name("slices".into());
-        let thread = thread.spawn(move || serve(&common, &received));
+        let mut shelf = Shelf { common, kept: HashMap::new() };
+        let thread = thread.spawn(move || shelf.serve(&received));
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
         Ok(Slices { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -63,29 +74,89 @@ impl Drop for Slices {
     }
 }
 
-fn serve(common: &Common, jobs: &Receiver<Job>) {
-    while let Ok(Job { topic, partition, from, bytes_max, done }) = jobs.recv() {
-        let read = AssertUnwindSafe(|| read(common, topic, partition, from, bytes_max));
-        let outcome = std::panic::catch_unwind(read);
-        answer(done, outcome.unwrap_or_else(|_| Err(io_text("reading a slice panicked"))));
-    }
+/// A slice, where it begins, and its bytes.
+type Kept = (Offset, Slice, usize);
+
+/// What was read and not asked for yet, in order.
+struct Shelf {
+    common: Arc<Common>,
+    kept: HashMap<(usize, PartitionId), VecDeque<Kept>>,
 }
 
-fn read(
-    common: &Common,
-    topic: Topic,
-    partition: PartitionId,
-    from: Offset,
-    bytes_max: usize,
-) -> Result<Slice, Error> {
-    let mut rows = Vec::new();
-    let mut bytes = 0;
-    let restored = common.restore(topic, partition, from, &mut |key, value| {
-        bytes += key.len() + value.map_or(0, <[u8]>::len) + ROW_BYTES;
-        rows.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
-        bytes < bytes_max
-    })?;
-    Ok(Slice { rows, next: restored.next, end: restored.end })
+impl Shelf {
+    fn serve(&mut self, jobs: &Receiver<Job>) {
+        loop {
+            let Job { topic, partition, from, bytes_max, done } = match jobs.recv_timeout(KEPT_FOR) {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.kept = HashMap::new();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let slice = AssertUnwindSafe(|| self.slice(topic, partition, from, bytes_max));
+            let outcome = std::panic::catch_unwind(slice);
+            answer(done, outcome.unwrap_or_else(|_| Err(io_text("reading a slice panicked"))));
+        }
+    }
+
+    fn slice(
+        &mut self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+    ) -> Result<Slice, Error> {
+        let place = (rows::number(topic), partition);
+        let mut kept = self.kept.remove(&place).unwrap_or_default();
+        let slice = match kept.pop_front() {
+            // What was committed since stands behind it, and is told of by the end.
+            Some((start, slice, _)) if start == from => {
+                Slice { end: self.common.restored_to(topic, partition)?, ..slice }
+            }
+            Some(_) | None => {
+                let bytes = self.kept.values().flatten().map(|(_, _, bytes)| bytes).sum::<usize>();
+                let read_bytes = if bytes < KEPT_BYTES_MAX { READ_BYTES } else { bytes_max };
+                kept = self.read(topic, partition, from, bytes_max, read_bytes)?;
+                let (_, first, _) = kept.pop_front().ok_or_else(|| io_text("a restore without an end"))?;
+                first
+            }
+        };
+        if !kept.is_empty() {
+            self.kept.insert(place, kept);
+        }
+        self.common.restored(topic, partition, slice.next);
+        Ok(slice)
+    }
+
+    /// At least one slice.
+    fn read(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+        read_bytes: usize,
+    ) -> Result<VecDeque<Kept>, Error> {
+        let mut slices: VecDeque<Kept> = VecDeque::new();
+        let (mut rows, mut start, mut bytes, mut all) = (Vec::new(), from, 0, 0);
+        let restored = self.common.visit(topic, partition, from, &mut |offset, key, value| {
+            let size_bytes = key.len() + value.map_or(0, <[u8]>::len) + ROW_BYTES;
+            (bytes, all) = (bytes + size_bytes, all + size_bytes);
+            rows.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
+            if bytes >= bytes_max {
+                let slice = Slice { rows: std::mem::take(&mut rows), next: offset + 1, end: 0 };
+                slices.push_back((start, slice, bytes));
+                (start, bytes) = (offset + 1, 0);
+            }
+            all < read_bytes
+        })?;
+        if slices.is_empty() || restored.next > start {
+            slices.push_back((start, Slice { rows, next: restored.next, end: 0 }, bytes));
+        }
+        slices.iter_mut().for_each(|(_, slice, _)| slice.end = restored.end);
+        Ok(slices)
+    }
 }
 
 /// A caller's panic must not end the log for everyone else; its own hook has reported it.
