@@ -376,7 +376,7 @@ impl Member {
             let Some(lost) = prober.unreadable(partition, from, end)? else { continue };
             let bytes_max = self.options.unpacked_bytes_max();
             let reason = format!(
-                "a batch of records, offsets {} to {}, does not unpack to {bytes_max} bytes or fewer",
+                "a batch of records, offsets {} to {}, does not unpack within {bytes_max} bytes of memory",
                 lost.start,
                 lost.end - 1
             );
