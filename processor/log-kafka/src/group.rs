@@ -16,10 +16,10 @@ use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId}
 use rdkafka::config::ClientConfig;
 
 use crate::committed::after;
-use crate::common::Common;
 use crate::fault::{corrupt, io_text, unknown};
 use crate::hanging;
 use crate::owned::{Owned, Standing};
+use crate::parts::Parts;
 use crate::rows::{self, Position};
 use crate::stats::add;
 use crate::transaction::{Lost, Outgoing, Reached, Transactions};
@@ -58,17 +58,17 @@ impl Group {
     pub(crate) fn open(
         number: u32,
         partitions: std::ops::Range<PartitionId>,
-        common: Arc<Common>,
+        parts: Arc<Parts>,
     ) -> Result<Self, Error> {
         let (jobs, received) = sync_channel(JOBS_MAX);
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
-        let options = &common.options;
+        let options = &parts.options;
         let (waiting_bytes_max, timeout) = (options.waiting_bytes_max, options.call_timeout() * 4);
         let worker = Worker {
             config: options.transactional_producer(number),
             pause: Duration::from_millis(options.commit_pause_ms),
             partitions,
-            common,
+            parts,
             transactions: None,
             drawn: Vec::new(),
             ended: None,
@@ -126,7 +126,7 @@ struct Worker {
     config: ClientConfig,
     pause: Duration,
     partitions: std::ops::Range<PartitionId>,
-    common: Arc<Common>,
+    parts: Arc<Parts>,
     transactions: Option<Transactions>,
     /// The fence numbers that were drawn for this producer, in their order.
     drawn: Vec<u64>,
@@ -211,14 +211,14 @@ impl Worker {
                 Ok(number) => {
                     let position = Position {
                         applied: commit.applied,
-                        incarnation: self.common.incarnation,
+                        incarnation: self.parts.incarnation,
                         fence: commit.fence,
                         row: commit.position.clone(),
                     };
                     admitted.push((commit, number, position.encode(), done));
                 }
                 Err(error) => {
-                    add(&self.common.counters.fenced, u64::from(matches!(error, Error::Fenced { .. })));
+                    add(&self.parts.counters.fenced, u64::from(matches!(error, Error::Fenced { .. })));
                     answer(done, Err(error));
                 }
             }
@@ -240,7 +240,7 @@ impl Worker {
             .iter()
             .zip(&keys)
             .flat_map(|((commit, number, position, _), key)| outgoing(commit, *number, position, key));
-        let outcome = transactions.run(records, &self.common.counters);
+        let outcome = transactions.run(records, &self.parts.counters);
         self.ended = Some(Instant::now());
         match outcome {
             Ok(reached) => self.committed(admitted, &reached),
@@ -251,11 +251,11 @@ impl Worker {
     /// Whether a commit may go; gives its number under its fence.
     fn admit(&self, commit: &Commit, before: Option<(Offset, u64)>) -> Result<u64, Error> {
         let partition = commit.partition;
-        let owned = self.common.table.of(partition).clone();
+        let owned = self.parts.table.of(partition).clone();
         owned.admit(partition, commit.fence)?;
         let (start, number) = before.unwrap_or((owned.position.map_or(0, |(at, _)| at), owned.commits));
         let wanted = commit.applied;
-        let end = self.common.journal_end(partition, wanted)?;
+        let end = self.parts.journal_end(partition, wanted)?;
         if wanted < start || wanted > end {
             return Err(Error::OutOfRange { partition, wanted, start, end });
         }
@@ -263,11 +263,11 @@ impl Worker {
     }
 
     fn committed(&mut self, admitted: Vec<(Commit, u64, Vec<u8>, CommitDone)>, reached: &Reached) {
-        add(&self.common.counters.commits, admitted.len() as u64);
+        add(&self.parts.counters.commits, admitted.len() as u64);
         self.reach(reached);
         for (commit, number, _, done) in admitted {
             {
-                let mut owned = self.common.table.of(commit.partition);
+                let mut owned = self.parts.table.of(commit.partition);
                 owned.commits = number;
                 // What other nodes committed before is behind a fence, and was restored since.
                 let owned = &mut *owned;
@@ -282,7 +282,7 @@ impl Worker {
 
     fn reach(&self, reached: &Reached) {
         for ((topic, partition), next) in reached {
-            self.common.table.of(*partition).reached[*topic] = *next;
+            self.parts.table.of(*partition).reached[*topic] = *next;
         }
     }
 
@@ -292,11 +292,11 @@ impl Worker {
             let partition = commit.partition;
             let error = match &lost {
                 Lost::Fenced(_) => {
-                    add(&self.common.counters.fenced, 1);
+                    add(&self.parts.counters.fenced, 1);
                     Error::Fenced { partition, given: commit.fence, current: self.current_fence(partition) }
                 }
                 Lost::Unknown(detail) => {
-                    add(&self.common.counters.unknown, 1);
+                    add(&self.parts.counters.unknown, 1);
                     unknown(format!("partition {partition}: {detail}"))
                 }
             };
@@ -311,7 +311,7 @@ impl Worker {
 
     /// That of the last fence row or of the last commit.
     fn last_fence(&self, partition: PartitionId) -> Option<Fence> {
-        let last = self.common.committed.last(partition, 0).ok()?;
+        let last = self.parts.committed.last(partition, 0).ok()?;
         last.fence.into_iter().chain(last.position.map(|position| position.fence)).max_by_key(|fence| fence.0)
     }
 
@@ -346,7 +346,7 @@ impl Worker {
     fn give_up(&mut self, lost: Lost) -> Lost {
         let lost = self.judge(lost);
         for partition in self.partitions.clone() {
-            let mut owned = self.common.table.of(partition);
+            let mut owned = self.parts.table.of(partition);
             owned.position = None;
             owned.standing = match (owned.standing, &lost) {
                 (Standing::Good, Lost::Fenced(_)) => Standing::Fenced,
@@ -362,7 +362,7 @@ impl Worker {
     fn fence(&mut self, partition: PartitionId) -> Result<Fence, Error> {
         {
             // Whatever comes of this, the former fence is over.
-            let mut owned = self.common.table.of(partition);
+            let mut owned = self.parts.table.of(partition);
             let (given, reached, marks, trimmed) = (owned.given, owned.reached, owned.marks, owned.trimmed);
             *owned = Owned { given, reached, marks, trimmed, ..Owned::default() };
         }
@@ -371,18 +371,18 @@ impl Worker {
         let fence = self.take(partition, is_fresh)?;
         // What a former owner had begun is aborted by now: every reader sees the same rows.
         for topic in 0..3 {
-            let reached = self.common.table.of(partition).reached[topic];
-            self.common.ends.settled(&self.common.topics[topic], partition as i32, after(reached))?;
+            let reached = self.parts.table.of(partition).reached[topic];
+            self.parts.ends.settled(&self.parts.topics[topic], partition as i32, after(reached))?;
         }
-        let reached = self.common.table.of(partition).reached[0];
-        let position = self.common.read_position(partition, reached)?;
+        let reached = self.parts.table.of(partition).reached[0];
+        let position = self.parts.read_position(partition, reached)?;
         let applied = position.as_ref().map_or(0, |(applied, _)| *applied);
-        let end = self.common.journal_end(partition, applied)?;
+        let end = self.parts.journal_end(partition, applied)?;
         if applied > end {
             let detail = format!("it ends at {end}, but was applied up to {applied}: it was made again");
-            return Err(corrupt(&self.common.options.topic("journal"), partition as i32, detail));
+            return Err(corrupt(&self.parts.options.topic("journal"), partition as i32, detail));
         }
-        let mut owned = self.common.table.of(partition);
+        let mut owned = self.parts.table.of(partition);
         (owned.given, owned.standing, owned.position) = (fence.0, Standing::Good, position);
         Ok(fence)
     }
@@ -393,10 +393,10 @@ impl Worker {
             self.give_up(Lost::Unknown("an end of a transaction may come late".into()));
         }
         if self.transactions.is_none() {
-            let common = &self.common;
-            let (timeout, topics) = (common.options.transaction_timeout(), Arc::clone(&common.topics));
+            let parts = &self.parts;
+            let (timeout, topics) = (parts.options.transaction_timeout(), Arc::clone(&parts.topics));
             self.drawn.clear();
-            self.transactions = Some(Transactions::begin(&self.config, topics, timeout, &common.counters)?);
+            self.transactions = Some(Transactions::begin(&self.config, topics, timeout, &parts.counters)?);
         }
         Ok(())
     }
@@ -405,8 +405,8 @@ impl Worker {
     /// commit would commit what hangs in the changelog.
     fn end_hanging(&mut self, partition: PartitionId) -> Result<(), Error> {
         self.produce()?;
-        let common = &self.common;
-        let found = hanging::find(&common.options, &common.ends, &common.topics, partition)?;
+        let parts = &self.parts;
+        let found = hanging::find(&parts.options, &parts.ends, &parts.topics, partition)?;
         let (Some(hanging), Some(transactions)) = (found, &self.transactions) else { return Ok(()) };
         let (topics, is_commit) = (&hanging.topics, hanging.is_commit);
         tracing::warn!(
@@ -420,7 +420,7 @@ impl Worker {
         let rows = hanging.ended_in().map(row);
         self.rest();
         let outcome = match is_commit {
-            true => transactions.run(rows, &common.counters).map(|reached| self.reach(&reached)),
+            true => transactions.run(rows, &parts.counters).map(|reached| self.reach(&reached)),
             false => transactions.undo(rows),
         };
         self.ended = Some(Instant::now());
@@ -438,15 +438,15 @@ impl Worker {
     fn take(&mut self, partition: PartitionId, mut is_fresh: bool) -> Result<Fence, Error> {
         loop {
             self.produce()?;
-            let common = &self.common;
+            let parts = &self.parts;
             let Some(transactions) = &self.transactions else { return Err(Error::Closed) };
-            let fence = common.control.fence(partition, &common.options.node)?;
+            let fence = parts.control.fence(partition, &parts.options.node)?;
             self.drawn.push(fence.0);
             let (key, value) = (rows::fence_key(partition), fence.0.to_be_bytes());
             let header = rows::header(fence, 0, 0, 0);
             let row = Outgoing { topic: 0, partition, key: &key, value: Some(&value), header, headers: &[] };
             self.rest();
-            let outcome = transactions.run(std::iter::once(row), &common.counters);
+            let outcome = transactions.run(std::iter::once(row), &parts.counters);
             self.ended = Some(Instant::now());
             match outcome {
                 Ok(reached) => {

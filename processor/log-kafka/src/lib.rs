@@ -6,7 +6,6 @@
 
 mod admin;
 mod committed;
-mod common;
 mod consume;
 mod control;
 pub mod examine;
@@ -19,6 +18,7 @@ mod member;
 mod native;
 mod options;
 mod owned;
+mod parts;
 pub mod public;
 mod reader;
 mod rows;
@@ -45,7 +45,6 @@ use everlog_log::{
 
 use admin::Admin;
 use committed::Committed;
-use common::Common;
 use consume::Ends;
 use control::Control;
 use fault::{no_such_partition, refused};
@@ -53,6 +52,7 @@ use group::Group;
 use journal::Journal;
 use options::Isolation;
 use owned::Table;
+use parts::Parts;
 use reader::Reader;
 use slices::{Job, Slices};
 use stats::Counters;
@@ -69,7 +69,7 @@ pub struct Kafka {
     slices: Slices,
     groups: Vec<OnceLock<Group>>,
     opening: std::sync::Mutex<()>,
-    common: Arc<Common>,
+    parts: Arc<Parts>,
     admin: Arc<Admin>,
     trims: Trims,
     reader: Reader,
@@ -109,9 +109,9 @@ impl Kafka {
         }
         control.warm()?;
         let counters = Arc::new(Counters::default());
-        let common = Arc::new(Common {
+        let parts = Arc::new(Parts {
             incarnation: fixed.id,
-            topics: common::topic_names(&options),
+            topics: parts::topic_names(&options),
             table: Table::new(fixed.partitions),
             committed: Committed::new(&options, Arc::clone(&ends)),
             journal: Journal::open(&options, fixed.partitions, Arc::clone(&counters))?,
@@ -120,16 +120,16 @@ impl Kafka {
             counters,
             options,
         });
-        let trims = Trims::open(&admin, common.options.topic("journal"))?;
+        let trims = Trims::open(&admin, parts.options.topic("journal"))?;
         let groups = fixed.partitions.div_ceil(fixed.group_partitions);
         Ok(Kafka {
-            slices: Slices::open(Arc::clone(&common))?,
-            tombstones_ms: topics::tombstones_ms(&there, &common.options),
+            slices: Slices::open(Arc::clone(&parts))?,
+            tombstones_ms: topics::tombstones_ms(&there, &parts.options),
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
             opening: std::sync::Mutex::default(),
-            reader: Reader::new(&common.options),
+            reader: Reader::new(&parts.options),
             tails: std::sync::Mutex::default(),
-            common,
+            parts,
             admin,
             trims,
             partitions: fixed.partitions,
@@ -139,12 +139,12 @@ impl Kafka {
 
     /// What it has done so far.
     pub fn stats(&self) -> Stats {
-        self.common.counters.read()
+        self.parts.counters.read()
     }
 
     /// What its clients have sent and received so far; nothing unless `statistics_interval_ms` is set.
     pub fn traffic(&self) -> Traffic {
-        traffic::lock(&self.common.counters.traffic).clone()
+        traffic::lock(&self.parts.counters.traffic).clone()
     }
 
     /// The partitions that share a transactional producer with this one: they are fenced together.
@@ -163,7 +163,7 @@ impl Kafka {
         let slot = &self.groups[number as usize];
         let _turn = self.opening.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if slot.get().is_none() {
-            let group = Group::open(number, self.group_of(partition), Arc::clone(&self.common))?;
+            let group = Group::open(number, self.group_of(partition), Arc::clone(&self.parts))?;
             // Nobody else sets it: the turn is ours.
             let _ = slot.set(group);
         }
@@ -173,7 +173,7 @@ impl Kafka {
     /// What is wrong with a commit by itself.
     fn faults(&self, commit: &Commit) -> Result<(), Error> {
         self.known(commit.partition)?;
-        let max = self.common.options.record_bytes_max;
+        let max = self.parts.options.record_bytes_max;
         for output in &commit.outputs {
             let size_bytes = output.key.len() + output.value.as_ref().map_or(0, Bytes::len);
             if size_bytes > max {
@@ -209,8 +209,8 @@ impl Kafka {
             )));
         }
         let number = rows::number(topic);
-        let reached = self.common.table.of(partition).reached[number];
-        Ok((&self.common.topics[number], reached))
+        let reached = self.parts.table.of(partition).reached[number];
+        Ok((&self.parts.topics[number], reached))
     }
 }
 
@@ -223,7 +223,7 @@ impl Drop for Kafka {
 
 impl Log for Kafka {
     fn incarnation(&self) -> [u8; 16] {
-        self.common.incarnation
+        self.parts.incarnation
     }
 
     fn partitions(&self) -> u32 {
@@ -236,7 +236,7 @@ impl Log for Kafka {
     }
 
     fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone) {
-        self.common.journal.append(partition, records, done);
+        self.parts.journal.append(partition, records, done);
     }
 
     fn read(
@@ -246,12 +246,12 @@ impl Log for Kafka {
         bytes_max: usize,
     ) -> Result<Vec<everlog_log::Record>, Error> {
         self.known(partition)?;
-        let trimmed = self.common.table.of(partition).trimmed;
+        let trimmed = self.parts.table.of(partition).trimmed;
         if from < trimmed {
             let Range { start, end } = self.bounds(partition)?;
             return Err(Error::OutOfRange { partition, wanted: from, start, end });
         }
-        self.reader.read(&self.common.ends, partition, from, bytes_max)
+        self.reader.read(&self.parts.ends, partition, from, bytes_max)
     }
 
     fn follow(
@@ -263,11 +263,8 @@ impl Log for Kafka {
         self.known(partition)?;
         let mut tails = self.tails.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if tails.is_none() {
-            *tails = Some(Tails::open(
-                &self.common.options,
-                Arc::clone(&self.common.ends),
-                &self.common.counters,
-            )?);
+            *tails =
+                Some(Tails::open(&self.parts.options, Arc::clone(&self.parts.ends), &self.parts.counters)?);
         }
         match tails.as_ref() {
             Some(tails) => tails.follow(partition, from, wake).map(Some),
@@ -277,11 +274,11 @@ impl Log for Kafka {
 
     fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error> {
         self.known(partition)?;
-        let topic = self.common.options.topic("journal");
-        let range = self.common.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
-        self.common.journal.saw_end(partition, range.end);
+        let topic = self.parts.options.topic("journal");
+        let range = self.parts.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
+        self.parts.journal.saw_end(partition, range.end);
         // What was trimmed here is gone, whether a broker has heard of it yet or not.
-        Ok(range.start.max(self.common.table.of(partition).trimmed)..range.end)
+        Ok(range.start.max(self.parts.table.of(partition).trimmed)..range.end)
     }
 
     fn commit(&self, commit: Commit, done: CommitDone) {
@@ -297,13 +294,13 @@ impl Log for Kafka {
 
     fn marks(&self, partition: PartitionId) -> Result<Marks, Error> {
         self.known(partition)?;
-        let marks = self.common.table.of(partition).marks;
+        let marks = self.parts.table.of(partition).marks;
         Ok(Marks { changelog: marks[0], history: marks[1], timers: marks[2] })
     }
 
     fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
         self.known(partition)?;
-        self.common.position(partition)
+        self.parts.position(partition)
     }
 
     fn restore(
@@ -314,7 +311,7 @@ impl Log for Kafka {
         visit: Visit<'_>,
     ) -> Result<Restored, Error> {
         self.known(partition)?;
-        self.common.restore(topic, partition, from, visit)
+        self.parts.restore(topic, partition, from, visit)
     }
 
     fn restore_slice(
@@ -339,10 +336,10 @@ impl Log for Kafka {
         self.known(partition)?;
         let applied = self.position(partition)?.map_or(0, |(applied, _)| applied);
         if below > applied {
-            let start = self.common.table.of(partition).trimmed;
+            let start = self.parts.table.of(partition).trimmed;
             return Err(Error::OutOfRange { partition, wanted: below, start, end: applied });
         }
-        let mut owned = self.common.table.of(partition);
+        let mut owned = self.parts.table.of(partition);
         if below > owned.trimmed {
             owned.trimmed = below;
             self.trims.want(partition, below);
@@ -358,12 +355,12 @@ impl Log for Kafka {
         bytes_max: usize,
     ) -> Result<Vec<Entry>, Error> {
         let (name, reached) = self.append_only(topic, partition)?;
-        self.common.committed.entries(name, partition, from, bytes_max, reached)
+        self.parts.committed.entries(name, partition, from, bytes_max, reached)
     }
 
     fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error> {
         let (name, reached) = self.append_only(topic, partition)?;
-        let range = self.common.ends.committed_to(name, partition as i32, committed::after(reached))?;
+        let range = self.parts.ends.committed_to(name, partition as i32, committed::after(reached))?;
         if below > range.end {
             let (start, end) = (range.start, range.end);
             return Err(Error::OutOfRange { partition, wanted: below, start, end });
@@ -375,10 +372,10 @@ impl Log for Kafka {
     }
 
     fn control_put(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
-        self.common.control.put(key, value)
+        self.parts.control.put(key, value)
     }
 
     fn control_scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-        self.common.control.scan(visit)
+        self.parts.control.scan(visit)
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, Slice, SliceDone, Topic};
 
-use crate::common::Common;
 use crate::fault::io_text;
+use crate::parts::Parts;
 use crate::rows;
 
 /// Questions that may wait: one of each partition, and some.
@@ -42,10 +42,10 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    pub(crate) fn open(common: Arc<Common>) -> Result<Self, Error> {
+    pub(crate) fn open(parts: Arc<Parts>) -> Result<Self, Error> {
         let (jobs, received) = sync_channel(JOBS_MAX);
         let thread = std::thread::Builder::new().name("slices".into());
-        let mut shelf = Shelf { common, kept: HashMap::new() };
+        let mut shelf = Shelf { parts, kept: HashMap::new() };
         let thread = thread.spawn(move || shelf.serve(&received));
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
         Ok(Slices { jobs: Some(jobs), thread: Some(thread) })
@@ -79,7 +79,7 @@ type Kept = (Offset, Slice, usize);
 
 /// What was read and not asked for yet, in order.
 struct Shelf {
-    common: Arc<Common>,
+    parts: Arc<Parts>,
     kept: HashMap<(usize, PartitionId), VecDeque<Kept>>,
 }
 
@@ -112,7 +112,7 @@ impl Shelf {
         let slice = match kept.pop_front() {
             // What was committed since stands behind it, and is told of by the end.
             Some((start, slice, _)) if start == from => {
-                Slice { end: self.common.restored_to(topic, partition)?, ..slice }
+                Slice { end: self.parts.restored_to(topic, partition)?, ..slice }
             }
             Some(_) | None => {
                 let bytes = self.kept.values().flatten().map(|(_, _, bytes)| bytes).sum::<usize>();
@@ -125,7 +125,7 @@ impl Shelf {
         if !kept.is_empty() {
             self.kept.insert(place, kept);
         }
-        self.common.restored(topic, partition, slice.next);
+        self.parts.restored(topic, partition, slice.next);
         Ok(slice)
     }
 
@@ -140,7 +140,7 @@ impl Shelf {
     ) -> Result<VecDeque<Kept>, Error> {
         let mut slices: VecDeque<Kept> = VecDeque::new();
         let (mut rows, mut start, mut bytes, mut all) = (Vec::new(), from, 0, 0);
-        let restored = self.common.visit(topic, partition, from, &mut |offset, key, value| {
+        let restored = self.parts.visit(topic, partition, from, &mut |offset, key, value| {
             let size_bytes = key.len() + value.map_or(0, <[u8]>::len) + ROW_BYTES;
             (bytes, all) = (bytes + size_bytes, all + size_bytes);
             rows.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));

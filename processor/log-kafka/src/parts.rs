@@ -1,4 +1,4 @@
-//! What the groups of partitions and their log share.
+//! The parts that the groups of partitions and their log share.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::rows::{self, OUTPUTS};
 use crate::stats::Counters;
 
 /// What all groups share.
-pub(crate) struct Common {
+pub(crate) struct Parts {
     pub(crate) options: Options,
     pub(crate) incarnation: [u8; 16],
     pub(crate) topics: Arc<[String; 6]>,
@@ -28,7 +28,7 @@ pub(crate) struct Common {
     pub(crate) counters: Arc<Counters>,
 }
 
-impl Common {
+impl Parts {
     /// Whether the journal reaches an offset; asks the broker only if it was not seen to.
     pub(crate) fn journal_end(&self, partition: PartitionId, wanted: Offset) -> Result<Offset, Error> {
         let seen = self.journal.seen_end(partition);
