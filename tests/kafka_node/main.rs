@@ -1,43 +1,24 @@
 //! A node on a real Kafka: what it acknowledged is there once, whoever is killed and whatever is deleted.
 
-mod process;
+mod orders;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use bytes::Bytes;
-use everlog_engine::command::{self, Order};
-use everlog_engine::machine::{activity, close, timer};
-use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::{ActivityType, TaskQueue as EngineQueue};
-use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::EventType;
-use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
-use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
-use everlog_temporal_api::taskqueue::TaskQueue;
-use everlog_temporal_api::workflowservice::{
-    DescribeWorkflowExecutionRequest, GetWorkflowExecutionHistoryRequest,
-    GetWorkflowExecutionHistoryResponse, PollActivityTaskQueueRequest, PollActivityTaskQueueResponse,
-    PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse, RespondActivityTaskCompletedRequest,
-    RespondWorkflowTaskCompletedRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
-};
+use everlog_tests::caller::{Caller, signals};
 use everlog_tests::kafka::{self, Cluster, Version};
+use everlog_tests::page;
+use everlog_tests::process::Process;
 use everlog_tests::server::{Server, binary};
-use everlog_tests::{page, raw};
-use prost::{Message, Name};
-use tonic::transport::Channel;
-use tonic::{Request, Status};
 
-use process::Process;
+use orders::{LOOK_EVERY, WITHIN, check_history, read_all, work_until};
 
-const QUEUE: &str = "orders";
-const WITHIN: Duration = Duration::from_secs(180);
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Each sender: a run takes only so many signals.
 const SEND_EVERY: Duration = Duration::from_millis(5);
 
@@ -62,6 +43,10 @@ impl Place {
         Ok(Self { variables, dir: tempfile::tempdir()? })
     }
 
+    fn bootstrap(&self) -> &str {
+        &self.variables[0].1
+    }
+
     fn prefix(&self) -> &str {
         &self.variables[1].1
     }
@@ -73,6 +58,10 @@ impl Place {
     async fn start(&self) -> anyhow::Result<Server> {
         let variables: Vec<_> = self.variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Server::start(&self.data(), &variables).await
+    }
+
+    fn process(&self, name: &str, data_dir: &Path) -> anyhow::Result<Process> {
+        Process::start(self.bootstrap(), name, data_dir, &self.variables)
     }
 
     fn topics(&self, verb: &str) -> anyhow::Result<(Option<i32>, String)> {
@@ -90,26 +79,26 @@ async fn a_workflow_goes_on_after_a_kill_and_reads_the_same_after_its_rows_are_d
 {
     let place = Place::new(Cluster::shared()?.bootstrap())?;
     let mut server = place.start().await?;
-    let mut client = Client(server.connect().await?);
+    let mut client = Caller(server.connect().await?);
     let ids: Vec<String> = (0..8).map(|number| format!("order-{number}")).collect();
     for id in &ids {
         client.start(id).await?;
     }
-    client.work_until("their timers and activities are there", &ids, EventType::TimerStarted).await?;
+    work_until(&client, "their timers and activities are there", &ids, EventType::TimerStarted).await?;
     server.crash().await?;
-    client = Client(server.connect().await?);
+    client = Caller(server.connect().await?);
     for id in &ids {
         client.signal(id, "go").await?;
     }
-    client.work_until("they end", &ids, EventType::WorkflowExecutionCompleted).await?;
-    let before = client.read_all(&ids).await?;
+    work_until(&client, "they end", &ids, EventType::WorkflowExecutionCompleted).await?;
+    let before = read_all(&client, &ids).await?;
     for (id, (history, _)) in ids.iter().zip(&before) {
         check_history(id, history)?;
     }
     server.stop()?;
     std::fs::remove_dir_all(place.data().join("rows"))?;
     server = place.start().await?;
-    let after = Client(server.connect().await?).read_all(&ids).await?;
+    let after = read_all(&Caller(server.connect().await?), &ids).await?;
     ensure!(before == after, "describe and history are as they were, byte by byte");
     Ok(())
 }
@@ -119,7 +108,7 @@ async fn no_step_waits_for_a_transaction() -> anyhow::Result<()> {
     let mut place = Place::new(Cluster::shared()?.bootstrap())?;
     place.variables.push(("EVERLOG_PARTITION__COMMIT_INTERVAL_MS", "60000".into()));
     let server = place.start().await?;
-    let client = Client(server.connect().await?);
+    let client = Caller(server.connect().await?);
     let transactions = || page::metric(server.metrics_address(), "everlog_kafka_transactions_total");
     // The first commit comes at once, the next within a minute: one of these hundreds of steps is free of any.
     for attempt in 0..5 {
@@ -139,21 +128,21 @@ async fn no_step_waits_for_a_transaction() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_second_node_takes_over_and_the_first_ends_with_its_name() -> anyhow::Result<()> {
     let place = Place::new(Cluster::shared()?.bootstrap())?;
-    let mut first = Process::start(&place, "one", &place.dir.path().join("one"))?;
+    let mut first = place.process("one", &place.dir.path().join("one"))?;
     let client = first.ready().await?;
     let ids = ["moved".to_owned()];
     client.start("moved").await?;
-    client.work_until("it waits", &ids, EventType::TimerStarted).await?;
-    let mut second = Process::start(&place, "two", &place.dir.path().join("two"))?;
+    work_until(&client, "it waits", &ids, EventType::TimerStarted).await?;
+    let mut second = place.process("two", &place.dir.path().join("two"))?;
     let client = second.ready().await?;
-    let (code, said) = first.ended()?;
+    let (code, said) = first.ended().await?;
     ensure!(code == Some(2), "the first node ended with {code:?}: {said}");
     ensure!(said.contains("was taken over by the node \"two\""), "{said}");
     client.signal("moved", "go").await?;
-    client.work_until("it ends", &ids, EventType::WorkflowExecutionCompleted).await?;
+    work_until(&client, "it ends", &ids, EventType::WorkflowExecutionCompleted).await?;
     let history = client.history("moved").await?;
     check_history("moved", &history)?;
-    ensure!(second.process.try_wait()?.is_none(), "the second node serves");
+    ensure!(second.is_running(), "the second node serves");
     Ok(())
 }
 
@@ -164,7 +153,7 @@ async fn a_broker_that_is_killed_under_load_loses_and_doubles_no_acknowledged_si
     // Commits give up sooner than the broker is back, so that partitions are taken over again.
     place.variables.push(("EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS", "2000".into()));
     let mut server = place.start().await?;
-    let client = Client(server.connect().await?);
+    let client = Caller(server.connect().await?);
     let ids: Vec<String> = (0..4).map(|number| format!("patient-{number}")).collect();
     for id in &ids {
         client.start(id).await?;
@@ -185,7 +174,7 @@ async fn a_node_serves_on_while_each_of_three_brokers_is_dead_in_turn() -> anyho
     let mut place = Place::new(cluster.bootstrap())?;
     place.variables.push(("EVERLOG_KAFKA__REPLICATION", "3".into()));
     let mut server = place.start().await?;
-    let client = Client(server.connect().await?);
+    let client = Caller(server.connect().await?);
     let ids: Vec<String> = (0..8).map(|number| format!("patient-{number}")).collect();
     for id in &ids {
         client.start(id).await?;
@@ -237,8 +226,8 @@ async fn a_journal_that_is_deleted_by_time_is_found_and_refused() -> anyhow::Res
     for part in ["REFUSED", &journal, "retention.ms", "604800000", "--add-config retention.ms=-1"] {
         ensure!(said.contains(part), "{part} is not in: {said}");
     }
-    let mut process = Process::start(&place, "one", &place.data())?;
-    let (code, said) = process.ended()?;
+    let mut process = place.process("one", &place.data())?;
+    let (code, said) = process.ended().await?;
     ensure!(code == Some(1) && said.contains("--add-config retention.ms=-1"), "{code:?}: {said}");
     Ok(())
 }
@@ -263,7 +252,7 @@ struct Course {
 
 impl Load {
     /// One sender for each run.
-    fn begin(client: &Client, ids: &[String]) -> Self {
+    fn begin(client: &Caller, ids: &[String]) -> Self {
         let acked = ids.iter().map(|_| AtomicU32::default()).collect();
         let course =
             Arc::new(Course { acked, slowest_ms: AtomicU32::default(), is_over: AtomicBool::default() });
@@ -277,7 +266,7 @@ impl Load {
 
     /// Ends it once signals go through again, and looks for what was lost or doubled. Gives how many signals had no
     /// good answer, and what the slowest took.
-    async fn end(self, client: &Client) -> anyhow::Result<(usize, u32)> {
+    async fn end(self, client: &Caller) -> anyhow::Result<(usize, u32)> {
         self.course.is_over.store(true, Ordering::Relaxed);
         let (mut acked, mut unknown) = (0, 0);
         for (id, sender) in self.senders {
@@ -322,7 +311,7 @@ impl Course {
 
 /// Signals one after the other, each tried once, until the harm is over and they go through again.
 async fn send_many(
-    client: Client,
+    client: Caller,
     id: String,
     number: usize,
     course: Arc<Course>,
@@ -348,203 +337,4 @@ async fn send_many(
         last = answer.err().or(last);
     }
     Ok(sent)
-}
-
-/// What every finished order here has once.
-fn check_history(id: &str, history: &[HistoryEvent]) -> anyhow::Result<()> {
-    for once in [
-        EventType::WorkflowExecutionStarted,
-        EventType::ActivityTaskScheduled,
-        EventType::ActivityTaskCompleted,
-        EventType::TimerStarted,
-        EventType::TimerFired,
-        EventType::WorkflowExecutionSignaled,
-        EventType::WorkflowExecutionCompleted,
-    ] {
-        let count = count(history, once);
-        ensure!(count == 1, "{id}: {once:?} is there {count} times");
-    }
-    let in_order = (1..).zip(history).all(|(number, event)| event.event_id == number);
-    ensure!(in_order, "{id}: its events are numbered without a gap");
-    Ok(())
-}
-
-fn count(history: &[HistoryEvent], kind: EventType) -> usize {
-    history.iter().filter(|event| event.event_type == kind as i32).count()
-}
-
-fn signals(history: &[HistoryEvent]) -> Vec<String> {
-    let name = |event: &HistoryEvent| match &event.attributes {
-        Some(Attributes::WorkflowExecutionSignaledEventAttributes(signal)) => {
-            Some(signal.signal_name.clone())
-        }
-        _ => None,
-    };
-    history.iter().filter_map(name).collect()
-}
-
-/// What the workflow does next: an activity and a timer, and its end when both and a signal are there.
-fn next(history: &[HistoryEvent]) -> Vec<command::Command> {
-    let has = |kind| count(history, kind) > 0;
-    if !has(EventType::TimerStarted) {
-        let schedule = activity::Schedule {
-            activity_id: "charge".into(),
-            activity_type: Some(ActivityType { name: "Charge".into() }),
-            task_queue: Some(EngineQueue::normal(QUEUE)),
-            start_to_close_timeout: Some(Span::from_ms(5_000)),
-            ..activity::Schedule::default()
-        };
-        let start_to_fire_timeout = Some(Span::from_ms(300));
-        let timer = timer::Start { timer_id: "pause".into(), start_to_fire_timeout };
-        return vec![order(Order::ScheduleActivity(Box::new(schedule))), order(Order::StartTimer(timer))];
-    }
-    let all = [EventType::ActivityTaskCompleted, EventType::TimerFired, EventType::WorkflowExecutionSignaled];
-    let complete = || order(Order::CompleteWorkflow(close::Complete { result: None }));
-    all.into_iter().all(has).then(complete).into_iter().collect()
-}
-
-fn order(order: Order) -> command::Command {
-    command::Command { command_type: order.command_type(), order: Some(order), ..Default::default() }
-}
-
-/// A caller and worker over bare gRPC.
-#[derive(Clone)]
-struct Client(Channel);
-
-impl Client {
-    async fn send<M: Message + Name>(&self, request: M) -> Result<Bytes, Status> {
-        let request = Request::new(Bytes::from(request.encode_to_vec()));
-        let path = raw::path_of::<M>();
-        let answer = tokio::time::timeout(ANSWER_WITHIN, raw::call(&self.0, &path, request)).await;
-        Ok(answer.map_err(|_late| Status::deadline_exceeded("no answer"))??.into_inner())
-    }
-
-    async fn start(&self, id: &str) -> Result<(), Status> {
-        let request = StartWorkflowExecutionRequest {
-            namespace: "default".into(),
-            workflow_id: id.into(),
-            workflow_type: Some(WorkflowType { name: "order".into() }),
-            task_queue: queue(),
-            workflow_task_timeout: Some(prost_types::Duration { seconds: 2, nanos: 0 }),
-            request_id: format!("start {id}"),
-            ..Default::default()
-        };
-        self.send(request).await.map(drop)
-    }
-
-    async fn signal(&self, id: &str, name: &str) -> Result<(), Status> {
-        let request = SignalWorkflowExecutionRequest {
-            namespace: "default".into(),
-            workflow_execution: execution(id),
-            signal_name: name.into(),
-            request_id: format!("{id} {name}"),
-            ..Default::default()
-        };
-        self.send(request).await.map(drop)
-    }
-
-    async fn history(&self, id: &str) -> anyhow::Result<Vec<HistoryEvent>> {
-        let (mut events, mut page_token) = (Vec::new(), Bytes::new());
-        loop {
-            let request = GetWorkflowExecutionHistoryRequest {
-                namespace: "default".into(),
-                execution: execution(id),
-                next_page_token: page_token,
-                ..Default::default()
-            };
-            let page = GetWorkflowExecutionHistoryResponse::decode(self.send(request).await?)?;
-            events.extend(History::decode(page.history.unwrap_or_default())?.events);
-            page_token = page.next_page_token;
-            if page_token.is_empty() {
-                return Ok(events);
-            }
-        }
-    }
-
-    /// History and describe of each.
-    async fn read_all(&self, ids: &[String]) -> anyhow::Result<Vec<(Vec<HistoryEvent>, Bytes)>> {
-        let mut all = Vec::new();
-        for id in ids {
-            let describe =
-                DescribeWorkflowExecutionRequest { namespace: "default".into(), execution: execution(id) };
-            // Histories come behind ownership: until one is there it is unavailable.
-            let deadline = Instant::now() + WITHIN;
-            let history = loop {
-                match self.history(id).await {
-                    Err(_later) if Instant::now() < deadline => tokio::task::yield_now().await,
-                    told => break told?,
-                }
-            };
-            all.push((history, self.send(describe).await?));
-        }
-        Ok(all)
-    }
-
-    /// Works until every history has an event of a kind; what a worker was told of a lost task is no error.
-    async fn work_until(&self, what: &str, ids: &[String], kind: EventType) -> anyhow::Result<()> {
-        let done = async {
-            let mut looks = tokio::time::interval(LOOK_EVERY);
-            for id in ids {
-                while count(&self.history(id).await.unwrap_or_default(), kind) == 0 {
-                    looks.tick().await;
-                }
-            }
-            anyhow::Ok(())
-        };
-        tokio::select! {
-            done = tokio::time::timeout(WITHIN, done) => done.with_context(|| format!("it is late: {what}"))?,
-            never = async { loop { self.work().await.ok(); tokio::task::yield_now().await } } => never,
-            never = async { loop { self.labour().await.ok(); tokio::task::yield_now().await } } => never,
-        }
-    }
-
-    async fn work(&self) -> anyhow::Result<()> {
-        let poll = PollWorkflowTaskQueueRequest {
-            namespace: "default".into(),
-            task_queue: queue(),
-            identity: "worker".into(),
-            ..Default::default()
-        };
-        let task = PollWorkflowTaskQueueResponse::decode(self.send(poll).await?)?;
-        if task.task_token.is_empty() {
-            return Ok(());
-        }
-        let history = History::decode(task.history.unwrap_or_default())?.events;
-        let answer = RespondWorkflowTaskCompletedRequest {
-            task_token: task.task_token,
-            commands: next(&history),
-            namespace: "default".into(),
-            ..Default::default()
-        };
-        self.send(answer).await?;
-        Ok(())
-    }
-
-    async fn labour(&self) -> anyhow::Result<()> {
-        let poll = PollActivityTaskQueueRequest {
-            namespace: "default".into(),
-            task_queue: queue(),
-            identity: "worker".into(),
-            ..Default::default()
-        };
-        let task = PollActivityTaskQueueResponse::decode(self.send(poll).await?)?;
-        if task.task_token.is_empty() {
-            return Ok(());
-        }
-        let answer = RespondActivityTaskCompletedRequest {
-            task_token: task.task_token,
-            namespace: "default".into(),
-            ..Default::default()
-        };
-        self.send(answer).await?;
-        Ok(())
-    }
-}
-
-fn execution(id: &str) -> Option<WorkflowExecution> {
-    Some(WorkflowExecution { workflow_id: id.into(), run_id: String::new() })
-}
-
-fn queue() -> Option<TaskQueue> {
-    Some(TaskQueue { name: QUEUE.into(), kind: 1, ..Default::default() })
 }

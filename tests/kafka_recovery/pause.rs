@@ -4,9 +4,10 @@
 use std::time::Instant;
 
 use anyhow::ensure;
+use everlog_tests::caller::{Caller, signals};
 use everlog_tests::kafka::Cluster;
 
-use crate::client::{Client, signals};
+use crate::client::{histories, work};
 use crate::house::{Place, TIMEOUT};
 
 const ID: &str = "register";
@@ -32,17 +33,17 @@ async fn a_process_that_slept_past_every_timeout_writes_nothing_and_answers_noth
     while slept.elapsed() < TIMEOUT * 4 {
         new.signal(ID, &format!("after {acked}")).await?;
         acked += 1;
-        new.work().await?;
+        work(&new).await?;
     }
     let ids = [ID.to_owned()];
-    let truth = new.histories(&ids).await?.remove(0);
+    let truth = histories(&new, &ids).await?.remove(0);
     // Whoever asks the first one while it wakes up is told the truth or nothing.
     let askers: Vec<_> = (0..8).map(|_| tokio::spawn(ask(old.clone()))).collect();
     let writers: Vec<_> =
         (0..8).map(|number| tokio::spawn(write(old.clone(), format!("late {number}")))).collect();
     tokio::task::yield_now().await;
     first.signal("CONT")?;
-    let (code, said) = first.ended()?;
+    let (code, said) = first.ended().await?;
     ensure!(code == Some(2) && said.contains("was taken over by the node \"two\""), "{code:?}: {said}");
     let mut stale_answers = 0;
     for asker in askers {
@@ -55,7 +56,7 @@ async fn a_process_that_slept_past_every_timeout_writes_nothing_and_answers_noth
         if is_acked { written.push(name) } else { unknown += 1 }
     }
     ensure!(second.is_running(), "the second one serves");
-    let after = new.histories(&ids).await?.remove(0);
+    let after = histories(&new, &ids).await?.remove(0);
     ensure!(after.len() >= truth.len() && after[..truth.len()] == truth[..], "what was there is as it was");
     let there = signals(&after);
     for name in
@@ -72,18 +73,18 @@ async fn a_process_that_slept_past_every_timeout_writes_nothing_and_answers_noth
     second.kill()?;
     let mut third = place.spawn("three", &place.dir.path().join("three"))?;
     let client = third.ready().await?;
-    ensure!(client.histories(&ids).await?.remove(0) == after, "it is the same from the log alone");
+    ensure!(histories(&client, &ids).await?.remove(0) == after, "it is the same from the log alone");
     println!("{} signals were acknowledged, of {unknown} nobody knows", acked + 20);
     Ok(())
 }
 
-async fn write(client: Client, name: String) -> (String, bool) {
+async fn write(client: Caller, name: String) -> (String, bool) {
     let is_acked = client.signal(ID, &name).await.is_ok();
     (name, is_acked)
 }
 
 /// Reads until it is refused for good; how many signals each answer has.
-async fn ask(client: Client) -> Vec<usize> {
+async fn ask(client: Caller) -> Vec<usize> {
     let mut counts = Vec::new();
     for _ in 0..50 {
         match client.history(ID).await {

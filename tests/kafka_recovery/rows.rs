@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use everlog_tests::caller::{Caller, signals};
 use everlog_tests::kafka::Cluster;
+use everlog_tests::process::Process;
 
-use crate::client::{Client, signals};
-use crate::house::{Place, Process, copy};
+use crate::client::histories;
+use crate::house::{Place, copy};
 
 fn ids() -> Vec<String> {
     (0..8).map(|number| format!("register-{number}")).collect()
 }
 
-async fn write(client: &Client, round: u32) -> anyhow::Result<()> {
+async fn write(client: &Caller, round: u32) -> anyhow::Result<()> {
     for id in ids() {
         if round == 0 {
             client.start(&id).await?;
@@ -33,7 +35,7 @@ async fn an_old_copy_of_the_rows_is_brought_up_to_date() -> anyhow::Result<()> {
     let place = Place::new(Cluster::shared()?.bootstrap())?;
     let (mut node, client) = place.start("one").await?;
     write(&client, 0).await?;
-    node.stop()?;
+    node.stop().await?;
     let old = place.dir.path().join("old");
     copy(&place.rows(), &old)?;
     let (mut node, client) = place.start("one").await?;
@@ -44,14 +46,14 @@ async fn an_old_copy_of_the_rows_is_brought_up_to_date() -> anyhow::Result<()> {
     copy(&place.rows(), &torn)?;
     let (mut node, client) = place.start("one").await?;
     write(&client, 2).await?;
-    let before = client.histories(&ids()).await?;
+    let before = histories(&client, &ids()).await?;
     for copied in [old, torn] {
-        node.stop()?;
+        node.stop().await?;
         std::fs::remove_dir_all(place.rows())?;
         copy(&copied, &place.rows())?;
         let (next, client) = place.start("one").await?;
         node = next;
-        ensure!(client.histories(&ids()).await? == before, "{} was brought up to date", copied.display());
+        ensure!(histories(&client, &ids()).await? == before, "{} was brought up to date", copied.display());
         for reason in ["ahead", "corrupt", "foreign", "old", "unfinished"] {
             ensure!(set_aside(&node, reason).await? == 0.0, "{reason}: {}", node.said()?);
         }
@@ -64,15 +66,15 @@ async fn damaged_rows_are_set_aside_and_made_anew() -> anyhow::Result<()> {
     let place = Place::new(Cluster::shared()?.bootstrap())?;
     let (mut node, client) = place.start("one").await?;
     write(&client, 0).await?;
-    let before = client.histories(&ids()).await?;
+    let before = histories(&client, &ids()).await?;
     for (round, harm) in (1..).zip([flip as fn(&Path) -> anyhow::Result<()>, cut, remove]) {
-        node.stop()?;
+        node.stop().await?;
         for partition in 0..4 {
             harm(&place.rows().join(partition.to_string()))?;
         }
         let (next, client) = place.start("one").await?;
         node = next;
-        ensure!(client.histories(&ids()).await? == before, "round {round}: it reads as before");
+        ensure!(histories(&client, &ids()).await? == before, "round {round}: it reads as before");
         let count = set_aside(&node, "corrupt").await?;
         ensure!(count >= 4.0, "round {round}: {count} of 4 were set aside: {}", node.said()?);
         ensure!(node.said()?.contains("rows that cannot be used are set aside"), "it says so");
@@ -91,22 +93,22 @@ async fn rows_of_another_log_or_partition_are_set_aside() -> anyhow::Result<()> 
     let (mut node, client) = place.start("one").await?;
     write(&client, 0).await?;
     write(&client, 1).await?;
-    let before = client.histories(&ids()).await?;
-    node.stop()?;
+    let before = histories(&client, &ids()).await?;
+    node.stop().await?;
     let (mut stranger, client) = other.start("other").await?;
     write(&client, 0).await?;
-    stranger.stop()?;
+    stranger.stop().await?;
     std::fs::remove_dir_all(place.rows())?;
     copy(&other.rows(), &place.rows())?;
     let (mut node, client) = place.start("one").await?;
-    ensure!(client.histories(&ids()).await? == before, "it has its own histories");
+    ensure!(histories(&client, &ids()).await? == before, "it has its own histories");
     ensure!(set_aside(&node, "foreign").await? == 4.0, "{}", node.said()?);
-    node.stop()?;
+    node.stop().await?;
     for (from, to) in [("0", "swap"), ("1", "0"), ("swap", "1")] {
         std::fs::rename(place.rows().join(from), place.rows().join(to))?;
     }
     let (node, client) = place.start("one").await?;
-    ensure!(client.histories(&ids()).await? == before, "it has its own histories");
+    ensure!(histories(&client, &ids()).await? == before, "it has its own histories");
     ensure!(set_aside(&node, "foreign").await? == 2.0, "{}", node.said()?);
     Ok(())
 }

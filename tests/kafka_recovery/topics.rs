@@ -48,13 +48,13 @@ async fn topics_that_were_made_again_are_refused_with_the_way_out() -> anyhow::R
             client.start(&id).await?;
             client.signal(&id, "there").await?;
         }
-        node.stop()?;
+        node.stop().await?;
         tokio::task::block_in_place(|| {
             make_again(&place, topic)?;
             if topic == "journal" { refill(&place) } else { Ok(()) }
         })?;
         let mut node = place.spawn("one", &place.data())?;
-        let (code, said) = node.ended()?;
+        let (code, said) = node.ended().await?;
         ensure!(code == Some(1) || code == Some(2), "{topic}: it ended with {code:?}: {said}");
         ensure!(said.contains("Way out: stop every node"), "{topic}: {said}");
     }

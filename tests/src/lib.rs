@@ -1,8 +1,10 @@
 //! What tests of the whole product share: a server started as a user would start it.
 
+pub mod caller;
 pub mod dice;
 pub mod fate;
 pub mod kafka;
 pub mod page;
+pub mod process;
 pub mod raw;
 pub mod server;
