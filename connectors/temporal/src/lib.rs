@@ -36,6 +36,7 @@ mod transport;
 mod worker;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,6 +121,9 @@ pub enum Error {
     Transport(#[from] tonic::transport::Error),
 }
 
+/// Something that completes later, on whatever thread.
+pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 /// Serves Temporal's API.
 pub struct Gateway {
     about: About,
@@ -161,13 +165,16 @@ impl Gateway {
 
     /// Serves until `shutdown` completes; then open polls end empty, and calls have a short while to finish.
     ///
+    /// Nothing here is generic: the services, some hundred calls each with its messages, are compiled in this crate, and
+    /// not again in each that serves them.
+    ///
     /// # Errors
     /// [`Error`]: the listener or the descriptor.
-    pub async fn serve(
-        self: Arc<Self>,
-        listener: TcpListener,
-        shutdown: impl Future<Output = ()>,
-    ) -> Result<(), Error> {
+    pub fn serve(self: Arc<Self>, listener: TcpListener, shutdown: Later<()>) -> Later<Result<(), Error>> {
+        Box::pin(self.answer(listener, shutdown))
+    }
+
+    async fn answer(self: Arc<Self>, listener: TcpListener, shutdown: Later<()>) -> Result<(), Error> {
         let reporter = HealthReporter::new();
         reporter.set_service_status(SERVICE_NAME, ServingStatus::Serving).await;
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));

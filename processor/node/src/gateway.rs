@@ -45,10 +45,11 @@ impl Gateway {
             metrics,
         })?;
         let (stop, stopped) = oneshot::channel();
-        let served = tokio::spawn(Arc::new(gateway).serve(calls, async {
+        let served = tokio::spawn(Arc::new(gateway).serve(
+            calls,
             // A sender that is gone means the same.
-            drop(stopped.await);
-        }));
+            Box::pin(async { drop(stopped.await) }),
+        ));
         Ok(Self { stop, served: Some(served) })
     }
 

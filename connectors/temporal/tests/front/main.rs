@@ -82,9 +82,7 @@ impl Front {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let (stop, stopped) = oneshot::channel();
-        let served = tokio::spawn(gateway.serve(listener, async {
-            drop(stopped.await);
-        }));
+        let served = tokio::spawn(gateway.serve(listener, Box::pin(async { drop(stopped.await) })));
         let channel = Channel::from_shared(format!("http://{address}")).expect("a URI").connect().await;
         let channel = channel.expect("it listens");
         let client = WorkflowServiceClient::new(channel.clone());
