@@ -1,36 +1,64 @@
 //! The load generator against a server that knows only starts.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
 use everlog_benches::load::options::Options;
 use everlog_benches::load::{self, report::Report};
-use everlog_temporal_api::workflowservice::workflow_service_server::{
-    WorkflowService, WorkflowServiceServer,
-};
+use everlog_temporal_api::workflowservice::workflow_service_server::SERVICE_NAME;
 use everlog_temporal_api::workflowservice::{StartWorkflowExecutionRequest, StartWorkflowExecutionResponse};
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Context, Poll, Service, http};
+use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
-use tonic::{Request, Response, Status, async_trait};
+use tonic::{Request, Response, Status};
+use tonic_prost::ProstCodec;
 
-/// Accepts starts, except each `refuses_each`-th.
+/// Accepts starts, except each `refuses_each`-th. By hand: the generated server compiles all hundred calls for this one.
+#[derive(Clone)]
 struct Starts {
     asked: Arc<AtomicU64>,
     refuses_each: u64,
 }
 
-#[async_trait]
-impl WorkflowService for Starts {
-    async fn start_workflow_execution(
-        &self,
-        _: Request<StartWorkflowExecutionRequest>,
-    ) -> Result<Response<StartWorkflowExecutionResponse>, Status> {
+impl NamedService for Starts {
+    const NAME: &'static str = SERVICE_NAME;
+}
+
+impl Service<http::Request<Body>> for Starts {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let starts = self.clone();
+        Box::pin(async move {
+            if !request.uri().path().ends_with("/StartWorkflowExecution") {
+                return Ok(Status::unimplemented("only starts").into_http());
+            }
+            Ok(Grpc::new(ProstCodec::default()).unary(starts, request).await)
+        })
+    }
+}
+
+impl UnaryService<StartWorkflowExecutionRequest> for Starts {
+    type Response = StartWorkflowExecutionResponse;
+    type Future = BoxFuture<Response<Self::Response>, Status>;
+
+    fn call(&mut self, _: Request<StartWorkflowExecutionRequest>) -> Self::Future {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.refuses_each > 0 && asked.is_multiple_of(self.refuses_each) {
-            return Err(Status::resource_exhausted("too much"));
-        }
-        Ok(Response::new(StartWorkflowExecutionResponse { run_id: asked.to_string(), ..Default::default() }))
+        let refused = self.refuses_each > 0 && asked.is_multiple_of(self.refuses_each);
+        let started = StartWorkflowExecutionResponse { run_id: asked.to_string(), ..Default::default() };
+        let answer =
+            if refused { Err(Status::resource_exhausted("too much")) } else { Ok(Response::new(started)) };
+        Box::pin(std::future::ready(answer))
     }
 }
 
@@ -39,7 +67,7 @@ async fn report(refuses_each: u64, line: &str) -> anyhow::Result<(Report, u64)> 
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse()?)?;
     let address = incoming.local_addr()?;
     let asked = Arc::new(AtomicU64::new(0));
-    let service = WorkflowServiceServer::new(Starts { asked: asked.clone(), refuses_each });
+    let service = Starts { asked: asked.clone(), refuses_each };
     let server = tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     let line = format!("everlog-load {line} --address {address}");
     let report = load::run(&Options::try_parse_from(line.split(' '))?).await?;
