@@ -72,8 +72,9 @@ fn create_topic(cluster: &Cluster, topic: &str) -> anyhow::Result<()> {
 }
 
 fn produce(cluster: &Cluster, topic: &str, values: &[&str]) -> anyhow::Result<()> {
-    let arguments =
-        ["--bootstrap-server", cluster.bootstrap(), "--topic", topic, "--request-required-acks", "all"];
+    let mut arguments = vec!["--bootstrap-server", cluster.bootstrap(), "--topic", topic];
+    // By itself it gives a record up after 6 s, and says so on its standard error alone: a paused leader takes longer.
+    arguments.extend(["--request-required-acks", "all", "--message-send-max-retries", "60"]);
     tool("kafka.tools.ConsoleProducer", &arguments, &(values.join("\n") + "\n")).map(drop)
 }
 
