@@ -93,7 +93,7 @@ class Node:
         self.address, self.metrics_address = (f"127.0.0.1:{free_port()}" for _ in range(2))
         self.start()
 
-    def start(self):
+    def start(self, is_so=lambda metrics: metrics.get("everlog_ready") == 1):
         """Returns the seconds from the start of the process until it is ready."""
         command = [binary("everlog"), "dev", "--data-dir", str(self.folder)]
         command += ["--address", self.address, "--metrics-address", self.metrics_address]
@@ -113,7 +113,7 @@ class Node:
             preexec_fn=die_with_me,
         )
         self.pid = self.process.pid
-        self.wait(began, lambda metrics: metrics.get("everlog_ready") == 1)
+        self.wait(began, is_so)
         return time.monotonic() - began
 
     def wait(self, began, is_so):
@@ -129,14 +129,22 @@ class Node:
             time.sleep(0.01)
 
     def restore(self):
-        """Starts it, and waits until the log has brought all rows: seconds until it is ready and until all are there,
-        then rows and bytes."""
+        """Starts it, and waits until the log has brought all rows. Gives seconds until it is ready and until all are
+        there, and seconds, rows and bytes twice: of the state alone, from its first rows until it is ready, and of all."""
+        seen = []
+
+        def look(metrics):
+            seen.append((time.monotonic(), *brought(metrics)))
+            return metrics.get("everlog_ready") == 1
+
         began = time.monotonic()
-        ready = self.start()
+        ready = self.start(look)
+        first = next(at for at, look in enumerate(seen) if look[1] > 0)
+        # The look before has none of the first rows yet.
+        state = [last - earlier for last, earlier in zip(seen[-1], seen[max(first - 1, 0)])]
         self.wait(began, lambda metrics: total(metrics, "everlog_restore_behind") == 0)
-        whole, metrics = time.monotonic() - began, self.metrics()
-        rows, size = (total(metrics, f"everlog_restore_{what}_total") for what in ("rows", "bytes"))
-        return ready, whole, rows, size
+        whole = time.monotonic() - began
+        return ready, state, (whole, *brought(self.metrics()))
 
     def metrics(self):
         """All samples of its metrics page, by name and labels."""
@@ -156,6 +164,11 @@ class Node:
     def remove(self):
         self.end(signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def brought(metrics):
+    """Rows and bytes that were restored."""
+    return tuple(total(metrics, f"everlog_restore_{what}_total") for what in ("rows", "bytes"))
 
 
 def total(metrics, name):
