@@ -307,17 +307,22 @@ def answer_a_start_with_two_runs(logs: Logs) -> None:
     logs.calls.append(again)
 
 
-def pick_first_run(logs: Logs) -> Run:
+def pick_first_run(logs: Logs, is_fit: Callable[[Run], bool] = lambda _: True) -> Run:
     return logs.pick(
-        lambda _, e: (
-            name_of(e) == "WorkflowExecutionStarted" and not attributes_of(e).continued_execution_run_id
+        lambda run, e: (
+            name_of(e) == "WorkflowExecutionStarted"
+            and not attributes_of(e).continued_execution_run_id
+            and is_fit(run)
         )
     )[0]
 
 
 def start_one_id_twice(logs: Logs) -> None:
-    """Another whole run of the same id, that no start accounts for."""
-    run = pick_first_run(logs)
+    """Another whole run of the same id, that no start accounts for: no rival of unknown fate either."""
+    starts = [call for call in logs.calls if call.kind == "start"]
+    acked = {call.id for call in starts if call.outcome == "acked"}
+    doubtful = {c.workflow_id for c in starts if c.outcome == "unknown" and c.id not in acked}
+    run = pick_first_run(logs, lambda run: run.workflow_id not in doubtful)
     twin = Run(run.workflow_id, str(uuid.uuid4()), copy.deepcopy(run.events[:1] + run.events[-1:]))
     attributes_of(twin.events[0]).first_execution_run_id = twin.run_id
     logs.runs.append(twin)
