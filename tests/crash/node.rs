@@ -9,7 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use everlog_tests::kafka::Cluster;
 use everlog_tests::server::binary;
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use tonic::transport::{Channel, Endpoint};
 
 /// How long a node may take until it listens.
@@ -28,8 +32,16 @@ pub enum Blow {
 /// A node's directory, and the notes of the shim about it.
 pub struct Place {
     dir: tempfile::TempDir,
-    /// Further variables of every node here.
-    variables: Vec<(&'static str, &'static str)>,
+    /// Of every node here.
+    variables: Vec<(&'static str, String)>,
+    /// Where its log is on Kafka.
+    broker: Option<Broker>,
+}
+
+/// A log of its own on the broker that all tests of this process share. Its topics go when it is dropped.
+struct Broker {
+    bootstrap: &'static str,
+    prefix: String,
 }
 
 /// A process. It is killed when dropped.
@@ -39,9 +51,10 @@ pub struct Node {
 }
 
 impl Place {
-    /// Few partitions and one thread of each kind keep the order of the steps nearly the same from run to run.
-    pub fn new(more: &[(&'static str, &'static str)]) -> anyhow::Result<Self> {
-        let mut variables = vec![
+    /// Few partitions and one thread of each kind keep the order of the steps nearly the same from run to run. With
+    /// `EVERLOG_TEST_HOME=kafka` the log is on a broker.
+    pub fn new(more: &[(&'static str, &str)]) -> anyhow::Result<Self> {
+        let common = [
             ("EVERLOG_LOG__PARTITIONS", "2"),
             ("EVERLOG_LOG__FREE_BYTES_MIN", "1048576"),
             ("EVERLOG_MEMORY__DATABASE_BYTES", "8388608"),
@@ -50,8 +63,15 @@ impl Place {
             ("EVERLOG_PARTITION__COMMIT_INTERVAL_MS", "10"),
             ("EVERLOG_GATEWAY__POLL_WAIT_MS", "2000"),
         ];
-        variables.extend(more);
-        Ok(Self { dir: tempfile::tempdir()?, variables })
+        let all = common.iter().chain(more);
+        let mut variables: Vec<_> = all.map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let broker = if is_on_kafka() { Some(Broker::new()?) } else { None };
+        if let Some(broker) = &broker {
+            variables.push(("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", broker.bootstrap.to_owned()));
+            variables.push(("EVERLOG_KAFKA__PREFIX", broker.prefix.clone()));
+            variables.push(("EVERLOG_KAFKA__PARTITIONS", "2".into()));
+        }
+        Ok(Self { dir: tempfile::tempdir()?, variables, broker })
     }
 
     pub fn data(&self) -> PathBuf {
@@ -80,6 +100,10 @@ impl Place {
         self.spawn(|command, address| {
             command.env("LD_PRELOAD", shim).env("SHIM_DIR", self.data()).env("SHIM_EVENTS", self.events());
             command.env("SHIM_PORT", address.port().to_string());
+            if let Some((_, port)) = self.broker.as_ref().and_then(|broker| broker.bootstrap.rsplit_once(':'))
+            {
+                command.env("SHIM_BROKER_PORT", port);
+            }
             match blow {
                 Blow::Kill => command.env("SHIM_KILL_AT", step.to_string()),
                 Blow::Error(number) => command
@@ -98,10 +122,40 @@ impl Place {
         command.arg("--metrics-address").arg("127.0.0.1:0").arg("--http-address").arg("127.0.0.1:0");
         command.arg("--data-dir").arg(self.data());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
-        command.envs(self.variables.iter().copied());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         edit(&mut command, address);
         Ok(Node { process: command.spawn().context("a node cannot be started")?, address })
     }
+}
+
+impl Broker {
+    fn new() -> anyhow::Result<Self> {
+        static LOGS: AtomicU32 = AtomicU32::new(0);
+        let bootstrap = Cluster::shared()?.bootstrap();
+        Ok(Self { bootstrap, prefix: format!("crash-{}.", LOGS.fetch_add(1, Ordering::Relaxed)) })
+    }
+
+    /// Hundreds of logs are more than a broker on this machine has room for.
+    fn remove(&self) -> anyhow::Result<()> {
+        let client: BaseConsumer = ClientConfig::new().set("bootstrap.servers", self.bootstrap).create()?;
+        let there = client.fetch_metadata(None, LISTENS_WITHIN)?;
+        let names = there.topics().iter().map(|topic| topic.name());
+        let own: Vec<_> = names.filter(|name| name.starts_with(&self.prefix)).collect();
+        let admin: AdminClient<_> = ClientConfig::new().set("bootstrap.servers", self.bootstrap).create()?;
+        futures::executor::block_on(admin.delete_topics(&own, &AdminOptions::new()))?;
+        Ok(())
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.remove().ok();
+    }
+}
+
+/// Where nodes have their log: on Kafka, or in their own directory.
+pub fn is_on_kafka() -> bool {
+    std::env::var("EVERLOG_TEST_HOME").is_ok_and(|home| home == "kafka")
 }
 
 impl Node {

@@ -13,6 +13,8 @@ pub struct Notes {
     pub steps: Option<u64>,
     pub syncs: u64,
     pub replies: u64,
+    /// Requests that change something on a broker, and their answers.
+    pub talks: u64,
     /// Files that were made under the shim, and up to where they are on the disk.
     durable: BTreeMap<PathBuf, u64>,
 }
@@ -49,6 +51,7 @@ impl Notes {
                 self.rename(Path::new(from), Path::new(to));
             }
             "P" => self.replies += 1,
+            "K" => self.talks += 1,
             "E" => self.steps = Some(rest.parse()?),
             _ => anyhow::bail!("of an unknown kind"),
         }
