@@ -58,9 +58,9 @@ pub async fn repeated(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     for _ in 0..size.times {
         load.further(size.open as u64, FURTHER_WITHIN).await?;
-        outcome.injected += tokio::task::block_in_place(|| commands.again(20, &mut dice))?;
+        outcome.injected += commands.again(20, &mut dice).await?;
         scene.node.kill()?;
-        outcome.injected += tokio::task::block_in_place(|| commands.again(20, &mut dice))?;
+        outcome.injected += commands.again(20, &mut dice).await?;
         scene.node.start_again()?;
         scene.node.ready().await?;
     }
