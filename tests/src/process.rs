@@ -14,7 +14,7 @@ use crate::server::{binary, free_address};
 use crate::{page, raw};
 
 /// How long a node may take to its first answer, and to its end.
-const WITHIN: Duration = Duration::from_secs(180);
+const WITHIN: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A running node. It is killed when dropped.

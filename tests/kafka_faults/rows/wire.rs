@@ -157,8 +157,8 @@ pub async fn lost_answers(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let reset = keys.into_iter().map(|key| rule(key, Act::Reset, 10, 5 * size.times));
     let slow = keys.into_iter().map(|key| rule(key, Act::Delay(SLOW), 10, 5 * size.times));
     site.proxy().set(silent.chain(lost).chain(reset).chain(slow).collect());
-    // Each silence lasts as long as a client's patience.
-    let within = FURTHER_WITHIN * u32::try_from(size.times)?;
+    // Each silence lasts as long as a client's patience, and in full size there are three times as many.
+    let within = FURTHER_WITHIN * if size.is_full { 3 } else { 1 };
     load.further(4 * size.open as u64, within).await?;
     let counts = site.proxy().counts();
     site.calm();
