@@ -17,8 +17,10 @@ mod workflows;
 use std::cell::{Cell, RefCell};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use everlog_tests::server::is_on_kafka;
+
 use crate::life::live;
-use crate::node::{Blow, Place, is_on_kafka};
+use crate::node::{Blow, Place};
 use crate::power::Notes;
 
 /// Steps of the whole script: it has some 380, of which a few dozen depend on when commits come. It may only grow.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use everlog_tests::kafka::Cluster;
-use everlog_tests::server::binary;
+use everlog_tests::server::{binary, is_on_kafka};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -19,6 +19,8 @@ use tonic::transport::{Channel, Endpoint};
 /// How long a node may take until it listens.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long a broker may take to say which topics it has.
+const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 /// What happens in place of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +140,7 @@ impl Broker {
     /// Hundreds of logs are more than a broker on this machine has room for.
     fn remove(&self) -> anyhow::Result<()> {
         let client: BaseConsumer = ClientConfig::new().set("bootstrap.servers", self.bootstrap).create()?;
-        let there = client.fetch_metadata(None, LISTENS_WITHIN)?;
+        let there = client.fetch_metadata(None, TOLD_WITHIN)?;
         let names = there.topics().iter().map(|topic| topic.name());
         let own: Vec<_> = names.filter(|name| name.starts_with(&self.prefix)).collect();
         let admin: AdminClient<_> = ClientConfig::new().set("bootstrap.servers", self.bootstrap).create()?;
@@ -149,13 +151,9 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
+        // What stays costs the broker some room, until it ends with the tests.
         self.remove().ok();
     }
-}
-
-/// Where nodes have their log: on Kafka, or in their own directory.
-pub fn is_on_kafka() -> bool {
-    std::env::var("EVERLOG_TEST_HOME").is_ok_and(|home| home == "kafka")
 }
 
 impl Node {

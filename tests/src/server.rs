@@ -55,7 +55,7 @@ impl Server {
             variables.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         let (address, metrics_address) = (free_address()?, free_address()?);
         let is_placed = variables.iter().any(|(key, _)| key == BROKERS);
-        if !is_placed && std::env::var(HOME).is_ok_and(|home| home == "kafka") {
+        if !is_placed && is_on_kafka() {
             variables.push((BROKERS.into(), Cluster::shared()?.bootstrap().into()));
             variables.push(("EVERLOG_KAFKA__PREFIX".into(), format!("test-{}.", address.port())));
         }
@@ -148,6 +148,11 @@ impl Drop for Server {
         self.process.kill().ok();
         self.process.wait().ok();
     }
+}
+
+/// Where tests that leave it open have their log: on Kafka, or in the server's own directory.
+pub fn is_on_kafka() -> bool {
+    std::env::var(HOME).is_ok_and(|home| home == "kafka")
 }
 
 /// The built binary: beside the folder that holds the test's own.
