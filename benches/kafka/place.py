@@ -94,7 +94,7 @@ class Node:
         self.start()
 
     def start(self, is_so=lambda metrics: metrics.get("everlog_ready") == 1):
-        """Returns the seconds from the start of the process until it is ready."""
+        """Returns the seconds from the start of the process until its metrics are so: until it is ready."""
         command = [binary("everlog"), "dev", "--data-dir", str(self.folder)]
         command += ["--address", self.address, "--metrics-address", self.metrics_address]
         if self.broker:
@@ -139,7 +139,7 @@ class Node:
 
         began = time.monotonic()
         ready = self.start(look)
-        first = next(at for at, look in enumerate(seen) if look[1] > 0)
+        first = next(at for at, (_, rows, _) in enumerate(seen) if rows > 0)
         # The look before has none of the first rows yet.
         state = [last - earlier for last, earlier in zip(seen[-1], seen[max(first - 1, 0)])]
         self.wait(began, lambda metrics: total(metrics, "everlog_restore_behind") == 0)
