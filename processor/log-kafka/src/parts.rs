@@ -112,5 +112,5 @@ impl Parts {
 
 /// The topics' names in the order of their numbers.
 pub(crate) fn topic_names(options: &Options) -> Arc<[String; 6]> {
-    Arc::new(OUTPUTS.map(|topic| options.topic(rows::name(topic))))
+    Arc::new(OUTPUTS.map(|topic| options.topic(topic.name())))
 }

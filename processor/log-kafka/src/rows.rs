@@ -32,17 +32,6 @@ pub(crate) fn number(topic: Topic) -> usize {
     }
 }
 
-pub(crate) fn name(topic: Topic) -> &'static str {
-    match topic {
-        Topic::Changelog => "changelog",
-        Topic::History => "history",
-        Topic::Timers => "timers",
-        Topic::Events => "events",
-        Topic::Replies => "replies",
-        Topic::Rejections => "rejections",
-    }
-}
-
 pub(crate) fn header(fence: Fence, commit: u64, applied: Offset, place: u32) -> [u8; 28] {
     let mut bytes = [0; 28];
     bytes[..8].copy_from_slice(&fence.0.to_be_bytes());

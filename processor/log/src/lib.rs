@@ -65,6 +65,18 @@ pub enum Topic {
 }
 
 impl Topic {
+    /// As it is called, without a prefix.
+    pub fn name(self) -> &'static str {
+        match self {
+            Topic::Events => "events",
+            Topic::Changelog => "changelog",
+            Topic::History => "history",
+            Topic::Timers => "timers",
+            Topic::Replies => "replies",
+            Topic::Rejections => "rejections",
+        }
+    }
+
     /// Compacted topics keep the last value of each key and know tombstones; the others keep every entry.
     pub fn is_compacted(self) -> bool {
         match self {

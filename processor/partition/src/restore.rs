@@ -141,7 +141,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         match error {
             everlog_log::Error::OutOfRange { wanted, end, .. } if wanted > end => {
                 let detail =
-                    format!("{topic:?} was read up to {wanted}, it ends at {end}: it was made again");
+                    format!("{} was read up to {wanted}, it ends at {end}: it was made again", topic.name());
                 Error::lost(self.id, &detail)
             }
             everlog_log::Error::OutOfRange { .. } => self.stale(RowsFault::Old, error.to_string()),
