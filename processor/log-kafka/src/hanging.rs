@@ -21,7 +21,7 @@ use crate::rows::{self, OUTPUTS};
 const MARKED_WITHIN: Duration = Duration::from_secs(1);
 /// Offsets in which another record of the same commit is looked for: the partition was written to by nobody since.
 const LOOK_BACK: Offset = 64;
-/// Topics, by number, that only nodes read: those that are waited for, and where a row more does no harm.
+/// Topics, by number, that only nodes read: a row more does no harm there.
 const OWN: Range<usize> = 0..3;
 
 /// What hangs of the outputs of one partition.
@@ -65,14 +65,12 @@ pub(crate) fn find(
     partition: PartitionId,
 ) -> Result<Option<Hanging>, Error> {
     let mut open: [Option<Range<Offset>>; 6] = Default::default();
-    for topic in OWN {
+    // The public ones too: what was aborted everywhere else would be committed there by the next output.
+    for topic in 0..OUTPUTS.len() {
         open[topic] = ends.left_open(&names[topic], partition as i32, MARKED_WITHIN)?;
     }
     if open.iter().all(Option::is_none) {
         return Ok(None);
-    }
-    for topic in OWN.end..OUTPUTS.len() {
-        open[topic] = ends.left_open(&names[topic], partition as i32, MARKED_WITHIN)?;
     }
     let (mut parts, mut seen) = (BTreeMap::<Number, Part>::new(), BTreeSet::new());
     for (topic, open) in open.iter().enumerate() {
