@@ -213,8 +213,13 @@ fn heads(changelog: &[Entry]) -> anyhow::Result<BTreeMap<String, Head>> {
 fn kept(history: &[Entry]) -> anyhow::Result<BTreeMap<String, Vec<Line>>> {
     let mut batches: BTreeMap<(String, &[u8]), Vec<Line>> = BTreeMap::new();
     for entry in history {
-        let (run_id, suffix) =
-            run_of(entry.key.as_deref().unwrap_or_default()).context("a key of history")?;
+        let key = entry.key.as_deref().unwrap_or_default();
+        if key.starts_with(&RESERVED) {
+            // It was written for the end of its transaction only.
+            ensure!(entry.value.is_none(), "a row of the log's own in history");
+            continue;
+        }
+        let (run_id, suffix) = run_of(key).context("a key of history")?;
         match &entry.value {
             Some(value) => {
                 let events = History::decode(value.as_slice())?.events;

@@ -24,22 +24,23 @@ pub async fn oversized(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut load = scene.load();
     let mut outcome = Outcome::default();
     load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
-    // Ends with a terminate, so that it takes whatever comes.
-    scene.client.start("large-0").await?;
     let (mut taken, mut refused) = (0, 0);
-    for _ in 0..size.times {
+    for time in 0..size.times {
+        // Ends with a terminate, so that it takes whatever comes; more would pass what a history may have.
+        let id = format!("large-{time}");
+        scene.client.start(&id).await?;
         for bytes in [BLOB_BYTES_MAX - 1, BLOB_BYTES_MAX, BLOB_BYTES_MAX + 1, 2 * BLOB_BYTES_MAX, 8 << 20] {
             let deed = Deed::Signal { name: "large".into(), in_order: false };
-            let make = |identity| large("large-0", bytes, identity);
+            let make = |identity| large(&id, bytes, identity);
             outcome.injected += 1;
-            match fate_of(&scene.client.once("large-0", deed, make).await) {
+            match fate_of(&scene.client.once(&id, deed, make).await) {
                 Fate::Acked => taken += 1,
                 Fate::Refused => refused += 1,
                 Fate::Unknown => outcome.violations.push(format!("{bytes} bytes: nobody knows")),
             }
         }
+        scene.client.terminate(&id).await?;
     }
-    scene.client.terminate("large-0").await?;
     load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
     outcome.seen = refused;
     outcome.how = format!("{taken} were taken, {refused} refused");
