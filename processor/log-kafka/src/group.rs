@@ -42,6 +42,8 @@ const OUTPUT_BYTES: usize = 64;
 enum Job {
     Commit(Commit, usize, CommitDone),
     Fence(PartitionId, SyncSender<Result<Fence, Error>>),
+    /// Nobody commits here for now.
+    Rest(SyncSender<()>),
     Close,
 }
 
@@ -111,6 +113,17 @@ impl Group {
     }
 }
 
+impl Group {
+    /// The partitions are given up: no producer is kept for them. Returns when it is gone.
+    pub(crate) fn rest(&self) {
+        let (answer, answered) = sync_channel(1);
+        if self.jobs.send(Job::Rest(answer)).is_ok() {
+            // A thread that has ended keeps nothing either.
+            let _ = answered.recv_timeout(self.timeout);
+        }
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         // Commits that wait go first.
@@ -160,6 +173,10 @@ impl Worker {
                     // A caller that waits no longer needs no answer.
                     let _ = answer.send(self.fence(partition));
                 }
+                Job::Rest(answer) => {
+                    self.give_up(Lost::Unknown("the partitions were given up".into()));
+                    let _ = answer.send(());
+                }
                 Job::Close => return,
             }
         }
@@ -191,7 +208,7 @@ impl Worker {
                     bytes += size_bytes;
                     commits.push((commit, done));
                 }
-                other @ (Job::Fence(..) | Job::Close) => {
+                other @ (Job::Fence(..) | Job::Rest(_) | Job::Close) => {
                     self.backlog.push_front(other);
                     break;
                 }
@@ -409,6 +426,10 @@ impl Worker {
         let found = hanging::find(&parts.options, &parts.ends, &parts.topics, partition)?;
         let (Some(hanging), Some(transactions)) = (found, &self.transactions) else { return Ok(()) };
         let (topics, is_commit) = (&hanging.topics, hanging.is_commit);
+        if hanging.ended_in().next().is_none() {
+            // The next output of the public topic commits it.
+            return Ok(());
+        }
         tracing::warn!(
             partition,
             ?topics,

@@ -15,7 +15,9 @@ mod hanging;
 mod journal;
 pub mod keep;
 mod member;
+pub mod members;
 mod native;
+pub mod news;
 mod options;
 mod owned;
 mod parts;
@@ -151,6 +153,30 @@ impl Kafka {
     pub fn group_of(&self, partition: PartitionId) -> Range<PartitionId> {
         let first = partition / self.group_partitions * self.group_partitions;
         first..(first + self.group_partitions).min(self.partitions)
+    }
+
+    /// Tells all rows of `control` and then what is written there, on a thread of its own.
+    ///
+    /// # Errors
+    /// The client cannot be made.
+    pub fn follow_control(
+        &self,
+        tell: impl FnMut(news::News<'_>) + Send + 'static,
+    ) -> Result<news::Follow, Error> {
+        news::Follow::start(&self.parts.options, tell)
+    }
+
+    /// This process gives up all partitions of a group: nothing of theirs is kept open. Blocks until that is so.
+    pub fn rest(&self, partition: PartitionId) {
+        let number = partition / self.group_partitions;
+        if let Some(group) = self.groups.get(number as usize).and_then(OnceLock::get) {
+            group.rest();
+        }
+    }
+
+    /// How many partitions share a transactional producer.
+    pub fn group_partitions(&self) -> u32 {
+        self.group_partitions
     }
 
     fn known(&self, partition: PartitionId) -> Result<(), Error> {

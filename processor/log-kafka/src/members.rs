@@ -1,0 +1,151 @@
+//! The nodes that share a log. Each is a member of one group of consumers: the brokers find out who is gone, and whoever
+//! is given the one partition that the group has, that of `control`, places what is to be done. Nothing is read.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use everlog_log::Error;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::topic_partition_list::TopicPartitionList;
+use rdkafka::types::RDKafkaRespErr;
+
+use crate::consume::FOLLOW_WAIT;
+use crate::fault::{io, io_text};
+use crate::options::Options;
+use crate::voice::{Voice, speaks};
+
+/// The group's name behind the prefix.
+const GROUP: &str = "nodes";
+/// The shortest that brokers allow by themselves.
+const SESSION_TIMEOUT_MS: &str = "6000";
+const HEARTBEAT_MS: &str = "2000";
+/// How long the thread waits for what the group tells.
+const POLL: Duration = Duration::from_millis(50);
+/// How long the brokers may take to tell who is there.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
+/// What stands around a node's name in its member's client id.
+const CLIENT_PREFIX: &str = "everlog-";
+const CLIENT_SUFFIX: &str = "-nodes";
+
+/// This node among the others. Dropping it leaves the group, which the brokers hear of at once.
+pub struct Members {
+    told: Arc<Told>,
+    /// Asks who is there.
+    asker: Mutex<BaseConsumer<Voice>>,
+    group: String,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Told {
+    is_placer: AtomicBool,
+    is_over: AtomicBool,
+}
+
+/// What the group tells: heard inside of the consumer's poll only.
+struct Tidings {
+    told: Arc<Told>,
+    wake: Box<dyn Fn() + Send + Sync>,
+    voice: Voice,
+}
+
+speaks!(Tidings);
+
+impl Members {
+    /// Joins the group; `wake` is called when this node begins to place, or ends to.
+    ///
+    /// # Errors
+    /// The client cannot be made.
+    pub fn join(options: &Options, wake: impl Fn() + Send + Sync + 'static) -> Result<Self, Error> {
+        let told: Arc<Told> = Arc::default();
+        let mut config = options.member(GROUP, FOLLOW_WAIT);
+        config.set("client.id", format!("{CLIENT_PREFIX}{}{CLIENT_SUFFIX}", options.node));
+        if !options.properties.contains_key("session.timeout.ms") {
+            config.set("session.timeout.ms", SESSION_TIMEOUT_MS);
+            config.set("heartbeat.interval.ms", HEARTBEAT_MS);
+        }
+        let (topic, group) = (options.topic("control"), format!("{}{GROUP}", options.prefix));
+        let tidings = Tidings { told: Arc::clone(&told), wake: Box::new(wake), voice: Voice::new("nodes") };
+        let consumer: BaseConsumer<Tidings> = config
+            .create_with_context(tidings)
+            .map_err(|error| io("a member of the nodes' group", &error))?;
+        consumer.subscribe(&[&topic]).map_err(|error| io("joining the nodes' group", &error))?;
+        let asker = options.client("nodes-asker").create_with_context(Voice::new("nodes-asker"));
+        let asker = asker.map_err(|error| io("a client", &error))?;
+        let thread = std::thread::Builder::new().name("nodes".into());
+        let shared = Arc::clone(&told);
+        let thread = thread.spawn(move || {
+            while !shared.is_over.load(Ordering::Relaxed) {
+                // Nothing is fetched: what comes is the group's, or an error that the voice has told.
+                drop(consumer.poll(POLL));
+            }
+        });
+        let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
+        Ok(Members { told, asker: Mutex::new(asker), group, thread: Some(thread) })
+    }
+
+    /// True while this node is the one that places.
+    pub fn is_placer(&self) -> bool {
+        self.told.is_placer.load(Ordering::Relaxed)
+    }
+
+    /// The names of all nodes that the brokers take for alive.
+    ///
+    /// # Errors
+    /// `Io`: the brokers do not answer.
+    pub fn live(&self) -> Result<Vec<String>, Error> {
+        let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+        let groups = asker.client().fetch_group_list(Some(&self.group), TOLD_WITHIN);
+        let groups = groups.map_err(|error| io("who is in the nodes' group", &error))?;
+        let members = groups.groups().iter().filter(|group| group.name() == self.group);
+        let names =
+            members.flat_map(|group| group.members()).filter_map(|member| name_of(member.client_id()));
+        Ok(names.map(str::to_owned).collect())
+    }
+}
+
+fn name_of(client_id: &str) -> Option<&str> {
+    client_id.strip_prefix(CLIENT_PREFIX)?.strip_suffix(CLIENT_SUFFIX)
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        self.told.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It drops the consumer, which leaves the group. One that has panicked left nothing to wait for.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl ConsumerContext for Tidings {
+    fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
+        let is_given = code == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
+        let nothing = TopicPartitionList::new();
+        let outcome = match is_given {
+            true => consumer.incremental_assign(&nothing),
+            false => consumer.incremental_unassign(&nothing),
+        };
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "the nodes' group is not answered; it will ask again");
+        }
+        if list.count() > 0 {
+            self.told.is_placer.store(is_given, Ordering::Relaxed);
+            (self.wake)();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_known_by_its_nodes_name() {
+        assert_eq!(name_of("everlog-a-nodes-1-nodes"), Some("a-nodes-1"));
+        assert_eq!(name_of("everlog-a-commands"), None);
+        assert_eq!(name_of("rdkafka"), None);
+    }
+}

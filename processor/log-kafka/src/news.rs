@@ -1,0 +1,87 @@
+//! The rows of `control` as they change: a thread reads all that are there, then whatever is written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use everlog_log::{Error, Offset};
+use rdkafka::Message;
+use rdkafka::consumer::BaseConsumer;
+
+use crate::consume::{FOLLOW_WAIT, Next, assign, next};
+use crate::fault::{io, io_text};
+use crate::options::{Isolation, Options};
+use crate::rows::CONTROL_RESERVED;
+use crate::voice::Voice;
+
+/// How long the thread waits for a row before it looks whether it is still wanted.
+const POLL: Duration = Duration::from_millis(50);
+/// The rest after brokers could not be read from.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// What is told of `control`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// A row has this value now; none = it is gone. Those that are there already come first, not all in their last form.
+    Row(&'a [u8], Option<&'a [u8]>),
+    /// Everything was told that is there.
+    UpToDate,
+}
+
+/// Dropping it ends the thread.
+pub struct Follow {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Follow {
+    pub(crate) fn start(
+        options: &Options,
+        mut tell: impl FnMut(News<'_>) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let topic = options.topic("control");
+        let config = options.consumer("control-news", Isolation::Uncommitted, FOLLOW_WAIT);
+        let consumer: BaseConsumer<Voice> = config
+            .create_with_context(Voice::new("control-news"))
+            .map_err(|error| io("a consumer", &error))?;
+        assign(&consumer, &topic, 0, 0)?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let shared = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("control-news".into()).spawn(move || {
+            let mut reached: Offset = 0;
+            while !shared.load(Ordering::Relaxed) {
+                match next(&consumer, "control", POLL) {
+                    Ok(Next::Message(message)) => {
+                        reached = message.offset() as Offset + 1;
+                        let key = message.key().unwrap_or_default();
+                        if key.first() != Some(&CONTROL_RESERVED) {
+                            tell(News::Row(key, message.payload()));
+                        }
+                    }
+                    Ok(Next::End) => tell(News::UpToDate),
+                    Ok(Next::Nothing) => {}
+                    Err(error) => {
+                        tracing::warn!(%error, "control cannot be read at the moment");
+                        std::thread::sleep(AGAIN_AFTER);
+                        if let Err(error) = assign(&consumer, &topic, 0, reached) {
+                            tracing::debug!(%error, "control is asked for again in a while");
+                        }
+                    }
+                }
+            }
+        });
+        let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
+        Ok(Follow { is_over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // One that has panicked tells nothing any more.
+            let _ = thread.join();
+        }
+    }
+}
