@@ -197,6 +197,7 @@ impl House {
             queue: id.into(),
             activities: false,
             sticky: false,
+            normal_queue: None,
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,

@@ -80,6 +80,7 @@ impl Gateway {
             namespaces: Arc::new(namespaces.expect("memory does not fail")),
             router: router.clone(),
             metrics,
+            peers: None,
         };
         Self(everlog_temporal::Gateway::new(config).expect("it can work"))
     }

@@ -99,6 +99,7 @@ impl Stage {
             queue: QUEUE.into(),
             activities,
             sticky: false,
+            normal_queue: None,
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,

@@ -43,6 +43,7 @@ impl Worker {
                 queue: QUEUE.into(),
                 activities: self.activities,
                 sticky: false,
+                normal_queue: None,
                 identity: self.name.clone(),
                 poll_id: format!("{}-{number}", self.name),
                 rate_per_second: None,
@@ -85,7 +86,7 @@ impl Worker {
                 }
                 self.answer(router, *task).await;
             }
-            Delivery::Nothing => {}
+            Delivery::Told(_) | Delivery::Nothing => {}
         }
     }
 

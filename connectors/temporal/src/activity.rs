@@ -25,6 +25,7 @@ use crate::payload::kept;
 use crate::request::unversioned;
 use crate::status::{self, invalid};
 use crate::token::{Subject, unreadable};
+use crate::told::{self, Voice};
 use crate::{chance, failure, moment, poll, task};
 
 pub(crate) async fn poll(
@@ -45,12 +46,14 @@ pub(crate) async fn poll(
         queue: queue.name,
         activities: true,
         sticky: false,
+        normal_queue: None,
         identity: request.identity,
         poll_id: chance::id(),
         rate_per_second: rate,
     };
     let (response, receipt) = match poll::wait(call, poll, &request.worker_instance_key).await? {
-        Some(Delivery::Activity(task)) => response(call, *task),
+        Some(Delivery::Activity(task)) => response(call.voice(), *task),
+        Some(Delivery::Told(told)) => told::read(told)?,
         // A task of the wrong kind goes back to its queue when it is dropped.
         Some(Delivery::Workflow(_) | Delivery::Query(_) | Delivery::Nothing) | None => Default::default(),
     };
@@ -60,7 +63,7 @@ pub(crate) async fn poll(
 
 /// Everything that a worker is told of an attempt, and the receipt to be accepted as the very last step.
 pub(crate) fn response(
-    call: &Call<'_>,
+    voice: Voice<'_>,
     task: ActivityTask,
 ) -> (PollActivityTaskQueueResponse, Option<Receipt>) {
     let ActivityTask { run, activity, scheduled, receipt } = task;
@@ -71,8 +74,8 @@ pub(crate) fn response(
         activity_id: String::new(),
     };
     let response = PollActivityTaskQueueResponse {
-        task_token: task::token(call, &run, Subject::Activity(target)),
-        workflow_namespace: call.namespace.record.name.clone(),
+        task_token: task::token(voice, &run, Subject::Activity(target)),
+        workflow_namespace: voice.namespace.record.name.clone(),
         workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         workflow_execution: Some(task::execution(&run)),
         activity_type: Some(ActivityType { name: activity.activity_type.clone() }),

@@ -25,6 +25,7 @@ use crate::quota::Place;
 use crate::request::Checks;
 use crate::status::{self, invalid};
 use crate::token::{Subject, TaskToken, unreadable};
+use crate::told::Voice;
 
 /// A call that was let in. Handlers see a namespace only through this, never by the name in a request.
 pub(crate) struct Call<'a> {
@@ -121,6 +122,11 @@ impl<'a> Call<'a> {
         let longest = Duration::from_millis(longest_ms);
         let margin = Duration::from_millis(self.gateway.limits.deadline_margin_ms);
         self.remaining().map_or(longest, |remaining| remaining.saturating_sub(margin).min(longest))
+    }
+
+    /// What a worker is told with.
+    pub(crate) fn voice(&self) -> Voice<'_> {
+        Voice { sealer: &self.gateway.sealer, namespace: &self.namespace }
     }
 
     /// The limits that the request is held against.

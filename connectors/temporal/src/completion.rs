@@ -62,13 +62,13 @@ pub(crate) async fn complete(
     }
     let (workflow_task, receipt) = match completion.task {
         Some(task) => {
-            let (response, receipt) = response(call, task)?;
+            let (response, receipt) = response(call.voice(), task)?;
             (Some(response), receipt)
         }
         None => (None, None),
     };
     let (activity_tasks, receipts): (Vec<_>, Vec<_>) =
-        completion.activities.into_iter().map(|task| activity::response(call, task)).unzip();
+        completion.activities.into_iter().map(|task| activity::response(call.voice(), task)).unzip();
     receipts.into_iter().chain([receipt]).for_each(accept);
     Ok(RespondWorkflowTaskCompletedResponse { workflow_task, activity_tasks, reset_history_event_id: 0 })
 }

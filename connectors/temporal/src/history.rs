@@ -17,6 +17,7 @@ use crate::call::Call;
 use crate::event;
 use crate::status::{self, invalid};
 use crate::token::Purpose;
+use crate::told::Voice;
 
 /// Where the next page of a history begins: the body of a page token, which is bound to namespace and Workflow Id.
 #[derive(Clone, PartialEq, Message)]
@@ -37,12 +38,12 @@ impl Bookmark {
         Self { run_id: run.start.run_id.clone(), event_id, end_event_id: 0 }
     }
 
-    pub(crate) fn seal(&self, call: &Call<'_>, workflow_id: &str) -> Bytes {
-        self.seal_for(call, Purpose::History, workflow_id)
+    pub(crate) fn seal(&self, voice: Voice<'_>, workflow_id: &str) -> Bytes {
+        self.seal_for(voice, Purpose::History, workflow_id)
     }
 
-    fn seal_for(&self, call: &Call<'_>, purpose: Purpose, workflow_id: &str) -> Bytes {
-        call.gateway.sealer.seal(purpose, &[&call.namespace.record.id, workflow_id], self)
+    fn seal_for(&self, voice: Voice<'_>, purpose: Purpose, workflow_id: &str) -> Bytes {
+        voice.sealer.seal(purpose, &[&voice.namespace.record.id, workflow_id], self)
     }
 
     /// The bookmark of a page token; none where there is no token.
@@ -82,7 +83,7 @@ pub(crate) async fn get(
         (false, false) => page(call, address, bookmark, request.maximum_page_size).await?,
     };
     let next_page_token = match next {
-        Some((bookmark, workflow_id)) => bookmark.seal(call, &workflow_id),
+        Some((bookmark, workflow_id)) => bookmark.seal(call.voice(), &workflow_id),
         None => Bytes::new(),
     };
     Ok(GetWorkflowExecutionHistoryResponse { history: Some(history), next_page_token, ..Default::default() })
@@ -168,7 +169,7 @@ pub(crate) async fn get_reverse(
     let Reading { run, page, .. } = read(call, &address, want).await?;
     let next_page_token = match page.next_event_id {
         0 => Bytes::new(),
-        below => Bookmark::of(&run, below).seal_for(call, Purpose::Reverse, &run.start.workflow_id),
+        below => Bookmark::of(&run, below).seal_for(call.voice(), Purpose::Reverse, &run.start.workflow_id),
     };
     let history = Some(event::reversed(&page.history));
     Ok(GetWorkflowExecutionHistoryReverseResponse { history, next_page_token })

@@ -12,6 +12,7 @@ mod completion;
 mod describe;
 mod event;
 mod failure;
+mod forward;
 mod history;
 mod limits;
 mod map;
@@ -25,6 +26,7 @@ mod query;
 mod queue;
 mod quota;
 mod request;
+mod route;
 mod service;
 mod signal;
 mod start;
@@ -32,6 +34,7 @@ mod status;
 mod system;
 mod task;
 mod token;
+mod told;
 mod transport;
 mod worker;
 
@@ -48,6 +51,7 @@ use everlog_temporal_api::workflowservice::workflow_service_server::{SERVICE_NAM
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::codec::CompressionEncoding::Gzip;
+use tonic::service::Routes;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
@@ -56,11 +60,14 @@ use tonic_health::server::{HealthReporter, HealthService};
 use tonic_reflection::server::Builder as Reflection;
 use tower::util::MapResponseLayer;
 
+pub use forward::{Broken, Brought, Calls, Peers, Place};
 pub use limits::{LimitError, Limits};
 pub use metrics::Metrics;
 pub use namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Namespaces, Row};
 pub use token::{ActivityTask, KEY_BYTES_MIN, KeyError, Sealer};
+pub use tonic::body::Body;
 
+use forward::Forward;
 use operator::Operator;
 use quota::Gate;
 use request::Checks;
@@ -105,6 +112,8 @@ pub struct Config {
     pub router: Router,
     /// What is counted.
     pub metrics: Metrics,
+    /// The other nodes, where this one is not alone.
+    pub peers: Option<Arc<dyn Peers>>,
 }
 
 /// Why a gateway cannot begin, or cannot go on.
@@ -136,6 +145,7 @@ pub struct Gateway {
     calls: Arc<Gate>,
     polls: Arc<Gate>,
     metrics: Metrics,
+    peers: Option<Arc<dyn Peers>>,
     stopping: watch::Sender<bool>,
 }
 
@@ -145,7 +155,7 @@ impl Gateway {
     /// # Errors
     /// [`Error`]: a limit.
     pub fn new(config: Config) -> Result<Self, Error> {
-        let Config { about, limits, settings, sealer, namespaces, router, metrics } = config;
+        let Config { about, limits, settings, sealer, namespaces, router, metrics, peers } = config;
         limits.validate()?;
         let memory = Duration::from_millis(limits.stopped_worker_ms);
         Ok(Self {
@@ -160,6 +170,7 @@ impl Gateway {
             settings,
             router,
             metrics,
+            peers,
         })
     }
 
@@ -179,9 +190,6 @@ impl Gateway {
         reporter.set_service_status(SERVICE_NAME, ServingStatus::Serving).await;
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
         let limit = self.limits.message_bytes_max;
-        let workflows = WorkflowServiceServer::from_arc(self.clone());
-        let operators = OperatorServiceServer::new(Operator);
-        let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);
         let metrics = self.metrics.clone();
         let guard = MapResponseLayer::new(move |response| guarded(response, &metrics, limit));
         let routes = Server::builder()
@@ -190,15 +198,9 @@ impl Gateway {
             .http2_keepalive_interval(Some(KEEPALIVE))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
             .layer(guard)
-            .add_service(
-                workflows.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit),
-            )
-            .add_service(
-                operators.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit),
-            )
-            .add_service(health.accept_compressed(Gzip).send_compressed(Gzip))
-            .add_service(descriptor().build_v1()?)
-            .add_service(descriptor().build_v1alpha()?);
+            .layer(Forward { gateway: Arc::clone(&self) })
+            .add_routes(self.services()?)
+            .add_service(health.accept_compressed(Gzip).send_compressed(Gzip));
         let stop = async {
             shutdown.await;
             for service in ["", SERVICE_NAME] {
@@ -216,6 +218,20 @@ impl Gateway {
             result = served => result.map_err(Error::from),
             () = drained => Ok(()),
         }
+    }
+
+    /// What answers calls.
+    fn services(self: &Arc<Self>) -> Result<Routes, Error> {
+        let limit = self.limits.message_bytes_max;
+        let workflows = WorkflowServiceServer::from_arc(Arc::clone(self));
+        let workflows =
+            workflows.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit);
+        let operators = OperatorServiceServer::new(Operator);
+        let operators =
+            operators.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit);
+        let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);
+        let (reflection, older) = (descriptor().build_v1()?, descriptor().build_v1alpha()?);
+        Ok(Routes::new(workflows).add_service(operators).add_service(reflection).add_service(older))
     }
 
     /// Completes when the gateway stops.

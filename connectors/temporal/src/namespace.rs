@@ -126,6 +126,24 @@ impl Namespaces {
         Ok(namespaces)
     }
 
+    /// Takes a row in that another node may have written. Blocks while this node changes one.
+    pub fn learn(&self, key: &[u8], value: &[u8]) {
+        if !key.starts_with(KEY_PREFIX) {
+            return;
+        }
+        let _alone = self.change.blocking_lock();
+        match Record::decode(value) {
+            Ok(record) => {
+                let is_known =
+                    self.known.load().by_id.get(&record.id).is_some_and(|known| known.record == record);
+                if !is_known {
+                    self.insert(record);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "the row of a namespace cannot be read"),
+        }
+    }
+
     /// The name of the namespace with this UUID.
     pub fn name(&self, id: &str) -> Option<Arc<str>> {
         self.known.load().by_id.get(id).map(|namespace| Arc::clone(&namespace.name))

@@ -27,7 +27,7 @@ pub(crate) async fn start(
     let (started, task) = send(call, execution, begin).await?;
     let (eager_workflow_task, receipt) = match task {
         Some(task) => {
-            let (response, receipt) = task::response(call, task)?;
+            let (response, receipt) = task::response(call.voice(), task)?;
             (Some(response), receipt)
         }
         None => (None, None),

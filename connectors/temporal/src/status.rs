@@ -7,6 +7,7 @@ use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope
 use everlog_temporal_api::{errordetails, rpc};
 use prost::{Message, Name};
 use prost_types::Any;
+use tonic::codegen::http::HeaderMap;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
@@ -68,6 +69,21 @@ pub(crate) fn exhausted(
     Status::with_details_and_metadata(Code::ResourceExhausted, message, details, metadata)
 }
 
+/// Tells nodes that nothing was taken, since another one serves the partition.
+const MOVED_HEADER: &str = "everlog-moved";
+
+/// The partition is not here, and nothing was taken.
+pub(crate) fn moved() -> Status {
+    let mut metadata = MetadataMap::new();
+    metadata.insert(MOVED_HEADER, MetadataValue::from_static("1"));
+    Status::with_metadata(Code::Unavailable, Failure::Moved.to_string(), metadata)
+}
+
+/// True for an answer that says so.
+pub(crate) fn is_moved(headers: &HeaderMap) -> bool {
+    headers.contains_key(MOVED_HEADER)
+}
+
 /// What the partition said instead of an answer.
 pub(crate) fn of_failure(failure: Failure) -> Status {
     match failure {
@@ -81,6 +97,7 @@ pub(crate) fn of_failure(failure: Failure) -> Status {
             exhausted(cause, scope, failure.to_string())
         }
         Failure::Unavailable => Status::unavailable(failure.to_string()),
+        Failure::Moved => moved(),
         Failure::Internal => Status::internal(failure.to_string()),
     }
 }

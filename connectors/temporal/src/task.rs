@@ -17,6 +17,7 @@ use crate::history::Bookmark;
 use crate::request::unversioned;
 use crate::status::{self, invalid};
 use crate::token::{Subject, TaskToken};
+use crate::told::{self, Voice};
 use crate::{chance, moment, poll};
 
 pub(crate) async fn poll(
@@ -31,6 +32,7 @@ pub(crate) async fn poll(
     let poll = Poll {
         namespace_id: call.namespace.record.id.clone(),
         sticky: is_sticky(&queue)?,
+        normal_queue: Some(queue.normal_name).filter(|name| !name.is_empty()),
         queue: queue.name,
         activities: false,
         identity: request.identity,
@@ -38,11 +40,12 @@ pub(crate) async fn poll(
         rate_per_second: None,
     };
     let (response, receipt) = match poll::wait(call, poll, &request.worker_instance_key).await? {
-        Some(Delivery::Workflow(task)) => response(call, *task)?,
+        Some(Delivery::Workflow(task)) => response(call.voice(), *task)?,
         Some(Delivery::Query(mut task)) => {
             let receipt = task.receipt.take();
-            (query_response(call, *task)?, receipt)
+            (query_response(call.voice(), *task)?, receipt)
         }
+        Some(Delivery::Told(told)) => told::read(told)?,
         // A task of the wrong kind goes back to its queue when it is dropped.
         Some(Delivery::Activity(_) | Delivery::Nothing) | None => Default::default(),
     };
@@ -70,7 +73,7 @@ fn is_sticky(queue: &TaskQueue) -> Result<bool, Status> {
 
 /// Everything that a worker is told of a task, and the receipt to be accepted as the very last step.
 pub(crate) fn response(
-    call: &Call<'_>,
+    voice: Voice<'_>,
     task: WorkflowTask,
 ) -> Result<(PollWorkflowTaskQueueResponse, Option<Receipt>), Status> {
     let WorkflowTask { run, sticky: _, history, queries, backlog, receipt } = task;
@@ -79,10 +82,10 @@ pub(crate) fn response(
         Bookmark { end_event_id: pending.started_event_id + 1, ..Bookmark::of(&run, history.next_event_id) };
     let next_page_token = match history.next_event_id {
         0 => Bytes::new(),
-        _more => place.seal(call, &run.start.workflow_id),
+        _more => place.seal(voice, &run.start.workflow_id),
     };
     let response = PollWorkflowTaskQueueResponse {
-        task_token: token(call, &run, Subject::Workflow(pending.token())),
+        task_token: token(voice, &run, Subject::Workflow(pending.token())),
         workflow_execution: Some(execution(&run)),
         workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         previous_started_event_id: run.head.previous_started_event_id,
@@ -100,16 +103,19 @@ pub(crate) fn response(
     Ok((response, receipt))
 }
 
-fn query_response(call: &Call<'_>, task: QueryTask) -> Result<PollWorkflowTaskQueueResponse, Status> {
+pub(crate) fn query_response(
+    voice: Voice<'_>,
+    task: QueryTask,
+) -> Result<PollWorkflowTaskQueueResponse, Status> {
     let QueryTask { run, sticky: _, history, query, query_id, receipt: _ } = task;
     let place =
         Bookmark { end_event_id: run.head.next_event_id, ..Bookmark::of(&run, history.next_event_id) };
     let next_page_token = match history.next_event_id {
         0 => Bytes::new(),
-        _more => place.seal(call, &run.start.workflow_id),
+        _more => place.seal(voice, &run.start.workflow_id),
     };
     Ok(PollWorkflowTaskQueueResponse {
-        task_token: token(call, &run, Subject::Query(query_id)),
+        task_token: token(voice, &run, Subject::Query(query_id)),
         workflow_execution: Some(execution(&run)),
         workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         previous_started_event_id: run.head.previous_started_event_id,
@@ -134,14 +140,14 @@ pub(crate) fn execution(run: &everlog_engine::Run) -> WorkflowExecution {
     WorkflowExecution { workflow_id: run.start.workflow_id.clone(), run_id: run.start.run_id.clone() }
 }
 
-pub(crate) fn token(call: &Call<'_>, run: &everlog_engine::Run, subject: Subject) -> Bytes {
+pub(crate) fn token(voice: Voice<'_>, run: &everlog_engine::Run, subject: Subject) -> Bytes {
     let token = TaskToken {
         namespace_id: run.start.namespace_id.clone(),
         workflow_id: run.start.workflow_id.clone(),
         run_id: run.start.run_id.clone(),
         subject: Some(subject),
     };
-    token.seal(&call.gateway.sealer)
+    token.seal(voice.sealer)
 }
 
 fn normal_queue(run: &everlog_engine::Run) -> TaskQueue {

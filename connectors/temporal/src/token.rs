@@ -3,6 +3,9 @@
 //! Layout: version (1 byte), HMAC-SHA256 (32 bytes), body. The HMAC covers what the token is for, the context that
 //! it is bound to, and the body; so a token is never taken for another kind, and a page never for another workflow.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use everlog_engine::machine::{attempt, task};
 use hmac::{Hmac, Mac};
@@ -33,10 +36,10 @@ pub enum KeyError {
     },
 }
 
-/// Makes and checks tokens.
+/// Makes and checks tokens. A clone has the same keys for good.
 #[derive(Clone)]
 pub struct Sealer {
-    keys: Vec<Hmac<Sha256>>,
+    keys: Arc<ArcSwap<Vec<Hmac<Sha256>>>>,
 }
 
 /// The task that an activity's task token names.
@@ -77,8 +80,13 @@ impl Sealer {
         if let Some((index, key)) = keys.iter().enumerate().find(|(_, key)| key.len() < KEY_BYTES_MIN) {
             return Err(KeyError::Short { index, bytes: key.len() });
         }
-        let key = |key: &Vec<u8>| Hmac::new_from_slice(key).expect("HMAC takes keys of every length");
-        Ok(Self { keys: keys.iter().map(key).collect() })
+        let keys: Vec<_> = keys.iter().map(|key| hmac(key)).collect();
+        Ok(Self { keys: Arc::new(ArcSwap::from_pointee(keys)) })
+    }
+
+    /// From now on a further key checks.
+    pub fn accept(&self, key: &[u8]) {
+        self.keys.rcu(|keys| keys.iter().cloned().chain([hmac(key)]).collect::<Vec<_>>());
     }
 
     /// The activity that a task token stands for; none where it stands for another task, or was not made here.
@@ -98,7 +106,8 @@ impl Sealer {
         token.push(VERSION);
         token.extend_from_slice(&[0; TAG_BYTES]);
         body.encode_raw(&mut token);
-        let key = self.keys.first().expect("a sealer has at least one key");
+        let keys = self.keys.load();
+        let key = keys.first().expect("a sealer has at least one key");
         let tag = authenticate(key, purpose, context, &token[1 + TAG_BYTES..]).finalize().into_bytes();
         token[1..=TAG_BYTES].copy_from_slice(&tag);
         token.into()
@@ -115,10 +124,17 @@ impl Sealer {
             return None;
         }
         let (tag, body) = (&token[1..=TAG_BYTES], token.slice(1 + TAG_BYTES..));
-        let made_here =
-            self.keys.iter().any(|key| authenticate(key, purpose, context, &body).verify_slice(tag).is_ok());
+        let made_here = self
+            .keys
+            .load()
+            .iter()
+            .any(|key| authenticate(key, purpose, context, &body).verify_slice(tag).is_ok());
         if made_here { B::decode(body).ok() } else { None }
     }
+}
+
+fn hmac(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes keys of every length")
 }
 
 fn authenticate(key: &Hmac<Sha256>, purpose: Purpose, context: &[&str], body: &[u8]) -> Hmac<Sha256> {

@@ -1,17 +1,18 @@
 //! The driver: threads that own partitions, feed them events and time, and stop them in order.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Router, Stats};
 
+use crate::arrivals::{Arrivals, Recovered};
 use crate::clock::{Clock, now_ms};
 use crate::home::Home;
 use crate::keys;
-use crate::share::{Failed, Share, Takeover};
+use crate::share::{Elsewhere, Failed, Share, Taken, Takeover};
 
 /// Events that are taken in before partitions get their turn: what has gathered is appended together.
 const EVENTS_PER_TURN: usize = 4_096;
@@ -51,6 +52,12 @@ pub struct Running {
 enum Message {
     /// To a partition; a report is for one life of it alone.
     Event(u32, Option<u64>, Box<Event>),
+    /// A partition is to be taken over.
+    Take(u32, Taken),
+    /// A partition is to be let go of; the sender is dropped when it is gone.
+    Leave(u32, Sender<()>),
+    /// A partition is recovered, or is not.
+    Arrived(u32, Box<Recovered>),
     Stop,
 }
 
@@ -60,21 +67,30 @@ pub struct Post(Vec<Sender<Message>>);
 impl Post {
     /// Brings an event to the owner of a partition; false where it is gone.
     pub fn send(&self, partition: u32, life: Option<u64>, event: Event) -> bool {
-        let inbox = &self.0[partition as usize % self.0.len()];
-        inbox.send(Message::Event(partition, life, Box::new(event))).is_ok()
+        self.post(partition, Message::Event(partition, life, Box::new(event)))
+    }
+
+    /// A partition comes from its recovery.
+    pub fn arrived(&self, partition: u32, recovered: Recovered) {
+        // A thread that has ended takes nothing over any more.
+        self.post(partition, Message::Arrived(partition, Box::new(recovered)));
+    }
+
+    fn post(&self, partition: u32, message: Message) -> bool {
+        self.0[partition as usize % self.0.len()].send(message).is_ok()
     }
 }
 
-/// Recovers every partition and lets them serve; `stats` are what each of them counts, and tell how far that is.
+/// Begins the threads; no partition is here yet. `stats` are what each of them counts, and tell how far its recovery is.
 /// `failed` is told when one cannot go on.
 ///
 /// # Errors
-/// A partition cannot be recovered.
+/// The system has no threads or no random bytes.
 pub fn start(
     home: &Home,
     options: &Options,
     stats: Vec<Arc<Stats>>,
-    failed: impl Fn(u32, &Error) + Send + Sync + 'static,
+    failed: &Arc<Failed>,
 ) -> Result<Running, Error> {
     let partitions = home.log().partitions();
     let threads = options.threads.clamp(1, partitions as usize);
@@ -95,6 +111,9 @@ pub fn start(
         start: keys::random().map_err(|error| unstarted("random bytes", &error))?,
         lives: AtomicU64::new(0),
         stopping: AtomicBool::new(false),
+        elsewhere: OnceLock::new(),
+        arrivals: Arrivals::start(partitions)
+            .map_err(|error| unstarted("no thread could be started", &error))?,
     });
     let mut running = Running {
         router: Router::new(partitions, send, dispatcher, Arc::clone(&admission)),
@@ -103,7 +122,7 @@ pub fn start(
         takeover,
         threads: Vec::new(),
     };
-    match running.spawn(receivers, &(Arc::new(failed) as Arc<Failed>)) {
+    match running.spawn(receivers, failed) {
         Ok(()) => Ok(running),
         Err(error) => {
             running.stop();
@@ -112,37 +131,88 @@ pub fn start(
     }
 }
 
+/// How partitions are taken over and let go of. Cheap to clone.
+#[derive(Clone)]
+pub struct Steering {
+    takeover: Weak<Takeover>,
+    dispatcher: Arc<Dispatcher>,
+}
+
+impl Steering {
+    /// Takes partitions over; returns when each is at work, or rests because of something that may pass.
+    ///
+    /// # Errors
+    /// Why one of them cannot be recovered. The others come all the same.
+    pub fn take(&self, partitions: impl Iterator<Item = u32>) -> Result<(), Error> {
+        let Some(takeover) = self.takeover.upgrade() else { return Ok(()) };
+        let (taken, outcomes) = mpsc::channel();
+        for partition in partitions {
+            takeover.post.post(partition, Message::Take(partition, taken.clone()));
+        }
+        // Nothing is kept open by waiting.
+        drop((taken, takeover));
+        let outcomes: Vec<_> = outcomes.iter().collect();
+        outcomes.into_iter().collect()
+    }
+
+    /// Lets go of partitions; returns when nothing of them is here any more. What they have taken is answered and
+    /// committed first, as far as that does not take long.
+    pub fn leave(&self, partitions: impl Iterator<Item = u32>) {
+        let Some(takeover) = self.takeover.upgrade() else { return };
+        let (left, gone) = mpsc::channel();
+        for partition in partitions {
+            takeover.post.post(partition, Message::Leave(partition, left.clone()));
+        }
+        drop((left, takeover));
+        // It ends when the last one has dropped its sender.
+        let _ = gone.recv();
+    }
+
+    /// What is for partitions that are not here goes there. Said once.
+    pub fn send_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>) {
+        if let Some(takeover) = self.takeover.upgrade() {
+            // Said once.
+            let _ = takeover.elsewhere.set(elsewhere);
+        }
+    }
+
+    /// Where ready tasks and polls meet on this node.
+    pub fn dispatcher(&self) -> Arc<Dispatcher> {
+        Arc::clone(&self.dispatcher)
+    }
+}
+
 fn unstarted(what: &str, error: &dyn std::fmt::Display) -> Error {
     Error::Journal { partition: 0, detail: format!("{what}: {error}") }
 }
 
 impl Running {
-    /// Begins the threads, and returns once each has taken its partitions over.
+    /// Begins the threads.
     fn spawn(&mut self, inboxes: Vec<Receiver<Message>>, failed: &Arc<Failed>) -> Result<(), Error> {
         let threads = inboxes.len();
-        let (report, reports) = mpsc::channel();
         for (index, inbox) in inboxes.into_iter().enumerate() {
             let own = (0..).zip(&self.stats).skip(index).step_by(threads);
             let partitions = own.map(|(id, stats)| (id, Arc::clone(stats))).collect();
-            let (takeover, failed, report) = (Arc::clone(&self.takeover), Arc::clone(failed), report.clone());
+            let (takeover, failed) = (Arc::clone(&self.takeover), Arc::clone(failed));
             let thread = std::thread::Builder::new().name(format!("processor-{index}"));
-            let thread = thread.spawn(move || work(partitions, takeover, failed, &inbox, report));
+            let thread = thread.spawn(move || work(partitions, takeover, &failed, &inbox));
             self.threads.push(thread.map_err(|error| unstarted("no thread could be started", &error))?);
         }
-        drop(report);
-        let reports: Vec<_> = reports.iter().collect();
-        let panicked = reports.len() < threads;
-        reports.into_iter().collect::<Result<(), Error>>()?;
-        if panicked {
-            Err(unstarted("a partition", &"the thread that recovered it panicked"))
-        } else {
-            Ok(())
+        Ok(())
+    }
+
+    /// How partitions are taken over and let go of.
+    pub fn steering(&self) -> Steering {
+        Steering {
+            takeover: Arc::downgrade(&self.takeover),
+            dispatcher: Arc::clone(&self.takeover.dispatcher),
         }
     }
 
-    /// True while every partition serves.
+    /// True while every partition serves that is to be served here.
     pub fn is_serving(&self) -> bool {
-        self.stats.iter().all(|stats| stats.serving.load(Ordering::Relaxed) == 1)
+        let is_set = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed) == 1;
+        self.stats.iter().all(|stats| is_set(&stats.serving) || !is_set(&stats.is_wanted))
     }
 
     /// The way to the partitions.
@@ -179,20 +249,14 @@ impl Running {
     }
 }
 
-/// The life of a thread: takes its partitions over, reports, and drives them.
+/// The life of a thread.
 fn work(
     partitions: Vec<(u32, Arc<Stats>)>,
     takeover: Arc<Takeover>,
-    failed: Arc<Failed>,
+    failed: &Arc<Failed>,
     inbox: &Receiver<Message>,
-    report: Sender<Result<(), Error>>,
 ) {
-    let share = Share::start(partitions, takeover, Arc::clone(&failed));
-    let share = share.map_err(|error| report.send(Err(error)));
-    let Ok(share) = share else { return };
-    // Whoever started us waits for it, and for the end of the channel.
-    let _ = report.send(Ok(()));
-    drop(report);
+    let share = Share::new(partitions, takeover, Arc::clone(failed));
     let first = share.first();
     let drive = std::panic::AssertUnwindSafe(|| drive(share, inbox));
     if std::panic::catch_unwind(drive).is_err() {
@@ -223,6 +287,9 @@ fn drive(mut share: Share, inbox: &Receiver<Message>) {
         for message in std::iter::once(first).chain(inbox.try_iter().take(EVENTS_PER_TURN)) {
             match message {
                 Message::Event(id, life, event) => share.handle(id, life, *event, clock.now_ms()),
+                Message::Take(id, taken) => share.take(id, taken),
+                Message::Leave(id, left) => share.leave(id, left),
+                Message::Arrived(id, recovered) => share.arrived(id, *recovered),
                 Message::Stop => {
                     stop_at = Some(Instant::now() + STOP_WITHIN);
                     share.hurry();

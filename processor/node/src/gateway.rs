@@ -1,9 +1,10 @@
 //! The gateway within the node: what it is made of, and its life from the first call to the last.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use everlog_temporal::{About, Metrics, Namespaces};
+use everlog_temporal::{About, Metrics, Namespaces, Peers, Sealer};
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -12,6 +13,7 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::driver::Running;
 use crate::home::Home;
+use crate::keys::Keys;
 use crate::names::Names;
 use crate::rows::Rows;
 
@@ -23,18 +25,18 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Begins to take calls from the listener.
+    /// What will take calls, here and from other nodes.
     ///
     /// # Errors
     /// A limit cannot be used.
-    pub fn start(
-        calls: TcpListener,
+    pub fn make(
         config: &Config,
         home: &Home,
         names: &Names,
         running: &Running,
         metrics: Metrics,
-    ) -> Result<Self> {
+        peers: Option<Arc<dyn Peers>>,
+    ) -> Result<Arc<everlog_temporal::Gateway>> {
         let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
             about: about(config, home),
             limits: config.gateway.limits(),
@@ -43,14 +45,20 @@ impl Gateway {
             namespaces: Arc::clone(&names.namespaces),
             router: running.router.clone(),
             metrics,
+            peers,
         })?;
+        Ok(Arc::new(gateway))
+    }
+
+    /// Begins to take calls from the listener.
+    pub fn start(calls: TcpListener, gateway: Arc<everlog_temporal::Gateway>) -> Self {
         let (stop, stopped) = oneshot::channel();
-        let served = tokio::spawn(Arc::new(gateway).serve(
+        let served = tokio::spawn(gateway.serve(
             calls,
             // A sender that is gone means the same.
             Box::pin(async { drop(stopped.await) }),
         ));
-        Ok(Self { stop, served: Some(served) })
+        Self { stop, served: Some(served) }
     }
 
     /// Waits until the gateway ends by itself, and why it did.
@@ -77,6 +85,22 @@ impl Gateway {
             tracing::warn!(%error, "the gateway did not end well");
         }
     }
+}
+
+/// What makes and checks tokens: with the operator's keys, else with those of the data directory, or, on Kafka, with those
+/// that all nodes share.
+///
+/// # Errors
+/// There are no keys, and none can be made.
+pub fn open_sealer(config: &Config, data: &Path, home: &Home) -> Result<Sealer> {
+    let file = config.tokens.key_file.as_deref();
+    let keys = match home.is_remote() && file.is_none() {
+        true => {
+            Keys::shared(&Rows::of(&home.log())).context("the keys of task tokens, in the topic control")?
+        }
+        false => Keys::load(file, data)?.in_order(),
+    };
+    Ok(Sealer::new(&keys)?)
 }
 
 /// The namespaces, read from the log, and what calls are counted with.

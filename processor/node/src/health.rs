@@ -144,6 +144,8 @@ pub struct Health {
     log: OnceLock<Sight>,
     progress: OnceLock<Progress>,
     pulses: OnceLock<Pulses>,
+    /// Other nodes have partitions too.
+    is_shared: AtomicBool,
     minded: Mutex<Vec<Look>>,
 }
 
@@ -157,6 +159,7 @@ impl Health {
             log: OnceLock::new(),
             progress: OnceLock::new(),
             pulses: OnceLock::new(),
+            is_shared: AtomicBool::new(false),
             minded: Mutex::default(),
         })
     }
@@ -180,6 +183,11 @@ impl Health {
         let _ = self.pulses.set(Pulses::new(stats, nudge, Instant::now()));
     }
 
+    /// The node is to serve those partitions that say so themselves, and no others.
+    pub fn partitions_are_shared(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
     /// From now on the node is ready only while this is in no trouble.
     pub fn mind(&self, look: impl Fn() -> Option<String> + Send + Sync + 'static) {
         self.minded.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(look));
@@ -199,11 +207,16 @@ impl Health {
         let progress = self.progress.get();
         let pulses = pulses.filter(|_| !stopping);
         let minded = self.minded.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_wanted = |stats: &&Arc<Stats>| stats.is_wanted.load(Ordering::Relaxed) != 0;
+        let partitions = match self.is_shared.load(Ordering::Relaxed) {
+            true => stats.iter().filter(is_wanted).count(),
+            false => self.partitions.load(Ordering::Relaxed),
+        };
         Signs {
             stopping,
             log_failure: log.and_then(Sight::failure),
             disk_full: log.is_some_and(Sight::is_full),
-            partitions: self.partitions.load(Ordering::Relaxed),
+            partitions,
             serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
             restored_percent: progress.and_then(Progress::state_percent),
             histories_percent: progress.and_then(Progress::histories_percent),

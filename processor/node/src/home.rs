@@ -1,5 +1,6 @@
 //! The log that the node runs on, embedded or on Kafka, and what differs with it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -30,7 +31,8 @@ pub enum Home {
 /// What a node on Kafka keeps.
 #[derive(Clone)]
 pub struct OnKafka {
-    log: Arc<Kafka>,
+    /// The log itself.
+    pub log: Arc<Kafka>,
     rows: Arc<RowsDir>,
 }
 
@@ -74,6 +76,14 @@ impl Home {
         match self {
             Self::Embedded(log) => Arc::clone(log) as Arc<dyn Log>,
             Self::Kafka(home) => Arc::clone(&home.log) as Arc<dyn Log>,
+        }
+    }
+
+    /// The partitions whose rows are kept beside the log.
+    pub fn kept_rows(&self) -> BTreeSet<u32> {
+        match self {
+            Self::Embedded(_) => BTreeSet::new(),
+            Self::Kafka(home) => home.rows.kept(),
         }
     }
 
@@ -142,13 +152,14 @@ impl Home {
     }
 }
 
+/// Where partitions are brought from, for a message; empty where there is nothing to say.
+pub fn from_topics(config: &Config) -> String {
+    if config.kafka.is_used() { format!(" from the topics {}*", config.kafka.prefix) } else { String::new() }
+}
+
 /// Why partitions could not be recovered, with the way out where it is known.
 pub fn explain(error: everlog_partition::Error, config: &Config, data: &DataDir) -> anyhow::Error {
-    let from = if config.kafka.is_used() {
-        format!(" from the topics {}*", config.kafka.prefix)
-    } else {
-        String::new()
-    };
+    let from = from_topics(config);
     match &error {
         // The database's own words for a file that another process has locked.
         everlog_partition::Error::Store(everlog_store::Error::Io { detail }) if detail.contains("lock") => {

@@ -7,7 +7,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use everlog_temporal::Control;
 
+/// What the rows of keys begin with that all nodes of a log share.
+const ROW: &str = "token-key/";
 /// The file in the data directory.
 const FILE: &str = "token-keys";
 
@@ -58,6 +61,26 @@ impl Keys {
         parse(&text).with_context(|| format!("{shown} holds no keys of task tokens (tokens.key_file)"))
     }
 
+    /// Those that all nodes of a log have, made by the first of them: rows of the topic `control`. The one whose row comes
+    /// first signs.
+    ///
+    /// # Errors
+    /// The rows cannot be read or written; no random bytes.
+    pub fn shared(rows: &dyn Control) -> Result<Vec<Vec<u8>>> {
+        let found = || -> Result<Vec<Vec<u8>>> {
+            let rows = rows.scan().map_err(anyhow::Error::msg)?;
+            Ok(rows.iter().filter_map(|(row, value)| shared_key(row, value)).collect())
+        };
+        let there = found()?;
+        if !there.is_empty() {
+            return Ok(there);
+        }
+        let (name, key): ([u8; 16], [u8; KEY_BYTES]) = (random()?, random()?);
+        let row = format!("{ROW}{}", hexadecimal(&name));
+        rows.put(row.as_bytes(), hexadecimal(&key).as_bytes()).map_err(anyhow::Error::msg)?;
+        found()
+    }
+
     /// The one that signs first.
     pub fn in_order(&self) -> Vec<Vec<u8>> {
         [Some(&self.current), self.previous.as_ref()]
@@ -83,8 +106,7 @@ fn make(path: &Path) -> Result<()> {
     let key: [u8; KEY_BYTES] = random()?;
     let new = path.with_extension("new");
     let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    writeln!(file, "{digits}")?;
+    writeln!(file, "{}", hexadecimal(&key))?;
     file.sync_all()?;
     fs::rename(&new, path)?;
     let folder = path.parent().context("it is in a directory")?;
@@ -101,6 +123,17 @@ fn parse(text: &str) -> Result<Keys> {
         (Some(current), previous, None) => Ok(Keys { current, previous }),
         _ => bail!("allowed are one or two lines"),
     }
+}
+
+/// The key of a row that all nodes share; none where the row is another one.
+pub fn shared_key(row: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+    row.starts_with(ROW.as_bytes()).then_some(())?;
+    let key = parse_key(std::str::from_utf8(value).ok()?).ok()?;
+    Some(key.0.to_vec())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Errors never show the text.
@@ -135,6 +168,28 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let other = tempfile::tempdir().expect("a directory");
         assert_ne!(Keys::load(None, other.path()).expect("they are made"), made);
+    }
+
+    #[test]
+    fn nodes_of_one_log_have_the_same_keys() {
+        #[derive(Default)]
+        struct Map(std::sync::Mutex<std::collections::BTreeMap<Vec<u8>, Vec<u8>>>);
+        impl Control for Map {
+            fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+                self.0.lock().expect("nobody panics").insert(key.to_vec(), value.to_vec());
+                Ok(())
+            }
+
+            fn scan(&self) -> Result<Vec<everlog_temporal::Row>, String> {
+                Ok(self.0.lock().expect("nobody panics").clone().into_iter().collect())
+            }
+        }
+        let rows = Map::default();
+        rows.put(b"namespace/1", b"shop").expect("a map takes everything");
+        let made = Keys::shared(&rows).expect("they are made");
+        assert_eq!((made.len(), made[0].len()), (1, KEY_BYTES));
+        assert_eq!(Keys::shared(&rows).expect("they are there"), made);
+        assert_eq!(shared_key(b"token-key/00", b"no key"), None);
     }
 
     #[test]

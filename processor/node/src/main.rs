@@ -1,8 +1,10 @@
 //! The binary `everlog`.
 
+mod arrivals;
 mod banner;
 mod cli;
 mod clock;
+mod cluster;
 mod commands;
 mod config;
 mod data;

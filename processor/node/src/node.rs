@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use crate::banner::{Addresses, Banner};
+use crate::cluster::{self, Cluster, Others};
 use crate::commands::Commands;
 use crate::config::{Config, Sync};
 use crate::data::DataDir;
@@ -23,14 +24,14 @@ use crate::driver::{self, Running};
 use crate::gateway::Gateway;
 use crate::health::Health;
 use crate::home::{self, Home};
-use crate::keys::Keys;
 use crate::names::Names;
 use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
+use crate::share::Failed;
 use crate::{face, gateway, http, listener, logs, metrics, retention, stop};
 
-/// Threads for calls that block: the schema registry, reads of topics, questions to brokers; there are hardly any.
-const BLOCKING_THREADS_MAX: usize = 8;
+/// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
+const BLOCKING_THREADS_MAX: usize = 32;
 /// How often the node looks at itself.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long the first calls are kept waiting for partitions that do not serve yet, and how often those are looked at.
@@ -71,7 +72,8 @@ enum Loss {
 }
 
 impl Loss {
-    fn of(partition: u32, error: &everlog_partition::Error) -> Self {
+    /// `from`: what is told of where it came from, if there is something.
+    fn of(partition: u32, error: &everlog_partition::Error, from: &str) -> Self {
         match error {
             everlog_partition::Error::Superseded { node, .. } => {
                 Self::TakenOver(partition, Some(node.clone()))
@@ -80,10 +82,10 @@ impl Loss {
                 Self::TakenOver(partition, None)
             }
             everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => Self::Other(format!(
-                "partition {partition} has ended: {error}; {}",
+                "partition {partition}{from} has ended: {error}; {}",
                 home::UNDECODABLE_WAY_OUT
             )),
-            _ => Self::Other(format!("partition {partition} has ended: {error}")),
+            _ => Self::Other(format!("partition {partition}{from} has ended: {error}")),
         }
     }
 
@@ -141,7 +143,7 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     let home = Home::open(config, data)?;
     health.log_is_open(home.sight(), home.log().partitions());
     metrics::watch_log(&registry, home.sight());
-    let keys = Keys::load(config.tokens.key_file.as_deref(), data.path())?;
+    let sealer = gateway::open_sealer(config, data.path(), &home)?;
     let (namespaces, calls_metrics) = gateway::open_namespaces(config, &home, &registry)?;
     let schemas = Arc::new(Schemas::open(config, &home)?);
     metrics::watch_registry(&registry, &schemas);
@@ -155,18 +157,33 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
             return Ok(ended);
         }
     };
-    let sealer = everlog_temporal::Sealer::new(&keys.in_order())?;
     let names = Names { namespaces: Arc::new(namespaces), sealer, ids };
 
     let stats = watch_restores(&home, (&health, &registry));
-    let (running, mut failures) = start_partitions(config, data, &home, &names, stats)?;
+    let (running, failed, mut failures) = start_partitions(config, data, &home, &names, stats)?;
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
+    let cluster = join(config, &home, &running, &names, (listeners.nodes, listeners.calls.1))?;
+    let peers = cluster.clone().map(|cluster| Arc::new(Others(cluster)) as Arc<dyn everlog_temporal::Peers>);
+    let calls = Gateway::make(config, &home, &names, &running, calls_metrics, peers)?;
+    if let Some(cluster) = &cluster {
+        mind(&health, cluster);
+        cluster.answers_by(&calls)?;
+        let mut asked = asked.clone();
+        tokio::select! {
+            begun = cluster.begin() => begun?.map_err(|error| home::explain(error, config, data))?,
+            _ = asked.wait_for(|asked| *asked) => {
+                let ends = Ends { commands: None, gateway: None, cluster: Some(Arc::clone(cluster)) };
+                return Ok(end(Cause::Asked, ends, running, home, failures).await);
+            }
+        };
+        tokio::spawn(Arc::clone(cluster).run(failed));
+    }
     all_serve(&running, &health, asked.clone()).await;
     let commands = start_commands(config, &home, (&schemas, &names), (&health, &registry));
     keep_public(config, &home, (&schemas, &names), &running, (&inbox, &registry));
-    let mut gateway = Gateway::start(listeners.calls.0, config, &home, &names, &running, calls_metrics)?;
+    let mut gateway = Gateway::start(listeners.calls.0, calls);
     let addresses =
         Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face: listeners.face.1 };
     tracing::info!(
@@ -176,9 +193,17 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     if with_banner {
         show_banner(config, data, home.log().partitions(), addresses);
     }
-    let cause = watch(asked, &mut failures, &mut gateway, &health).await;
+    let cause = watch(asked, &mut failures, &mut gateway, (&health, cluster.as_ref())).await;
     health.is_stopping();
-    Ok(end(cause, commands, gateway, running, home, failures).await)
+    let ends = Ends { commands, gateway: Some(gateway), cluster };
+    Ok(end(cause, ends, running, home, failures).await)
+}
+
+/// The node is ready with its part of the partitions, once it has one.
+fn mind(health: &Health, cluster: &Arc<Cluster>) {
+    let minded = Arc::clone(cluster);
+    health.mind(move || minded.trouble());
+    health.partitions_are_shared();
 }
 
 /// What the partitions will count, and how far their restores are, for all who look before they serve.
@@ -201,6 +226,8 @@ struct Listeners {
     calls: Bound,
     metrics: Bound,
     face: Bound,
+    /// Where there may be other nodes.
+    nodes: Option<Bound>,
 }
 
 impl Listeners {
@@ -209,6 +236,10 @@ impl Listeners {
             calls: bind(config.server.address, "--address, server.address").await?,
             metrics: bind(config.server.metrics_address, "--metrics-address, server.metrics_address").await?,
             face: bind(config.http.address, "--http-address, http.address").await?,
+            nodes: match config.kafka.is_used() {
+                true => Some(bind(config.cluster.address, "cluster.address").await?),
+                false => None,
+            },
         })
     }
 }
@@ -292,23 +323,52 @@ async fn bind(address: SocketAddr, option: &str) -> Result<Bound> {
     Ok((listener, address))
 }
 
-/// The partitions, and why one of them has ended if it has.
+/// Joins the other nodes, where there may be some.
+fn join(
+    config: &Config,
+    home: &Home,
+    running: &Running,
+    names: &Names,
+    (nodes, calls): (Option<Bound>, SocketAddr),
+) -> Result<Option<Arc<Cluster>>> {
+    let (Home::Kafka(kafka), Some((listener, address))) = (home, nodes) else { return Ok(None) };
+    let advertised = &config.cluster.advertised;
+    let about = cluster::About {
+        name: config.server.name.clone(),
+        address: if advertised.is_empty() { address.to_string() } else { advertised.clone() },
+        calls: calls.to_string(),
+        secret: config.cluster.secret()?,
+        rows: home.kept_rows(),
+    };
+    let options = config.kafka.options(&config.server.name);
+    Cluster::join(about, (&kafka.log, &options), running, names, listener).map(Some)
+}
+
+/// The partitions, who is told when one of them has ended, and who hears of it. Those of an embedded log are at work.
 fn start_partitions(
     config: &Config,
     data: &DataDir,
     home: &Home,
     names: &Names,
     stats: Vec<Arc<Stats>>,
-) -> Result<(Running, mpsc::Receiver<Loss>)> {
+) -> Result<(Running, Arc<Failed>, mpsc::Receiver<Loss>)> {
     let (sender, failures) = mpsc::channel(LOSSES_MAX);
-    let failed = move |partition: u32, error: &everlog_partition::Error| {
+    let from = home::from_topics(config);
+    let failed: Arc<Failed> = Arc::new(move |partition: u32, error: &everlog_partition::Error| {
         tracing::error!(partition, %error, "a partition has ended");
         // The first one is enough to end the node; the others may know who took over.
-        let _ = sender.try_send(Loss::of(partition, error));
-    };
+        let _ = sender.try_send(Loss::of(partition, error, &from));
+    });
     let options = driver_options(config, home.log().partitions(), names);
-    let running = driver::start(home, &options, stats, failed);
-    Ok((running.map_err(|error| home::explain(error, config, data))?, failures))
+    let explained = |error| home::explain(error, config, data);
+    let running = driver::start(home, &options, stats, &failed).map_err(explained)?;
+    if !home.is_remote()
+        && let Err(error) = running.steering().take(0..home.log().partitions())
+    {
+        running.stop();
+        return Err(explained(error));
+    }
+    Ok((running, failed, failures))
 }
 
 fn driver_options(config: &Config, partitions: u32, names: &Names) -> driver::Options {
@@ -376,14 +436,14 @@ async fn watch(
     mut asked: watch::Receiver<bool>,
     failures: &mut mpsc::Receiver<Loss>,
     gateway: &mut Gateway,
-    health: &Health,
+    (health, cluster): (&Health, Option<&Arc<Cluster>>),
 ) -> Cause {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let mut disk_was_full = false;
     loop {
         let cause = tokio::select! {
             _ = asked.wait_for(|asked| *asked) => Some(Cause::Asked),
-            Some(loss) = failures.recv() => Some(Cause::PartitionEnded(loss)),
+            Some(loss) = failures.recv() => lost(loss, cluster).await,
             reason = gateway.ended() => Some(Cause::GatewayEnded(reason)),
             _ = looks.tick() => None,
         };
@@ -403,11 +463,30 @@ async fn watch(
     }
 }
 
-/// Stops everything in order: connections, partitions with their last commit, the log.
+/// Why the node ends if a partition is lost. One that another node has taken over is no reason.
+async fn lost(loss: Loss, cluster: Option<&Arc<Cluster>>) -> Option<Cause> {
+    let (Loss::TakenOver(partition, node), Some(cluster)) = (&loss, cluster) else {
+        return Some(Cause::PartitionEnded(loss));
+    };
+    if cluster.steps_down(*partition).await {
+        tracing::info!(partition, by = node, "another node has the partition now");
+        return None;
+    }
+    Some(Cause::PartitionEnded(loss))
+}
+
+/// What ends with the node, besides the partitions and their log.
+struct Ends {
+    commands: Option<Commands>,
+    gateway: Option<Gateway>,
+    cluster: Option<Arc<Cluster>>,
+}
+
+/// Stops everything in order: what others can take over goes to them, then connections, partitions with their last
+/// commit, the log.
 async fn end(
     cause: Cause,
-    commands: Option<Commands>,
-    gateway: Gateway,
+    Ends { commands, gateway, cluster }: Ends,
     running: Running,
     home: Home,
     mut failures: mpsc::Receiver<Loss>,
@@ -423,7 +502,18 @@ async fn end(
             commands.stop().await;
         }
     };
-    tokio::join!(gateway.stop(), no_commands);
+    if let Some(cluster) = &cluster {
+        cluster.depart().await;
+    }
+    let no_calls = async {
+        if let Some(gateway) = gateway {
+            gateway.stop().await;
+        }
+    };
+    tokio::join!(no_calls, no_commands);
+    if let Some(cluster) = cluster {
+        cluster.end().await;
+    }
     running.stop_polls();
     if !running.stop() {
         tracing::warn!("partitions are still being taken over at the end; what was acknowledged is safe");

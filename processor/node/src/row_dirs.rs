@@ -1,5 +1,6 @@
 //! The rows that a node keeps beside a log on Kafka: a directory for each partition, and those that were of no use.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,6 +61,12 @@ impl RowsDir {
     /// How often that happened.
     pub fn counts(&self) -> Arc<SetAside> {
         Arc::clone(&self.set_aside)
+    }
+
+    /// The partitions that have a directory.
+    pub fn kept(&self) -> BTreeSet<u32> {
+        let Ok(entries) = std::fs::read_dir(&self.dir) else { return BTreeSet::new() };
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     }
 
     fn of(&self, partition: u32) -> PathBuf {

@@ -1,22 +1,38 @@
-//! The partitions that one thread owns: at work, or about to be taken over again.
+//! The partitions that one thread drives: absent, on their way here, at work, or about to be taken over again.
+//!
+//! A partition is recovered on a thread of its own (`arrivals.rs`): those at work are not kept waiting.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use everlog_log::Log;
-use everlog_partition::{Config, Dispatcher, Error, Event, Former, Partition, RowsFault, Stats};
+use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, RowsFault, Stats};
 use everlog_store::{Base, Store};
 
+use crate::arrivals::Arrivals;
 use crate::driver::Post;
 use crate::home::Home;
 
 /// The rest before a partition is taken over again; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long a partition that leaves may take to commit what it has applied.
+const LEAVE_WITHIN: Duration = Duration::from_millis(1_500);
+/// How often one is looked at that leaves.
+const LOOK_AT_LEAVING_MS: i64 = 5;
 
 /// A partition at work.
-type Owned = Partition<dyn Log, Box<dyn Base>>;
+pub type Owned = Partition<dyn Log, Box<dyn Base>>;
+
+/// What reaches a partition that is not here.
+pub trait Elsewhere: Send + Sync {
+    /// Brings an event to whoever has the partition, or tells that nobody here does.
+    fn bring(&self, partition: u32, event: Event);
+}
+
+/// Is told that partitions are at work, or cannot be.
+pub type Taken = std::sync::mpsc::Sender<Result<(), Error>>;
 
 /// Is told which partition cannot go on, and why.
 pub type Failed = dyn Fn(u32, &Error) + Send + Sync;
@@ -37,6 +53,10 @@ pub struct Takeover {
     pub lives: AtomicU64,
     /// No partition is taken over any more.
     pub stopping: AtomicBool,
+    /// Where partitions are that are not here.
+    pub elsewhere: OnceLock<Arc<dyn Elsewhere>>,
+    /// The threads that recover them.
+    pub arrivals: Arrivals,
 }
 
 /// What an error of a partition asks for.
@@ -70,9 +90,9 @@ impl Verdict {
 }
 
 impl Takeover {
-    /// A life of its own: what the log reports to an earlier one must not reach it.
-    fn live(&self, place: &Place) -> Result<(Owned, u64), Error> {
-        let id = place.id;
+    /// A life of its own: what the log reports to an earlier one must not reach it. `applied`: how far the latest life
+    /// had come that could not go on.
+    pub fn live(&self, id: u32, stats: Arc<Stats>, applied: Option<u64>) -> Result<(Box<Owned>, u64), Error> {
         let life = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
         let instance = [&self.start[..], &life.to_be_bytes()].concat();
         let config = Config { instance: instance.into(), ..self.partition.clone() };
@@ -81,20 +101,26 @@ impl Takeover {
             Arc::new(move |to, event| post.send(to, event.is_report().then_some(life), event));
         let store = Store::new(self.home.rows(id)?);
         let dispatcher = Arc::clone(&self.dispatcher);
-        let (log, stats) = (self.home.log(), Arc::clone(&place.stats));
-        let partition = match place.applied {
+        let log = self.home.log();
+        let partition = match applied {
             None => Partition::recover(id, log, store, dispatcher, send, config, stats)?,
             Some(applied) => {
                 let former = Former { process: self.start.to_vec().into(), applied };
                 Partition::resume(&former, id, log, store, dispatcher, send, config, stats)?
             }
         };
-        Ok((partition, life))
+        Ok((Box::new(partition), life))
     }
 }
 
 enum State {
+    /// Another node has it, or nobody.
+    Absent,
+    /// It is being recovered.
+    Comes,
     Works(Box<Owned>, u64),
+    /// It takes nothing more, and goes when all is committed, or then.
+    Leaves(Box<Owned>, u64, Instant),
     /// Until then.
     Rests(Instant),
     /// Whoever is told of it ends the node.
@@ -111,6 +137,43 @@ struct Place {
     applied: Option<u64>,
     /// The rows were set aside, and the partition has not served since.
     spoiled: bool,
+    /// Waits until it is at work.
+    taken: Vec<Taken>,
+    /// Waits until it is gone; dropped then.
+    left: Vec<std::sync::mpsc::Sender<()>>,
+    /// It came here to leave again.
+    unwanted: bool,
+}
+
+impl Place {
+    fn new((id, stats): (u32, Arc<Stats>)) -> Self {
+        Self {
+            id,
+            stats,
+            state: State::Absent,
+            pause: PAUSE_MIN,
+            applied: None,
+            spoiled: false,
+            taken: Vec::new(),
+            left: Vec::new(),
+            unwanted: false,
+        }
+    }
+
+    fn partition(&mut self) -> Option<(&mut Owned, u64)> {
+        match &mut self.state {
+            State::Works(partition, life) | State::Leaves(partition, life, _) => Some((partition, *life)),
+            State::Absent | State::Comes | State::Rests(_) | State::Gone => None,
+        }
+    }
+
+    /// It is not here any more, and whoever waits for that hears of it.
+    fn is_gone(&mut self) {
+        self.stats.serving.store(0, Ordering::Relaxed);
+        self.stats.is_wanted.store(0, Ordering::Relaxed);
+        (self.state, self.applied, self.unwanted) = (State::Absent, None, false);
+        self.left.clear();
+    }
 }
 
 /// All of them.
@@ -121,28 +184,9 @@ pub struct Share {
 }
 
 impl Share {
-    /// Takes the partitions over; where that fails for a while only, it is tried again later.
-    ///
-    /// # Errors
-    /// A partition cannot be recovered.
-    pub fn start(
-        partitions: Vec<(u32, Arc<Stats>)>,
-        takeover: Arc<Takeover>,
-        failed: Arc<Failed>,
-    ) -> Result<Self, Error> {
-        let place = |(id, stats)| Place {
-            id,
-            stats,
-            state: State::Rests(Instant::now()),
-            pause: PAUSE_MIN,
-            applied: None,
-            spoiled: false,
-        };
-        let mut share = Share { places: partitions.into_iter().map(place).collect(), takeover, failed };
-        for index in 0..share.places.len() {
-            share.take_over(index)?;
-        }
-        Ok(share)
+    /// None of them is here yet.
+    pub fn new(partitions: Vec<(u32, Arc<Stats>)>, takeover: Arc<Takeover>, failed: Arc<Failed>) -> Self {
+        Self { places: partitions.into_iter().map(Place::new).collect(), takeover, failed }
     }
 
     /// The first partition, for a message.
@@ -150,23 +194,126 @@ impl Share {
         self.places.first().map_or(0, |place| place.id)
     }
 
-    /// Brings an event to its partition. A report for an earlier life of it, or a partition that is away, takes none:
-    /// whoever waits for an answer is told so at once.
-    pub fn handle(&mut self, id: u32, life: Option<u64>, event: Event, now_ms: i64) {
-        let Some(index) = self.places.iter().position(|place| place.id == id) else { return };
-        let State::Works(partition, current) = &mut self.places[index].state else { return };
-        if life.is_some_and(|life| life != *current) {
-            return;
+    fn index(&self, id: u32) -> Option<usize> {
+        self.places.iter().position(|place| place.id == id)
+    }
+
+    /// Begins to take a partition over; `taken` hears when it is at work or rests, or why it cannot be.
+    pub fn take(&mut self, id: u32, taken: Taken) {
+        let Some(index) = self.index(id) else { return };
+        let place = &mut self.places[index];
+        place.stats.is_wanted.store(1, Ordering::Relaxed);
+        place.unwanted = false;
+        match place.state {
+            State::Works(..) | State::Rests(_) => drop(taken.send(Ok(()))),
+            State::Comes => place.taken.push(taken),
+            State::Leaves(..) | State::Absent | State::Gone => {
+                // One that leaves is dropped: its next life is told the same by the log.
+                place.is_gone();
+                place.stats.is_wanted.store(1, Ordering::Relaxed);
+                place.taken.push(taken);
+                self.begin(index);
+            }
         }
-        if let Err(error) = partition.handle(event, now_ms) {
-            self.stumble(index, &error);
+    }
+
+    /// Lets go of a partition: what it has taken is answered and committed first. `left` is dropped when it is gone.
+    pub fn leave(&mut self, id: u32, left: std::sync::mpsc::Sender<()>) {
+        let Some(index) = self.index(id) else { return };
+        let place = &mut self.places[index];
+        match std::mem::replace(&mut place.state, State::Absent) {
+            State::Works(mut partition, life) => {
+                partition.hurry();
+                place.left.push(left);
+                place.state = State::Leaves(partition, life, Instant::now() + LEAVE_WITHIN);
+            }
+            State::Leaves(partition, life, until) => {
+                place.left.push(left);
+                place.state = State::Leaves(partition, life, until);
+            }
+            State::Comes => {
+                place.left.push(left);
+                (place.state, place.unwanted) = (State::Comes, true);
+            }
+            State::Absent | State::Rests(_) | State::Gone => place.is_gone(),
+        }
+    }
+
+    /// A partition is recovered, or is not.
+    pub fn arrived(&mut self, id: u32, recovered: Result<(Box<Owned>, u64), Error>) {
+        let Some(index) = self.index(id) else { return };
+        let place = &mut self.places[index];
+        if place.unwanted {
+            place.taken.clear();
+            return place.is_gone();
+        }
+        match recovered {
+            Ok((partition, life)) => {
+                place.state = State::Works(partition, life);
+                self.tell_taken(index);
+            }
+            Err(error) if self.may_come_back(index, &error) => {
+                if let State::Rests(until) = self.places[index].state
+                    && until <= Instant::now()
+                {
+                    // With new rows, at once.
+                    self.begin(index);
+                } else {
+                    self.tell_taken(index);
+                }
+            }
+            Err(error) => self.give_up(index, error),
+        }
+    }
+
+    fn tell_taken(&mut self, index: usize) {
+        for taken in self.places[index].taken.drain(..) {
+            // Whoever asked may have gone on.
+            let _ = taken.send(Ok(()));
+        }
+    }
+
+    fn begin(&mut self, index: usize) {
+        let place = &mut self.places[index];
+        place.state = State::Comes;
+        self.takeover.arrivals.recover(&self.takeover, place.id, &place.stats, place.applied);
+    }
+
+    /// Brings an event to its partition. A report for an earlier life of it reaches nobody; what is for a partition that
+    /// is not here goes where it is, and of one that is about to be here whoever waits is told so at once.
+    pub fn handle(&mut self, id: u32, life: Option<u64>, event: Event, now_ms: i64) {
+        let Some(index) = self.index(id) else { return };
+        let is_asked_for = !matches!(event, Event::Nudge | Event::Release { .. }) && !event.is_report();
+        let place = &mut self.places[index];
+        match &mut place.state {
+            State::Works(partition, current) | State::Leaves(partition, current, _)
+                if life.is_some_and(|life| life != *current) =>
+            {
+                drop((partition, event));
+            }
+            State::Works(partition, _) => {
+                if let Err(error) = partition.handle(event, now_ms) {
+                    self.stumble(index, error);
+                }
+            }
+            State::Leaves(partition, ..) if !is_asked_for => {
+                if let Err(error) = partition.handle(event, now_ms) {
+                    self.stumble(index, error);
+                }
+            }
+            State::Absent | State::Leaves(..) => match self.takeover.elsewhere.get() {
+                Some(elsewhere) if !event.is_report() => elsewhere.bring(id, event),
+                Some(_) | None => {}
+            },
+            State::Comes => event.refuse(Failure::Moved),
+            State::Rests(_) | State::Gone => {}
         }
     }
 
     /// The clock that turns take their time from was set forward by so much, or back.
     pub fn clock_was_set(&mut self, by_ms: i64) {
         for place in &mut self.places {
-            if let State::Works(partition, _) = &mut place.state {
+            if let Some((partition, _)) = place.partition() {
                 partition.clock_was_set(by_ms);
             }
         }
@@ -176,32 +323,46 @@ impl Share {
     /// is due.
     pub fn turn(&mut self, now_ms: i64) -> Option<i64> {
         let mut next_ms: Option<i64> = None;
-        let mut may_take_over = !self.takeover.stopping.load(Ordering::Relaxed);
+        let may_take_over = !self.takeover.stopping.load(Ordering::Relaxed);
         for index in 0..self.places.len() {
-            let turn_ms = match &mut self.places[index].state {
+            let place = &mut self.places[index];
+            let turn_ms = match &mut place.state {
                 State::Works(partition, _) => match partition.turn(now_ms) {
                     Ok(turn_ms) => {
                         self.is_well(index);
                         turn_ms
                     }
                     Err(error) => {
-                        self.stumble(index, &error);
+                        self.stumble(index, error);
                         Some(now_ms)
+                    }
+                },
+                State::Leaves(partition, _, until) => match partition.turn(now_ms) {
+                    Ok(_) if partition.is_idle() || Instant::now() >= *until => {
+                        place.is_gone();
+                        None
+                    }
+                    Ok(turn_ms) => Some(turn_ms.unwrap_or(i64::MAX).min(now_ms + LOOK_AT_LEAVING_MS)),
+                    Err(error) => {
+                        tracing::debug!(partition = place.id, %error, "a partition that leaves has stumbled");
+                        place.is_gone();
+                        None
                     }
                 },
                 State::Rests(until) => {
                     let left = until.saturating_duration_since(Instant::now());
                     // The thread lives, though the partition does not.
-                    self.places[index].stats.turns.fetch_add(1, Ordering::Relaxed);
-                    if left.is_zero() && std::mem::take(&mut may_take_over) {
-                        if let Err(error) = self.take_over(index) {
-                            self.give_up(index, &error);
-                        }
-                        Some(now_ms)
+                    place.stats.turns.fetch_add(1, Ordering::Relaxed);
+                    if left.is_zero() && may_take_over {
+                        self.begin(index);
+                        None
                     } else {
-                        // Another was just taken over, which may have taken long: the others come first.
                         Some(now_ms + i64::try_from(left.as_millis()).unwrap_or(i64::MAX))
                     }
+                }
+                State::Absent | State::Comes => {
+                    place.stats.turns.fetch_add(1, Ordering::Relaxed);
+                    None
                 }
                 State::Gone => None,
             };
@@ -211,17 +372,14 @@ impl Share {
     }
 
     /// Nothing is on its way and nothing waits for a commit.
-    pub fn is_idle(&self) -> bool {
-        self.places.iter().all(|place| match &place.state {
-            State::Works(partition, _) => partition.is_idle(),
-            State::Rests(_) | State::Gone => true,
-        })
+    pub fn is_idle(&mut self) -> bool {
+        self.places.iter_mut().all(|place| place.partition().is_none_or(|(partition, _)| partition.is_idle()))
     }
 
     /// Begins the last commits.
     pub fn hurry(&mut self) {
         for place in &mut self.places {
-            if let State::Works(partition, _) = &mut place.state {
+            if let Some((partition, _)) = place.partition() {
                 partition.hurry();
             }
         }
@@ -237,36 +395,16 @@ impl Share {
     }
 
     /// A partition could not go on: it is dropped, which tells everybody who waits for it, and may come back.
-    fn stumble(&mut self, index: usize, error: &Error) {
+    fn stumble(&mut self, index: usize, error: Error) {
         let place = &mut self.places[index];
         place.stats.serving.store(0, Ordering::Relaxed);
-        if let State::Works(partition, _) = std::mem::replace(&mut place.state, State::Gone) {
-            place.applied = Some(partition.applied());
+        match std::mem::replace(&mut place.state, State::Gone) {
+            State::Works(partition, _) => place.applied = Some(partition.applied()),
+            State::Leaves(..) => return place.is_gone(),
+            State::Absent | State::Comes | State::Rests(_) | State::Gone => {}
         }
-        if !self.may_come_back(index, error) {
+        if !self.may_come_back(index, &error) {
             self.give_up(index, error);
-        }
-    }
-
-    /// Tries once, and once more with new rows.
-    fn take_over(&mut self, index: usize) -> Result<(), Error> {
-        loop {
-            let place = &mut self.places[index];
-            match self.takeover.live(place) {
-                Ok((partition, life)) => {
-                    place.state = State::Works(Box::new(partition), life);
-                    return Ok(());
-                }
-                Err(error) => {
-                    let was_spoiled = place.spoiled;
-                    if !self.may_come_back(index, &error) {
-                        return Err(error);
-                    }
-                    if was_spoiled == self.places[index].spoiled {
-                        return Ok(());
-                    }
-                }
-            }
         }
     }
 
@@ -297,9 +435,16 @@ impl Share {
         }
     }
 
-    fn give_up(&mut self, index: usize, error: &Error) {
-        self.places[index].state = State::Gone;
-        (self.failed)(self.places[index].id, error);
+    fn give_up(&mut self, index: usize, error: Error) {
+        let place = &mut self.places[index];
+        (place.state, place.spoiled) = (State::Gone, false);
+        (self.failed)(place.id, &error);
+        place.left.clear();
+        let mut waiting = place.taken.drain(..);
+        // The first one hears why; the others that it is not.
+        if let Some(taken) = waiting.next() {
+            let _ = taken.send(Err(error));
+        }
     }
 }
 

@@ -73,16 +73,17 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let normal = normal_queue(run);
         let sticky = run.head.sticky.as_ref();
         let queue = sticky.map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
-        let queue = queue.filter(|queue| self.dispatcher.is_live(queue));
+        let queue = queue.filter(|queue| self.dispatcher.may_be_live(queue, &normal.name));
         let patience_ms = sticky.map_or(0, |sticky| sticky.schedule_to_start_ms);
         let sticky_until_ms = if queue.is_some() { now_ms + patience_ms } else { 0 };
         let query_id = question.id.clone();
         self.queries.put_direct(Direct { key: key.clone(), question, sticky_until_ms, taken_until_ms: 0 });
-        self.offer_query(&queue.unwrap_or(normal), query_id);
+        let normal_queue = queue.is_some().then(|| normal.name.clone());
+        self.offer_query(&queue.unwrap_or(normal), query_id, normal_queue);
     }
 
-    fn offer_query(&mut self, queue: &QueueKey, query_id: String) {
-        let ready = Ready::Query { partition: self.id, query_id };
+    fn offer_query(&mut self, queue: &QueueKey, query_id: String, normal_queue: Option<String>) {
+        let ready = Ready::Query { partition: self.id, query_id, normal_queue };
         match self.dispatcher.offer(queue, ready, &self.send) {
             Some((Ready::Query { query_id, .. }, waiting)) => {
                 if let Err(error) = self.hand_query(&query_id, waiting) {
@@ -102,7 +103,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         direct.taken_until_ms = 0;
         let key = direct.key.clone();
         if let Some(run) = self.runs.get(&key)? {
-            self.offer_query(&normal_queue(&run), query_id.to_owned());
+            self.offer_query(&normal_queue(&run), query_id.to_owned(), None);
         }
         Ok(())
     }

@@ -19,6 +19,8 @@ pub struct Poll {
     pub activities: bool,
     /// The queue is the private one of a worker (workflow tasks only).
     pub sticky: bool,
+    /// The queue that a sticky one belongs to, where the worker says so.
+    pub normal_queue: Option<String>,
     /// Who polls.
     pub identity: String,
     /// A UUID of this poll; it stands in the Started event.
@@ -36,8 +38,19 @@ pub enum Delivery {
     Activity(Box<ActivityTask>),
     /// A query for a run in which nothing happens.
     Query(Box<QueryTask>),
+    /// A task or a query of a partition on another node, as its worker is to be told.
+    Told(Told),
     /// Nothing: the queue was retired.
     Nothing,
+}
+
+/// The answer to a poll, made by the node that owns the run.
+#[derive(Debug)]
+pub struct Told {
+    /// The encoded message of the gateway's API.
+    pub answer: Bytes,
+    /// Tells the owner whether the answer has reached somebody.
+    pub receipt: Option<Receipt>,
 }
 
 /// A workflow task with everything that its worker is told.
@@ -98,18 +111,32 @@ pub struct Page {
 
 /// Runs when a task is dropped before anybody took it.
 pub struct Receipt {
-    give_back: Option<Box<dyn FnOnce() + Send + Sync>>,
+    give_back: Option<Act>,
+    taken: Option<Act>,
 }
+
+type Act = Box<dyn FnOnce() + Send + Sync>;
 
 impl Receipt {
     /// A receipt that calls `give_back` unless it is accepted.
     pub fn new(give_back: impl FnOnce() + Send + Sync + 'static) -> Self {
-        Self { give_back: Some(Box::new(give_back)) }
+        Self { give_back: Some(Box::new(give_back)), taken: None }
+    }
+
+    /// A receipt that calls `taken` when it is accepted, and `give_back` otherwise.
+    pub fn answered(
+        taken: impl FnOnce() + Send + Sync + 'static,
+        give_back: impl FnOnce() + Send + Sync + 'static,
+    ) -> Self {
+        Self { give_back: Some(Box::new(give_back)), taken: Some(Box::new(taken)) }
     }
 
     /// The task is on its way to the worker.
     pub fn accept(mut self) {
         self.give_back = None;
+        if let Some(taken) = self.taken.take() {
+            taken();
+        }
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
 use crate::address::RunKey;
 use crate::delivery::{Delivery, Poll};
+use crate::homes::{Homes, Offer};
 use crate::partition::Event;
 use crate::reply::tell;
 use crate::router::Send;
@@ -26,6 +27,8 @@ pub struct Dispatcher {
     serial: AtomicU64,
     clock: Box<dyn Fn() -> i64 + std::marker::Send + Sync>,
     own: Weak<Dispatcher>,
+    /// None where this node is the only one.
+    homes: OnceLock<Arc<dyn Homes>>,
 }
 
 /// A task queue.
@@ -65,6 +68,8 @@ pub enum Ready {
         partition: u32,
         /// The question.
         query_id: String,
+        /// The normal queue, where it waits in a sticky one.
+        normal_queue: Option<String>,
     },
 }
 
@@ -75,6 +80,8 @@ pub struct Waiting {
     /// Where its task goes.
     pub reply: oneshot::Sender<Delivery>,
     serial: u64,
+    /// It waits on another node: nothing here is to keep it.
+    is_visitor: bool,
 }
 
 #[derive(Default)]
@@ -86,6 +93,8 @@ struct Queue {
     retired: bool,
     rate_per_second: Option<f64>,
     next_task_ms: f64,
+    /// Of a sticky queue.
+    normal_queue: Option<String>,
 }
 
 /// Withdraws a poll when it is dropped.
@@ -114,20 +123,38 @@ impl Dispatcher {
             serial: AtomicU64::new(1),
             clock: Box::new(clock),
             own: own.clone(),
+            homes: OnceLock::new(),
         })
+    }
+
+    /// From now on other nodes bring polls and tasks together too. Said once, before anything is offered.
+    pub fn shares_with(&self, homes: Arc<dyn Homes>) {
+        // Said once.
+        let _ = self.homes.set(homes);
+    }
+
+    fn home(&self, key: &QueueKey, normal_queue: Option<&str>) -> Option<&Arc<dyn Homes>> {
+        let homes = self.homes.get()?;
+        let is_far = match normal_queue {
+            Some(normal) => homes.is_far(&QueueKey { name: normal.to_owned(), ..key.clone() }),
+            None => homes.is_far(key),
+        };
+        is_far.then_some(homes)
     }
 
     /// Gives the poll a ready task, or lets it wait.
     pub fn poll(&self, poll: Poll, reply: oneshot::Sender<Delivery>, send: &Send) -> PollTicket {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let key = QueueKey::of(&poll);
-        self.seat(Waiting { poll, reply, serial }, send);
+        self.seat(Waiting { poll, reply, serial, is_visitor: false }, send);
         PollTicket { dispatcher: self.own.clone(), key, serial }
     }
 
     /// A poll whose task was gone waits again.
     pub fn poll_again(&self, waiting: Waiting, send: &Send) {
-        if !waiting.reply.is_closed() {
+        if waiting.is_visitor {
+            tell(waiting.reply, Delivery::Nothing);
+        } else if !waiting.reply.is_closed() {
             self.seat(waiting, send);
         }
     }
@@ -151,6 +178,10 @@ impl Dispatcher {
     /// are taken out and returned: the partition hands the one to the other. What another partition has offered
     /// before goes first, and is brought to its owner.
     pub fn offer(&self, key: &QueueKey, ready: Ready, send: &Send) -> Option<(Ready, Waiting)> {
+        if let Some(homes) = self.home(key, ready.normal_queue()) {
+            homes.bring(Offer { queue: key.clone(), ready });
+            return None;
+        }
         let partition = ready.partition();
         let (first, waiting) = self.put(key, ready)?;
         if first.partition() == partition {
@@ -158,6 +189,35 @@ impl Dispatcher {
         }
         bring(first, waiting, send);
         None
+    }
+
+    /// Another node has something ready, and this one is its queue's home. Where a sticky queue has no worker it goes to
+    /// the normal queue.
+    pub fn offered(&self, offer: Offer, send: &Send) {
+        let Offer { mut queue, mut ready } = offer;
+        if ready.normal_queue().is_some() && !self.is_live(&queue) {
+            queue.name = ready.leave_sticky_queue().unwrap_or(queue.name);
+        }
+        if let Some((ready, waiting)) = self.put(&queue, ready) {
+            bring(ready, waiting, send);
+        }
+    }
+
+    /// The nodes have changed: queues that have their home elsewhere now are let go of. Their polls end empty, and owners
+    /// offer again what waits in them.
+    pub fn rehome(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.retain(|key, queue| {
+                let is_far = self.home(key, queue.normal_queue.as_deref()).is_some();
+                if is_far {
+                    for waiting in std::mem::take(&mut queue.waiting).into_values() {
+                        tell(waiting.reply, Delivery::Nothing);
+                    }
+                }
+                !is_far
+            });
+        }
     }
 
     /// Something ready joins a queue; what is to be handed out now.
@@ -168,6 +228,9 @@ impl Dispatcher {
             Some(queue) => queue,
             None => shard.entry(key.clone()).or_default(),
         };
+        if queue.normal_queue.is_none() {
+            queue.normal_queue = ready.normal_queue().map(str::to_owned);
+        }
         queue.ready.push_back((now_ms, ready));
         queue.pair(now_ms)
     }
@@ -175,6 +238,11 @@ impl Dispatcher {
     /// Milliseconds since 1970-01-01 UTC, by the dispatcher's clock.
     pub(crate) fn now_ms(&self) -> i64 {
         (self.clock)()
+    }
+
+    /// True where a sticky queue of this normal queue has a worker, or where another node has to know.
+    pub fn may_be_live(&self, key: &QueueKey, normal_queue: &str) -> bool {
+        self.home(key, Some(normal_queue)).is_some() || self.is_live(key)
     }
 
     /// True where a sticky queue has a worker: polls wait, or one came a short while ago.
@@ -213,7 +281,7 @@ impl Dispatcher {
                     }
                 }
                 // Its owner knows the run's normal queue.
-                Ready::Query { partition, query_id } => {
+                Ready::Query { partition, query_id, .. } => {
                     send(partition, Event::QueryLost { query_id });
                 }
             }
@@ -282,7 +350,7 @@ impl Dispatcher {
 fn bring(ready: Ready, waiting: Waiting, send: &Send) {
     let (partition, event) = match ready {
         Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
-        Ready::Query { partition, query_id } => (partition, Event::HandQuery { query_id, waiting }),
+        Ready::Query { partition, query_id, .. } => (partition, Event::HandQuery { query_id, waiting }),
     };
     // Where the owner is gone, so is its node: the poll ends with it.
     send(partition, event);
@@ -294,6 +362,25 @@ impl Ready {
             Self::Task(task) => task.partition,
             Self::Query { partition, .. } => *partition,
         }
+    }
+
+    /// The normal queue of what waits in a sticky one.
+    pub fn normal_queue(&self) -> Option<&str> {
+        let (Self::Task(TaskRef { normal_queue, .. }) | Self::Query { normal_queue, .. }) = self;
+        normal_queue.as_deref()
+    }
+
+    fn leave_sticky_queue(&mut self) -> Option<String> {
+        let (Self::Task(TaskRef { normal_queue, .. }) | Self::Query { normal_queue, .. }) = self;
+        normal_queue.take()
+    }
+}
+
+impl Waiting {
+    /// A poll that waits on another node, brought here for something of a partition of this one: where that is gone, it
+    /// is told so and waits on there.
+    pub fn visitor(poll: Poll, reply: oneshot::Sender<Delivery>) -> Self {
+        Self { poll, reply, serial: 0, is_visitor: true }
     }
 }
 
@@ -312,6 +399,7 @@ impl Queue {
     fn saw(&mut self, poll: &Poll, now_ms: i64) {
         self.last_poll_ms = now_ms;
         self.retired = false;
+        self.normal_queue = poll.normal_queue.clone().or(self.normal_queue.take());
         self.rate_per_second = poll.rate_per_second.or(self.rate_per_second);
         match self.pollers.get_mut(&poll.identity) {
             Some(last_ms) => *last_ms = now_ms,
@@ -398,7 +486,7 @@ mod tests {
     }
 
     fn query(id: &str) -> Ready {
-        Ready::Query { partition: 7, query_id: id.into() }
+        Ready::Query { partition: 7, query_id: id.into(), normal_queue: None }
     }
 
     /// A poll that waits until the receiver is dropped.
@@ -409,6 +497,7 @@ mod tests {
             queue: name.into(),
             activities: false,
             sticky: false,
+            normal_queue: None,
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: rate,

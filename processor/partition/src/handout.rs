@@ -42,7 +42,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), activities: false };
         let sticky =
             run.head.sticky.as_ref().map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
-        let sticky = sticky.filter(|queue| self.dispatcher.is_live(queue));
+        let sticky = sticky.filter(|queue| self.dispatcher.may_be_live(queue, &normal.name));
         let reference = TaskRef {
             partition: self.id,
             run: key.clone(),
@@ -73,7 +73,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn offer(&mut self, queue: &QueueKey, task: TaskRef) {
         match self.dispatcher.offer(queue, Ready::Task(task), &self.send) {
             Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
-            Some((Ready::Query { partition, query_id }, waiting)) => {
+            Some((Ready::Query { partition, query_id, .. }, waiting)) => {
                 // The partition's own, and not from within this step.
                 (self.send)(partition, Event::HandQuery { query_id, waiting });
             }

@@ -17,6 +17,7 @@ mod flights;
 mod former;
 mod furnish;
 mod handout;
+mod homes;
 mod ingest;
 mod journal;
 mod leftovers;
@@ -38,11 +39,12 @@ mod watch;
 pub use address::{Address, BUCKETS, RunKey, WorkflowKey};
 pub use delivery::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
-    Reading, Receipt, Want, WorkflowTask,
+    Reading, Receipt, Told, Want, WorkflowTask,
 };
-pub use dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus, STICKY_LIVE_MS, Waiting};
+pub use dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus, Ready, STICKY_LIVE_MS, TaskRef, Waiting};
 pub use error::{Error, RowsFault};
 pub use former::Former;
+pub use homes::{Homes, Offer};
 pub use partition::{Config, Event, Partition};
 pub use publish::{Public, Unnamed};
 pub use router::{Admission, Answer, Failure, Router, Send, Slot};

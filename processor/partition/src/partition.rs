@@ -182,6 +182,8 @@ pub enum Event {
         /// Told the offset behind the last record of it.
         reply: oneshot::Sender<u64>,
     },
+    /// The nodes have changed: what waits for a worker is offered again, perhaps at another home.
+    OfferAgain,
     /// Nothing but an occasion to take a turn.
     Nudge,
     /// An append is durable, or has failed.
@@ -196,6 +198,30 @@ impl Event {
     /// What the log tells is for the life of the partition that asked for it, and for no later one.
     pub fn is_report(&self) -> bool {
         matches!(self, Self::Appended(_) | Self::Committed(_) | Self::Restored(_))
+    }
+
+    /// The partition is not here, and nothing of this was taken: whoever waits for an answer is told.
+    pub fn refuse(self, failure: Failure) {
+        match self {
+            Self::Order { reply, .. } => tell(reply, Err(failure)),
+            Self::CompleteTask { reply, .. } => tell(reply, Err(failure)),
+            Self::Read { reply, .. } => tell(reply, Err(failure)),
+            Self::Query { reply, .. } => tell(reply, Err(failure)),
+            Self::Furnish { reply, .. } => tell(reply, Err(failure)),
+            Self::Watch { .. }
+            | Self::QueryAnswered { .. }
+            | Self::Claim { .. }
+            | Self::HandQuery { .. }
+            | Self::QueryLost { .. }
+            | Self::Release { .. }
+            | Self::Ingest { .. }
+            | Self::Mark { .. }
+            | Self::OfferAgain
+            | Self::Nudge
+            | Self::Appended(_)
+            | Self::Committed(_)
+            | Self::Restored(_) => {}
+        }
     }
 }
 
@@ -402,6 +428,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
             Event::Ingest { bodies, done } => self.feed(bodies, done),
             Event::Mark { source, reply } => tell(reply, mark_of(&self.position, &source)),
+            Event::OfferAgain => self.offer_all_again()?,
             Event::Nudge => {}
             Event::Appended(result) => self.appended(result, now_ms)?,
             Event::Committed(result) => self.committed(result, now_ms)?,

@@ -171,6 +171,12 @@ impl Queries {
         }
     }
 
+    /// Questions that no worker has taken yet.
+    pub fn untaken(&self) -> Vec<String> {
+        let waits = |direct: &&Direct| direct.taken_until_ms == 0;
+        self.direct.values().filter(waits).map(|direct| direct.question.id.clone()).collect()
+    }
+
     /// Questions whose sticky worker did not come in time, or whose worker does not answer; their callers gone,
     /// questions are forgotten.
     pub fn sweep(&mut self, now_ms: i64) -> Vec<String> {

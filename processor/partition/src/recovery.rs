@@ -215,6 +215,18 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
+    /// Everything that waits for a worker is offered once more, in slices.
+    pub(crate) fn offer_all_again(&mut self) -> Result<(), Error> {
+        if self.serving {
+            self.runs.flush();
+            self.unoffered = self.buckets().collect();
+        }
+        for query_id in self.queries.untaken() {
+            self.requeue_query(&query_id)?;
+        }
+        Ok(())
+    }
+
     fn look_at(&mut self, key: &RunKey) -> Result<(), Error> {
         let Some(run) = self.runs.get(key)? else { return Ok(()) };
         let grace = Grace { owner_ms: self.position.owner_ms };

@@ -26,6 +26,9 @@ pub enum Failure {
     /// The partition is stopping or gone. What was asked may or may not have happened.
     #[error("the partition is not available")]
     Unavailable,
+    /// Another node serves the partition; nothing was taken.
+    #[error("the partition is served by another node")]
+    Moved,
     /// The disk has no room; nothing was taken.
     #[error("the log has no space left")]
     Full,

@@ -192,6 +192,7 @@ impl House {
             queue: "orders".into(),
             activities,
             sticky: false,
+            normal_queue: None,
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,

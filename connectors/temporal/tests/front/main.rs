@@ -77,6 +77,7 @@ impl Front {
             namespaces: Arc::new(namespaces.expect("memory does not fail")),
             router,
             metrics,
+            peers: None,
         };
         let gateway = Arc::new(Gateway::new(config).expect("valid"));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

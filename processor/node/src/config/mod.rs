@@ -19,7 +19,9 @@ pub use face::{Http, Ingress, Registry};
 pub use gateway::Gateway;
 pub use kafka::Kafka;
 pub use limits::Limits;
-pub use sections::{Log, LogFormat, Logs, Memory, Partition, Recover, Server, Sync, Threads, Tokens};
+pub use sections::{
+    Cluster, Log, LogFormat, Logs, Memory, Partition, Recover, Server, Sync, Threads, Tokens,
+};
 
 /// Variables that set a key are named `EVERLOG_SECTION__KEY`.
 ///
@@ -51,6 +53,8 @@ pub struct Config {
     pub registry: Registry,
     /// `[ingress]`
     pub ingress: Ingress,
+    /// `[cluster]`
+    pub cluster: Cluster,
     /// `[tokens]`
     pub tokens: Tokens,
     /// `[logs]`
@@ -104,7 +108,7 @@ impl Config {
     }
 
     /// The sections in the order of the documentation.
-    fn sections(&self) -> [&dyn Section; 13] {
+    fn sections(&self) -> [&dyn Section; 14] {
         let Self {
             server,
             log,
@@ -117,12 +121,13 @@ impl Config {
             http,
             registry,
             ingress,
+            cluster,
             tokens,
             logs,
         } = self;
         [
-            server, log, kafka, memory, threads, partition, limits, gateway, http, registry, ingress, tokens,
-            logs,
+            server, log, kafka, memory, threads, partition, limits, gateway, http, registry, ingress,
+            cluster, tokens, logs,
         ]
     }
 
@@ -144,12 +149,13 @@ impl Config {
             http,
             registry,
             ingress,
+            cluster,
             tokens,
             logs,
         } = self;
-        let sections: [&mut dyn Section; 13] = [
-            server, log, kafka, memory, threads, partition, limits, gateway, http, registry, ingress, tokens,
-            logs,
+        let sections: [&mut dyn Section; 14] = [
+            server, log, kafka, memory, threads, partition, limits, gateway, http, registry, ingress,
+            cluster, tokens, logs,
         ];
         sections.into_iter().find(|section| section.name() == name)
     }
@@ -301,21 +307,21 @@ mod tests {
             "[lag]\npartitions = 8",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
             ],
         );
         refused(
             "[lag]",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
             ],
         );
         refused(
             "partitions = 8",
             &[],
             expect![
-                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [tokens], [logs]"
+                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
             ],
         );
         refused(

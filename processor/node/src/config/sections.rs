@@ -3,8 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::Context;
+use hyper::header::HeaderValue;
+
 use super::setting::{Given, Refusal, Setting, choice, section};
 
+/// A shorter secret could be guessed.
+const SECRET_BYTES_MIN: usize = 16;
 const DAY_MS: u64 = 86_400_000;
 
 choice! {
@@ -122,6 +127,38 @@ section! {
         buffered_queries_max: usize = 100, 1..=10_000;
         /// Journal records that are kept after they are applied and committed, to look into what happened.
         journal_keep_records: u64 = 1_000, 0..=1_000_000_000;
+    }
+}
+
+section! {
+    /// Several nodes on one Kafka: each `everlog serve` with a `server.name` and a data directory of its own joins them.
+    Cluster = "cluster" {
+        /// Where other nodes reach this one (HTTP/2); told to them through the topic `control`. Port 0 takes a free one.
+        address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0)), ();
+        /// What they are told instead, where they reach it otherwise; empty = the address.
+        advertised: String = String::new(), "host:port or \"\"";
+        /// A file with what nodes show each other: whoever does not is refused. The same on all of them.
+        secret_file: Option<PathBuf> = None, ();
+    }
+}
+
+impl Cluster {
+    /// What nodes show each other, if they show something.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds something else than one line of printable characters.
+    pub fn secret(&self) -> anyhow::Result<Option<HeaderValue>> {
+        let Some(file) = &self.secret_file else { return Ok(None) };
+        let shown = file.display();
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("{shown} cannot be read (cluster.secret_file)"))?;
+        let secret =
+            HeaderValue::from_str(text.trim()).ok().filter(|secret| secret.len() >= SECRET_BYTES_MIN);
+        let mut secret = secret.with_context(|| {
+            format!("{shown} holds no secret: wanted is a line of {SECRET_BYTES_MIN} printable characters or more (cluster.secret_file)")
+        })?;
+        secret.set_sensitive(true);
+        Ok(Some(secret))
     }
 }
 

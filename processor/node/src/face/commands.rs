@@ -102,6 +102,7 @@ fn told(taken: Result<Taken, Failure>) -> Response {
         }
         Err(Failure::Busy) => busy("too much is waiting already; nothing was taken"),
         Err(Failure::Full) => busy("the disk is full; nothing was taken"),
+        Err(Failure::Moved) => busy("another node serves the partition; nothing was taken"),
         Err(Failure::Unavailable | Failure::Internal) => refusal(
             StatusCode::GATEWAY_TIMEOUT,
             "nobody knows whether it was taken; with a command-id it counts once",

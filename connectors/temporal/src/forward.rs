@@ -1,0 +1,261 @@
+//! Calls for what another node owns: they are brought there as they came, and the answer back as it is.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use everlog_partition::QueueKey;
+use http_body_util::{BodyExt, Full};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response, request};
+use tower::{Layer, Service};
+
+use crate::route::{self, Kind, Route};
+use crate::{Gateway, Later, status};
+
+/// How long a call waits for somebody who owns what it is for, before it is told to come again.
+const OWNER_WITHIN: Duration = Duration::from_secs(3);
+/// How long it waits before it looks again, where nothing has changed.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(25);
+
+/// Who answers for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// This node.
+    Here,
+    /// The node of this name.
+    There(Arc<str>),
+    /// Nobody at the moment.
+    Nowhere,
+}
+
+/// Why another node has not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The call has not reached it.
+    Unsent,
+    /// It may have reached it.
+    Unanswered,
+}
+
+/// The other nodes.
+pub trait Peers: Send + Sync {
+    /// Who owns a partition.
+    fn owner(&self, partition: u32) -> Place;
+
+    /// Who brings the polls and the tasks of a queue together; never nobody.
+    fn home(&self, queue: &QueueKey) -> Place;
+
+    /// All other nodes, by name.
+    fn others(&self) -> Vec<Arc<str>>;
+
+    /// Changes whenever one of these may answer otherwise.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Brings a call to a node; completes with the beginning of its answer.
+    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>>;
+}
+
+/// Marks a call that another node has brought: it is brought no further.
+#[derive(Clone, Copy, Debug)]
+pub struct Brought;
+
+/// Puts the way to other nodes before the services.
+#[derive(Clone)]
+pub(crate) struct Forward {
+    pub gateway: Arc<Gateway>,
+}
+
+impl<S> Layer<S> for Forward {
+    type Service = Forwarding<S>;
+
+    fn layer(&self, inner: S) -> Forwarding<S> {
+        Forwarding { inner, gateway: Arc::clone(&self.gateway) }
+    }
+}
+
+/// The services, behind the way to other nodes.
+#[derive(Clone)]
+pub(crate) struct Forwarding<S> {
+    inner: S,
+    gateway: Arc<Gateway>,
+}
+
+impl<S> Service<Request<Body>> for Forwarding<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Later<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut inner = self.inner.clone();
+        std::mem::swap(&mut inner, &mut self.inner);
+        let peers = self.gateway.peers.clone();
+        let Some((kind, peers)) = Kind::of(request.uri().path()).zip(peers) else {
+            return Box::pin(inner.call(request));
+        };
+        let gateway = Arc::clone(&self.gateway);
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            let body = match gathered(body, gateway.limits.message_bytes_max).await {
+                Ok(body) => body,
+                Err(status) => return Ok(status.into_http()),
+            };
+            let call = Whole { head, body, kind };
+            Ok(call.answer(&gateway, peers.as_ref(), inner).await)
+        })
+    }
+}
+
+/// A call with all of its body.
+struct Whole {
+    head: request::Parts,
+    body: Bytes,
+    kind: Kind,
+}
+
+impl Whole {
+    async fn answer<S>(self, gateway: &Gateway, peers: &dyn Peers, mut inner: S) -> Response<Body>
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let is_brought = self.head.extensions.get::<Brought>().is_some();
+        if self.kind == Kind::Everywhere {
+            if !is_brought {
+                self.tell_others(peers);
+            }
+            return here(&mut inner, self.request()).await;
+        }
+        let read = (&self.body, gateway.limits.message_bytes_max);
+        let route = route::of_request(self.kind, read, &gateway.namespaces, &gateway.sealer);
+        let Some(route) = route else { return here(&mut inner, self.request()).await };
+        let deadline = Instant::now() + OWNER_WITHIN;
+        let mut changes = peers.changes();
+        loop {
+            changes.mark_unchanged();
+            let place = match &route {
+                Route::Owner(address) => peers.owner(address.partition(gateway.about.partitions)),
+                // Whoever has brought it takes this node for the home: the two will agree.
+                Route::Home(_) if is_brought => Place::Here,
+                Route::Home(queue) => peers.home(queue),
+            };
+            match place {
+                Place::Here => {
+                    let response = here(&mut inner, self.request()).await;
+                    if !status::is_moved(response.headers()) {
+                        return response;
+                    }
+                }
+                // Whoever has brought it looks for the owner anew.
+                Place::There(_) if is_brought => return status::moved().into_http(),
+                Place::There(node) => match peers.call(node, self.copy()).await {
+                    Ok(response) if !status::is_moved(response.headers()) => return response,
+                    Ok(_) | Err(Broken::Unsent) => {}
+                    Err(Broken::Unanswered) if self.kind.may_be_repeated(self.head.uri.path()) => {}
+                    Err(Broken::Unanswered) => {
+                        return Status::unavailable(
+                            "the node that serves the partition has gone: the call may have taken effect",
+                        )
+                        .into_http();
+                    }
+                },
+                Place::Nowhere => {}
+            }
+            if Instant::now() >= deadline {
+                return match is_brought {
+                    true => status::moved().into_http(),
+                    false => Status::unavailable("no node serves the partition at the moment").into_http(),
+                };
+            }
+            // Nobody changes anything for a while where two nodes do not agree yet.
+            let _ = tokio::time::timeout(LOOK_AGAIN_AFTER, changes.changed()).await;
+        }
+    }
+
+    /// To each of the others; whoever is gone has nothing that it concerns.
+    fn tell_others(&self, peers: &dyn Peers) {
+        for node in peers.others() {
+            let told = peers.call(node, self.copy());
+            tokio::spawn(async move { drop(told.await) });
+        }
+    }
+
+    fn request(&self) -> Request<Body> {
+        Request::from_parts(self.head.clone(), Body::new(Full::new(self.body.clone())))
+    }
+
+    fn copy(&self) -> Request<Bytes> {
+        Request::from_parts(self.head.clone(), self.body.clone())
+    }
+}
+
+async fn here<S>(inner: &mut S, request: Request<Body>) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let ready = std::future::poll_fn(|context| inner.poll_ready(context)).await;
+    match ready {
+        Ok(()) => inner.call(request).await.unwrap_or_else(|never| match never {}),
+        Err(never) => match never {},
+    }
+}
+
+/// All of a body, or a little more than a message may have: whoever answers refuses it then.
+async fn gathered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status> {
+    let mut body = body;
+    let mut first = Bytes::new();
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Status::cancelled(format!("the call broke off: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.is_empty() && whole.is_empty() {
+            first = data;
+            continue;
+        }
+        if whole.is_empty() {
+            whole.extend_from_slice(&std::mem::take(&mut first));
+        }
+        whole.extend_from_slice(&data);
+        if whole.len() > message_bytes_max + LOOK_BYTES {
+            break;
+        }
+    }
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
+}
+
+/// Beyond the largest message; enough for its prefix.
+const LOOK_BYTES: usize = 64;
+
+/// The services as other nodes reach them. Cheap to clone.
+#[derive(Clone)]
+pub struct Calls(tower::util::BoxCloneService<Request<Body>, Response<Body>, Infallible>);
+
+impl Calls {
+    /// Answers a call that another node brings: it is not brought any further if it has [`Brought`] among its extensions.
+    pub async fn answer(mut self, request: Request<Body>) -> Response<Body> {
+        here(&mut self.0, request).await
+    }
+}
+
+impl Gateway {
+    /// The services as other nodes reach them.
+    ///
+    /// # Errors
+    /// [`crate::Error`]: the descriptor.
+    pub fn calls(self: &Arc<Self>) -> Result<Calls, crate::Error> {
+        let routes = self.services()?.prepare();
+        Ok(Calls(tower::util::BoxCloneService::new(Forward { gateway: Arc::clone(self) }.layer(routes))))
+    }
+}

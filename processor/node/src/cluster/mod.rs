@@ -1,0 +1,367 @@
+//! Several nodes on one log: who is there, who has what, and how calls and tasks find their way between them.
+//!
+//! The nodes are a group of consumers: the brokers notice who is gone, and choose the one that places the partition
+//! groups. What it decides, and who has what, stands in the topic `control`, which all of them follow. None of that is
+//! trusted with the truth: whoever takes a partition over fences everybody before, as the log does it.
+
+mod door;
+mod links;
+mod placement;
+mod rows;
+mod steward;
+mod tasks;
+mod wire;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use everlog_log::Log;
+use everlog_log_kafka::members::Members;
+use everlog_log_kafka::news::{Follow, News};
+use everlog_log_kafka::{Kafka, Options};
+use everlog_partition::{Dispatcher, Event, QueueKey};
+use everlog_temporal::{Body, Broken, Calls, Later, Peers, Place};
+use hyper::{Request, Response};
+use prost::Message;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+
+use crate::driver::{Running, Steering};
+use crate::keys;
+use crate::names::Names;
+use links::Links;
+use rows::{NodeRow, Row, View};
+use tasks::{Outboxes, Receipts, Tasks};
+
+/// What a node is told of itself.
+pub struct About {
+    /// Its name among the nodes.
+    pub name: String,
+    /// Where others reach it.
+    pub address: String,
+    /// Where clients reach it.
+    pub calls: String,
+    /// What nodes show each other.
+    pub secret: Option<hyper::header::HeaderValue>,
+    /// Partitions whose rows it keeps.
+    pub rows: BTreeSet<u32>,
+}
+
+/// This node among the others.
+pub struct Cluster {
+    me: String,
+    instance: String,
+    log: Weak<Kafka>,
+    partitions: u32,
+    group_partitions: u32,
+    steering: Steering,
+    dispatcher: Arc<Dispatcher>,
+    send: everlog_partition::Send,
+    links: Links,
+    outboxes: Outboxes,
+    receipts: Receipts,
+    runtime: Handle,
+    gateway: OnceLock<Arc<everlog_temporal::Gateway>>,
+    calls: OnceLock<Mutex<Calls>>,
+    /// All rows, as far as they are told.
+    view: Mutex<View>,
+    /// The same, for whoever only looks.
+    shown: ArcSwap<View>,
+    version: watch::Sender<u64>,
+    is_told: watch::Sender<bool>,
+    own: Mutex<NodeRow>,
+    /// The groups that are at work here.
+    held: Vec<AtomicBool>,
+    /// The groups that are on their way here.
+    coming: Vec<AtomicBool>,
+    again: Notify,
+    /// Held by whoever writes rows of owners.
+    telling: Mutex<()>,
+    members: Mutex<Option<Members>>,
+    follow: Mutex<Option<Follow>>,
+    over: watch::Sender<bool>,
+}
+
+impl Cluster {
+    /// Begins to follow what the nodes tell, and to answer them.
+    ///
+    /// # Errors
+    /// A client of the brokers cannot be made.
+    pub fn join(
+        about: About,
+        (log, options): (&Arc<Kafka>, &Options),
+        running: &Running,
+        names: &Names,
+        listener: TcpListener,
+    ) -> anyhow::Result<Arc<Self>> {
+        let group_partitions = log.group_partitions();
+        let groups = log.partitions().div_ceil(group_partitions) as usize;
+        let flags = || (0..groups).map(|_| AtomicBool::new(false)).collect();
+        let steering = running.steering();
+        let rows = about.rows.iter().map(|partition| (partition / group_partitions) as usize).collect();
+        let instance: [u8; 16] = keys::random()?;
+        let instance = uuid::Builder::from_random_bytes(instance).into_uuid().to_string();
+        let (address, calls) = (about.address, about.calls);
+        let own = NodeRow { address, calls, instance: instance.clone(), leaves: false, rows };
+        let cluster = Arc::new(Self {
+            me: about.name,
+            instance,
+            log: Arc::downgrade(log),
+            partitions: log.partitions(),
+            group_partitions,
+            dispatcher: steering.dispatcher(),
+            steering,
+            send: running.post(),
+            links: Links::new(about.secret),
+            outboxes: Outboxes::default(),
+            receipts: Receipts::default(),
+            runtime: Handle::current(),
+            gateway: OnceLock::new(),
+            calls: OnceLock::new(),
+            view: Mutex::default(),
+            shown: ArcSwap::default(),
+            version: watch::Sender::new(0),
+            is_told: watch::Sender::new(false),
+            own: Mutex::new(own),
+            held: flags(),
+            coming: flags(),
+            again: Notify::new(),
+            telling: Mutex::default(),
+            members: Mutex::default(),
+            follow: Mutex::default(),
+            over: watch::Sender::new(false),
+        });
+        cluster.dispatcher.shares_with(Arc::new(Tasks(Arc::downgrade(&cluster))));
+        cluster.steering.send_elsewhere(Arc::new(Tasks(Arc::downgrade(&cluster))));
+        let (hears, names) = (Arc::downgrade(&cluster), names.clone());
+        let follow = log.follow_control(move |news| {
+            if let Some(cluster) = hears.upgrade() {
+                cluster.hear(news, &names);
+            }
+        })?;
+        *lock(&cluster.follow) = Some(follow);
+        tokio::spawn(door::serve(listener, Arc::clone(&cluster)));
+        let hears = Arc::downgrade(&cluster);
+        let members = Members::join(options, move || {
+            if let Some(cluster) = hears.upgrade() {
+                cluster.changed();
+            }
+        })?;
+        *lock(&cluster.members) = Some(members);
+        Ok(cluster)
+    }
+
+    /// Calls that other nodes bring are answered by this gateway from now on.
+    ///
+    /// # Errors
+    /// Its services cannot be made.
+    pub fn answers_by(
+        &self,
+        gateway: &Arc<everlog_temporal::Gateway>,
+    ) -> Result<(), everlog_temporal::Error> {
+        // Set once: by whoever starts the node.
+        let _ = self.calls.set(Mutex::new(gateway.calls()?));
+        let _ = self.gateway.set(Arc::clone(gateway));
+        Ok(())
+    }
+
+    /// Why this node does not do its part, if it does not.
+    pub fn trouble(&self) -> Option<String> {
+        let view = self.shown.load();
+        (!view.placement.nodes.contains(&self.me))
+            .then(|| "the node is not among the placed ones yet".to_owned())
+    }
+
+    fn hear(&self, news: News<'_>, names: &Names) {
+        match news {
+            News::UpToDate => {
+                if !self.is_told.send_replace(true) {
+                    self.show();
+                }
+            }
+            News::Row(key, value) => {
+                if let Some(row) = Row::read(key, value) {
+                    lock(&self.view).take(row);
+                    if *self.is_told.borrow() {
+                        self.show();
+                    }
+                } else if let Some(value) = value {
+                    names.namespaces.learn(key, value);
+                    if let Some(key) = keys::shared_key(key, value) {
+                        names.sealer.accept(&key);
+                    }
+                }
+            }
+        }
+    }
+
+    fn show(&self) {
+        self.shown.store(Arc::new(lock(&self.view).clone()));
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.version.send_modify(|version| *version += 1);
+    }
+
+    /// Takes a row in before the topic brings it, so that what follows from it waits for nothing.
+    fn note(&self, row: Row) {
+        lock(&self.view).take(row);
+        self.show();
+    }
+
+    /// Writes a row; durable when it is done. Blocks.
+    fn put(&self, row: &Row) -> Result<(), everlog_log::Error> {
+        let log = self.log.upgrade().ok_or(everlog_log::Error::Closed)?;
+        let (key, value) = row.write();
+        log.control_put(&key, value.as_deref())
+    }
+
+    async fn write(self: &Arc<Self>, row: Row) -> Result<(), everlog_log::Error> {
+        let cluster = Arc::clone(self);
+        let written = tokio::task::spawn_blocking(move || cluster.put(&row)).await;
+        written.unwrap_or(Err(everlog_log::Error::Closed))
+    }
+
+    /// Everything that waits for a worker is offered once more, in a while.
+    fn offer_again(&self) {
+        self.again.notify_one();
+    }
+
+    fn groups(&self) -> Range<usize> {
+        0..self.held.len()
+    }
+
+    fn group_of(&self, partition: u32) -> usize {
+        (partition / self.group_partitions) as usize
+    }
+
+    fn partitions_of(&self, group: usize) -> Range<u32> {
+        let first = u32::try_from(group).unwrap_or(u32::MAX).saturating_mul(self.group_partitions);
+        first..first.saturating_add(self.group_partitions).min(self.partitions)
+    }
+
+    /// True where a partition is at work here.
+    fn holds(&self, partition: u32) -> bool {
+        self.held.get(self.group_of(partition)).is_some_and(|held| held.load(Ordering::Acquire))
+    }
+
+    fn place_of(&self, partition: u32) -> Place {
+        if self.holds(partition) {
+            return Place::Here;
+        }
+        let view = self.shown.load();
+        match view.owners.get(&self.group_of(partition)) {
+            Some(owner) if owner.node == self.me => Place::Here,
+            Some(owner) => Place::There(owner.node.as_str().into()),
+            None => Place::Nowhere,
+        }
+    }
+
+    fn address_of(&self, node: &str) -> Option<String> {
+        self.shown.load().nodes.get(node).map(|row| row.address.clone())
+    }
+
+    /// Asks a node something; none where there is no answer.
+    async fn ask(
+        &self,
+        node: &str,
+        path: &'static str,
+        question: &impl Message,
+        within: Duration,
+    ) -> Option<Bytes> {
+        let address = self.address_of(node)?;
+        self.links.ask(&address, path, question, within).await.ok()
+    }
+
+    /// What this node answers to whoever wants to know whether it is there: name and instance.
+    fn signature(&self) -> String {
+        format!("{}\n{}", self.me, self.instance)
+    }
+
+    /// As it stands, in JSON.
+    fn status(&self) -> String {
+        let view = self.shown.load();
+        let held: Vec<_> = self.groups().filter(|group| self.held[*group].load(Ordering::Relaxed)).collect();
+        serde_json::json!({
+            "name": self.me,
+            "instance": self.instance,
+            "groups": held,
+            "nodes": view.placement.nodes,
+        })
+        .to_string()
+    }
+
+    fn calls(&self) -> Option<Calls> {
+        self.calls.get().map(|calls| lock(calls).clone())
+    }
+
+    fn over(&self) -> watch::Receiver<bool> {
+        self.over.subscribe()
+    }
+}
+
+/// The other nodes, for a gateway.
+pub struct Others(pub Arc<Cluster>);
+
+impl Peers for Others {
+    fn owner(&self, partition: u32) -> Place {
+        self.0.place_of(partition)
+    }
+
+    fn home(&self, queue: &QueueKey) -> Place {
+        match self.0.home_of(queue) {
+            Some(node) if node != self.0.me => Place::There(node.into()),
+            Some(_) | None => Place::Here,
+        }
+    }
+
+    fn others(&self) -> Vec<Arc<str>> {
+        let view = self.0.shown.load();
+        view.placement
+            .nodes
+            .iter()
+            .filter(|node| **node != self.0.me)
+            .map(|node| node.as_str().into())
+            .collect()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.version.subscribe()
+    }
+
+    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
+        let cluster = Arc::clone(&self.0);
+        Box::pin(async move {
+            let address = cluster.address_of(&node).ok_or(Broken::Unsent)?;
+            Ok(cluster.links.call(&address, request).await?.map(Body::new))
+        })
+    }
+}
+
+/// Events that tell partitions here to offer all that waits.
+fn offer_all(cluster: &Cluster) {
+    for group in cluster.groups().filter(|group| cluster.held[*group].load(Ordering::Relaxed)) {
+        for partition in cluster.partitions_of(group) {
+            // One that is gone has nothing to offer.
+            (cluster.send)(partition, Event::OfferAgain);
+        }
+    }
+}
+
+/// Nothing panics while it holds one of these locks, save the system without memory.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// True for what a successor of a partition leads to.
+fn is_lost_to_another(error: &everlog_partition::Error) -> bool {
+    use everlog_partition::Error;
+    matches!(error, Error::Superseded { .. } | Error::Log(everlog_log::Error::Fenced { .. }))
+}

@@ -1,0 +1,160 @@
+//! What nodes tell each other through the topic `control`: rows in JSON, which tools can read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+const NODE: &str = "node/";
+const OWNER: &str = "owner/";
+const PIN: &str = "pin/";
+const PLACEMENT: &str = "placement";
+
+/// A node that is there, or was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Where other nodes reach it.
+    pub address: String,
+    /// Where clients reach it.
+    pub calls: String,
+    /// Random, of this start.
+    pub instance: String,
+    /// It is to have no groups: it ends, or an operator wants it so.
+    pub leaves: bool,
+    /// Groups whose rows it keeps.
+    pub rows: BTreeSet<usize>,
+}
+
+/// Who has a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerRow {
+    /// The node.
+    pub node: String,
+    /// It serves all of the group, or did; else it is about to take it over.
+    pub serves: bool,
+}
+
+/// Who is to have what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The nodes that live, by name, in order.
+    pub nodes: BTreeSet<String>,
+    /// Who is to have each partition group.
+    pub groups: Vec<Option<String>>,
+    /// Who says so.
+    pub by: String,
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// A node; none = it is gone.
+    Node(String, Option<NodeRow>),
+    /// Who has a group.
+    Owner(usize, Option<OwnerRow>),
+    /// Who an operator wants to have a group.
+    Pin(usize, Option<String>),
+    /// Who is to have what.
+    Placement(Placement),
+}
+
+impl Row {
+    /// None where the row is not about nodes, or is of a later release.
+    pub fn read(key: &[u8], value: Option<&[u8]>) -> Option<Self> {
+        let key = std::str::from_utf8(key).ok()?;
+        if key == PLACEMENT {
+            return Some(Self::Placement(json(value)?));
+        }
+        if let Some(name) = key.strip_prefix(NODE) {
+            return Some(Self::Node(name.to_owned(), json(value)));
+        }
+        if let Some(group) = key.strip_prefix(OWNER) {
+            return Some(Self::Owner(group.parse().ok()?, json(value)));
+        }
+        let group = key.strip_prefix(PIN)?;
+        Some(Self::Pin(group.parse().ok()?, json(value)))
+    }
+
+    /// Key and value; a value of none removes the row.
+    pub fn write(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        match self {
+            Self::Node(name, row) => (format!("{NODE}{name}").into(), row.as_ref().map(bytes)),
+            Self::Owner(group, name) => (format!("{OWNER}{group}").into(), name.as_ref().map(bytes)),
+            Self::Pin(group, name) => (format!("{PIN}{group}").into(), name.as_ref().map(bytes)),
+            Self::Placement(placement) => (PLACEMENT.into(), Some(bytes(placement))),
+        }
+    }
+}
+
+fn json<T: DeserializeOwned>(value: Option<&[u8]>) -> Option<T> {
+    serde_json::from_slice(value?).ok()
+}
+
+fn bytes<T: Serialize>(row: &T) -> Vec<u8> {
+    serde_json::to_vec(row).expect("rows have nothing that JSON cannot say")
+}
+
+/// All rows, as far as they are told.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// Nodes by name.
+    pub nodes: BTreeMap<String, NodeRow>,
+    /// Who is to have what.
+    pub placement: Placement,
+    /// Who has each group.
+    pub owners: BTreeMap<usize, OwnerRow>,
+    /// What an operator wants.
+    pub pins: BTreeMap<usize, String>,
+}
+
+impl View {
+    /// Takes a row in.
+    pub fn take(&mut self, row: Row) {
+        fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+            match value {
+                Some(value) => drop(map.insert(key, value)),
+                None => drop(map.remove(&key)),
+            }
+        }
+        match row {
+            Row::Node(name, row) => put(&mut self.nodes, name, row),
+            Row::Owner(group, name) => put(&mut self.owners, group, name),
+            Row::Pin(group, name) => put(&mut self.pins, group, name),
+            Row::Placement(placement) => self.placement = placement,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_as_they_are_written() {
+        let node = NodeRow {
+            address: "127.0.0.1:1".into(),
+            calls: "127.0.0.1:2".into(),
+            instance: "00ff".into(),
+            leaves: false,
+            rows: BTreeSet::from([1, 3]),
+        };
+        let placement = Placement {
+            nodes: BTreeSet::from(["a".into()]),
+            groups: vec![Some("a".into()), None],
+            by: "a".into(),
+        };
+        let rows = [
+            Row::Node("a/b".into(), Some(node)),
+            Row::Node("a".into(), None),
+            Row::Owner(7, Some(OwnerRow { node: "a".into(), serves: true })),
+            Row::Pin(0, None),
+            Row::Placement(placement),
+        ];
+        for row in rows {
+            let (key, value) = row.write();
+            assert_eq!(Row::read(&key, value.as_deref()), Some(row));
+        }
+        assert_eq!(Row::read(b"namespace/1", Some(b"{}")), None);
+        assert_eq!(Row::read(b"owner/x", Some(b"\"a\"")), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! Tasks whose owner, queue and worker are on several nodes: offers to the homes of queues, claims at owners, receipts.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use everlog_partition::{
+    Delivery, Event, Failure, Homes, Offer, Poll, QueueKey, Ready, Receipt, Told, Waiting,
+};
+use everlog_temporal::Place;
+use prost::Message;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Cluster;
+use super::placement::home;
+use super::wire::{Claim, Claimed, Lost, Offers, Received, Release};
+use crate::share::Elsewhere;
+
+/// Offers that wait for one node; beyond it they are made again later.
+const OFFERS_MAX: usize = 100_000;
+/// Offers in one message.
+const OFFERS_AT_ONCE: usize = 500;
+/// How long a message between nodes may take.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
+/// How long a claim may take: it goes through a journal.
+const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
+/// The rest before something that failed is tried again.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// How long it is tried to bring something back to an owner.
+const OWNER_WITHIN: Duration = Duration::from_secs(20);
+/// An answer of which nothing is heard for so long has reached nobody.
+const RECEIVED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Where offers to one node wait.
+pub type Outboxes = Mutex<HashMap<String, mpsc::Sender<Offer>>>;
+
+/// Answers of which it is not known yet whether they have reached their polls.
+#[derive(Default)]
+pub struct Receipts {
+    last: AtomicU64,
+    open: Mutex<HashMap<u64, (Instant, Receipt)>>,
+}
+
+impl Receipts {
+    /// Keeps a receipt until it is settled, or too old.
+    fn keep(&self, receipt: Receipt) -> u64 {
+        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        self.open().insert(id, (Instant::now(), receipt));
+        id
+    }
+
+    /// The answer has reached its poll, or nobody.
+    pub fn settle(&self, id: u64, is_taken: bool) {
+        let found = self.open().remove(&id);
+        if let Some((_, receipt)) = found.filter(|_| is_taken) {
+            receipt.accept();
+        }
+    }
+
+    /// Gives back what nobody has spoken of for too long.
+    pub fn sweep(&self) {
+        let is_old = |began: &Instant| began.elapsed() > RECEIVED_WITHIN;
+        // They are dropped behind the lock.
+        let _old: Vec<_> = self.open().extract_if(|_, (began, _)| is_old(began)).collect();
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<u64, (Instant, Receipt)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cluster {
+    /// The node that brings the polls and the tasks of a queue together.
+    pub(super) fn home_of(&self, queue: &QueueKey) -> Option<String> {
+        let view = self.shown.load();
+        let kind = [u8::from(queue.activities)];
+        let of = [queue.namespace_id.as_bytes(), queue.name.as_bytes(), &kind];
+        home(view.placement.nodes.iter().map(String::as_str), &of).map(str::to_owned)
+    }
+
+    /// Another node has something ready for a queue whose home is here.
+    pub(super) fn offered(&self, offer: Offer) {
+        self.dispatcher.offered(offer, &self.send);
+    }
+
+    /// Gives something of a partition of this node to a poll at the home of its queue, in words.
+    pub(super) async fn claimed(&self, ready: Ready, poll: Poll) -> Claimed {
+        let (reply, delivered) = oneshot::channel();
+        let namespace_id = poll.namespace_id.clone();
+        let waiting = Waiting::visitor(poll, reply);
+        let (partition, event) = match ready {
+            Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
+            Ready::Query { partition, query_id, .. } => (partition, Event::HandQuery { query_id, waiting }),
+        };
+        if !self.holds(partition) || !(self.send)(partition, event) {
+            return Claimed::default();
+        }
+        let delivered = tokio::time::timeout(CLAIMED_WITHIN, delivered).await;
+        let Ok(Ok(delivery)) = delivered else { return Claimed::default() };
+        let told = self.gateway.get().and_then(|gateway| gateway.tell(&namespace_id, delivery));
+        match told {
+            Some((answer, receipt)) => {
+                let receipt = receipt.map_or(0, |receipt| self.receipts.keep(receipt));
+                Claimed { answer: Some(answer), receipt }
+            }
+            None => Claimed::default(),
+        }
+    }
+
+    /// A poll at home here is to get something of a partition on another node.
+    async fn claim(self: Arc<Self>, ready: Ready, waiting: Waiting) {
+        let partition = match &ready {
+            Ready::Task(task) => task.partition,
+            Ready::Query { partition, .. } => *partition,
+        };
+        let offer = Offer { queue: QueueKey::of(&waiting.poll), ready: ready.clone() };
+        let asked = match self.place_of(partition) {
+            Place::There(node) => {
+                let claim = Claim::new(ready, &waiting.poll);
+                self.ask(&node, "/node/claim", &claim, CLAIMED_WITHIN).await.map(|answer| (node, answer))
+            }
+            Place::Here | Place::Nowhere => None,
+        };
+        let claimed = asked.and_then(|(node, answer)| Some((node, Claimed::decode(answer).ok()?)));
+        match claimed {
+            Some((node, Claimed { answer: Some(answer), receipt })) => {
+                let receipt = (receipt != 0).then(|| self.receipt(node, receipt));
+                // Dropped unread, it goes back by its receipt.
+                let _gone = waiting.reply.send(Delivery::Told(Told { answer, receipt }));
+            }
+            Some((_, Claimed { answer: None, .. })) => self.dispatcher.poll_again(waiting, &self.send),
+            None => {
+                // Whoever owns it by then is asked again.
+                self.dispatcher.poll_again(waiting, &self.send);
+                tokio::time::sleep(AGAIN_AFTER).await;
+                self.offered(offer);
+            }
+        }
+    }
+
+    fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64) -> Receipt {
+        let settle = |is_taken| {
+            let (cluster, node) = (Arc::clone(self), Arc::clone(&node));
+            move || {
+                let runtime = cluster.runtime.clone();
+                runtime.spawn(async move {
+                    // Unheard, it counts as lost after a while.
+                    let _ = cluster
+                        .ask(&node, "/node/received", &Received { receipt, is_taken }, TOLD_WITHIN)
+                        .await;
+                });
+            }
+        };
+        Receipt::answered(settle(true), settle(false))
+    }
+
+    /// Tells whoever owns a partition something that nobody waits for; tried again while nobody does.
+    async fn pass_on(self: Arc<Self>, partition: u32, event: Event) {
+        let deadline = Instant::now() + OWNER_WITHIN;
+        let release = match &event {
+            Event::Release { input } => Some(Release { partition, input: Some(input.clone()) }),
+            _question => None,
+        };
+        let lost = match &event {
+            Event::QueryLost { query_id } => Some(Lost { partition, query_id: query_id.clone() }),
+            _order => None,
+        };
+        let mut event = Some(event);
+        while Instant::now() < deadline {
+            match self.place_of(partition) {
+                Place::Here if self.holds(partition) => {
+                    if let Some(event) = event.take() {
+                        (self.send)(partition, event);
+                    }
+                    return;
+                }
+                Place::There(node) => {
+                    let told = match (&release, &lost) {
+                        (Some(release), _) => self.ask(&node, "/node/release", release, TOLD_WITHIN).await,
+                        (None, Some(lost)) => self.ask(&node, "/node/lost", lost, TOLD_WITHIN).await,
+                        (None, None) => return,
+                    };
+                    if told.is_some() {
+                        return;
+                    }
+                }
+                Place::Here | Place::Nowhere => {}
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+        tracing::warn!(partition, "a task that reached nobody could not be given back; its timeout does it");
+    }
+
+    fn outbox(self: &Arc<Self>, node: &str) -> mpsc::Sender<Offer> {
+        let mut outboxes = self.outboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outbox) = outboxes.get(node).filter(|outbox| !outbox.is_closed()) {
+            return outbox.clone();
+        }
+        let (outbox, offers) = mpsc::channel(OFFERS_MAX);
+        outboxes.insert(node.to_owned(), outbox.clone());
+        self.runtime.spawn(bring(Arc::downgrade(self), node.to_owned(), offers));
+        outbox
+    }
+}
+
+/// Brings offers to a node until it is not one any more, or this one ends.
+async fn bring(cluster: std::sync::Weak<Cluster>, node: String, mut offers: mpsc::Receiver<Offer>) {
+    let mut some = Vec::new();
+    while offers.recv_many(&mut some, OFFERS_AT_ONCE).await > 0 {
+        let message = Offers { offers: some.drain(..).map(Into::into).collect() };
+        loop {
+            let Some(cluster) = cluster.upgrade() else { return };
+            if cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_some() {
+                break;
+            }
+            if !cluster.shown.load().placement.nodes.contains(&node) {
+                // All that waits is offered again, to the new homes.
+                cluster.offer_again();
+                return;
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+    }
+}
+
+/// The tasks of a node, as its partitions and its dispatcher know those of others.
+pub struct Tasks(pub std::sync::Weak<Cluster>);
+
+impl Homes for Tasks {
+    fn is_far(&self, normal: &QueueKey) -> bool {
+        let Some(cluster) = self.0.upgrade() else { return false };
+        cluster.home_of(normal).is_some_and(|node| node != cluster.me)
+    }
+
+    fn bring(&self, offer: Offer) {
+        let Some(cluster) = self.0.upgrade() else { return };
+        let normal = match offer.ready.normal_queue() {
+            Some(name) => QueueKey { name: name.to_owned(), ..offer.queue.clone() },
+            None => offer.queue.clone(),
+        };
+        match cluster.home_of(&normal) {
+            Some(node) if node != cluster.me => {
+                if cluster.outbox(&node).try_send(offer).is_err() {
+                    cluster.offer_again();
+                }
+            }
+            // It has come here meanwhile.
+            Some(_) | None => cluster.offered(offer),
+        }
+    }
+}
+
+impl Elsewhere for Tasks {
+    fn bring(&self, partition: u32, event: Event) {
+        let Some(cluster) = self.0.upgrade() else { return event.refuse(Failure::Unavailable) };
+        let runtime = cluster.runtime.clone();
+        match event {
+            Event::Claim { task, waiting } => drop(runtime.spawn(cluster.claim(Ready::Task(task), waiting))),
+            Event::HandQuery { query_id, waiting } => {
+                let normal_queue = waiting.poll.normal_queue.clone().filter(|_| waiting.poll.sticky);
+                let ready = Ready::Query { partition, query_id, normal_queue };
+                drop(runtime.spawn(cluster.claim(ready, waiting)));
+            }
+            Event::Release { .. } | Event::QueryLost { .. } => {
+                drop(runtime.spawn(cluster.pass_on(partition, event)));
+            }
+            asked => asked.refuse(Failure::Moved),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What nodes send each other besides calls of clients, as it stands on the wire.
+
+use bytes::Bytes;
+use everlog_engine::input::Input;
+use everlog_partition::{Offer, Poll, QueueKey, Ready, RunKey, TaskRef};
+use prost::{Message, Oneof};
+
+/// A queue.
+#[derive(Clone, PartialEq, Message)]
+pub struct QueueWire {
+    #[prost(string, tag = "1")]
+    namespace_id: String,
+    #[prost(string, tag = "2")]
+    name: String,
+    #[prost(bool, tag = "3")]
+    activities: bool,
+}
+
+/// A task that is ready, by reference.
+#[derive(Clone, PartialEq, Message)]
+pub struct TaskWire {
+    #[prost(bytes = "bytes", tag = "1")]
+    run: Bytes,
+    #[prost(int64, tag = "2")]
+    scheduled_event_id: i64,
+    #[prost(int32, tag = "3")]
+    attempt: i32,
+}
+
+/// Something ready.
+#[derive(Clone, PartialEq, Message)]
+pub struct ReadyWire {
+    #[prost(uint32, tag = "1")]
+    partition: u32,
+    #[prost(string, optional, tag = "2")]
+    normal_queue: Option<String>,
+    #[prost(oneof = "What", tags = "3, 4")]
+    what: Option<What>,
+}
+
+/// What is ready.
+#[derive(Clone, PartialEq, Oneof)]
+pub enum What {
+    /// A task.
+    #[prost(message, tag = "3")]
+    Task(TaskWire),
+    /// A question, by its id.
+    #[prost(string, tag = "4")]
+    Query(String),
+}
+
+/// Something ready on its way to its queue's home.
+#[derive(Clone, PartialEq, Message)]
+pub struct OfferWire {
+    #[prost(message, optional, tag = "1")]
+    queue: Option<QueueWire>,
+    #[prost(message, optional, tag = "2")]
+    ready: Option<ReadyWire>,
+}
+
+/// Several of them.
+#[derive(Clone, PartialEq, Message)]
+pub struct Offers {
+    /// In the order in which they became ready.
+    #[prost(message, repeated, tag = "1")]
+    pub offers: Vec<OfferWire>,
+}
+
+/// A poll at the home of its queue that is to get something of a partition elsewhere.
+#[derive(Clone, PartialEq, Message)]
+pub struct Claim {
+    #[prost(message, optional, tag = "1")]
+    ready: Option<ReadyWire>,
+    #[prost(message, optional, tag = "2")]
+    queue: Option<QueueWire>,
+    #[prost(bool, tag = "3")]
+    sticky: bool,
+    #[prost(string, tag = "4")]
+    identity: String,
+    #[prost(string, tag = "5")]
+    poll_id: String,
+    #[prost(string, optional, tag = "6")]
+    normal_queue: Option<String>,
+}
+
+/// What became of it.
+#[derive(Clone, PartialEq, Message)]
+pub struct Claimed {
+    /// The answer to the poll; none where what was ready is gone.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub answer: Option<Bytes>,
+    /// What the receipt is known by; 0 = it needs none.
+    #[prost(uint64, tag = "2")]
+    pub receipt: u64,
+}
+
+/// Whether an answer has reached its poll.
+#[derive(Clone, PartialEq, Message)]
+pub struct Received {
+    /// As in [`Claimed`].
+    #[prost(uint64, tag = "1")]
+    pub receipt: u64,
+    /// False where it reached nobody.
+    #[prost(bool, tag = "2")]
+    pub is_taken: bool,
+}
+
+/// An order for a partition that nobody waits for.
+#[derive(Clone, PartialEq, Message)]
+pub struct Release {
+    /// The partition.
+    #[prost(uint32, tag = "1")]
+    pub partition: u32,
+    /// The order.
+    #[prost(message, optional, tag = "2")]
+    pub input: Option<Input>,
+}
+
+/// A question that reached nobody.
+#[derive(Clone, PartialEq, Message)]
+pub struct Lost {
+    /// The partition that asks.
+    #[prost(uint32, tag = "1")]
+    pub partition: u32,
+    /// The question.
+    #[prost(string, tag = "2")]
+    pub query_id: String,
+}
+
+/// A group is asked for by the node that is to have it.
+#[derive(Clone, PartialEq, Message)]
+pub struct Leave {
+    /// The group.
+    #[prost(uint32, tag = "1")]
+    pub group: u32,
+    /// The node.
+    #[prost(string, tag = "2")]
+    pub to: String,
+}
+
+impl From<QueueKey> for QueueWire {
+    fn from(QueueKey { namespace_id, name, activities }: QueueKey) -> Self {
+        Self { namespace_id, name, activities }
+    }
+}
+
+impl From<QueueWire> for QueueKey {
+    fn from(QueueWire { namespace_id, name, activities }: QueueWire) -> Self {
+        Self { namespace_id, name, activities }
+    }
+}
+
+impl From<Ready> for ReadyWire {
+    fn from(ready: Ready) -> Self {
+        match ready {
+            Ready::Task(TaskRef { partition, run, scheduled_event_id, attempt, normal_queue }) => {
+                let task = TaskWire { run: run.bytes().clone(), scheduled_event_id, attempt };
+                Self { partition, normal_queue, what: Some(What::Task(task)) }
+            }
+            Ready::Query { partition, query_id, normal_queue } => {
+                Self { partition, normal_queue, what: Some(What::Query(query_id)) }
+            }
+        }
+    }
+}
+
+impl ReadyWire {
+    fn read(self) -> Option<Ready> {
+        let Self { partition, normal_queue, what } = self;
+        match what? {
+            What::Task(TaskWire { run, scheduled_event_id, attempt }) => {
+                let run = RunKey::read(run)?;
+                Some(Ready::Task(TaskRef { partition, run, scheduled_event_id, attempt, normal_queue }))
+            }
+            What::Query(query_id) => Some(Ready::Query { partition, query_id, normal_queue }),
+        }
+    }
+}
+
+impl From<Offer> for OfferWire {
+    fn from(Offer { queue, ready }: Offer) -> Self {
+        Self { queue: Some(queue.into()), ready: Some(ready.into()) }
+    }
+}
+
+impl OfferWire {
+    /// None where it says nothing that can be understood.
+    pub fn read(self) -> Option<Offer> {
+        Some(Offer { queue: self.queue?.into(), ready: self.ready?.read()? })
+    }
+}
+
+impl Claim {
+    /// Of something ready, for a poll.
+    pub fn new(ready: Ready, poll: &Poll) -> Self {
+        Self {
+            ready: Some(ready.into()),
+            queue: Some(QueueKey::of(poll).into()),
+            sticky: poll.sticky,
+            identity: poll.identity.clone(),
+            poll_id: poll.poll_id.clone(),
+            normal_queue: poll.normal_queue.clone(),
+        }
+    }
+
+    /// None where it says nothing that can be understood.
+    pub fn read(self) -> Option<(Ready, Poll)> {
+        let Self { ready, queue, sticky, identity, poll_id, normal_queue } = self;
+        let QueueWire { namespace_id, name, activities } = queue?;
+        let poll = Poll {
+            namespace_id,
+            queue: name,
+            activities,
+            sticky,
+            normal_queue,
+            identity,
+            poll_id,
+            rate_per_second: None,
+        };
+        Some((ready?.read()?, poll))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_partition::WorkflowKey;
+
+    use super::*;
+
+    fn queue() -> QueueKey {
+        QueueKey { namespace_id: "n".into(), name: "sticky".into(), activities: false }
+    }
+
+    fn both() -> [Ready; 2] {
+        let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "w")
+            .run("1b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
+        let task =
+            TaskRef { partition: 3, run, scheduled_event_id: 5, attempt: 2, normal_queue: Some("q".into()) };
+        [Ready::Task(task), Ready::Query { partition: 4, query_id: "4-1-1".into(), normal_queue: None }]
+    }
+
+    #[test]
+    fn offers_and_claims_are_read_as_they_are_written() {
+        for ready in both() {
+            let offer = Offer { queue: queue(), ready: ready.clone() };
+            let bytes = OfferWire::from(offer.clone()).encode_to_vec();
+            assert_eq!(OfferWire::decode(&bytes[..]).expect("it is one").read(), Some(offer));
+            let poll = Poll {
+                namespace_id: "n".into(),
+                queue: "sticky".into(),
+                activities: false,
+                sticky: true,
+                normal_queue: Some("q".into()),
+                identity: "w".into(),
+                poll_id: "p".into(),
+                rate_per_second: Some(1.0),
+            };
+            let bytes = Claim::new(ready.clone(), &poll).encode_to_vec();
+            let (read, of) = Claim::decode(&bytes[..]).expect("it is one").read().expect("it is whole");
+            assert_eq!((read, of.queue, of.sticky, of.identity), (ready, poll.queue, true, poll.identity));
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_is_none() {
+        assert_eq!(OfferWire::default().read(), None);
+        assert!(Claim::default().read().is_none());
+        let ready = ReadyWire {
+            what: Some(What::Task(TaskWire { run: Bytes::from_static(b"short"), ..TaskWire::default() })),
+            ..ReadyWire::default()
+        };
+        let offer = OfferWire { queue: Some(queue().into()), ready: Some(ready) };
+        assert_eq!(offer.read(), None, "a key that is none");
+    }
+}

@@ -1,0 +1,21 @@
+//! Where the polls and the tasks of a queue meet, when nodes share the partitions.
+
+use crate::dispatch::{QueueKey, Ready};
+
+/// Something ready on its way to the home of its queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The queue that it waits in.
+    pub queue: QueueKey,
+    /// What it is.
+    pub ready: Ready,
+}
+
+/// Knows which node brings the polls and the tasks of a queue together.
+pub trait Homes: Send + Sync {
+    /// True where another node does. A sticky queue meets where its normal queue does: only that one is asked for.
+    fn is_far(&self, normal: &QueueKey) -> bool;
+
+    /// Brings something there. What gets lost on the way is offered again when the nodes change.
+    fn bring(&self, offer: Offer);
+}
