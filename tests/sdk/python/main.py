@@ -24,6 +24,9 @@ EVERLOG = (
 
 # On brokers that are there, under topic names of each server's own.
 EVERLOG_ON_KAFKA = f"env EVERLOG_KAFKA__PREFIX=sdk-{{port}}. {EVERLOG} --kafka-bootstrap "
+# Nodes of these names, on the topics of the first.
+NODES = ["client-side", "worker-side"]
+EVERLOG_NODE = "env EVERLOG_SERVER__NAME={name} EVERLOG_KAFKA__PREFIX=sdk-nodes. " + EVERLOG + " --kafka-bootstrap "
 
 PYTHON_SUITES = [
     "activities",
@@ -65,6 +68,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--kafka", action="store_true", help="Everlog with its log on a Kafka broker that is started for it"
     )
+    parser.add_argument(
+        "--nodes", action="store_true", help="with --kafka: two nodes, clients at one and workers at the other"
+    )
     parser.add_argument("--seed", type=int, help="of the kill suite")
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
     parser.add_argument("suites", nargs="*", help=f"{' '.join(PYTHON_SUITES + OTHER_SUITES)}, or MODULE.CASE")
@@ -90,19 +96,25 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     if options.kafka:
         broker = Broker(REPOSITORY / "tests" / "kafka" / "run")
         LEFT.append(broker.stop)
-        options.server = EVERLOG_ON_KAFKA + broker.ready()
+        brokers = broker.ready()
+        options.server = EVERLOG_ON_KAFKA + brokers
     of_python = [s for s in wanted if s.split(".")[0] in PYTHON_SUITES]
-    server = None
-    address = options.address
+    servers = []
+    address = workers_address = options.address
     try:
         if not address and (of_python or "go" in wanted):
-            server = Server.new(options.server, folder / "server")
-            LEFT.append(server.kill)
-            server.start()
-            print(f"# the server answers after {await server.ready():.1f} s", flush=True)
-            address = server.address
+            commands = [EVERLOG_NODE.replace("{name}", name) + brokers for name in NODES]
+            for number, command in enumerate(commands if options.nodes else [options.server]):
+                server = Server.new(command, folder / f"server-{number}")
+                LEFT.append(server.kill)
+                servers.append(server)
+                server.start()
+                print(f"# the server answers after {await server.ready():.1f} s", flush=True)
+            for server in servers:
+                await server.serves_partitions()
+            address, workers_address = servers[0].address, servers[-1].address
         if of_python:
-            await run_python(options, address, of_python, report)
+            await run_python(options, (address, workers_address), of_python, report)
         if "go" in wanted:
             await run_program(report, "go", [str(SDK / "go" / "run"), address])
         if "checker" in wanted:
@@ -110,7 +122,7 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     except ServerFailed as error:
         report.fail("server", str(error))
     finally:
-        if server:
+        for server in servers:
             server.stop()
     if "kill" in wanted:
         if options.address:
@@ -126,14 +138,16 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     return report.close()
 
 
-async def run_python(options: argparse.Namespace, address: str, wanted: list[str], report) -> None:
+async def run_python(
+    options: argparse.Namespace, addresses: tuple[str, str], wanted: list[str], report
+) -> None:
     from case import run_cases
     from world import Connection
 
     begun = time.monotonic()
     for suite in dict.fromkeys(s.split(".")[0] for s in wanted):
         importlib.import_module(suite)
-    connection = await Connection.open(address, options.reference)
+    connection = await Connection.open(*addresses, options.reference)
     await run_cases(connection, wanted, report, options.verbose)
     if report.unreplayable:
         report.fail("replay.every_history", f"{len(report.unreplayable)} of {report.replayed}")

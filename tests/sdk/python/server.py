@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,6 +117,25 @@ class Server:
                         f"no answer in {START_DEADLINE_S} s ({error}); it says: {self.tail()}"
                     ) from error
                 await asyncio.sleep(0.02)
+
+    async def serves_partitions(self) -> None:
+        """Returns once some partitions are at work here: a node that joins others gets its part by and by."""
+        begun = time.monotonic()
+        while "everlog_partition_serving{" in (page := await asyncio.to_thread(self.metrics)):
+            samples = [line for line in page.splitlines() if line.startswith("everlog_partition_serving{")]
+            if any(line.endswith(" 1") for line in samples):
+                return
+            if time.monotonic() - begun > START_DEADLINE_S:
+                raise ServerFailed(f"it has no partitions; it says: {self.tail()}")
+            await asyncio.sleep(0.1)
+
+    def metrics(self) -> str:
+        """The page, or nothing where nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as page:
+                return page.read().decode()
+        except OSError:
+            return ""
 
     def kill(self) -> None:
         """SIGKILL, as a crash."""

@@ -42,10 +42,12 @@ class Connection:
 
     address: str
     client: Client
+    # Of workers, perhaps at another node.
+    workers_client: Client
     reference: bool
 
     @staticmethod
-    async def open(address: str, reference: bool) -> "Connection":
+    async def open(address: str, workers_address: str, reference: bool) -> "Connection":
         client = await Client.connect(address, namespace=NAMESPACE)
         try:
             await client.operator_service.add_search_attributes(
@@ -55,7 +57,10 @@ class Connection:
             # A server that takes search attributes as they come knows no registration.
             if error.status not in (RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.ALREADY_EXISTS):
                 raise
-        return Connection(address, client, reference)
+        workers_client = client
+        if workers_address != address:
+            workers_client = await Client.connect(workers_address, namespace=NAMESPACE)
+        return Connection(address, client, workers_client, reference)
 
 
 class World:
@@ -64,6 +69,7 @@ class World:
     def __init__(self, connection: Connection, name: str) -> None:
         self.address = connection.address
         self.client = connection.client
+        self.workers_client = connection.workers_client
         # How much earlier than due a timer may fire: see check_run.
         self.grain_ms = 1 if connection.reference else 0
         self.name = name
@@ -88,7 +94,7 @@ class World:
             self.replays_with(definition)
         options.setdefault("task_queue", self.queue)
         options.setdefault("workflow_runner", RUNNER)
-        async with Worker(client or self.client, workflows=workflows, **options) as worker:
+        async with Worker(client or self.workers_client, workflows=workflows, **options) as worker:
             yield worker
 
     def replays_with(self, definition: type) -> None:
