@@ -1,5 +1,6 @@
 //! A caller over bare gRPC that notes what it sends and what it is told.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
@@ -32,25 +33,27 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(180);
 /// Between two tries of what was not answered.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Cheap to clone: all share where they call.
+/// Cheap to clone: all share where they call. With several nodes each call goes to the next one.
 #[derive(Clone)]
 pub struct Client {
-    at: Arc<RwLock<Channel>>,
+    at: Arc<RwLock<Vec<Channel>>>,
+    next: Arc<AtomicUsize>,
     pub ledger: Ledger,
 }
 
 impl Client {
-    pub fn new(channel: Channel) -> Self {
-        Self { at: Arc::new(RwLock::new(channel)), ledger: Ledger::default() }
+    pub fn new(channels: Vec<Channel>) -> Self {
+        Self { at: Arc::new(RwLock::new(channels)), next: Arc::default(), ledger: Ledger::default() }
     }
 
-    /// From here on calls go to another node.
-    pub fn turn_to(&self, channel: Channel) {
-        *self.at.write().expect("nobody panics while it is held") = channel;
+    /// From here on calls go to other nodes.
+    pub fn turn_to(&self, channels: Vec<Channel>) {
+        *self.at.write().expect("nobody panics while it is held") = channels;
     }
 
     fn channel(&self) -> Channel {
-        self.at.read().expect("nobody panics while it is held").clone()
+        let at = self.at.read().expect("nobody panics while it is held");
+        at[self.next.fetch_add(1, Ordering::Relaxed) % at.len()].clone()
     }
 
     /// One try.

@@ -28,8 +28,18 @@ pub struct Node {
 impl Node {
     /// Starts `everlog serve`, and does not wait for it.
     pub fn start(name: &str, dir: &Path, variables: &[(String, String)]) -> anyhow::Result<Self> {
+        Self::start_as(name, name, dir, variables)
+    }
+
+    /// The same with a directory of another name.
+    pub fn start_as(
+        name: &str,
+        folder: &str,
+        dir: &Path,
+        variables: &[(String, String)],
+    ) -> anyhow::Result<Self> {
         let (address, metrics_address, http_address) = (free_address()?, free_address()?, free_address()?);
-        let (data_dir, said) = (dir.join(name), dir.join(format!("{name}.log")));
+        let (data_dir, said) = (dir.join(folder), dir.join(format!("{folder}.log")));
         let mut variables = variables.to_vec();
         for (key, value) in [
             ("EVERLOG_SERVER__NAME", name.to_owned()),
@@ -125,6 +135,22 @@ impl Node {
     /// All that nodes here had to say.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.said).unwrap_or_default()
+    }
+
+    /// Whether its process is there.
+    pub fn is_alive(&mut self) -> anyhow::Result<bool> {
+        Ok(self.process.try_wait()?.is_none())
+    }
+
+    /// Waits until a line was said so often.
+    pub async fn until_said(&self, words: &str, times: u64, within: Duration) -> anyhow::Result<()> {
+        let deadline = Instant::now() + within;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        while self.times_said(words) < times {
+            looks.tick().await;
+            ensure!(Instant::now() < deadline, "it did not say \"{words}\": {}", self.last_words());
+        }
+        Ok(())
     }
 
     /// How many lines say something.

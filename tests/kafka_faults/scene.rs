@@ -23,6 +23,10 @@ use crate::worker::employ;
 
 /// How long everything that is open may take to its end after the last fault.
 pub const DRAINS_WITHIN: Duration = Duration::from_secs(120);
+/// What a node says when it has a group of partitions.
+pub const TOOK_A_GROUP: &str = "took a group of partitions over";
+/// How long a node that joins may take until it has one.
+const JOINS_WITHIN: Duration = Duration::from_secs(60);
 /// How long who reads along may be behind in the end.
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
 /// Histories that the node is asked for at the end.
@@ -48,6 +52,8 @@ pub struct Scene {
     pub dir: tempfile::TempDir,
     pub variables: Vec<(String, String)>,
     pub node: Node,
+    /// Further nodes on the same log.
+    pub others: Vec<Node>,
     pub client: Client,
     pub along: Along,
     pub size: Size,
@@ -128,7 +134,7 @@ impl Scene {
         let dir = parent.map_or_else(tempfile::tempdir, tempfile::tempdir_in)?;
         let mut node = Node::start("one", dir.path(), &variables)?;
         node.ready().await?;
-        let client = Client::new(node.channel()?);
+        let client = Client::new(vec![node.channel()?]);
         let along = Along::start(&bootstrap, &format!("{prefix}events"))?;
         let workers = employ(&client, size.workers);
         Ok(Self {
@@ -137,6 +143,7 @@ impl Scene {
             dir,
             variables,
             node,
+            others: Vec::new(),
             client,
             along,
             size,
@@ -144,6 +151,34 @@ impl Scene {
             is_trimmed: false,
             workers,
         })
+    }
+
+    /// The same with so many nodes that share four groups of partitions; each call goes to the next node.
+    pub async fn of_nodes(site: &Site, name: &str, size: Size, nodes: usize) -> anyhow::Result<Self> {
+        let mut scene = Self::open(site, name, size, &[("EVERLOG_KAFKA__GROUP_PARTITIONS", "1")]).await?;
+        for number in 1..nodes {
+            let mut node = Node::start(&format!("other-{number}"), scene.dir.path(), &scene.variables)?;
+            node.ready().await?;
+            node.until_said(TOOK_A_GROUP, 1, JOINS_WITHIN).await?;
+            scene.others.push(node);
+        }
+        scene.turn_to_all()?;
+        Ok(scene)
+    }
+
+    /// From here on calls go to all nodes.
+    pub fn turn_to_all(&self) -> anyhow::Result<()> {
+        let nodes = std::iter::once(&self.node).chain(&self.others);
+        self.client.turn_to(nodes.map(Node::channel).collect::<anyhow::Result<_>>()?);
+        Ok(())
+    }
+
+    /// A node by its number; 0 = the first one.
+    pub fn node_at(&mut self, number: usize) -> &mut Node {
+        match number {
+            0 => &mut self.node,
+            other => &mut self.others[other - 1],
+        }
     }
 
     /// Begins the load.
@@ -174,9 +209,11 @@ impl Scene {
         let mut story =
             Story { is_compacted: self.is_compacted, is_trimmed: self.is_trimmed, ..Story::default() };
         self.ask(&mut story).await?;
-        let status = self.node.stop().await?;
-        if !status.success() {
-            outcome.violations.push(format!("the node ended with {status}: {}", self.node.last_words()));
+        for node in std::iter::once(&mut self.node).chain(&mut self.others) {
+            let status = node.stop().await?;
+            if !status.success() {
+                outcome.violations.push(format!("the node ended with {status}: {}", node.last_words()));
+            }
         }
         let story = self.read(story).await?;
         outcome.acked = self.client.ledger.acked();

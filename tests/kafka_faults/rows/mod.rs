@@ -3,6 +3,7 @@
 mod brokers;
 mod inputs;
 mod nodes;
+mod several;
 pub mod state;
 mod teeth;
 mod topics;
@@ -63,6 +64,13 @@ pub const ROWS: &[Row] = rows! {
     "F34" Full "topics that were deleted, remade or widened are refused with the way out" topics::harmed;
     "F35" Full "what compaction leaves restores everything" topics::compacted;
     "F36" Short "an owner that is killed while it takes over leaves nothing half done" nodes::killed_early;
+    "F1x2" Short "one of two nodes that is killed loses and doubles nothing" several::killed;
+    "F2x2" Short "one of two nodes that sleeps past its session changes nothing, and joins again" several::paused;
+    "F4x2" Short "all nodes killed at once lose and double nothing" several::all_killed;
+    "F5x2" Short "nodes that are restarted in order, one after the other, fail no call" several::rolled;
+    "F7x2" Short "two nodes go on when their broker does" several::broker_ended;
+    "F15x2" Full "a node that comes and goes keeps nobody from going on" several::flapping;
+    "F17x2" Full "rows of one of two nodes that are gone come back from the log" several::rows_gone;
     "late" Full "a node that is away for longer than events are kept goes on" topics::outlived;
     "append" Short "a late append of a former owner does nothing" wire::late_append;
     "away" Full "commits that fail for long lose nothing" wire::no_commits;

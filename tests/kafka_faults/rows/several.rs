@@ -1,0 +1,235 @@
+//! What happens to nodes that share the partitions: calls go to each of them in turn, whoever owns what they are for.
+
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use everlog_tests::dice::Dice;
+
+use crate::node::Node;
+use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
+use crate::site::Site;
+
+const NODES: usize = 2;
+const FURTHER_WITHIN: Duration = Duration::from_secs(120);
+/// How long others may take to have what a dead node had: its session, and a margin for a busy machine.
+const TAKEN_WITHIN: Duration = Duration::from_secs(60);
+/// How long brokers wait for a word of a node, in ms.
+const SESSION_MS: u64 = 6_000;
+/// A node that flaps comes or goes so often, in all.
+const FLAP_EVERY: Duration = Duration::from_secs(2);
+const FLAP_FOR: Duration = Duration::from_secs(60);
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+/// How often all nodes together took a group over.
+fn taken(scene: &mut Scene) -> u64 {
+    (0..NODES).map(|number| scene.node_at(number).times_said(TOOK_A_GROUP)).sum()
+}
+
+/// Waits until some node has taken a group over that had not before.
+async fn until_taken(scene: &mut Scene, before: u64) -> anyhow::Result<()> {
+    let deadline = Instant::now() + TAKEN_WITHIN;
+    let mut looks = tokio::time::interval(Duration::from_millis(50));
+    while taken(scene) <= before {
+        looks.tick().await;
+        let words = (scene.node_at(0).last_words(), scene.node_at(1).last_words());
+        ensure!(Instant::now() < deadline, "nobody takes over: {words:?}");
+    }
+    Ok(())
+}
+
+/// F1: SIGKILL of one of them; the other takes over while it is down, and it joins again.
+pub async fn killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, "f1x2", size, NODES).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut dice = Dice::new(size.seed);
+    let mut outcome = Outcome::default();
+    for round in 0..size.times {
+        load.further(dice.below(size.open as u64) + 1, FURTHER_WITHIN).await?;
+        let before = taken(&mut scene);
+        let victim = scene.node_at(dice.below(NODES as u64) as usize);
+        victim.kill()?;
+        outcome.injected += 1;
+        if round % 2 == 0 {
+            // It comes back before anybody has noticed, or after.
+            until_taken(&mut scene, before).await?;
+            outcome.seen += 1;
+        }
+        load.further(1, FURTHER_WITHIN).await?;
+        for number in 0..NODES {
+            let node = scene.node_at(number);
+            if !node.is_alive()? {
+                let takes = node.times_said(TOOK_A_GROUP);
+                node.start_again()?;
+                node.ready().await?;
+                node.until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await?;
+            }
+        }
+    }
+    outcome.how =
+        format!("{} of {} times another node had the partitions meanwhile", outcome.seen, outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F2: SIGSTOP of one of them for half of its session, one and a half, and three; it must not end.
+pub async fn paused(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, "f2x2", size, NODES).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    for round in 0..size.times.max(3) {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        let before = taken(&mut scene);
+        let sleeper = (round % 2) as usize;
+        scene.node_at(sleeper).pause()?;
+        outcome.injected += 1;
+        // Whoever calls a node that sleeps waits; who is taken over is served by the other.
+        let awake = scene.node_at(1 - sleeper).channel()?;
+        scene.client.turn_to(vec![awake]);
+        let sessions_halved = [1, 3, 6][(round % 3) as usize];
+        // The time is the fault.
+        tokio::time::timeout(
+            Duration::from_millis(SESSION_MS / 2 * sessions_halved),
+            std::future::pending::<()>(),
+        )
+        .await
+        .ok();
+        if sessions_halved > 1 {
+            until_taken(&mut scene, before).await?;
+            outcome.seen += 1;
+            load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        }
+        scene.node_at(sleeper).resume()?;
+        scene.turn_to_all()?;
+        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        for number in 0..NODES {
+            let node = scene.node_at(number);
+            ensure!(node.is_alive()?, "a node that slept has ended: {}", node.last_words());
+        }
+    }
+    outcome.how = format!("{} of {} sleeps were noticed", outcome.seen, outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F4: SIGKILL of all.
+pub async fn all_killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, "f4x2", size, NODES).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    for _ in 0..size.times {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        let before = scene.client.ledger.acked();
+        for number in 0..NODES {
+            scene.node_at(number).kill()?;
+        }
+        outcome.injected += 1;
+        for number in 0..NODES {
+            scene.node_at(number).start_again()?;
+        }
+        for number in 0..NODES {
+            scene.node_at(number).ready().await?;
+        }
+        load.further(1, FURTHER_WITHIN).await?;
+        outcome.seen += u64::from(scene.client.ledger.acked() > before);
+    }
+    outcome.how = format!("{} times all of them", outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F5: SIGTERM, one after the other.
+pub async fn rolled(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, "f5x2", size, NODES).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    for round in 0..size.times * 2 {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        let before = taken(&mut scene);
+        let had_some = {
+            let node = scene.node_at((round % 2) as usize);
+            let status = node.stop().await?;
+            ensure!(status.success(), "it ended with {status}: {}", node.last_words());
+            node.times_said("gave a group of partitions up") > 0
+        };
+        outcome.injected += 1;
+        // Whoever ends gives what it has to the other.
+        outcome.seen += u64::from(had_some && taken(&mut scene) > before);
+        load.further(1, FURTHER_WITHIN).await?;
+        let node = scene.node_at((round % 2) as usize);
+        node.start_again()?;
+        node.ready().await?;
+        let takes = node.times_said(TOOK_A_GROUP);
+        node.until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await?;
+    }
+    outcome.how = format!("{} of {} nodes gave what they had to the other", outcome.seen, outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F7: the broker ends, well or killed, and comes back.
+pub async fn broker_ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let scene = Scene::of_nodes(&site, "f7x2", size, NODES).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    for round in 0..size.times.min(4) {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        match round % 2 {
+            0 => site.end(1).await?,
+            _ => site.kill(1).await?,
+        }
+        outcome.injected += 1;
+        outcome.seen += u64::from(!site.is_alive(1)?);
+        site.restart(1).await?;
+        load.further(1, FURTHER_WITHIN).await?;
+    }
+    outcome.how = format!("{} times", outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F15: a third node comes and goes every two seconds, for a minute.
+pub async fn flapping(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let scene = Scene::of_nodes(&site, "f15x2", size, NODES).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    let mut third = Node::start("third", scene.dir.path(), &scene.variables)?;
+    let (began, mut flaps) = (Instant::now(), tokio::time::interval(FLAP_EVERY));
+    let mut progress = (Instant::now(), load.ended());
+    while began.elapsed() < FLAP_FOR {
+        flaps.tick().await;
+        if third.is_alive()? {
+            third.kill()?;
+        } else {
+            third.start_again()?;
+        }
+        outcome.injected += 1;
+        if progress.0.elapsed() >= PROGRESS_EVERY {
+            if load.ended() <= progress.1 {
+                outcome.violations.push(format!("nothing went on for {PROGRESS_EVERY:?}"));
+            }
+            outcome.seen += 1;
+            progress = (Instant::now(), load.ended());
+        }
+    }
+    third.kill()?;
+    load.further(1, FURTHER_WITHIN).await?;
+    outcome.how = format!("it came or went {} times", outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// F17: the rows of a node that was killed are removed before it comes back.
+pub async fn rows_gone(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, "f17x2", size, NODES).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    for round in 0..size.times {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        let node = scene.node_at((round % 2) as usize);
+        node.kill()?;
+        outcome.injected += 1;
+        if node.rows().exists() {
+            std::fs::remove_dir_all(node.rows())?;
+            outcome.seen += 1;
+        }
+        node.start_again()?;
+        node.ready().await?;
+        load.further(1, FURTHER_WITHIN).await?;
+    }
+    outcome.how = format!("{} times", outcome.injected);
+    Ok(scene.finish(load, outcome).await?.0)
+}
