@@ -167,7 +167,7 @@ section! {
     Tokens = "tokens" {
         /// A file of one or two lines, each a key of 64 hexadecimal digits. The first signs, both are accepted, so that
         /// a key can be changed without refusing the tasks that are under way. Without one, a key is made at the first
-        /// start and kept in the data directory.
+        /// start and kept in the data directory, or, on Kafka, in the topic `control` for all nodes.
         key_file: Option<PathBuf> = None, ();
     }
 }
