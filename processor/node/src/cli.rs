@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::hand::cluster::Cluster;
 use crate::hand::doctor::Doctor;
 use crate::hand::read::Read;
 use crate::hand::schemas::Schemas;
@@ -55,6 +56,9 @@ pub enum Command {
     /// Register the schemas of the public topics, or look whether they are.
     #[command(subcommand)]
     Schemas(Schemas),
+    /// Look at the nodes that share a log on Kafka, and say who is to have what.
+    #[command(subcommand)]
+    Cluster(Cluster),
     /// Look at a log and what it stands on, and say what is wrong and how it is put right.
     ///
     /// Moves and fences nothing. Ends with 0 where all is well, 3 where something is not, 1 where nobody could look.

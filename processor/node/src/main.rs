@@ -83,6 +83,7 @@ fn main() -> ExitCode {
         Command::Rejections(read) => by_hand(hand::read::run(Noun::Rejection, read)),
         Command::Send(command) => by_hand(hand::send::run(command)),
         Command::Schemas(schemas) => by_hand(hand::schemas::run(schemas)),
+        Command::Cluster(command) => by_hand(hand::cluster::run(command)),
         Command::Doctor(doctor) => by_hand(hand::doctor::run(doctor)),
     };
     ExitCode::from(code)

@@ -90,7 +90,10 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
     let unreadable = || plain(StatusCode::BAD_REQUEST, Bytes::new());
     match path {
         "alive" => plain(StatusCode::OK, cluster.signature().into()),
-        "status" => plain(StatusCode::OK, cluster.status().into()),
+        "status" => {
+            let told = serde_json::to_vec(&cluster.status()).expect("it has nothing that JSON cannot say");
+            plain(StatusCode::OK, told.into())
+        }
         "leave" => {
             let Ok(Leave { group, to }) = Leave::decode(body) else { return unreadable() };
             match cluster.give(group as usize, &to).await {

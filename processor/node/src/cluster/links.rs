@@ -15,6 +15,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prost::Message;
 use tokio::net::TcpStream;
 
+use super::Status;
+
 /// What nodes show each other.
 pub const SECRET_HEADER: &str = "everlog-secret";
 /// How long a node may take to answer whether it is there.
@@ -113,6 +115,12 @@ impl Links {
         let answer = self.ask(address, "/node/alive", &(), ANSWERS_WITHIN).await.ok()?;
         let (told, instance) = std::str::from_utf8(&answer).ok()?.split_once('\n')?;
         (told == name).then(|| instance.to_owned())
+    }
+
+    /// What a node tells of itself.
+    pub async fn status(&self, address: &str) -> Option<Status> {
+        let answer = self.ask(address, "/node/status", &(), ANSWERS_WITHIN).await.ok()?;
+        serde_json::from_slice(&answer).ok()
     }
 
     async fn sender(&self, address: &str) -> Option<Sender> {

@@ -5,16 +5,16 @@
 //! trusted with the truth: whoever takes a partition over fences everybody before, as the log does it.
 
 mod door;
-mod links;
+pub mod links;
 mod placement;
-mod rows;
+pub mod rows;
 mod steward;
 mod tasks;
 mod wire;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -24,10 +24,11 @@ use everlog_log::Log;
 use everlog_log_kafka::members::Members;
 use everlog_log_kafka::news::{Follow, News};
 use everlog_log_kafka::{Kafka, Options};
-use everlog_partition::{Dispatcher, Event, QueueKey};
+use everlog_partition::{Dispatcher, Event, QueueKey, Stats};
 use everlog_temporal::{Body, Broken, Calls, Later, Peers, Place};
 use hyper::{Request, Response};
 use prost::Message;
+use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -53,6 +54,32 @@ pub struct About {
     pub rows: BTreeSet<u32>,
 }
 
+/// What a node tells of itself to whoever asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Random, of its start.
+    pub instance: String,
+    /// The partitions that it is to serve.
+    pub partitions: Vec<PartitionStatus>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionStatus {
+    /// Its number.
+    pub partition: u32,
+    /// Orders are taken.
+    pub serves: bool,
+    /// The next journal offset to apply.
+    pub applied: u64,
+    /// Of the rows that it needs before it serves.
+    pub restored_percent: u64,
+    /// Of the histories, which come behind.
+    pub histories_percent: u64,
+}
+
 /// This node among the others.
 pub struct Cluster {
     me: String,
@@ -60,6 +87,7 @@ pub struct Cluster {
     log: Weak<Kafka>,
     partitions: u32,
     group_partitions: u32,
+    stats: Vec<Arc<Stats>>,
     steering: Steering,
     dispatcher: Arc<Dispatcher>,
     send: everlog_partition::Send,
@@ -115,6 +143,7 @@ impl Cluster {
             log: Arc::downgrade(log),
             partitions: log.partitions(),
             group_partitions,
+            stats: running.stats.clone(),
             dispatcher: steering.dispatcher(),
             steering,
             send: running.post(),
@@ -285,17 +314,25 @@ impl Cluster {
         format!("{}\n{}", self.me, self.instance)
     }
 
-    /// As it stands, in JSON.
-    fn status(&self) -> String {
-        let view = self.shown.load();
-        let held: Vec<_> = self.groups().filter(|group| self.held[*group].load(Ordering::Relaxed)).collect();
-        serde_json::json!({
-            "name": self.me,
-            "instance": self.instance,
-            "groups": held,
-            "nodes": view.placement.nodes,
-        })
-        .to_string()
+    /// As it stands.
+    fn status(&self) -> Status {
+        let gauge = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed);
+        let percent = |left: &AtomicU64, all: &AtomicU64| match gauge(all) {
+            0 => 100,
+            all => 100 - (gauge(left).min(all) * 100).div_ceil(all),
+        };
+        let wanted = (0..).zip(&self.stats).filter(|(_, stats)| gauge(&stats.is_wanted) == 1);
+        let partitions = wanted.map(|(partition, stats)| PartitionStatus {
+            partition,
+            serves: gauge(&stats.serving) == 1,
+            applied: gauge(&stats.next_offset),
+            restored_percent: percent(&stats.restore_left, &stats.restore_all),
+            histories_percent: match gauge(&stats.behind) {
+                0 => 100,
+                _ => percent(&stats.history_left, &stats.history_all).min(99),
+            },
+        });
+        Status { name: self.me.clone(), instance: self.instance.clone(), partitions: partitions.collect() }
     }
 
     fn calls(&self) -> Option<Calls> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 const NODE: &str = "node/";
 const OWNER: &str = "owner/";
 const PIN: &str = "pin/";
+const DRAIN: &str = "drain/";
 const PLACEMENT: &str = "placement";
 
 /// A node that is there, or was.
@@ -54,6 +55,8 @@ pub enum Row {
     Owner(usize, Option<OwnerRow>),
     /// Who an operator wants to have a group.
     Pin(usize, Option<String>),
+    /// A node that is to have nothing; none = it may.
+    Drain(String, Option<bool>),
     /// Who is to have what.
     Placement(Placement),
 }
@@ -68,6 +71,9 @@ impl Row {
         if let Some(name) = key.strip_prefix(NODE) {
             return Some(Self::Node(name.to_owned(), json(value)));
         }
+        if let Some(name) = key.strip_prefix(DRAIN) {
+            return Some(Self::Drain(name.to_owned(), json(value)));
+        }
         if let Some(group) = key.strip_prefix(OWNER) {
             return Some(Self::Owner(group.parse().ok()?, json(value)));
         }
@@ -81,6 +87,7 @@ impl Row {
             Self::Node(name, row) => (format!("{NODE}{name}").into(), row.as_ref().map(bytes)),
             Self::Owner(group, name) => (format!("{OWNER}{group}").into(), name.as_ref().map(bytes)),
             Self::Pin(group, name) => (format!("{PIN}{group}").into(), name.as_ref().map(bytes)),
+            Self::Drain(name, is_so) => (format!("{DRAIN}{name}").into(), is_so.as_ref().map(bytes)),
             Self::Placement(placement) => (PLACEMENT.into(), Some(bytes(placement))),
         }
     }
@@ -105,6 +112,8 @@ pub struct View {
     pub owners: BTreeMap<usize, OwnerRow>,
     /// What an operator wants.
     pub pins: BTreeMap<usize, String>,
+    /// Nodes that an operator wants empty.
+    pub drains: BTreeSet<String>,
 }
 
 impl View {
@@ -120,6 +129,8 @@ impl View {
             Row::Node(name, row) => put(&mut self.nodes, name, row),
             Row::Owner(group, name) => put(&mut self.owners, group, name),
             Row::Pin(group, name) => put(&mut self.pins, group, name),
+            Row::Drain(name, Some(true)) => drop(self.drains.insert(name)),
+            Row::Drain(name, Some(false) | None) => drop(self.drains.remove(&name)),
             Row::Placement(placement) => self.placement = placement,
         }
     }
@@ -148,6 +159,7 @@ mod tests {
             Row::Node("a".into(), None),
             Row::Owner(7, Some(OwnerRow { node: "a".into(), serves: true })),
             Row::Pin(0, None),
+            Row::Drain("a".into(), Some(true)),
             Row::Placement(placement),
         ];
         for row in rows {

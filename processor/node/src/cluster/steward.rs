@@ -365,7 +365,8 @@ impl Placer {
             let since = if is_old { now.checked_sub(SETTLED_AFTER).unwrap_or(now) } else { now };
             self.since.entry(node.clone()).or_insert(since);
         }
-        let staying: BTreeSet<_> = nodes.iter().filter(|node| !view.nodes[*node].leaves).cloned().collect();
+        let is_staying = |node: &&String| !view.nodes[*node].leaves && !view.drains.contains(*node);
+        let staying: BTreeSet<_> = nodes.iter().filter(is_staying).cloned().collect();
         let nodes = if staying.is_empty() { nodes } else { staying };
         let is_settled =
             |node: &&String| self.since.get(*node).is_some_and(|since| since.elapsed() >= SETTLED_AFTER);

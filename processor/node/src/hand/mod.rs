@@ -2,6 +2,7 @@
 //! log looked at.
 
 mod browse;
+pub mod cluster;
 pub mod doctor;
 mod line;
 mod order;
