@@ -61,9 +61,16 @@ impl House {
             ],
         )?;
         let operator = [("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", house.cluster.bootstrap().to_owned())];
-        let made = run(&["topics", "create"], &[&operator[..], &small()].concat())?;
-        ensure!(made.status.success(), "{}", said(&made));
-        Ok(house)
+        // A broker that was just started may need a moment.
+        let deadline = Instant::now() + WITHIN;
+        loop {
+            let made = run(&["topics", "create"], &[&operator[..], &small()].concat())?;
+            if made.status.success() {
+                return Ok(house);
+            }
+            let is_away = made.status.code() == Some(1) && said(&made).contains("does not answer");
+            ensure!(is_away && Instant::now() < deadline, "{}", said(&made));
+        }
     }
 
     fn operate(&self, class: &str, arguments: &[&str]) -> anyhow::Result<String> {

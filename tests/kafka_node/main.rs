@@ -126,23 +126,42 @@ async fn no_step_waits_for_a_transaction() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_second_node_takes_over_and_the_first_ends_with_its_name() -> anyhow::Result<()> {
+async fn a_second_node_joins_answers_for_the_first_and_has_all_when_that_is_killed() -> anyhow::Result<()> {
     let place = Place::new(Cluster::shared()?.bootstrap())?;
     let mut first = place.process("one", &place.dir.path().join("one"))?;
     let client = first.ready().await?;
-    let ids = ["moved".to_owned()];
-    client.start("moved").await?;
-    work_until(&client, "it waits", &ids, EventType::TimerStarted).await?;
+    let ids: Vec<String> = (0..8).map(|number| format!("moved-{number}")).collect();
+    for id in &ids {
+        client.start(id).await?;
+    }
+    work_until(&client, "they wait", &ids, EventType::TimerStarted).await?;
     let mut second = place.process("two", &place.dir.path().join("two"))?;
     let client = second.ready().await?;
-    let (code, said) = first.ended().await?;
-    ensure!(code == Some(2), "the first node ended with {code:?}: {said}");
-    ensure!(said.contains("was taken over by the node \"two\""), "{said}");
-    client.signal("moved", "go").await?;
-    work_until(&client, "it ends", &ids, EventType::WorkflowExecutionCompleted).await?;
-    let history = client.history("moved").await?;
-    check_history("moved", &history)?;
+    for id in &ids {
+        client.signal(id, "go").await?;
+    }
+    ensure!(first.is_running(), "the first node goes on: {}", first.said()?);
+    first.kill()?;
+    work_until(&client, "they end", &ids, EventType::WorkflowExecutionCompleted).await?;
+    for id in &ids {
+        check_history(id, &client.history(id).await?)?;
+    }
     ensure!(second.is_running(), "the second node serves");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_second_node_of_the_same_name_is_refused_while_the_first_answers() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let mut first = place.process("one", &place.dir.path().join("one"))?;
+    first.ready().await?;
+    let elsewhere = place.dir.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere)?;
+    let mut second = place.process("one", &elsewhere.join("one"))?;
+    let (code, said) = second.ended().await?;
+    ensure!(code == Some(1), "the second node ended with {code:?}: {said}");
+    ensure!(said.contains("a node named \"one\" is there already"), "{said}");
+    ensure!(first.is_running(), "the first node serves: {}", first.said()?);
     Ok(())
 }
 

@@ -20,6 +20,11 @@ const FLAP_EVERY: Duration = Duration::from_secs(2);
 const FLAP_FOR: Duration = Duration::from_secs(60);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
+/// How often something is done; once in the short form.
+fn rounds(size: Size) -> u64 {
+    if size.is_full { size.times } else { 1 }
+}
+
 /// How often all nodes together took a group over.
 fn taken(scene: &mut Scene) -> u64 {
     (0..NODES).map(|number| scene.node_at(number).times_said(TOOK_A_GROUP)).sum()
@@ -43,7 +48,7 @@ pub async fn killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let (mut load, _) = scene.load_with_records()?;
     let mut dice = Dice::new(size.seed);
     let mut outcome = Outcome::default();
-    for round in 0..size.times {
+    for round in 0..rounds(size) {
         load.further(dice.below(size.open as u64) + 1, FURTHER_WITHIN).await?;
         let before = taken(&mut scene);
         let victim = scene.node_at(dice.below(NODES as u64) as usize);
@@ -75,7 +80,7 @@ pub async fn paused(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut scene = Scene::of_nodes(&site, "f2x2", size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
-    for round in 0..size.times.max(3) {
+    for round in 0..rounds(size) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         let before = taken(&mut scene);
         let sleeper = (round % 2) as usize;
@@ -84,7 +89,7 @@ pub async fn paused(site: Site, size: Size) -> anyhow::Result<Outcome> {
         // Whoever calls a node that sleeps waits; who is taken over is served by the other.
         let awake = scene.node_at(1 - sleeper).channel()?;
         scene.client.turn_to(vec![awake]);
-        let sessions_halved = [1, 3, 6][(round % 3) as usize];
+        let sessions_halved = [3, 1, 6][(round % 3) as usize];
         // The time is the fault.
         tokio::time::timeout(
             Duration::from_millis(SESSION_MS / 2 * sessions_halved),
@@ -114,7 +119,7 @@ pub async fn all_killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut scene = Scene::of_nodes(&site, "f4x2", size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
-    for _ in 0..size.times {
+    for _ in 0..rounds(size) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         let before = scene.client.ledger.acked();
         for number in 0..NODES {
@@ -139,7 +144,7 @@ pub async fn rolled(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut scene = Scene::of_nodes(&site, "f5x2", size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
-    for round in 0..size.times * 2 {
+    for round in 0..rounds(size) * 2 {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         let before = taken(&mut scene);
         let had_some = {
@@ -167,7 +172,7 @@ pub async fn broker_ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::of_nodes(&site, "f7x2", size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
-    for round in 0..size.times.min(4) {
+    for round in 0..rounds(size).clamp(2, 4) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         match round % 2 {
             0 => site.end(1).await?,
@@ -217,7 +222,7 @@ pub async fn rows_gone(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut scene = Scene::of_nodes(&site, "f17x2", size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
-    for round in 0..size.times {
+    for round in 0..rounds(size) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         let node = scene.node_at((round % 2) as usize);
         node.kill()?;
