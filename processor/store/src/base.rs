@@ -130,9 +130,14 @@ pub(crate) fn family_name(space: Space) -> &'static str {
 }
 
 pub(crate) fn translate(error: rocksdb::Error) -> Error {
-    let corrupt = error.kind() == ErrorKind::Corruption;
+    let is_damage = error.kind() == ErrorKind::Corruption;
     let detail = error.into_string();
-    if corrupt { Error::Corrupt { detail } } else { Error::Io { detail } }
+    // A file that is gone may be missed only when it is read.
+    if is_damage || detail.contains("No such file") {
+        Error::Corrupt { detail }
+    } else {
+        Error::Io { detail }
+    }
 }
 
 /// Rows in memory, for tests; clones share them.

@@ -176,7 +176,6 @@ fn whole(dir: &Path) -> Result<(), Error> {
 fn of_opening(error: rocksdb::Error) -> Error {
     match (error.kind(), translate(error)) {
         (ErrorKind::InvalidArgument | ErrorKind::NotFound, Error::Io { detail }) => Error::Corrupt { detail },
-        (_, Error::Io { detail }) if detail.contains("No such file") => Error::Corrupt { detail },
         (_, error) => error,
     }
 }
