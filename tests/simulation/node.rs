@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use everlog_engine::Settings;
-use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Former, Partition, Router, Unnamed};
+use everlog_partition::{
+    Admission, Config, Dispatcher, Error, Event, Former, Partition, Router, Stats, Unnamed,
+};
 use everlog_store::Store;
 
 use crate::disk::Disk;
@@ -110,6 +112,18 @@ impl Node {
     /// Takes the partition over.
     pub fn recover(&mut self, instance: u64, now_ms: i64) -> Result<(), Error> {
         self.take(None, instance, now_ms)
+    }
+
+    /// Brings its rows as far as the owner's commits are, whoever that is.
+    pub fn prepare(&self, now_ms: i64) -> Result<(), Error> {
+        let stats = Stats::default();
+        Partition::<SimLog, Disk, Loose>::prepare(
+            PARTITION,
+            &self.log,
+            &self.disk,
+            &stats,
+            self.own_ms(now_ms),
+        )
     }
 
     fn take(&mut self, former: Option<Former>, instance: u64, now_ms: i64) -> Result<(), Error> {

@@ -26,6 +26,8 @@ use crate::public::Producer;
 use crate::rules::Without;
 use crate::workers::Worker;
 
+/// Of a thousand moments, those in which a node without the partition brings rows.
+const PREPARES_PERMILLE: u32 = 20;
 /// How often somebody looks after the nodes, in ms.
 const LOOK_MS: i64 = 250;
 /// How long everything may take to end once there is peace, in ms.
@@ -342,6 +344,19 @@ impl World {
         self.show_routers();
     }
 
+    /// A node that has nothing brings its rows, as one does that is to have the partition next.
+    fn prepare(&mut self) {
+        if !self.dice.permille(PREPARES_PERMILLE) {
+            return;
+        }
+        let now_ms = self.clock.now_ms();
+        let index = self.dice.index(self.nodes.len());
+        let Some(node) = self.nodes[index].as_mut().filter(|node| node.partition.is_none()) else { return };
+        if let Err(Error::Stale { .. }) = node.prepare(now_ms) {
+            node.disk = Disk::default();
+        }
+    }
+
     /// Where there are public commands, every node brings them in.
     fn connect(&mut self) {
         if !self.plan.forwards {
@@ -399,6 +414,7 @@ impl World {
         }
         self.connect();
         self.rebalance();
+        self.prepare();
         let awake = |node: &&Node| node.asleep_until_ms <= now_ms;
         let retrying = self.nodes.iter().flatten().filter(awake);
         let retrying: Vec<_> =

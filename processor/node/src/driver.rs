@@ -155,6 +155,20 @@ impl Steering {
         outcomes.into_iter().collect()
     }
 
+    /// Brings the rows of partitions that others have, so that taking them over has little left to do. None of them may be
+    /// here. Blocks.
+    pub fn prepare(&self, partitions: impl Iterator<Item = (u32, Arc<Stats>)>) {
+        let Some(takeover) = self.takeover.upgrade() else { return };
+        for (partition, stats) in partitions {
+            if takeover.stopping.load(Ordering::Relaxed) {
+                return;
+            }
+            if let Err(error) = takeover.prepare(partition, &stats) {
+                tracing::warn!(partition, %error, "rows could not be brought before the partition");
+            }
+        }
+    }
+
     /// Lets go of partitions; returns when nothing of them is here any more. What they have taken is answered and
     /// committed first, as far as that does not take long.
     pub fn leave(&self, partitions: impl Iterator<Item = u32>) {

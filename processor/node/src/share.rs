@@ -113,6 +113,28 @@ impl Takeover {
     }
 }
 
+impl Takeover {
+    /// Brings the rows of a partition that another node has as far as they can be: once more with new ones where the old
+    /// are of no use.
+    ///
+    /// # Errors
+    /// Why not; the partition can be taken over all the same.
+    pub fn prepare(&self, id: u32, stats: &Stats) -> Result<(), Error> {
+        let log = self.home.log();
+        let prepare = || {
+            let rows = self.home.rows(id)?;
+            Partition::<dyn Log, Box<dyn Base>>::prepare(id, &*log, &rows, stats, crate::clock::now_ms())
+        };
+        match prepare() {
+            Err(Error::Stale { fault, detail, .. }) => {
+                self.home.set_rows_aside(id, fault, &detail)?;
+                prepare()
+            }
+            prepared => prepared,
+        }
+    }
+}
+
 enum State {
     /// Another node has it, or nobody.
     Absent,

@@ -1,6 +1,7 @@
 //! Rows that are kept beside the log: what they lack is brought from its compacted topics. What decisions need comes
 //! before the partition is taken over, histories follow behind.
 
+use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -12,19 +13,91 @@ use crate::behind::Behind;
 use crate::error::{Error, RowsFault};
 use crate::partition::Partition;
 use crate::rules::{Rule, Rules};
+use crate::stats::Stats;
 
 /// Bytes of rows that are written together.
 const WRITE_BYTES: usize = 1 << 20;
 /// Bytes after which a restore says how far it has come.
 const SLICE_BYTES: usize = 16 << 20;
 
+/// Rows as a restore leaves them.
+enum Restored {
+    /// The log keeps them itself, or nothing is committed: the position, if there is one.
+    AsTheyStand(Option<(Offset, Bytes)>),
+    /// They stand at the mark; what is applied there.
+    To(Mark, Offset),
+}
+
+/// What brings the rows of a partition to where the log's last commit left them.
+struct Restorer<'a, L: ?Sized, B, R> {
+    id: u32,
+    log: &'a L,
+    base: &'a B,
+    stats: &'a Stats,
+    /// By whatever clock rows are dated with, in ms since 1970-01-01 UTC.
+    now_ms: i64,
+    rules: PhantomData<fn() -> R>,
+}
+
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// Brings the rows of a partition that another process owns as far as its commits are, histories included, so that
+    /// taking it over has little left to bring. Whoever does so must be the only one who has these rows open.
+    ///
+    /// # Errors
+    /// As [`Partition::recover`]; the rows are as good as before, or to be set aside.
+    pub fn prepare(id: u32, log: &L, base: &B, stats: &Stats, now_ms: i64) -> Result<(), Error> {
+        let restorer = Restorer::<L, B, R> { id, log, base, stats, now_ms, rules: PhantomData };
+        let Restored::To(mark, _) = restorer.restore()? else { return Ok(()) };
+        let (history, _) = restorer.restore_topic(Topic::History, Space::History, mark.history)?;
+        base.write(&mut std::iter::empty(), Some(&Mark { history, ..mark }.encode()))?;
+        Ok(())
+    }
+
     /// Brings the rows that decisions need to where the log's last commit left them; returns its position.
     pub(crate) fn restore(&mut self) -> Result<Option<(Offset, Bytes)>, Error> {
+        let restorer = Restorer::<L, B, R> {
+            id: self.id,
+            log: &*self.log,
+            base: self.runs.store().base(),
+            stats: &self.stats,
+            now_ms: self.dispatcher.now_ms(),
+            rules: PhantomData,
+        };
+        match restorer.restore()? {
+            Restored::AsTheyStand(committed) => Ok(committed),
+            Restored::To(mark, applied) => {
+                self.behind = Some(Behind::from(mark.history));
+                self.stats.behind.store(1, Ordering::Relaxed);
+                let position = mark.position.clone();
+                self.mark = mark;
+                Ok(Some((applied, position)))
+            }
+        }
+    }
+
+    /// The rows stand at a commit that is done.
+    pub(crate) fn stand_at(&mut self, position: Bytes, now_ms: i64) -> Result<Bytes, Error> {
+        let next = self.log.marks(self.id)?;
+        let history = self.behind.as_ref().map_or(next.history, Behind::next);
+        let (changelog, timers) = (next.changelog, next.timers);
+        let partition = u64::from(self.id) + 1;
+        self.mark = Mark { position, changelog, history, timers, written_ms: now_ms, partition };
+        Ok(self.mark.encode())
+    }
+
+    pub(crate) fn outside(&self, topic: Topic, error: everlog_log::Error) -> Error {
+        outside(self.id, topic, error)
+    }
+}
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Restorer<'_, L, B, R> {
+    fn restore(&self) -> Result<Restored, Error> {
         let committed = self.log.position(self.id)?;
-        let mark = match self.runs.store().base().standing()? {
-            Standing::WithTheLog => return Ok(committed),
-            Standing::At(Some(_)) if !R::keeps(Rule::RowsFromTheirMark) => return Ok(committed),
+        let mark = match self.base.standing()? {
+            Standing::WithTheLog => return Ok(Restored::AsTheyStand(committed)),
+            Standing::At(Some(_)) if !R::keeps(Rule::RowsFromTheirMark) => {
+                return Ok(Restored::AsTheyStand(committed));
+            }
             Standing::At(None) if R::keeps(Rule::FinishedRestore) && self.holds_rows()? => {
                 // A restore from the beginning tells nothing of what was deleted long ago.
                 let detail = "their first restore was not finished";
@@ -44,15 +117,13 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let (timers, _) = self.restore_topic(Topic::Timers, Space::Timers, mark.timers)?;
         let known = committed.filter(|(_, position)| *position == mark.position);
         let Some((applied, position)) = found.or(known) else {
-            return self.nothing_is_committed();
+            return self.nothing_is_committed().map(Restored::AsTheyStand);
         };
-        let partition = u64::from(self.id) + 1;
-        let mark = Mark { position: position.clone(), changelog, timers, partition, ..mark };
-        self.runs.store().base().write(&mut std::iter::empty(), Some(&mark.encode()))?;
-        self.behind = Some(Behind::from(mark.history));
-        self.stats.behind.store(1, Ordering::Relaxed);
-        self.mark = mark;
-        Ok(Some((applied, position)))
+        // They are as new as the log was when it was asked.
+        let (partition, written_ms) = (u64::from(self.id) + 1, self.now_ms);
+        let mark = Mark { position, changelog, timers, partition, written_ms, ..mark };
+        self.base.write(&mut std::iter::empty(), Some(&mark.encode()))?;
+        Ok(Restored::To(mark, applied))
     }
 
     /// The changelog has no position: it must not have had one, or everything would begin anew.
@@ -66,21 +137,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
     }
 
-    /// The rows stand at a commit that is done.
-    pub(crate) fn stand_at(&mut self, position: Bytes, now_ms: i64) -> Result<Bytes, Error> {
-        let next = self.log.marks(self.id)?;
-        let history = self.behind.as_ref().map_or(next.history, Behind::next);
-        let (changelog, timers) = (next.changelog, next.timers);
-        let partition = u64::from(self.id) + 1;
-        self.mark = Mark { position, changelog, history, timers, written_ms: now_ms, partition };
-        Ok(self.mark.encode())
-    }
-
-    fn holds_rows(&mut self) -> Result<bool, Error> {
+    fn holds_rows(&self) -> Result<bool, Error> {
         let mut found = false;
         for space in [Space::State, Space::History, Space::Timers] {
             // Every key begins with its bucket, far below this.
-            self.runs.store().base().scan(space, &[], &[u8::MAX], &mut |_, _| {
+            self.base.scan(space, &[], &[u8::MAX], &mut |_, _| {
                 found = true;
                 false
             })?;
@@ -95,7 +156,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         let position = Position::read(mark.position.clone());
         let position = position.map_err(|error| self.stale(RowsFault::Corrupt, error.to_string()))?;
-        if position.incarnation != self.incarnation[..] {
+        if position.incarnation != self.log.incarnation()[..] {
             return Err(self.stale(RowsFault::Foreign, "they belong to other topics".into()));
         }
         if mark.partition != u64::from(self.id) + 1 {
@@ -121,7 +182,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         let log_ms = Position::read(Bytes::copy_from_slice(row)).map_or(0, |position| position.last_stamp_ms);
         // Neither clock is trusted alone: the rows are as old as the worse of the two says.
-        let now_ms = self.dispatcher.now_ms().max(log_ms);
+        let now_ms = self.now_ms.max(log_ms);
         let age_ms = now_ms - position.last_stamp_ms.min(mark.written_ms);
         match self.log.tombstones_ms() {
             Some(kept_ms) if age_ms > kept_ms / 2 => {
@@ -132,42 +193,35 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
     }
 
-    pub(crate) fn stale(&self, fault: RowsFault, detail: String) -> Error {
+    fn stale(&self, fault: RowsFault, detail: String) -> Error {
         Error::Stale { partition: self.id, fault, detail }
-    }
-
-    /// A mark that the topic does not reach, though it is not ahead of the log's position, or not any longer.
-    pub(crate) fn outside(&self, topic: Topic, error: everlog_log::Error) -> Error {
-        match error {
-            everlog_log::Error::OutOfRange { wanted, end, .. } if wanted > end => {
-                let detail =
-                    format!("{} was read up to {wanted}, it ends at {end}: it was made again", topic.name());
-                Error::lost(self.id, &detail)
-            }
-            everlog_log::Error::OutOfRange { .. } => self.stale(RowsFault::Old, error.to_string()),
-            error => error.into(),
-        }
     }
 
     /// Restores a topic from an offset to its end; where the next restore may begin, and the last position in it.
     fn restore_topic(
-        &mut self,
+        &self,
         topic: Topic,
         space: Space,
         from: Offset,
     ) -> Result<(Offset, Option<(Offset, Bytes)>), Error> {
         let (mut next, mut position, mut all) = (from, None, None);
         loop {
-            let base = self.runs.store().base();
-            let mut rows =
-                Rows { base, space, changes: Vec::new(), waiting_bytes: 0, bytes: 0, count: 0, failed: None };
+            let mut rows = Rows {
+                base: self.base,
+                space,
+                changes: Vec::new(),
+                waiting_bytes: 0,
+                bytes: 0,
+                count: 0,
+                failed: None,
+            };
             let restored = self.log.restore(topic, self.id, next, &mut |key, value| rows.take(key, value));
             rows.write();
             let Rows { bytes, count, failed, .. } = rows;
             if let Some(error) = failed {
                 return Err(error.into());
             }
-            let restored = restored.map_err(|error| self.outside(topic, error))?;
+            let restored = restored.map_err(|error| outside(self.id, topic, error))?;
             if all.is_none() {
                 let span = restored.end.saturating_sub(from.min(restored.end));
                 self.stats.restore_all.fetch_add(span, Ordering::Relaxed);
@@ -187,6 +241,21 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 return Ok((next, position));
             }
         }
+    }
+}
+
+/// A mark that the topic does not reach, though it is not ahead of the log's position, or not any longer.
+fn outside(partition: u32, topic: Topic, error: everlog_log::Error) -> Error {
+    match error {
+        everlog_log::Error::OutOfRange { wanted, end, .. } if wanted > end => {
+            let detail =
+                format!("{} was read up to {wanted}, it ends at {end}: it was made again", topic.name());
+            Error::lost(partition, &detail)
+        }
+        everlog_log::Error::OutOfRange { .. } => {
+            Error::Stale { partition, fault: RowsFault::Old, detail: error.to_string() }
+        }
+        error => error.into(),
     }
 }
 

@@ -31,7 +31,7 @@ const TAKE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How long the rows of `control` may take to be there at the start.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
 /// How long a node that ends waits for others to take what it has.
-const DEPART_WITHIN: Duration = Duration::from_secs(8);
+const DEPART_WITHIN: Duration = Duration::from_secs(25);
 const LOOK_AT_DEPARTURE_EVERY: Duration = Duration::from_millis(10);
 
 impl Cluster {
@@ -153,10 +153,17 @@ impl Cluster {
 
     /// Takes a group over from whoever has it.
     async fn take(self: Arc<Self>, group: usize, failed: Arc<Failed>) {
-        let began = Instant::now();
+        let (began, mut asked) = (Instant::now(), Instant::now());
         let owner = self.shown.load().owners.get(&group).map(|owner| owner.node.clone());
         let owner = owner.filter(|owner| *owner != self.me);
         if let Some(owner) = &owner {
+            self.prepare(group, owner).await;
+            let placed = self.shown.load().placement.groups.get(group).cloned().flatten();
+            if placed.as_ref() != Some(&self.me) {
+                // It is to go elsewhere meanwhile.
+                return;
+            }
+            asked = Instant::now();
             let leave = Leave { group: u32::try_from(group).unwrap_or(u32::MAX), to: self.me.clone() };
             let left = self.ask(owner, "/node/leave", &leave, LEAVE_WITHIN).await;
             if left.is_none() {
@@ -165,8 +172,8 @@ impl Cluster {
         }
         match self.take_all(vec![group]).await {
             Ok(()) => {
-                let took_ms = crate::node::millis(began);
-                tracing::info!(group, from = owner, took_ms, "took a group of partitions over");
+                let (took_ms, away_ms) = (crate::node::millis(began), crate::node::millis(asked));
+                tracing::info!(group, from = owner, took_ms, away_ms, "took a group of partitions over");
             }
             Err(error) => {
                 // Those that did come go again: a group is in one place.
@@ -179,6 +186,23 @@ impl Cluster {
                 }
                 tokio::time::sleep(TAKE_AGAIN_AFTER).await;
             }
+        }
+    }
+
+    /// Brings the rows of a group while its owner serves on; not where that is gone, and somebody waits.
+    async fn prepare(self: &Arc<Self>, group: usize, owner: &str) {
+        let Some(address) = self.address_of(owner) else { return };
+        if self.links.instance(owner, &address).await.is_none() {
+            return;
+        }
+        let cluster = Arc::clone(self);
+        let prepared = tokio::task::spawn_blocking(move || {
+            let partitions = cluster.partitions_of(group);
+            let partitions = partitions.map(|id| (id, Arc::clone(&cluster.stats[id as usize])));
+            cluster.steering.prepare(partitions);
+        });
+        if let Err(panicked) = prepared.await {
+            tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
         }
     }
 
