@@ -35,7 +35,7 @@ pub enum Place {
 }
 
 /// Why another node has not answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// The call has not reached it.
     Unsent,
@@ -141,7 +141,8 @@ impl Whole {
         let read = (&self.body, gateway.limits.message_bytes_max);
         let route = route::of_request(self.kind, read, &gateway.namespaces, &gateway.sealer);
         let Some(route) = route else { return here(&mut inner, self.request()).await };
-        let deadline = Instant::now() + OWNER_WITHIN;
+        // From the first time that nobody answers: until then the call may wait for what it asks for.
+        let mut deadline = None;
         let mut changes = peers.changes();
         loop {
             changes.mark_unchanged();
@@ -173,7 +174,7 @@ impl Whole {
                 },
                 Place::Nowhere => {}
             }
-            if Instant::now() >= deadline {
+            if Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + OWNER_WITHIN) {
                 return match is_brought {
                     true => status::moved().into_http(),
                     false => Status::unavailable("no node serves the partition at the moment").into_http(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everlog_engine::{Rejection, Reply, Settings};
 use everlog_partition::{Admission, Dispatcher, Event, Router};
-use everlog_temporal::{About, Config, Control, Gateway, Limits, Metrics, Namespaces, Row, Sealer};
+use everlog_temporal::{About, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, Sealer};
 use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -39,7 +39,7 @@ impl Control for Memory {
 }
 
 /// Partitions that know no run, and panic at the Workflow Id `panic`.
-fn unknowing(_partition: u32, event: Event) -> bool {
+pub(crate) fn unknowing(_partition: u32, event: Event) -> bool {
     match event {
         Event::Order { input, reply, .. } => {
             assert_ne!(input.workflow_id, "panic", "as the test wants it");
@@ -58,6 +58,15 @@ impl Front {
     }
 
     pub(crate) async fn with(limits: Limits, send: everlog_partition::Send) -> Self {
+        Self::among(limits, send, None).await
+    }
+
+    /// Among other nodes, where there are some.
+    pub(crate) async fn among(
+        limits: Limits,
+        send: everlog_partition::Send,
+        peers: Option<Arc<dyn Peers>>,
+    ) -> Self {
         let registry = prometheus::Registry::new();
         let router = Router::new(2, send, Dispatcher::new(|| 0), Arc::new(Admission::new(2, 100, 100)));
         let metrics = Metrics::register(&registry).expect("a new registry");
@@ -77,7 +86,7 @@ impl Front {
             namespaces: Arc::new(namespaces.expect("memory does not fail")),
             router,
             metrics,
-            peers: None,
+            peers,
         };
         let gateway = Arc::new(Gateway::new(config).expect("valid"));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -98,6 +107,7 @@ impl Front {
     }
 }
 
+mod nodes;
 mod refusals;
 mod sample;
 mod service;

@@ -1,0 +1,230 @@
+//! Calls that are for other nodes: brought there, brought again, or refused; the other nodes are played by the test.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_partition::{Event, Failure, QueueKey};
+use everlog_temporal::{Body, Broken, Later, Limits, Peers, Place};
+use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::workflowservice::{
+    DescribeWorkflowExecutionRequest, PollWorkflowTaskQueueRequest, RespondActivityTaskCompletedByIdRequest,
+    ShutdownWorkerRequest, SignalWorkflowExecutionRequest,
+};
+use tokio::sync::watch;
+use tonic::codegen::http::{Request, Response};
+use tonic::{Code, Status};
+
+use crate::sample::{refused, start};
+use crate::{Front, unknowing};
+
+/// What another node does with a call.
+#[derive(Clone, Copy)]
+enum Does {
+    /// Answers that it was reached.
+    Answers,
+    /// Says that the partition is not there.
+    Moved,
+    Breaks(Broken),
+}
+
+struct Town {
+    place: Mutex<Place>,
+    does: Mutex<VecDeque<Does>>,
+    /// Methods that were brought, and the nodes.
+    brought: Mutex<Vec<(String, String)>>,
+    homes: Mutex<Vec<String>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Town {
+    fn new(place: Place, does: &[Does]) -> Arc<Self> {
+        Arc::new(Self {
+            place: Mutex::new(place),
+            does: Mutex::new(does.iter().copied().collect()),
+            brought: Mutex::default(),
+            homes: Mutex::default(),
+            changes: watch::Sender::new(0),
+        })
+    }
+
+    fn there() -> Place {
+        Place::There("b".into())
+    }
+
+    fn brought(&self) -> Vec<String> {
+        let brought = self.brought.lock().expect("nobody panics in here");
+        brought.iter().map(|(method, _)| method.clone()).collect()
+    }
+}
+
+/// The code is one that no handler of this gateway answers with.
+fn reached() -> Response<Body> {
+    Status::new(Code::DataLoss, "another node was reached").into_http()
+}
+
+fn moved() -> Response<Body> {
+    let mut response = Status::unavailable("moved").into_http();
+    response.headers_mut().insert("everlog-moved", "1".parse().expect("ASCII"));
+    response
+}
+
+impl Peers for Town {
+    fn owner(&self, _partition: u32) -> Place {
+        self.place.lock().expect("nobody panics in here").clone()
+    }
+
+    fn home(&self, queue: &QueueKey) -> Place {
+        self.homes.lock().expect("nobody panics in here").push(queue.name.clone());
+        self.place.lock().expect("nobody panics in here").clone()
+    }
+
+    fn others(&self) -> Vec<Arc<str>> {
+        vec!["b".into(), "c".into()]
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
+        let method = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+        self.brought.lock().expect("nobody panics in here").push((method, node.to_string()));
+        let does = self.does.lock().expect("nobody panics in here").pop_front().unwrap_or(Does::Answers);
+        Box::pin(async move {
+            match does {
+                Does::Answers => Ok(reached()),
+                Does::Moved => Ok(moved()),
+                Does::Breaks(broken) => Err(broken),
+            }
+        })
+    }
+}
+
+async fn front(town: &Arc<Town>) -> Front {
+    let peers: Arc<dyn Peers> = Arc::clone(town) as _;
+    Front::among(Limits::default(), Arc::new(unknowing), Some(peers)).await
+}
+
+fn queue(name: &str, normal_name: &str) -> Option<TaskQueue> {
+    Some(TaskQueue { name: name.into(), kind: 0, normal_name: normal_name.into() })
+}
+
+#[tokio::test]
+async fn what_another_node_owns_is_brought_there_whatever_names_it() {
+    let town = Town::new(Town::there(), &[]);
+    let mut front = front(&town).await;
+    let answers = [
+        refused!(front, start_workflow_execution, start()),
+        refused!(
+            front,
+            signal_workflow_execution,
+            SignalWorkflowExecutionRequest {
+                namespace: "default".into(),
+                workflow_execution: Some(Default::default()),
+                ..Default::default()
+            }
+        ),
+        refused!(
+            front,
+            respond_activity_task_completed_by_id,
+            RespondActivityTaskCompletedByIdRequest {
+                namespace: "default".into(),
+                workflow_id: "w".into(),
+                ..Default::default()
+            }
+        ),
+        refused!(
+            front,
+            poll_workflow_task_queue,
+            PollWorkflowTaskQueueRequest {
+                namespace: "default".into(),
+                task_queue: queue("private", "normal"),
+                ..Default::default()
+            }
+        ),
+    ];
+    for answer in answers {
+        assert_eq!((answer.code(), answer.message()), (Code::DataLoss, "another node was reached"));
+    }
+    assert_eq!(town.homes.lock().expect("nobody panics").as_slice(), ["normal"], "where its normal queue is");
+}
+
+#[tokio::test]
+async fn what_says_not_where_it_belongs_is_answered_here() {
+    let town = Town::new(Town::there(), &[]);
+    let mut front = front(&town).await;
+    let mut request = start();
+    request.namespace = "no".into();
+    assert_eq!(refused!(front, start_workflow_execution, request).code(), Code::NotFound);
+    let forged = everlog_temporal_api::workflowservice::RespondWorkflowTaskCompletedRequest {
+        task_token: Bytes::from_static(b"forged"),
+        ..Default::default()
+    };
+    assert_eq!(refused!(front, respond_workflow_task_completed, forged).code(), Code::InvalidArgument);
+    assert!(town.brought().is_empty());
+}
+
+#[tokio::test]
+async fn what_was_not_taken_is_brought_again_and_nothing_else_is() {
+    let unsent = Does::Breaks(Broken::Unsent);
+    let town = Town::new(Town::there(), &[Does::Moved, unsent, Does::Answers]);
+    let mut front = front(&town).await;
+    assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::DataLoss);
+    assert_eq!(town.brought().len(), 3);
+    town.does.lock().expect("nobody panics").extend([Does::Breaks(Broken::Unanswered); 2]);
+    let answer = refused!(front, start_workflow_execution, start());
+    assert_eq!(answer.code(), Code::Unavailable, "it may have taken effect");
+    assert_eq!(town.brought().len(), 4);
+    let describe =
+        DescribeWorkflowExecutionRequest { namespace: "default".into(), execution: Some(Default::default()) };
+    assert_eq!(
+        refused!(front, describe_workflow_execution, describe).code(),
+        Code::DataLoss,
+        "a read has none"
+    );
+    assert_eq!(town.brought().len(), 6);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_an_owner_is_told_in_time() {
+    let town = Town::new(Place::Nowhere, &[]);
+    let mut front = front(&town).await;
+    let began = Instant::now();
+    let answer = refused!(front, start_workflow_execution, start());
+    assert_eq!(answer.code(), Code::Unavailable);
+    assert!(
+        (Duration::from_secs(2)..Duration::from_secs(10)).contains(&began.elapsed()),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn what_moves_away_while_it_waits_here_follows() {
+    let town = Town::new(Place::Here, &[]);
+    let (moving, peers) = (Arc::clone(&town), Arc::clone(&town) as Arc<dyn Peers>);
+    let send = move |_partition, event: Event| {
+        *moving.place.lock().expect("nobody panics") = Town::there();
+        event.refuse(Failure::Moved);
+        true
+    };
+    let mut front = Front::among(Limits::default(), Arc::new(send), Some(peers)).await;
+    assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::DataLoss);
+    assert_eq!(town.brought(), ["StartWorkflowExecution"]);
+}
+
+#[tokio::test]
+async fn a_worker_that_ends_is_told_to_all_nodes() {
+    let town = Town::new(Place::Here, &[]);
+    let mut front = front(&town).await;
+    let request = ShutdownWorkerRequest { namespace: "default".into(), ..Default::default() };
+    front.client.shutdown_worker(request).await.expect("it is answered here");
+    let mut looks = tokio::time::interval(Duration::from_millis(5));
+    while town.brought().len() < 2 {
+        looks.tick().await;
+    }
+    let brought = town.brought.lock().expect("nobody panics").clone();
+    assert!(brought.iter().any(|(_, node)| node == "b") && brought.iter().any(|(_, node)| node == "c"));
+}

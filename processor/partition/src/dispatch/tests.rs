@@ -1,0 +1,197 @@
+//! Tasks and polls that meet, wait, and go elsewhere.
+
+use std::sync::atomic::AtomicI64;
+
+use super::*;
+
+type Sent = Arc<Mutex<Vec<(u32, Event)>>>;
+
+/// A dispatcher with a clock of the test's, and what it sends to partitions.
+fn dispatcher() -> (Arc<Dispatcher>, Arc<AtomicI64>, Send, Sent) {
+    let (now_ms, sent): (Arc<AtomicI64>, Sent) = (Arc::new(AtomicI64::new(1_000_000)), Arc::default());
+    let (clock, list) = (now_ms.clone(), sent.clone());
+    let send: Send = Arc::new(move |partition, event| {
+        list.lock().expect("nobody panics").push((partition, event));
+        true
+    });
+    (Dispatcher::new(move || clock.load(Ordering::Relaxed)), now_ms, send, sent)
+}
+
+fn key(name: &str) -> QueueKey {
+    QueueKey { namespace_id: "n".into(), name: name.into(), activities: false }
+}
+
+fn task(partition: u32, id: i64) -> Ready {
+    Ready::Task(TaskRef {
+        partition,
+        run: crate::address::WorkflowKey::new("n", "w").run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1"),
+        scheduled_event_id: id,
+        attempt: 1,
+        normal_queue: Some("normal".into()),
+    })
+}
+
+fn query(id: &str) -> Ready {
+    Ready::Query { partition: 7, query_id: id.into(), normal_queue: None }
+}
+
+/// A poll that waits until the receiver is dropped.
+fn poll(dispatcher: &Dispatcher, name: &str, rate: Option<f64>, send: &Send) -> Polling {
+    let (reply, receiver) = oneshot::channel();
+    let poll = Poll {
+        namespace_id: "n".into(),
+        queue: name.into(),
+        activities: false,
+        sticky: false,
+        normal_queue: None,
+        identity: "worker".into(),
+        poll_id: "poll".into(),
+        rate_per_second: rate,
+    };
+    (dispatcher.poll(poll, reply, send), receiver)
+}
+
+type Polling = (PollTicket, oneshot::Receiver<Delivery>);
+
+/// The tasks that were brought to their owners, by owner and Scheduled event.
+fn brought(sent: &Sent) -> Vec<(u32, i64)> {
+    let events = std::mem::take(&mut *sent.lock().expect("nobody panics"));
+    let claims = events.iter().filter_map(|(partition, event)| match event {
+        Event::Claim { task, .. } => Some((*partition, task.scheduled_event_id)),
+        _other => None,
+    });
+    claims.collect()
+}
+
+#[test]
+fn a_task_waits_behind_older_ones_that_a_rate_holds_back() {
+    let (dispatcher, now_ms, send, sent) = dispatcher();
+    let polls: Vec<_> = (0..4).map(|_| poll(&dispatcher, "q", Some(1.0), &send)).collect();
+    for unused in [-1, 0] {
+        assert!(dispatcher.offer(&key("q"), task(1, unused), &send).is_some(), "a second's worth may go");
+    }
+    assert!(dispatcher.offer(&key("q"), task(2, 2), &send).is_none());
+    assert!(dispatcher.offer(&key("q"), task(1, 3), &send).is_none());
+    now_ms.fetch_add(2_000, Ordering::Relaxed);
+    assert!(dispatcher.offer(&key("q"), task(1, 4), &send).is_none(), "an older one goes first");
+    assert_eq!(brought(&sent), [(2, 2)]);
+    dispatcher.sweep(&send);
+    assert_eq!(brought(&sent), [(1, 3)]);
+    drop(polls);
+}
+
+#[test]
+fn polls_that_find_nothing_use_nothing_of_the_rate() {
+    let (dispatcher, _now_ms, send, sent) = dispatcher();
+    let polls: Vec<_> = (0..10).map(|_| poll(&dispatcher, "q", Some(1.0), &send)).collect();
+    assert!(dispatcher.offer(&key("q"), task(1, 1), &send).is_some(), "the rate is unused");
+    drop(polls);
+    assert!(brought(&sent).is_empty());
+}
+
+/// A town of two nodes, where one queue has its home elsewhere.
+#[derive(Default)]
+struct Town {
+    far: Mutex<Option<String>>,
+    brought: Mutex<Vec<Offer>>,
+}
+
+impl Homes for Town {
+    fn is_far(&self, normal: &QueueKey) -> bool {
+        self.far.lock().expect("nobody panics").as_deref() == Some(&normal.name)
+    }
+
+    fn bring(&self, offer: Offer) {
+        self.brought.lock().expect("nobody panics").push(offer);
+    }
+}
+
+#[test]
+fn what_is_for_a_queue_elsewhere_goes_to_its_home() {
+    let (dispatcher, _now_ms, send, sent) = dispatcher();
+    let town = Arc::new(Town { far: Mutex::new(Some("normal".into())), ..Town::default() });
+    dispatcher.shares_with(town.clone());
+    assert!(dispatcher.may_be_live(&key("sticky"), "normal"), "its home knows");
+    assert!(dispatcher.offer(&key("sticky"), task(3, 1), &send).is_none());
+    assert!(dispatcher.offer(&key("near"), query("asked"), &send).is_none());
+    let brought = town.brought.lock().expect("nobody panics").clone();
+    assert_eq!(brought, [Offer { queue: key("sticky"), ready: task(3, 1) }]);
+    assert_eq!((dispatcher.backlog(&key("sticky")), dispatcher.backlog(&key("near"))), (0, 1));
+    assert!(brought_none(&sent));
+}
+
+#[test]
+fn what_comes_from_another_node_meets_polls_and_leaves_dead_workers() {
+    let (dispatcher, _now_ms, send, sent) = dispatcher();
+    let polls = [poll(&dispatcher, "normal", None, &send), poll(&dispatcher, "sticky", None, &send)];
+    dispatcher.offered(Offer { queue: key("sticky"), ready: task(3, 1) }, &send);
+    assert_eq!(brought(&sent), [(3, 1)], "its worker waits");
+    drop(polls);
+    dispatcher.retire_sticky_queue("n", "sticky", &send);
+    dispatcher.offered(Offer { queue: key("sticky"), ready: task(4, 2) }, &send);
+    assert_eq!((dispatcher.backlog(&key("sticky")), dispatcher.backlog(&key("normal"))), (0, 1));
+}
+
+#[test]
+fn a_queue_that_moves_lets_its_polls_go() {
+    let (dispatcher, _now_ms, send, _sent) = dispatcher();
+    let town = Arc::new(Town::default());
+    dispatcher.shares_with(town.clone());
+    let (_ticket, mut moves) = poll(&dispatcher, "moves", None, &send);
+    let (_other, mut stays) = poll(&dispatcher, "stays", None, &send);
+    assert!(dispatcher.offer(&key("moved"), task(1, 1), &send).is_none());
+    *town.far.lock().expect("nobody panics") = Some("moves".into());
+    dispatcher.rehome();
+    assert!(matches!(moves.try_recv(), Ok(Delivery::Nothing)));
+    assert!(stays.try_recv().is_err(), "it waits on");
+    assert_eq!(dispatcher.backlog(&key("moved")), 1);
+}
+
+#[test]
+fn a_poll_from_another_node_waits_there() {
+    let (dispatcher, _now_ms, send, _sent) = dispatcher();
+    let (reply, mut heard) = oneshot::channel();
+    let (ticket, _) = poll(&dispatcher, "q", None, &send);
+    drop(ticket);
+    let poll = Poll { queue: "q".into(), ..visitor() };
+    dispatcher.poll_again(Waiting::visitor(poll, reply), &send);
+    assert!(matches!(heard.try_recv(), Ok(Delivery::Nothing)));
+    assert!(dispatcher.offer(&key("q"), task(1, 1), &send).is_none(), "nobody waits here");
+}
+
+fn brought_none(sent: &Sent) -> bool {
+    sent.lock().expect("nobody panics").is_empty()
+}
+
+fn visitor() -> Poll {
+    Poll {
+        namespace_id: "n".into(),
+        queue: String::new(),
+        activities: false,
+        sticky: false,
+        normal_queue: None,
+        identity: "worker".into(),
+        poll_id: "poll".into(),
+        rate_per_second: None,
+    }
+}
+
+#[test]
+fn what_waits_for_a_worker_that_shuts_down_goes_elsewhere_at_once() {
+    let (dispatcher, _now_ms, send, sent) = dispatcher();
+    assert!(dispatcher.offer(&key("sticky"), task(3, 1), &send).is_none());
+    assert!(dispatcher.offer(&key("sticky"), query("asked"), &send).is_none());
+    let waiting = poll(&dispatcher, "normal", None, &send);
+    dispatcher.retire_sticky_queue("n", "sticky", &send);
+    let events = std::mem::take(&mut *sent.lock().expect("nobody panics"));
+    let claimed = |(partition, event): &(u32, Event)| {
+        *partition == 3 && matches!(event, Event::Claim { task, .. } if task.scheduled_event_id == 1)
+    };
+    let asked_again = |(partition, event): &(u32, Event)| {
+        *partition == 7 && matches!(event, Event::QueryLost { query_id } if query_id == "asked")
+    };
+    assert_eq!(events.len(), 2);
+    assert!(events.iter().any(claimed), "the poll of the normal queue gets the task");
+    assert!(events.iter().any(asked_again), "the question's owner asks somebody else");
+    drop(waiting);
+}
