@@ -75,6 +75,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
     parser.add_argument("suites", nargs="*", help=f"{' '.join(PYTHON_SUITES + OTHER_SUITES)}, or MODULE.CASE")
     chosen = parser.parse_args()
+    if chosen.nodes and not chosen.kafka:
+        parser.error("nodes share a log on Kafka only: --nodes needs --kafka")
     for suite in chosen.suites:
         if suite.split(".")[0] not in PYTHON_SUITES + OTHER_SUITES:
             parser.error(f"no suite {suite!r}")
@@ -103,8 +105,10 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     address = workers_address = options.address
     try:
         if not address and (of_python or "go" in wanted):
-            commands = [EVERLOG_NODE.replace("{name}", name) + brokers for name in NODES]
-            for number, command in enumerate(commands if options.nodes else [options.server]):
+            commands = [options.server]
+            if options.nodes:
+                commands = [EVERLOG_NODE.replace("{name}", name) + brokers for name in NODES]
+            for number, command in enumerate(commands):
                 server = Server.new(command, folder / f"server-{number}")
                 LEFT.append(server.kill)
                 servers.append(server)
