@@ -117,7 +117,7 @@ struct ByToken {
     token: Bytes,
 }
 
-/// Field 1: the namespace by name; field 2: a `TaskQueue`. Field 3 of a question about a queue: its type.
+/// Field 1: the namespace by name; field 2: a `TaskQueue`.
 #[derive(Clone, PartialEq, Message)]
 struct ByQueue {
     #[prost(string, tag = "1")]

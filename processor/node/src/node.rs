@@ -339,6 +339,7 @@ fn join(
         calls: calls.to_string(),
         secret: config.cluster.secret()?,
         rows: home.kept_rows(),
+        shares_keys: config.tokens.key_file.is_none(),
     };
     let options = config.kafka.options(&config.server.name);
     Cluster::join(about, (&kafka.log, &options), running, names, listener).map(Some)

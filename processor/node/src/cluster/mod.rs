@@ -52,6 +52,8 @@ pub struct About {
     pub secret: Option<hyper::header::HeaderValue>,
     /// Partitions whose rows it keeps.
     pub rows: BTreeSet<u32>,
+    /// The keys of tokens are those of `control`, and not an operator's.
+    pub shares_keys: bool,
 }
 
 /// What a node tells of itself to whoever asks.
@@ -168,10 +170,10 @@ impl Cluster {
         });
         cluster.dispatcher.shares_with(Arc::new(Tasks(Arc::downgrade(&cluster))));
         cluster.steering.send_elsewhere(Arc::new(Tasks(Arc::downgrade(&cluster))));
-        let (hears, names) = (Arc::downgrade(&cluster), names.clone());
+        let (hears, names, shares_keys) = (Arc::downgrade(&cluster), names.clone(), about.shares_keys);
         let follow = log.follow_control(move |news| {
             if let Some(cluster) = hears.upgrade() {
-                cluster.hear(news, &names);
+                cluster.hear(news, &names, shares_keys);
             }
         })?;
         *lock(&cluster.follow) = Some(follow);
@@ -207,7 +209,7 @@ impl Cluster {
             .then(|| "the node is not among the placed ones yet".to_owned())
     }
 
-    fn hear(&self, news: News<'_>, names: &Names) {
+    fn hear(&self, news: News<'_>, names: &Names, shares_keys: bool) {
         match news {
             News::UpToDate => {
                 if !self.is_told.send_replace(true) {
@@ -222,7 +224,8 @@ impl Cluster {
                     }
                 } else if let Some(value) = value {
                     names.namespaces.learn(key, value);
-                    if let Some(key) = keys::shared_key(key, value) {
+                    // An operator's own keys are all that count where there are some.
+                    if let Some(key) = keys::shared_key(key, value).filter(|_| shares_keys) {
                         names.sealer.accept(&key);
                     }
                 }

@@ -436,8 +436,7 @@ impl Placer {
     }
 
     async fn live(&mut self, cluster: &Arc<Cluster>) -> Option<BTreeSet<String>> {
-        if let Some((told, live)) = self.live.as_ref().filter(|(told, _)| told.elapsed() < LIVE_FOR) {
-            let _ = told;
+        if let Some((_, live)) = self.live.as_ref().filter(|(told, _)| told.elapsed() < LIVE_FOR) {
             return Some(live.clone());
         }
         let asked = Arc::clone(cluster);
