@@ -83,6 +83,9 @@ pub struct Start {
     /// When the first run of the chain began.
     #[prost(int64, tag = "18")]
     pub chain_start_ms: i64,
+    /// The run before it in the chain; empty for the first.
+    #[prost(string, tag = "19")]
+    pub continued_run_id: String,
 }
 
 /// The small part of a run that changes with every step.

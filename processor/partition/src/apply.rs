@@ -1,11 +1,12 @@
 //! Applying: a journal record becomes new states, events, and an answer.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
 use everlog_engine::event::HistoryEvent;
 use everlog_engine::input::{Input, Order};
-use everlog_engine::{Grace, Outcome, Reply, Settings, Stamp, Step, View, decide};
+use everlog_engine::{Grace, Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
 use everlog_log::Log;
 use everlog_store::{Base, Space};
 use everlog_wire::{Body, Record};
@@ -20,6 +21,11 @@ use crate::runs::history_key;
 
 /// Rows of an expired run's history that are deleted at once.
 pub(crate) const EXPIRED_ROWS_MAX: usize = 1_000;
+/// A run that began so lately asks the one before it in its chain which signals that one has taken. Clients give up after this time
+/// at the latest.
+const ASKED_AGAIN_WITHIN_MS: i64 = 60_000;
+/// So many runs of a chain are asked; they begin a second apart, or as a setting has it.
+const CHAIN_LOOKS_MAX: usize = 64;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Applies one journal record.
@@ -158,11 +164,39 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let key = workflow.run(&run_id);
         let run = if run_id.is_empty() { None } else { self.runs.get(&key)? };
         let seen = match (input.signal_request_id(), &run) {
+            (Some(request_id), Some(run)) if input.run_id.is_empty() => {
+                self.chain_has_taken(workflow, run.clone(), request_id)?
+            }
             (Some(request_id), Some(_)) => self.runs.has_request(&key, request_id)?,
             (Some(_) | None, _) => false,
         };
         let current = if starts { run.clone() } else { None };
         Ok((key, View { run, current, seen }))
+    }
+
+    /// Whether a run has taken a request, or one before it in its chain that ended lately: whoever asks again because it has heard
+    /// nothing does not know that another run has begun meanwhile.
+    fn chain_has_taken(
+        &mut self,
+        workflow: &WorkflowKey,
+        mut run: Arc<Run>,
+        request_id: &str,
+    ) -> Result<bool, Error> {
+        for _ in 0..CHAIN_LOOKS_MAX {
+            let start = &run.start;
+            if self.runs.has_request(&workflow.run(&start.run_id), request_id)? {
+                return Ok(true);
+            }
+            let began_lately = self.position.last_stamp_ms - start.start_ms < ASKED_AGAIN_WITHIN_MS;
+            if start.continued_run_id.is_empty() || !began_lately {
+                return Ok(false);
+            }
+            let Some(before) = self.runs.get(&workflow.run(&start.continued_run_id))? else {
+                return Ok(false);
+            };
+            run = before;
+        }
+        Ok(false)
     }
 
     /// Takes over what a decision yields; returns the answer.

@@ -317,6 +317,33 @@ fn a_signal_is_taken_once_whatever_happens_in_between() {
 }
 
 #[test]
+fn a_signal_that_is_sent_again_is_not_taken_by_the_run_that_continues_its_own() {
+    let mut house = House::build();
+    house.start();
+    let signal = || {
+        Order::Signal(signal::Signal {
+            name: "changed".into(),
+            request_id: "signal-1".into(),
+            ..signal::Signal::default()
+        })
+    };
+    let signals =
+        |house: &mut House| house.names().iter().filter(|name| **name == "WorkflowSignaled").count();
+    assert_eq!(house.order(signal()), Reply::Done);
+    for _ in 0..2 {
+        let task = workflow(house.poll(false));
+        house.complete(&task.run, vec![command::Order::ContinueAsNew(Box::default())]);
+        house.crash();
+        assert_eq!(house.order(signal()), Reply::Done);
+        assert_eq!(signals(&mut house), 0, "{:?}", house.names());
+        house.advance(1_000);
+    }
+    house.advance(60_000);
+    assert_eq!(house.order(signal()), Reply::Done);
+    assert_eq!(signals(&mut house), 1, "nobody asks again so late");
+}
+
+#[test]
 fn a_run_is_forgotten_when_its_retention_is_over() {
     let mut house = House::build();
     house.start();

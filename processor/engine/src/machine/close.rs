@@ -354,6 +354,7 @@ fn next_start(draft: &Draft<'_>, order: &ContinueAsNew) -> Start {
         request_id: draft.stamp.id(2),
         run_expires_ms: 0,
         user_metadata: None,
+        continued_run_id: old.run_id.clone(),
         ..old.as_ref().clone()
     };
     start::bounded(start, draft.settings)

@@ -356,6 +356,7 @@ fn first_start(order: &Begin, run_id: &str, place: Place<'_>) -> Start {
         task_timeout_ms: span_ms(order.task_timeout_ms),
         start_ms: now_ms,
         chain_start_ms: now_ms,
+        continued_run_id: String::new(),
         execution_expires_ms: match execution_timeout_ms {
             0 => 0,
             timeout_ms => now_ms.saturating_add(timeout_ms),

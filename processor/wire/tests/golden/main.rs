@@ -113,6 +113,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Position".to_owned(), position.encode().to_vec()),
         ("Position.marks".to_owned(), marked.encode().to_vec()),
         ("Current".to_owned(), current.encode_to_vec()),
+        ("Start.continued".to_owned(), rows::continued().encode_to_vec()),
         ("TaskToken".to_owned(), records::token().encode_to_vec()),
         ("ActivityTarget".to_owned(), records::target().encode_to_vec()),
     ]);
@@ -121,6 +122,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(Position::read(bytes("Position")).expect("a position of old is read"), position);
     assert_eq!(Position::read(bytes("Position.marks")).expect("a position of old is read"), marked);
     assert_eq!(everlog_engine::Current::decode(bytes("Current")).expect("a row of old is read"), current);
+    let continued = everlog_engine::Start::decode(bytes("Start.continued")).expect("a row of old is read");
+    assert_eq!(continued, rows::continued());
 }
 
 #[test]

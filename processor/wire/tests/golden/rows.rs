@@ -36,6 +36,11 @@ pub fn sample() -> Run {
     }
 }
 
+/// Of a run that continues another.
+pub fn continued() -> Start {
+    Start { continued_run_id: "0c1d6b6a-6f0e-5c3c-9a36-6a4b7f1d2c3f".into(), ..start() }
+}
+
 fn start() -> Start {
     Start {
         namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
@@ -56,6 +61,7 @@ fn start() -> Start {
         user_metadata: Some(some(b"summary")),
         priority: Some(Bytes::from_static(b"\x08\x03")),
         chain_start_ms: 1_763_690_000_000,
+        continued_run_id: String::new(),
     }
 }
 
