@@ -81,6 +81,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.runs.evict();
         self.stats.commits.fetch_add(1, Ordering::Relaxed);
         self.stats.committed_offset.store(applied, Ordering::Relaxed);
+        self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         let safe = applied.saturating_sub(self.config.journal_keep_records);
         let below = if R::keeps(Rule::Trim) { safe } else { self.position.applied };
         if below > self.trimmed + self.config.journal_keep_records / 2 {

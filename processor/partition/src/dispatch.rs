@@ -86,7 +86,7 @@ pub struct Waiting {
 
 #[derive(Default)]
 struct Queue {
-    ready: VecDeque<(i64, Ready)>,
+    ready: Backlog,
     waiting: BTreeMap<u64, Waiting>,
     pollers: HashMap<String, i64>,
     last_poll_ms: i64,
@@ -95,6 +95,43 @@ struct Queue {
     next_task_ms: f64,
     /// Of a sticky queue.
     normal_queue: Option<String>,
+}
+
+/// What waits in a queue: of each partition in its order, the partitions in turn. None has to wait until another's flood is over.
+#[derive(Default)]
+struct Backlog {
+    lanes: BTreeMap<u32, VecDeque<(i64, Ready)>>,
+    /// The partitions that have something, each once.
+    turns: VecDeque<u32>,
+    count: usize,
+}
+
+impl Backlog {
+    fn push(&mut self, offered_ms: i64, ready: Ready) {
+        let partition = ready.partition();
+        let lane = self.lanes.entry(partition).or_default();
+        if lane.is_empty() {
+            self.turns.push_back(partition);
+        }
+        lane.push_back((offered_ms, ready));
+        self.count += 1;
+    }
+
+    fn pop(&mut self) -> Option<Ready> {
+        let partition = self.turns.pop_front()?;
+        let lane = self.lanes.get_mut(&partition)?;
+        let (_, ready) = lane.pop_front()?;
+        self.count -= 1;
+        match lane.is_empty() {
+            true => drop(self.lanes.remove(&partition)),
+            false => self.turns.push_back(partition),
+        }
+        Some(ready)
+    }
+
+    fn oldest_ms(&self) -> Option<i64> {
+        self.lanes.values().filter_map(|lane| Some(lane.front()?.0)).min()
+    }
 }
 
 /// Withdraws a poll when it is dropped.
@@ -203,8 +240,8 @@ impl Dispatcher {
         }
     }
 
-    /// The nodes have changed: queues that have their home elsewhere now are let go of. Their polls end empty, and owners
-    /// offer again what waits in them.
+    /// The nodes have changed: queues that have their home elsewhere now are let go of, and their polls end empty. What waits is
+    /// forgotten everywhere: owners, this node's own partitions too, offer it once more.
     pub fn rehome(&self) {
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,6 +252,7 @@ impl Dispatcher {
                         tell(waiting.reply, Delivery::Nothing);
                     }
                 }
+                queue.ready = Backlog::default();
                 !is_far
             });
         }
@@ -231,7 +269,7 @@ impl Dispatcher {
         if queue.normal_queue.is_none() {
             queue.normal_queue = ready.normal_queue().map(str::to_owned);
         }
-        queue.ready.push_back((now_ms, ready));
+        queue.ready.push(now_ms, ready);
         queue.pair(now_ms)
     }
 
@@ -255,7 +293,7 @@ impl Dispatcher {
 
     /// Tasks that wait in a queue.
     pub fn backlog(&self, key: &QueueKey) -> usize {
-        self.shard(key).get(key).map_or(0, |queue| queue.ready.len())
+        self.shard(key).get(key).map_or(0, |queue| queue.ready.count)
     }
 
     /// See [`crate::Router::retire_sticky_queue`].
@@ -271,7 +309,7 @@ impl Dispatcher {
             // The poll may be gone: then nobody needs to be told.
             tell(waiting.reply, Delivery::Nothing);
         }
-        for (_, ready) in ready {
+        for (_, ready) in ready.lanes.into_values().flatten() {
             match ready {
                 Ready::Task(mut task) => {
                     let Some(normal) = task.normal_queue.take() else { continue };
@@ -314,8 +352,8 @@ impl Dispatcher {
             .map(|(identity, last_ms)| (identity.clone(), *last_ms))
             .collect();
         pollers.sort();
-        let backlog_age_ms = queue.ready.front().map_or(0, |(offered_ms, _)| now_ms - offered_ms);
-        QueueStatus { pollers, backlog: queue.ready.len(), backlog_age_ms }
+        let backlog_age_ms = queue.ready.oldest_ms().map_or(0, |offered_ms| now_ms - offered_ms);
+        QueueStatus { pollers, backlog: queue.ready.count, backlog_age_ms }
     }
 
     /// Hands out what a rate limit held back, and forgets queues that nobody uses.
@@ -328,7 +366,7 @@ impl Dispatcher {
                 shard.retain(|_, queue| {
                     queue.waiting.retain(|_, waiting| !waiting.reply.is_closed());
                     let idle = queue.waiting.is_empty() && now_ms - queue.last_poll_ms > FORGET_MS;
-                    !(idle && (queue.ready.is_empty() || queue.retired))
+                    !(idle && (queue.ready.count == 0 || queue.retired))
                 });
                 for queue in shard.values_mut() {
                     released.extend(std::iter::from_fn(|| queue.pair(now_ms)));
@@ -357,7 +395,8 @@ fn bring(ready: Ready, waiting: Waiting, send: &Send) {
 }
 
 impl Ready {
-    fn partition(&self) -> u32 {
+    /// The partition that owns the run.
+    pub fn partition(&self) -> u32 {
         match self {
             Self::Task(task) => task.partition,
             Self::Query { partition, .. } => *partition,
@@ -414,9 +453,9 @@ impl Queue {
         }
     }
 
-    /// The oldest of what is ready and the oldest poll, if there are both and the queue's rate allows it.
+    /// The next of what is ready and the oldest poll, if there are both and the queue's rate allows it.
     fn pair(&mut self, now_ms: i64) -> Option<(Ready, Waiting)> {
-        if self.ready.is_empty() {
+        if self.ready.count == 0 {
             return None;
         }
         while self.waiting.first_entry().is_some_and(|first| first.get().reply.is_closed()) {
@@ -425,7 +464,7 @@ impl Queue {
         if self.waiting.is_empty() || !self.may_hand_out(now_ms) {
             return None;
         }
-        let (_, ready) = self.ready.pop_front()?;
+        let ready = self.ready.pop()?;
         let (_, waiting) = self.waiting.pop_first()?;
         Some((ready, waiting))
     }

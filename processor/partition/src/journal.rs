@@ -49,6 +49,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 last.reads.append(&mut self.reads);
             }
             self.flights.send(entries);
+            self.stats.appended.fetch_add(records.len() as u64, Ordering::Relaxed);
+            self.stats.appended_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             let (send, id) = (self.send.clone(), self.id);
             let done = Box::new(move |result| {
                 // A partition that is gone has no waiters left to tell.

@@ -191,6 +191,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         self.runs.flush();
         self.serving = true;
+        self.stats.fence.store(self.fence.0, Ordering::Relaxed);
+        self.stats.term.store(self.position.term, Ordering::Relaxed);
+        self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         self.stats.serving.store(1, Ordering::Relaxed);
         self.reach(self.time.now_ms() + REACH_MS)?;
         self.unoffered = self.buckets().filter(|_| R::keeps(Rule::WaitingTasks)).collect();

@@ -9,6 +9,10 @@ use everlog_wire::public::command::Code;
 pub struct Stats {
     /// Journal records applied.
     pub applied: AtomicU64,
+    /// Journal records that this node has handed to the log.
+    pub appended: AtomicU64,
+    /// Bytes of these.
+    pub appended_bytes: AtomicU64,
     /// Orders refused.
     pub refused: AtomicU64,
     /// Records of a former owner that did nothing.
@@ -31,6 +35,13 @@ pub struct Stats {
     pub released: AtomicU64,
     /// The offset of the next record to apply.
     pub next_offset: AtomicU64,
+    /// The next offset that the journal gives, as the log last said.
+    pub journal_end: AtomicU64,
+    /// The number of the fence under which outputs are committed, and the offset of the `Owner` record under which records
+    /// are appended; both grow with every owner.
+    pub fence: AtomicU64,
+    /// See above.
+    pub term: AtomicU64,
     /// The offset up to which outputs are committed.
     pub committed_offset: AtomicU64,
     /// Runs in memory.

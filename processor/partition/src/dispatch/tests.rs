@@ -144,7 +144,39 @@ fn a_queue_that_moves_lets_its_polls_go() {
     dispatcher.rehome();
     assert!(matches!(moves.try_recv(), Ok(Delivery::Nothing)));
     assert!(stays.try_recv().is_err(), "it waits on");
-    assert_eq!(dispatcher.backlog(&key("moved")), 1);
+    assert_eq!(dispatcher.backlog(&key("moved")), 0, "its owner offers it again");
+}
+
+#[test]
+fn a_flood_of_one_partition_keeps_no_other_waiting() {
+    let (dispatcher, _now_ms, send, sent) = dispatcher();
+    for id in 0..200_000 {
+        assert!(dispatcher.offer(&key("normal"), task(1, id), &send).is_none());
+    }
+    dispatcher.offered(Offer { queue: key("normal"), ready: task(2, -1) }, &send);
+    dispatcher.offered(Offer { queue: key("normal"), ready: task(3, -2) }, &send);
+    assert_eq!(dispatcher.backlog(&key("normal")), 200_002);
+    let polls: Vec<_> = (0..4).map(|_| poll(&dispatcher, "normal", None, &send)).collect();
+    assert_eq!(brought(&sent), [(1, 0), (2, -1), (3, -2), (1, 1)], "in turn, each in its order");
+    drop(polls);
+}
+
+#[test]
+fn what_waits_is_forgotten_when_the_nodes_change_for_it_is_offered_again() {
+    let (dispatcher, now_ms, send, sent) = dispatcher();
+    dispatcher.shares_with(Arc::new(Town::default()));
+    assert!(dispatcher.offer(&key("normal"), task(1, 1), &send).is_none());
+    dispatcher.offered(Offer { queue: key("sticky"), ready: task(2, 2) }, &send);
+    dispatcher.offered(Offer { queue: key("normal"), ready: task(1, 3) }, &send);
+    dispatcher.rehome();
+    assert_eq!(dispatcher.status("n", "normal", false), QueueStatus::default());
+    assert!(dispatcher.offer(&key("normal"), task(1, 1), &send).is_none());
+    now_ms.fetch_add(50, Ordering::Relaxed);
+    let status = dispatcher.status("n", "normal", false);
+    assert_eq!((status.backlog, status.backlog_age_ms), (1, 50), "once");
+    let polls: Vec<_> = (0..2).map(|_| poll(&dispatcher, "normal", None, &send)).collect();
+    assert_eq!(brought(&sent), [(1, 1)]);
+    drop(polls);
 }
 
 #[test]
