@@ -17,8 +17,8 @@ use crate::voice::Voice;
 /// at most a fence or two.
 const LOOK_BACK: Offset = 16;
 
-/// Consumers that are kept.
-const IDLE_MAX: usize = 2;
+/// Consumers that are kept: the partitions of a group are taken side by side.
+const IDLE_MAX: usize = 4;
 
 /// The last rows of the log itself in a changelog.
 #[derive(Clone, Debug, Default)]

@@ -44,6 +44,16 @@ impl Ends {
         })
     }
 
+    /// A client that questions may be asked by which are not about an end.
+    pub(crate) fn asker(&self) -> &BaseConsumer<Voice> {
+        &self.uncommitted
+    }
+
+    /// What it asks by.
+    pub(crate) fn into_clients(self) -> (BaseConsumer<Voice>, BaseConsumer<Voice>) {
+        (self.uncommitted, self.committed)
+    }
+
     /// First offset and next offset: of what is replicated, or of what belongs to finished transactions.
     pub(crate) fn range(
         &self,
@@ -80,6 +90,28 @@ impl Ends {
             }
             std::thread::sleep(AGAIN_AFTER / 10);
         }
+    }
+
+    /// The next committed offset of each place, by one question to each broker; none where there was no answer at once.
+    pub(crate) fn committed(&self, places: &[(&str, i32, Offset)]) -> Vec<Option<Offset>> {
+        ends(&self.committed, places).unwrap_or_else(|_passing| vec![None; places.len()])
+    }
+
+    /// Which of these places have no open transaction and reach their offset, as far as one look tells. None of them
+    /// where brokers do not answer at once.
+    pub(crate) fn are_settled(&self, places: &[(&str, i32, Offset)]) -> Vec<bool> {
+        let look = || {
+            // In this order: what is behind the first answer may be open.
+            let all = ends(&self.uncommitted, places)?;
+            Ok::<_, KafkaError>((all, ends(&self.committed, places)?))
+        };
+        let Ok((all, stable)) = look() else { return vec![false; places.len()] };
+        let known = all.into_iter().zip(stable).zip(places);
+        known
+            .map(|((all, stable), (_, _, until))| {
+                all.is_some() && stable.is_some_and(|stable| Some(stable) >= all && stable >= *until)
+            })
+            .collect()
     }
 
     /// The records from an open transaction on, if one stays open for so long.
@@ -119,6 +151,27 @@ impl Ends {
             std::thread::sleep(AGAIN_AFTER / 10);
         }
     }
+}
+
+/// The next offset of each place, as a consumer sees it, by one question to each broker; none where it had no answer.
+fn ends(
+    client: &BaseConsumer<Voice>,
+    places: &[(&str, i32, Offset)],
+) -> Result<Vec<Option<Offset>>, KafkaError> {
+    while client.poll(Duration::ZERO).is_some() {}
+    let mut wanted = TopicPartitionList::new();
+    for (topic, partition, _) in places {
+        wanted.add_partition_offset(topic, *partition, At::End)?;
+    }
+    let answered = client.offsets_for_times(wanted, ANSWER_WITHIN)?;
+    let next = |(topic, partition, _): &(&str, i32, Offset)| {
+        let found = answered.find_partition(topic, *partition)?;
+        match (found.error(), found.offset()) {
+            (Ok(()), At::Offset(next)) => Offset::try_from(next).ok(),
+            (_, _) => None,
+        }
+    };
+    Ok(places.iter().map(next).collect())
 }
 
 /// First offset and next offset, as a consumer sees them; what passes by itself is waited out.

@@ -50,6 +50,19 @@ impl Control {
         })
     }
 
+    /// Without idempotence: its producer need not ask the brokers for an id first, which takes half a second, and a row may
+    /// be written twice. For who writes one row after the other and goes.
+    pub(crate) fn plain(mut self) -> Self {
+        self.config.set("enable.idempotence", "false");
+        self
+    }
+
+    /// What it reads and writes by.
+    pub(crate) fn into_clients(self) -> (BaseConsumer<Voice>, Option<impl Send>) {
+        let View { consumer, .. } = self.view.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (consumer, self.producer.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Lets the producer connect: a first row would wait 500 ms for it.
     pub(crate) fn warm(&self) -> Result<(), Error> {
         let mut slot = lock(&self.producer);
@@ -68,7 +81,7 @@ impl Control {
         if key.first() == Some(&CONTROL_RESERVED) {
             return Err(refused("a control key that begins with the byte 255 is the log's own"));
         }
-        self.write(key, value).map(|_| ())
+        self.write(&[(key, value)]).map(|_| ())
     }
 
     pub(crate) fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
@@ -79,10 +92,13 @@ impl Control {
         Ok(())
     }
 
-    /// A number that is never given twice and grows with time: the place of a record made for it.
-    pub(crate) fn fence(&self, partition: PartitionId, node: &str) -> Result<Fence, Error> {
-        let offset = self.write(&rows::control_fence_key(partition), Some(node.as_bytes()))?;
-        Ok(Fence(offset + 1))
+    /// Numbers that are never given twice and grow with time, one for each partition: the places of records made for
+    /// them.
+    pub(crate) fn fences(&self, partitions: &[PartitionId], node: &str) -> Result<Vec<Fence>, Error> {
+        let keys: Vec<_> = partitions.iter().map(|partition| rows::control_fence_key(*partition)).collect();
+        let rows: Vec<_> = keys.iter().map(|key| (&key[..], Some(node.as_bytes()))).collect();
+        let offsets = self.write(&rows)?;
+        Ok(offsets.into_iter().map(|offset| Fence(offset + 1)).collect())
     }
 
     /// What was fixed when the topics were made: the first such record.
@@ -104,7 +120,7 @@ impl Control {
         if let Some(there) = self.incarnation()? {
             return Ok(there);
         }
-        self.write(&wanted.key(), Some(&wanted.value()))?;
+        self.write(&[(&wanted.key(), Some(&wanted.value()))])?;
         let first = self.incarnation()?;
         first.ok_or_else(|| unknown("the incarnation was written to control, and is not there"))
     }
@@ -129,33 +145,38 @@ impl Control {
         Ok(view)
     }
 
-    /// Durable when it returns; gives its place.
-    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<Offset, Error> {
+    /// Rows are durable when it returns; gives their places.
+    fn write(&self, rows: &[(&[u8], Option<&[u8]>)]) -> Result<Vec<Offset>, Error> {
         let mut slot = lock(&self.producer);
         // Taken out: after a failure the producer is dropped.
         let producer = match slot.take() {
             Some(producer) => producer,
             None => self.new_producer()?,
         };
-        let report = Arc::new(Mutex::new(None));
-        let mut record: BaseRecord<'_, [u8], [u8], Arc<Report>> =
-            BaseRecord::with_opaque_to(&self.topic, Arc::clone(&report)).partition(0).key(key);
-        record.payload = value;
-        producer.send(record).map_err(|(error, _)| io("a row of control", &error))?;
+        let mut reports = Vec::with_capacity(rows.len());
+        for (key, value) in rows {
+            let report = Arc::new(Mutex::new(None));
+            let mut record: BaseRecord<'_, [u8], [u8], Arc<Report>> =
+                BaseRecord::with_opaque_to(&self.topic, Arc::clone(&report)).partition(0).key(key);
+            record.payload = *value;
+            producer.send(record).map_err(|(error, _)| io("a row of control", &error))?;
+            reports.push(report);
+        }
         // The producer's own bound ends it; ours is for a client that hangs.
         let deadline = Instant::now() + self.timeout * 2;
-        loop {
+        let mut offsets = Vec::with_capacity(rows.len());
+        while let Some(report) = reports.get(offsets.len()) {
             producer.poll(Duration::ZERO);
-            match lock(&report).take() {
-                Some(Ok(offset)) => {
-                    *slot = Some(producer);
-                    return Ok(offset);
-                }
+            let told = lock(report).take();
+            match told {
+                Some(Ok(offset)) => offsets.push(offset),
                 Some(Err(detail)) => return Err(unknown(format!("a row of control: {detail}"))),
                 None if Instant::now() > deadline => return Err(unknown("a row of control: no answer")),
                 None => std::thread::sleep(LOOK_AFTER),
             }
         }
+        *slot = Some(producer);
+        Ok(offsets)
     }
 }
 

@@ -15,14 +15,14 @@ use bytes::Bytes;
 use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId};
 use rdkafka::config::ClientConfig;
 
-use crate::committed::after;
-use crate::fault::{corrupt, io_text, unknown};
-use crate::hanging;
-use crate::owned::{Owned, Standing};
+use crate::fault::{io_text, unknown};
+use crate::owned::Standing;
 use crate::parts::Parts;
 use crate::rows::{self, Position};
 use crate::stats::add;
-use crate::transaction::{Lost, Outgoing, Reached, Transactions};
+use crate::transaction::{Connected, Lost, Outgoing, Reached, Transactions};
+
+mod fencing;
 
 /// Jobs that may wait.
 const JOBS_MAX: usize = 1_024;
@@ -33,17 +33,24 @@ const IDLE: Duration = Duration::from_millis(200);
 /// How long the first commit waits for those of the other partitions: their threads come to them at about the same
 /// moment, and nobody waits for a transaction.
 const GATHER: Duration = Duration::from_millis(5);
+/// How long a producer is kept for a fence that was said to come.
+const EXPECTED_WITHIN: Duration = Duration::from_secs(30);
 /// How long a successor may take from its epoch to its first fence row, and how often that is looked for.
 const SUCCESSOR_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A row of an output besides key and value.
 const OUTPUT_BYTES: usize = 64;
 
+/// Who hears the fence of a partition.
+type Fenced = SyncSender<Result<Fence, Error>>;
+
 enum Job {
     Commit(Commit, usize, CommitDone),
-    Fence(PartitionId, SyncSender<Result<Fence, Error>>),
+    Fence(PartitionId, Fenced),
+    /// A fence is about to come.
+    Expect,
     /// Nobody commits here for now.
-    Rest(SyncSender<()>),
+    Rest,
     Close,
 }
 
@@ -72,6 +79,7 @@ impl Group {
             partitions,
             parts,
             transactions: None,
+            connected: None,
             drawn: Vec::new(),
             ended: None,
             waiting_bytes: Arc::clone(&waiting_bytes),
@@ -114,13 +122,16 @@ impl Group {
 }
 
 impl Group {
-    /// The partitions are given up: no producer is kept for them. Returns when it is gone.
+    /// A fence is about to come: what can be done before is done.
+    pub(crate) fn expect(&self) {
+        // A thread that has ended fences nothing.
+        let _ = self.jobs.send(Job::Expect);
+    }
+
+    /// The partitions are given up: no producer is kept for them.
     pub(crate) fn rest(&self) {
-        let (answer, answered) = sync_channel(1);
-        if self.jobs.send(Job::Rest(answer)).is_ok() {
-            // A thread that has ended keeps nothing either.
-            let _ = answered.recv_timeout(self.timeout);
-        }
+        // A thread that has ended keeps nothing either.
+        let _ = self.jobs.send(Job::Rest);
     }
 }
 
@@ -141,6 +152,8 @@ struct Worker {
     partitions: std::ops::Range<PartitionId>,
     parts: Arc<Parts>,
     transactions: Option<Transactions>,
+    /// A producer for the next fence, and when it was made.
+    connected: Option<(Connected, Instant)>,
     /// The fence numbers that were drawn for this producer, in their order.
     drawn: Vec<u64>,
     /// When the last transaction ended.
@@ -157,7 +170,7 @@ impl Worker {
                 None => match jobs.recv_timeout(IDLE) {
                     Ok(job) => job,
                     Err(RecvTimeoutError::Timeout) => {
-                        self.transactions.iter().for_each(Transactions::idle);
+                        self.idle();
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => return,
@@ -170,16 +183,23 @@ impl Worker {
                     self.commit(commits);
                 }
                 Job::Fence(partition, answer) => {
-                    // A caller that waits no longer needs no answer.
-                    let _ = answer.send(self.fence(partition));
+                    let wanted = self.gather_fences(jobs, (partition, answer));
+                    self.fence(wanted);
                 }
-                Job::Rest(answer) => {
+                Job::Expect => self.connect(),
+                Job::Rest => {
                     self.give_up(Lost::Unknown("the partitions were given up".into()));
-                    let _ = answer.send(());
                 }
                 Job::Close => return,
             }
         }
+    }
+
+    /// Serves what clients have to say while nothing is to be done.
+    fn idle(&mut self) {
+        self.transactions.iter().for_each(Transactions::idle);
+        self.connected.take_if(|(_, made)| made.elapsed() > EXPECTED_WITHIN);
+        self.connected.iter().for_each(|(connected, _)| connected.idle());
     }
 
     /// The coordinator refuses a transaction that begins before the one before is written off everywhere, and the
@@ -208,7 +228,7 @@ impl Worker {
                     bytes += size_bytes;
                     commits.push((commit, done));
                 }
-                other @ (Job::Fence(..) | Job::Rest(_) | Job::Close) => {
+                other @ (Job::Fence(..) | Job::Expect | Job::Rest | Job::Close) => {
                     self.backlog.push_front(other);
                     break;
                 }
@@ -373,116 +393,6 @@ impl Worker {
         }
         self.transactions = None;
         lost
-    }
-
-    /// Takes a partition: from here on no earlier fence of it commits, wherever it was given.
-    fn fence(&mut self, partition: PartitionId) -> Result<Fence, Error> {
-        {
-            // Whatever comes of this, the former fence is over.
-            let mut owned = self.parts.table.of(partition);
-            let (given, reached, marks, trimmed) = (owned.given, owned.reached, owned.marks, owned.trimmed);
-            *owned = Owned { given, reached, marks, trimmed, ..Owned::default() };
-        }
-        let is_fresh = self.transactions.is_none();
-        self.end_hanging(partition)?;
-        let fence = self.take(partition, is_fresh)?;
-        // What a former owner had begun is aborted by now: every reader sees the same rows.
-        for topic in 0..3 {
-            let reached = self.parts.table.of(partition).reached[topic];
-            self.parts.ends.settled(&self.parts.topics[topic], partition as i32, after(reached))?;
-        }
-        let reached = self.parts.table.of(partition).reached[0];
-        let position = self.parts.read_position(partition, reached)?;
-        let applied = position.as_ref().map_or(0, |(applied, _)| *applied);
-        let end = self.parts.journal_end(partition, applied)?;
-        if applied > end {
-            let detail = format!("it ends at {end}, but was applied up to {applied}: it was made again");
-            return Err(corrupt(&self.parts.options.topic("journal"), partition as i32, detail));
-        }
-        let mut owned = self.parts.table.of(partition);
-        (owned.given, owned.standing, owned.position) = (fence.0, Standing::Good, position);
-        Ok(fence)
-    }
-
-    /// Sees to a producer that a transaction can begin with.
-    fn produce(&mut self) -> Result<(), Error> {
-        if self.is_spent() {
-            self.give_up(Lost::Unknown("an end of a transaction may come late".into()));
-        }
-        if self.transactions.is_none() {
-            let parts = &self.parts;
-            let (timeout, topics) = (parts.options.transaction_timeout(), Arc::clone(&parts.topics));
-            self.drawn.clear();
-            self.transactions = Some(Transactions::begin(&self.config, topics, timeout, &parts.counters)?);
-        }
-        Ok(())
-    }
-
-    /// Ends what hangs of a partition's outputs, see `hanging.rs`: everything of it alike, and before the fence row, whose
-    /// commit would commit what hangs in the changelog.
-    fn end_hanging(&mut self, partition: PartitionId) -> Result<(), Error> {
-        self.produce()?;
-        let parts = &self.parts;
-        let found = hanging::find(&parts.options, &parts.ends, &parts.topics, partition)?;
-        let (Some(hanging), Some(transactions)) = (found, &self.transactions) else { return Ok(()) };
-        let (topics, is_commit) = (&hanging.topics, hanging.is_commit);
-        if hanging.ended_in().next().is_none() {
-            // The next output of the public topic commits it.
-            return Ok(());
-        }
-        tracing::warn!(
-            partition,
-            ?topics,
-            is_commit,
-            "the brokers left a transaction without an end: it is ended now"
-        );
-        let (key, header) = (rows::end_key(partition), rows::header(Fence(0), 0, 0, 0));
-        let row = |topic| Outgoing { topic, partition, key: &key, value: None, header, headers: &[] };
-        let rows = hanging.ended_in().map(row);
-        self.rest();
-        let outcome = match is_commit {
-            true => transactions.run(rows, &parts.counters).map(|reached| self.reach(&reached)),
-            false => transactions.undo(rows),
-        };
-        self.ended = Some(Instant::now());
-        outcome.map_err(|lost| {
-            let (Lost::Fenced(detail) | Lost::Unknown(detail)) = self.give_up(lost);
-            io_text(format!("ending what hangs of partition {partition}: {detail}"))
-        })
-    }
-
-    /// Gets a fence number and commits it: an error says that another process has the transactional id by now, then
-    /// it is taken back once.
-    ///
-    /// The number is drawn behind `init_transactions`. Who commits under a number did so before the next owner's
-    /// `init_transactions`, so numbers of owners that commit grow.
-    fn take(&mut self, partition: PartitionId, mut is_fresh: bool) -> Result<Fence, Error> {
-        loop {
-            self.produce()?;
-            let parts = &self.parts;
-            let Some(transactions) = &self.transactions else { return Err(Error::Closed) };
-            let fence = parts.control.fence(partition, &parts.options.node)?;
-            self.drawn.push(fence.0);
-            let (key, value) = (rows::fence_key(partition), fence.0.to_be_bytes());
-            let header = rows::header(fence, 0, 0, 0);
-            let row = Outgoing { topic: 0, partition, key: &key, value: Some(&value), header, headers: &[] };
-            self.rest();
-            let outcome = transactions.run(std::iter::once(row), &parts.counters);
-            self.ended = Some(Instant::now());
-            match outcome {
-                Ok(reached) => {
-                    self.reach(&reached);
-                    return Ok(fence);
-                }
-                Err(lost) => {
-                    let (Lost::Fenced(detail) | Lost::Unknown(detail)) = self.give_up(lost);
-                    if is_fresh {
-                        return Err(io_text(format!("taking partition {partition} over: {detail}")));
-                    }
-                    is_fresh = true;
-                }
-            }
-        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! transactional id fences everyone before. Nothing here waits for the group of a consumer.
 
 mod admin;
+pub mod board;
 mod committed;
 mod consume;
 mod control;
@@ -166,7 +167,22 @@ impl Kafka {
         news::Follow::start(&self.parts.options, tell)
     }
 
-    /// This process gives up all partitions of a group: nothing of theirs is kept open. Blocks until that is so.
+    /// A partition is about to be fenced: what that needs is made ready, without taking anything from its owner.
+    pub fn expect(&self, partition: PartitionId) {
+        if let Ok(group) = self.group(partition) {
+            group.expect();
+        }
+    }
+
+    /// The next committed offset of the changelog of each partition; every commit moves it. None where brokers do not answer
+    /// at once.
+    pub fn changelog_ends(&self, partitions: Range<PartitionId>) -> Vec<Option<Offset>> {
+        let topic = self.parts.topics[rows::number(Topic::Changelog)].as_str();
+        let places: Vec<_> = partitions.map(|partition| (topic, partition as i32, 0)).collect();
+        self.parts.ends.committed(&places)
+    }
+
+    /// This process gives up all partitions of a group: nothing of theirs is kept open, soon.
     pub fn rest(&self, partition: PartitionId) {
         let number = partition / self.group_partitions;
         if let Some(group) = self.groups.get(number as usize).and_then(OnceLock::get) {
@@ -289,8 +305,7 @@ impl Log for Kafka {
         self.known(partition)?;
         let mut tails = self.tails.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if tails.is_none() {
-            *tails =
-                Some(Tails::open(&self.parts.options, Arc::clone(&self.parts.ends), &self.parts.counters)?);
+            *tails = Some(Tails::open(&self.parts)?);
         }
         match tails.as_ref() {
             Some(tails) => tails.follow(partition, from, wake).map(Some),

@@ -41,6 +41,7 @@ pub struct Members {
 #[derive(Default)]
 struct Told {
     is_placer: AtomicBool,
+    is_away: AtomicBool,
     is_over: AtomicBool,
 }
 
@@ -66,7 +67,7 @@ impl Members {
             config.set("session.timeout.ms", SESSION_TIMEOUT_MS);
             config.set("heartbeat.interval.ms", HEARTBEAT_MS);
         }
-        let (topic, group) = (options.topic("control"), format!("{}{GROUP}", options.prefix));
+        let (topic, group) = (options.topic("control"), group(options));
         let tidings = Tidings { told: Arc::clone(&told), wake: Box::new(wake), voice: Voice::new("nodes") };
         let consumer: BaseConsumer<Tidings> = config
             .create_with_context(tidings)
@@ -77,7 +78,17 @@ impl Members {
         let thread = std::thread::Builder::new().name("nodes".into());
         let shared = Arc::clone(&told);
         let thread = thread.spawn(move || {
+            let mut was_away = false;
             while !shared.is_over.load(Ordering::Relaxed) {
+                let is_away = shared.is_away.load(Ordering::Relaxed);
+                if is_away != was_away {
+                    was_away = is_away;
+                    if is_away {
+                        consumer.unsubscribe();
+                    } else if let Err(error) = consumer.subscribe(&[&topic]) {
+                        tracing::error!(%error, "the nodes' group cannot be joined again");
+                    }
+                }
                 // Nothing is fetched: what comes is the group's, or an error that the voice has told.
                 drop(consumer.poll(POLL));
             }
@@ -91,19 +102,36 @@ impl Members {
         self.told.is_placer.load(Ordering::Relaxed)
     }
 
+    /// Leaves the group for a while, or comes back: nobody who is away places, or counts as alive.
+    pub fn is_away(&self, is_away: bool) {
+        self.told.is_away.store(is_away, Ordering::Relaxed);
+    }
+
     /// The names of all nodes that the brokers take for alive.
     ///
     /// # Errors
     /// `Io`: the brokers do not answer.
     pub fn live(&self) -> Result<Vec<String>, Error> {
         let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
-        let groups = asker.client().fetch_group_list(Some(&self.group), TOLD_WITHIN);
-        let groups = groups.map_err(|error| io("who is in the nodes' group", &error))?;
-        let members = groups.groups().iter().filter(|group| group.name() == self.group);
-        let names =
-            members.flat_map(|group| group.members()).filter_map(|member| name_of(member.client_id()));
-        Ok(names.map(str::to_owned).collect())
+        told(&asker, &self.group)
     }
+}
+
+/// The same, asked by somebody who is no member.
+pub(crate) fn live(asker: &BaseConsumer<Voice>, options: &Options) -> Result<Vec<String>, Error> {
+    told(asker, &group(options))
+}
+
+fn group(options: &Options) -> String {
+    format!("{}{GROUP}", options.prefix)
+}
+
+fn told(asker: &BaseConsumer<Voice>, group: &str) -> Result<Vec<String>, Error> {
+    let groups = asker.client().fetch_group_list(Some(group), TOLD_WITHIN);
+    let groups = groups.map_err(|error| io("who is in the nodes' group", &error))?;
+    let members = groups.groups().iter().filter(|found| found.name() == group);
+    let names = members.flat_map(|group| group.members()).filter_map(|member| name_of(member.client_id()));
+    Ok(names.map(str::to_owned).collect())
 }
 
 fn name_of(client_id: &str) -> Option<&str> {

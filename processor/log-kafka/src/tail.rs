@@ -14,11 +14,11 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
-use crate::consume::{Ends, Follows, Next, follower, next, place};
+use crate::consume::{Follows, Next, follower, next, place};
 use crate::fault::{corrupt, io, io_text};
-use crate::options::{Isolation, Options};
+use crate::options::Isolation;
+use crate::parts::Parts;
 use crate::reader::record_of;
-use crate::stats::Counters;
 use crate::traffic::Meter;
 
 /// Bytes that wait for one follower; beyond, its partition rests until half are taken.
@@ -53,7 +53,7 @@ struct Shared {
     topic: String,
     consumer: BaseConsumer<Follows>,
     followers: Mutex<BTreeMap<PartitionId, Arc<Follower>>>,
-    ends: Arc<Ends>,
+    parts: Arc<Parts>,
     closing: AtomicBool,
 }
 
@@ -64,12 +64,13 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    pub(crate) fn open(options: &Options, ends: Arc<Ends>, counters: &Counters) -> Result<Self, Error> {
+    pub(crate) fn open(parts: &Arc<Parts>) -> Result<Self, Error> {
+        let options = &parts.options;
         let shared = Arc::new(Shared {
             topic: options.topic("journal"),
-            consumer: follower(options, Meter::new(&counters.traffic))?,
+            consumer: follower(options, Meter::new(&parts.counters.traffic))?,
             followers: Mutex::default(),
-            ends,
+            parts: Arc::clone(parts),
             closing: AtomicBool::new(false),
         });
         let serving = Arc::clone(&shared);
@@ -92,7 +93,7 @@ impl Tails {
         wake: Wake,
     ) -> Result<Box<dyn Tail>, Error> {
         let shared = &self.shared;
-        let range = shared.ends.range(&shared.topic, partition as i32, Isolation::Uncommitted)?;
+        let range = shared.parts.ends.range(&shared.topic, partition as i32, Isolation::Uncommitted)?;
         if from < range.start || from > range.end {
             return Err(Error::OutOfRange { partition, wanted: from, start: range.start, end: range.end });
         }
@@ -165,7 +166,7 @@ impl Shared {
     fn bring(&self, message: &BorrowedMessage<'_>) {
         let Ok(partition) = PartitionId::try_from(message.partition()) else { return };
         let Some(follower) = lock(&self.followers).get(&partition).cloned() else { return };
-        if follower.push(&self.topic, record_of(message)) {
+        if follower.push(&self.topic, record_of(message), self.trimmed(partition)) {
             self.steer(&follower);
         }
     }
@@ -178,8 +179,14 @@ impl Shared {
         for follower in &followers {
             let partition = follower.partition;
             let at = lock(&follower.queue).next;
-            let outside = match self.ends.range(&self.topic, partition as i32, Isolation::Uncommitted) {
+            let range = self.parts.ends.range(&self.topic, partition as i32, Isolation::Uncommitted);
+            let outside = match range {
                 Ok(range) if at >= range.start && at <= range.end => continue,
+                Ok(range) if at < range.start && range.start <= self.trimmed(partition) => {
+                    found = true;
+                    self.skip_to(follower, range.start);
+                    continue;
+                }
                 Ok(range) => Error::OutOfRange { partition, wanted: at, start: range.start, end: range.end },
                 Err(error) => error,
             };
@@ -190,6 +197,31 @@ impl Shared {
             for follower in &followers {
                 follower.fail(error.clone());
             }
+        }
+    }
+
+    /// Below it this log itself has deleted what was applied and committed.
+    fn trimmed(&self, partition: PartitionId) -> Offset {
+        self.parts.table.of(partition).trimmed
+    }
+
+    /// What was deleted was the owner's own, and applied when it was acknowledged: the follower came too late for it.
+    fn skip_to(&self, follower: &Arc<Follower>, start: Offset) {
+        let followers = lock(&self.followers);
+        let partition = follower.partition;
+        if !followers.get(&partition).is_some_and(|current| Arc::ptr_eq(current, follower)) {
+            return;
+        }
+        {
+            let mut queue = lock(&follower.queue);
+            queue.next = start.max(queue.next);
+        }
+        let assigned = self.unassign(partition).and_then(|()| {
+            let list = place(&self.topic, partition as i32, start)?;
+            self.consumer.incremental_assign(&list).map_err(|error| self.trouble(partition, &error))
+        });
+        if let Err(error) = assigned {
+            follower.fail(error);
         }
     }
 
@@ -219,14 +251,15 @@ impl Shared {
 }
 
 impl Follower {
-    /// True if the queue is full and the partition must rest.
-    fn push(&self, topic: &str, record: Record) -> bool {
+    /// True if the queue is full and the partition must rest. `trimmed`: what is missing below was applied.
+    fn push(&self, topic: &str, record: Record, trimmed: Offset) -> bool {
         let (wake, full) = {
             let mut queue = lock(&self.queue);
             if queue.failed.is_some() || record.offset < queue.next {
                 return false;
             }
-            if record.offset == queue.next {
+            if record.offset == queue.next || record.offset <= trimmed {
+                queue.next = record.offset;
                 queue.next += 1;
                 queue.bytes += record.bytes.len() + RECORD_BYTES;
                 queue.records.push_back(record);

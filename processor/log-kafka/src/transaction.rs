@@ -68,12 +68,17 @@ pub(crate) struct Transactions {
     is_spent: Cell<bool>,
 }
 
-impl Transactions {
-    /// Takes the transactional id: whoever had it can commit nothing from the return on, and what it had begun is
-    /// aborted.
-    pub(crate) fn begin(
+/// A producer that has reached the brokers, and has taken nothing from anybody.
+pub(crate) struct Connected {
+    producer: BaseProducer<Deliveries>,
+    heard: Arc<Mutex<Heard>>,
+}
+
+impl Connected {
+    /// Makes it, and lets it connect.
+    pub(crate) fn open(
         config: &ClientConfig,
-        topics: Arc<[String; 6]>,
+        topics: &[String; 6],
         timeout: Duration,
         counters: &Counters,
     ) -> Result<Self, Error> {
@@ -87,6 +92,18 @@ impl Transactions {
         let topic = topics.first().map(String::as_str);
         let metadata = producer.client().fetch_metadata(topic, timeout);
         metadata.map_err(|error| io("reaching the brokers for transactions", &error))?;
+        Ok(Connected { producer, heard })
+    }
+
+    /// Serves what the client has to say while nothing is to be done.
+    pub(crate) fn idle(&self) {
+        self.producer.poll(Duration::ZERO);
+    }
+
+    /// Takes the transactional id: whoever had it can commit nothing from the return on, and what it had begun is
+    /// aborted.
+    pub(crate) fn begin(self, topics: Arc<[String; 6]>, timeout: Duration) -> Result<Transactions, Error> {
+        let Self { producer, heard } = self;
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -100,7 +117,9 @@ impl Transactions {
             }
         }
     }
+}
 
+impl Transactions {
     /// It must be dropped before the next transaction. When a connection breaks the client sends the end of a transaction
     /// again by itself; the first one may still be on its way, and would end the next transaction of the same producer
     /// half written.
