@@ -57,7 +57,7 @@ pub(crate) async fn poll(
         // A task of the wrong kind goes back to its queue when it is dropped.
         Some(Delivery::Workflow(_) | Delivery::Query(_) | Delivery::Nothing) | None => Default::default(),
     };
-    task::accept(receipt);
+    call.hands_out(receipt);
     Ok(response)
 }
 

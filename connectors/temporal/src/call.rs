@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::input::{Input, Order};
-use everlog_partition::Address;
+use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use prost::Message;
@@ -21,6 +21,7 @@ use crate::Gateway;
 use crate::client;
 use crate::metrics::Operation;
 use crate::namespace::Namespace;
+use crate::passage::Slip;
 use crate::quota::Place;
 use crate::request::Checks;
 use crate::status::{self, invalid};
@@ -36,6 +37,7 @@ pub(crate) struct Call<'a> {
     operation: Operation,
     began: Instant,
     token: Option<TaskToken>,
+    slip: Option<Slip>,
     _places: Places,
 }
 
@@ -76,7 +78,8 @@ impl<'a> Call<'a> {
             .inspect_err(|status| refused(&namespace, operation, status, began))?;
         namespace.usage.metrics.began(operation);
         let deadline = timeout(request.metadata()).and_then(|timeout| began.checked_add(timeout));
-        Ok(Self { gateway, namespace, deadline, operation, began, token, _places: places })
+        let slip = request.extensions().get::<Slip>().cloned();
+        Ok(Self { gateway, namespace, deadline, operation, began, token, slip, _places: places })
     }
 
     /// Runs the handler; a panic in it costs the caller an answer, and nobody else anything.
@@ -122,6 +125,16 @@ impl<'a> Call<'a> {
         let longest = Duration::from_millis(longest_ms);
         let margin = Duration::from_millis(self.gateway.limits.deadline_margin_ms);
         self.remaining().map_or(longest, |remaining| remaining.saturating_sub(margin).min(longest))
+    }
+
+    /// The answer that the handler gives now is a task: its receipt is accepted once the answer has been brought on. Nothing may
+    /// come between this and the answer.
+    pub(crate) fn hands_out(&self, receipt: Option<Receipt>) {
+        match (receipt, &self.slip) {
+            (Some(receipt), Some(slip)) => slip.leave(receipt),
+            (Some(receipt), None) => receipt.accept(),
+            (None, _) => {}
+        }
     }
 
     /// What a worker is told with.
@@ -224,7 +237,11 @@ fn resolve(gateway: &Gateway, scope: Scope<'_>) -> Result<(Arc<Namespace>, Optio
 
 /// The caller's deadline as gRPC carries it: up to eight digits and a unit.
 fn timeout(metadata: &MetadataMap) -> Option<Duration> {
-    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    duration(metadata.get("grpc-timeout")?.to_str().ok()?)
+}
+
+/// A duration as gRPC writes it.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -15,13 +15,22 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response, request};
 use tower::{Layer, Service};
 
+use crate::call::duration;
+use crate::passage::{Slip, passing};
 use crate::route::{self, Kind, Route};
-use crate::{Gateway, Later, status};
+use crate::{Gateway, Later, Limits, status};
 
 /// How long a call waits for somebody who owns what it is for, before it is told to come again.
 const OWNER_WITHIN: Duration = Duration::from_secs(3);
 /// How long it waits before it looks again, where nothing has changed.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(25);
+
+/// How long a request may take to arrive.
+const GATHERED_WITHIN: Duration = Duration::from_secs(60);
+/// How long another node may take to answer a call that waits for nothing, and whose caller names no deadline.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+/// The latest deadline of a caller that is of use to it.
+const PATIENCE_MAX: Duration = Duration::from_secs(3_600);
 
 /// Who answers for something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,20 +111,44 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let mut inner = self.inner.clone();
         std::mem::swap(&mut inner, &mut self.inner);
-        let peers = self.gateway.peers.clone();
-        let Some((kind, peers)) = Kind::of(request.uri().path()).zip(peers) else {
-            return Box::pin(inner.call(request));
-        };
+        let Some(kind) = Kind::of(request.uri().path()) else { return Box::pin(inner.call(request)) };
+        let mut request = request;
+        let slip = (matches!(kind, Kind::Poll { .. }) && request.extensions().get::<Slip>().is_none())
+            .then(Slip::default);
+        if let Some(slip) = &slip {
+            request.extensions_mut().insert(slip.clone());
+        }
         let gateway = Arc::clone(&self.gateway);
         Box::pin(async move {
-            let (head, body) = request.into_parts();
-            let body = match gathered(body, gateway.limits.message_bytes_max).await {
-                Ok(body) => body,
-                Err(status) => return Ok(status.into_http()),
+            let response = match &gateway.peers {
+                Some(peers) => among(&gateway, peers.as_ref(), kind, request, inner).await,
+                None => inner.call(request).await?,
             };
-            let call = Whole { head, body, kind };
-            Ok(call.answer(&gateway, peers.as_ref(), inner).await)
+            Ok(match slip.and_then(|slip| slip.take()) {
+                Some(receipt) => passing(response, receipt),
+                None => response,
+            })
         })
+    }
+}
+
+async fn among<S>(
+    gateway: &Gateway,
+    peers: &dyn Peers,
+    kind: Kind,
+    request: Request<Body>,
+    inner: S,
+) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let began = Instant::now();
+    let (head, body) = request.into_parts();
+    let body = tokio::time::timeout(GATHERED_WITHIN, gathered(body, gateway.limits.message_bytes_max)).await;
+    match body {
+        Ok(Ok(body)) => Whole { head, body, kind, began }.answer(gateway, peers, inner).await,
+        Ok(Err(status)) => status.into_http(),
+        Err(_slow) => Status::deadline_exceeded("the request has not arrived in time").into_http(),
     }
 }
 
@@ -124,6 +157,7 @@ struct Whole {
     head: request::Parts,
     body: Bytes,
     kind: Kind,
+    began: Instant,
 }
 
 impl Whole {
@@ -143,6 +177,7 @@ impl Whole {
         let Some(route) = route else { return here(&mut inner, self.request()).await };
         // From the first time that nobody answers: until then the call may wait for what it asks for.
         let mut deadline = None;
+        let answered_by = self.began + self.patience(gateway);
         let mut changes = peers.changes();
         loop {
             changes.mark_unchanged();
@@ -161,9 +196,15 @@ impl Whole {
                 }
                 // Whoever has brought it looks for the owner anew.
                 Place::There(_) if is_brought => return status::moved().into_http(),
-                Place::There(node) => match peers.call(node, self.copy()).await {
+                Place::There(node) => match self.bring(peers, node, answered_by).await {
                     Ok(response) if !status::is_moved(response.headers()) => return response,
                     Ok(_) | Err(Broken::Unsent) => {}
+                    Err(Broken::Unanswered) if Instant::now() >= answered_by => {
+                        return Status::deadline_exceeded(
+                            "the node that serves the partition has not answered in time: the call may have taken effect",
+                        )
+                        .into_http();
+                    }
                     Err(Broken::Unanswered) if self.kind.may_be_repeated(self.head.uri.path()) => {}
                     Err(Broken::Unanswered) => {
                         return Status::unavailable(
@@ -185,11 +226,24 @@ impl Whole {
         }
     }
 
+    /// How long another node may take to answer: as long as the caller waits, or else longer than any call takes.
+    fn patience(&self, gateway: &Gateway) -> Duration {
+        let told = self.head.headers.get("grpc-timeout").and_then(|told| told.to_str().ok());
+        let Limits { poll_wait_ms, history_wait_ms, query_wait_ms, .. } = gateway.limits;
+        let longest = Duration::from_millis(poll_wait_ms.max(history_wait_ms).max(query_wait_ms));
+        told.and_then(duration).unwrap_or(longest + ANSWERED_WITHIN).min(PATIENCE_MAX)
+    }
+
+    async fn bring(&self, peers: &dyn Peers, node: Arc<str>, by: Instant) -> Result<Response<Body>, Broken> {
+        let answered = tokio::time::timeout_at(by, peers.call(node, self.copy())).await;
+        answered.unwrap_or(Err(Broken::Unanswered))
+    }
+
     /// To each of the others; whoever is gone has nothing that it concerns.
     fn tell_others(&self, peers: &dyn Peers) {
         for node in peers.others() {
             let told = peers.call(node, self.copy());
-            tokio::spawn(async move { drop(told.await) });
+            tokio::spawn(tokio::time::timeout(ANSWERED_WITHIN, told));
         }
     }
 

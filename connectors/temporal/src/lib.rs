@@ -20,6 +20,7 @@ mod metrics;
 mod moment;
 mod namespace;
 mod operator;
+mod passage;
 mod payload;
 mod poll;
 mod query;
@@ -64,6 +65,7 @@ pub use forward::{Broken, Brought, Calls, Peers, Place};
 pub use limits::{LimitError, Limits};
 pub use metrics::Metrics;
 pub use namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Namespaces, Row};
+pub use passage::{Slip, passing};
 pub use token::{ActivityTask, KEY_BYTES_MIN, KeyError, Sealer};
 pub use tonic::body::Body;
 

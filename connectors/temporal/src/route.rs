@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use everlog_partition::{Address, QueueKey};
+use everlog_temporal_api::enums::{DescribeTaskQueueMode, TaskQueueType};
 use prost::Message;
 
 use crate::namespace::Namespaces;
@@ -126,6 +127,21 @@ struct ByQueue {
     queue: Option<Queue>,
 }
 
+/// Fields 1 and 2 as above; 3 and 7: the kinds of tasks that are asked about, of which the latter go before.
+#[derive(Clone, PartialEq, Message)]
+struct ByQuestion {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(message, optional, tag = "2")]
+    queue: Option<Queue>,
+    #[prost(int32, tag = "3")]
+    kind: i32,
+    #[prost(int32, tag = "5")]
+    mode: i32,
+    #[prost(int32, repeated, tag = "7")]
+    kinds: Vec<i32>,
+}
+
 #[derive(Clone, PartialEq, Message)]
 struct Queue {
     #[prost(string, tag = "1")]
@@ -162,18 +178,35 @@ pub(crate) fn of_request(
             let TaskToken { namespace_id, workflow_id, run_id, .. } = token;
             Some(Route::Owner(Address { namespace_id, workflow_id, run_id }))
         }
-        Kind::Poll { activities } => home(message, activities, id_of),
-        // Its workflow tasks and its activity tasks may meet on two nodes: the first is asked.
-        Kind::Queue => home(message, false, id_of),
+        Kind::Poll { activities } => {
+            let ByQueue { namespace, queue } = ByQueue::decode(message).ok()?;
+            home(&namespace, queue?, activities, id_of)
+        }
+        Kind::Queue => {
+            let ByQuestion { namespace, queue, kind, mode, kinds } = ByQuestion::decode(message).ok()?;
+            let activities = match mode == i32::from(DescribeTaskQueueMode::Enhanced) {
+                // Workflow tasks and activity tasks may meet on two nodes: asked about both, the first answers.
+                true => !kinds.is_empty() && kinds.iter().all(|kind| is_of_activities(*kind)),
+                false => is_of_activities(kind),
+            };
+            home(&namespace, queue?, activities, id_of)
+        }
         Kind::Everywhere => None,
     }
 }
 
-fn home(message: Bytes, activities: bool, id_of: impl Fn(&str) -> Option<String>) -> Option<Route> {
-    let ByQueue { namespace, queue } = ByQueue::decode(message).ok()?;
-    let Queue { name, normal_name } = queue?;
+fn home(
+    namespace: &str,
+    Queue { name, normal_name }: Queue,
+    activities: bool,
+    id_of: impl Fn(&str) -> Option<String>,
+) -> Option<Route> {
     let name = if normal_name.is_empty() { name } else { normal_name };
-    Some(Route::Home(QueueKey { namespace_id: id_of(&namespace)?, name, activities }))
+    Some(Route::Home(QueueKey { namespace_id: id_of(namespace)?, name, activities }))
+}
+
+fn is_of_activities(kind: i32) -> bool {
+    kind == i32::from(TaskQueueType::Activity)
 }
 
 /// The message of a call that has one, unpacked.

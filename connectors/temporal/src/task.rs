@@ -49,7 +49,7 @@ pub(crate) async fn poll(
         // A task of the wrong kind goes back to its queue when it is dropped.
         Some(Delivery::Activity(_) | Delivery::Nothing) | None => Default::default(),
     };
-    accept(receipt);
+    call.hands_out(receipt);
     Ok(response)
 }
 

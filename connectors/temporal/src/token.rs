@@ -17,6 +17,8 @@ use crate::status::invalid;
 
 const VERSION: u8 = 1;
 const TAG_BYTES: usize = 32;
+/// Enough to tell keys apart.
+const MARK_BYTES: usize = 8;
 /// The shortest key that is taken, in bytes.
 pub const KEY_BYTES_MIN: usize = 32;
 
@@ -39,7 +41,14 @@ pub enum KeyError {
 /// Makes and checks tokens. A clone has the same keys for good.
 #[derive(Clone)]
 pub struct Sealer {
-    keys: Arc<ArcSwap<Vec<Hmac<Sha256>>>>,
+    keys: Arc<ArcSwap<Vec<Key>>>,
+}
+
+/// A key, and by what it is told from others.
+#[derive(Clone)]
+struct Key {
+    mac: Hmac<Sha256>,
+    mark: [u8; MARK_BYTES],
 }
 
 /// The task that an activity's task token names.
@@ -80,13 +89,25 @@ impl Sealer {
         if let Some((index, key)) = keys.iter().enumerate().find(|(_, key)| key.len() < KEY_BYTES_MIN) {
             return Err(KeyError::Short { index, bytes: key.len() });
         }
-        let keys: Vec<_> = keys.iter().map(|key| hmac(key)).collect();
-        Ok(Self { keys: Arc::new(ArcSwap::from_pointee(keys)) })
+        let sealer = Self { keys: Arc::default() };
+        keys.iter().for_each(|key| sealer.accept(key));
+        Ok(sealer)
     }
 
-    /// From now on a further key checks.
+    /// From now on a further key checks; one that does so already is not added once more: a forged token would be checked
+    /// with it twice.
     pub fn accept(&self, key: &[u8]) {
-        self.keys.rcu(|keys| keys.iter().cloned().chain([hmac(key)]).collect::<Vec<_>>());
+        let key = Key::new(key);
+        self.keys.rcu(|keys| {
+            let is_known = keys.iter().any(|known| known.mark == key.mark);
+            keys.iter().cloned().chain((!is_known).then(|| key.clone())).collect::<Vec<_>>()
+        });
+    }
+
+    /// What the keys are told apart by, the one that makes tokens first: it says nothing of the keys themselves.
+    pub fn marks(&self) -> Vec<String> {
+        let hexadecimal = |key: &Key| key.mark.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.keys.load().iter().map(hexadecimal).collect()
     }
 
     /// The activity that a task token stands for; none where it stands for another task, or was not made here.
@@ -108,7 +129,7 @@ impl Sealer {
         body.encode_raw(&mut token);
         let keys = self.keys.load();
         let key = keys.first().expect("a sealer has at least one key");
-        let tag = authenticate(key, purpose, context, &token[1 + TAG_BYTES..]).finalize().into_bytes();
+        let tag = authenticate(&key.mac, purpose, context, &token[1 + TAG_BYTES..]).finalize().into_bytes();
         token[1..=TAG_BYTES].copy_from_slice(&tag);
         token.into()
     }
@@ -128,13 +149,20 @@ impl Sealer {
             .keys
             .load()
             .iter()
-            .any(|key| authenticate(key, purpose, context, &body).verify_slice(tag).is_ok());
+            .any(|key| authenticate(&key.mac, purpose, context, &body).verify_slice(tag).is_ok());
         if made_here { B::decode(body).ok() } else { None }
     }
 }
 
-fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    Hmac::new_from_slice(key).expect("HMAC takes keys of every length")
+impl Key {
+    fn new(key: &[u8]) -> Self {
+        let mac: Hmac<Sha256> = Hmac::new_from_slice(key).expect("HMAC takes keys of every length");
+        // No token begins with this: the first byte is its version.
+        let tag = mac.clone().chain_update(b"mark").finalize().into_bytes();
+        let mut mark = [0; MARK_BYTES];
+        mark.copy_from_slice(&tag[..MARK_BYTES]);
+        Self { mac, mark }
+    }
 }
 
 fn authenticate(key: &Hmac<Sha256>, purpose: Purpose, context: &[&str], body: &[u8]) -> Hmac<Sha256> {
@@ -269,6 +297,18 @@ mod tests {
         assert!(TaskToken::open(&rotating, &token().seal(&sealer(1))).is_ok());
         assert!(TaskToken::open(&sealer(2), &token().seal(&rotating)).is_ok());
         assert!(TaskToken::open(&sealer(1), &token().seal(&rotating)).is_err());
+    }
+
+    #[test]
+    fn a_key_that_is_accepted_already_is_not_accepted_once_more() {
+        let sealer = Sealer::new(&[vec![2; 32], vec![1; 32], vec![2; 32]]).expect("long enough");
+        let marks = sealer.marks();
+        assert_eq!(marks.len(), 2);
+        sealer.accept(&[1; 32]);
+        assert_eq!(sealer.marks(), marks);
+        sealer.accept(&[3; 32]);
+        assert_eq!((sealer.marks().len(), &sealer.marks()[..2]), (3, &marks[..]), "the first still signs");
+        assert!(marks.iter().all(|mark| mark.len() == 2 * MARK_BYTES) && marks[0] != marks[1]);
     }
 
     #[test]

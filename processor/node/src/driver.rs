@@ -169,6 +169,12 @@ impl Steering {
         }
     }
 
+    /// Closes rows of partitions that were brought, and are not taken over for now. Blocks.
+    pub fn forget(&self, partitions: impl Iterator<Item = u32>) {
+        let Some(takeover) = self.takeover.upgrade() else { return };
+        partitions.for_each(|partition| takeover.home.close_rows(partition));
+    }
+
     /// Lets go of partitions; returns when nothing of them is here any more. What they have taken is answered and
     /// committed first, as far as that does not take long.
     pub fn leave(&self, partitions: impl Iterator<Item = u32>) {

@@ -30,6 +30,8 @@ pub struct Signs {
     pub hung: Option<(usize, u64)>,
     /// What else keeps the node from doing all that it should.
     pub troubles: Vec<String>,
+    /// What somebody should know of a node that does.
+    pub remarks: Vec<String>,
 }
 
 impl Signs {
@@ -60,7 +62,8 @@ impl Signs {
     /// What goes on behind a node that is ready.
     pub fn notes(&self) -> Vec<String> {
         let histories = self.histories_percent;
-        histories.map(|percent| format!("restoring histories, {percent} %")).into_iter().collect()
+        let histories = histories.map(|percent| format!("restoring histories, {percent} %"));
+        histories.into_iter().chain(self.remarks.iter().cloned()).collect()
     }
 
     /// Why the node should be started anew; empty where it need not. A full disk or a long recovery is no reason.
@@ -147,6 +150,7 @@ pub struct Health {
     /// Other nodes have partitions too.
     is_shared: AtomicBool,
     minded: Mutex<Vec<Look>>,
+    remarked: Mutex<Vec<Look>>,
 }
 
 impl Health {
@@ -161,6 +165,7 @@ impl Health {
             pulses: OnceLock::new(),
             is_shared: AtomicBool::new(false),
             minded: Mutex::default(),
+            remarked: Mutex::default(),
         })
     }
 
@@ -193,6 +198,11 @@ impl Health {
         self.minded.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(look));
     }
 
+    /// From now on whoever asks whether the node is ready is told this too.
+    pub fn remark(&self, look: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        self.remarked.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(look));
+    }
+
     /// From now on the node is not ready.
     pub fn is_stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -207,6 +217,7 @@ impl Health {
         let progress = self.progress.get();
         let pulses = pulses.filter(|_| !stopping);
         let minded = self.minded.lock().unwrap_or_else(PoisonError::into_inner);
+        let remarked = self.remarked.lock().unwrap_or_else(PoisonError::into_inner);
         let is_wanted = |stats: &&Arc<Stats>| stats.is_wanted.load(Ordering::Relaxed) != 0;
         let partitions = match self.is_shared.load(Ordering::Relaxed) {
             true => stats.iter().filter(is_wanted).count(),
@@ -222,6 +233,7 @@ impl Health {
             histories_percent: progress.and_then(Progress::histories_percent),
             hung: pulses.and_then(|pulses| pulses.hung(self.hung_after, Instant::now())),
             troubles: minded.iter().filter_map(|look| look()).collect(),
+            remarks: remarked.iter().filter_map(|look| look()).collect(),
         }
     }
 }
@@ -240,6 +252,9 @@ mod tests {
         assert_eq!(Signs { serving: 7, ..serving() }.unready(), ["7 of 8 partitions serve"]);
         let restoring = Signs { serving: 7, restored_percent: Some(43), ..serving() };
         assert_eq!(restoring.unready(), ["7 of 8 partitions serve", "restoring, 43 %"]);
+        let drained =
+            Signs { partitions: 0, serving: 0, remarks: vec!["drained".into()], ..Signs::default() };
+        assert_eq!((drained.unready().len(), drained.notes()), (0, vec!["drained".into()]));
         let behind = Signs { histories_percent: Some(7), ..serving() };
         assert_eq!((behind.unready().len(), behind.notes()), (0, vec!["restoring histories, 7 %".into()]));
     }

@@ -111,6 +111,22 @@ impl Home {
         }
     }
 
+    /// Keeps the rows of a partition open that are beside the log, for whoever asks for them next.
+    pub fn keep_rows_open(&self, partition: u32, rows: Box<dyn Base>) {
+        match self {
+            Self::Embedded(_) => {}
+            Self::Kafka(home) => home.rows.keep_open(partition, rows),
+        }
+    }
+
+    /// Closes rows that were kept open.
+    pub fn close_rows(&self, partition: u32) {
+        match self {
+            Self::Embedded(_) => {}
+            Self::Kafka(home) => home.rows.close(partition),
+        }
+    }
+
     /// Makes room for new rows of a partition where they are beside the log; nobody may have the old ones open.
     ///
     /// # Errors

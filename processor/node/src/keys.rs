@@ -7,7 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use everlog_temporal::Control;
+use everlog_temporal::{Control, Sealer};
 
 /// What the rows of keys begin with that all nodes of a log share.
 const ROW: &str = "token-key/";
@@ -125,8 +125,16 @@ fn parse(text: &str) -> Result<Keys> {
     }
 }
 
+/// Accepts the key of a row of the topic `control`, if it is one. `shares_keys`: the node has its keys from there; an
+/// operator's own are all that count where there are some.
+pub fn learn(sealer: &Sealer, row: &[u8], value: &[u8], shares_keys: bool) {
+    if let Some(key) = shared_key(row, value).filter(|_| shares_keys) {
+        sealer.accept(&key);
+    }
+}
+
 /// The key of a row that all nodes share; none where the row is another one.
-pub fn shared_key(row: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+fn shared_key(row: &[u8], value: &[u8]) -> Option<Vec<u8>> {
     row.starts_with(ROW.as_bytes()).then_some(())?;
     let key = parse_key(std::str::from_utf8(value).ok()?).ok()?;
     Some(key.0.to_vec())
@@ -190,6 +198,19 @@ mod tests {
         assert_eq!((made.len(), made[0].len()), (1, KEY_BYTES));
         assert_eq!(Keys::shared(&rows).expect("they are there"), made);
         assert_eq!(shared_key(b"token-key/00", b"no key"), None);
+    }
+
+    #[test]
+    fn keys_of_control_count_only_where_no_operator_has_given_some() {
+        let (row, shared) = (b"token-key/00", "0a".repeat(32));
+        let sealer = || Sealer::new(&[vec![1; KEY_BYTES]]).expect("long enough");
+        let (operators, common) = (sealer(), sealer());
+        learn(&operators, row, shared.as_bytes(), false);
+        learn(&common, row, shared.as_bytes(), true);
+        assert_eq!((operators.marks().len(), common.marks().len()), (1, 2));
+        learn(&common, row, shared.as_bytes(), true);
+        learn(&common, b"namespace/00", "0b".repeat(32).as_bytes(), true);
+        assert_eq!(common.marks().len(), 2, "each key once, and no other row's value");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
+use crate::cluster::Cluster;
+use crate::cluster::counts::{self, AWAY_BOUNDS_MS, Outcome, Standing};
 use crate::health::{Health, Signs};
 use crate::home::Sight;
 use crate::process::Process;
@@ -85,6 +87,15 @@ const KAFKA: &[Row<kafka::Stats>] = rows! {
 
 const PARTITION: &[Row<Stats>] = rows! {
     Stands "everlog_partition_serving" "1 while the partition serves." |s| load(&s.serving);
+    Stands "everlog_partition_wanted" "1 while this node is to serve the partition." |s| load(&s.is_wanted);
+    Stands "everlog_partition_fence" "The fence of the node that serves the partition; each owner has a higher one." |s| {
+        load(&s.fence)
+    };
+    Stands "everlog_partition_term" "The place of its owner's record in the journal; each owner has a higher one." |s| {
+        load(&s.term)
+    };
+    Counts "everlog_partition_appended_total" "Journal records handed to the log by the owner." |s| load(&s.appended);
+    Counts "everlog_partition_appended_bytes_total" "Bytes of these." |s| load(&s.appended_bytes);
     Counts "everlog_partition_applied_total" "Journal records applied." |s| load(&s.applied);
     Counts "everlog_partition_refused_total" "Orders refused." |s| load(&s.refused);
     Counts "everlog_partition_commands_total" "Public commands ordered." |s| load(&s.forwarded);
@@ -104,6 +115,9 @@ const PARTITION: &[Row<Stats>] = rows! {
     Stands "everlog_partition_next_offset" "The next record to apply." |s| load(&s.next_offset);
     Stands "everlog_partition_lag_records" "Records applied, not committed yet." |s| {
         (load(&s.next_offset) - load(&s.committed_offset)).max(0.0)
+    };
+    Stands "everlog_partition_journal_lag_records" "Journal records to apply, of what there was 10 s ago at most." |s| {
+        load(&s.is_wanted) * (load(&s.journal_end) - load(&s.next_offset)).max(0.0)
     };
     Counts "everlog_restore_rows_total" "Rows that were restored from the log." |s| load(&s.restored_rows);
     Counts "everlog_restore_bytes_total" "Bytes of these rows." |s| load(&s.restored_bytes);
@@ -169,6 +183,53 @@ const NODE: &[Row<Signs>] = rows! {
     Stands "everlog_disk_full" "1 while nothing is taken for want of space." |s| f64::from(u8::from(s.disk_full));
 };
 
+const STANDING: &[Row<Standing>] = rows! {
+    Stands "everlog_cluster_nodes" "Nodes that partitions are placed on." |s| s.nodes as f64;
+    Stands "everlog_cluster_nodes_gone" "Nodes that are gone without a word, and not forgotten yet." |s| s.gone as f64;
+    Stands "everlog_cluster_nodes_missed" "Nodes that this one has not reached for a while." |s| s.missed as f64;
+    Stands "everlog_cluster_placed" "1 while this node is one of those." |s| f64::from(u8::from(s.is_placed));
+    Stands "everlog_cluster_drained" "1 while an operator wants this node to have nothing." |s| {
+        f64::from(u8::from(s.is_drained))
+    };
+    Stands "everlog_cluster_places" "1 on the node that has placed last." |s| f64::from(u8::from(s.places));
+    Stands "everlog_cluster_groups_owned" "Groups of partitions at work here." |s| s.groups_owned as f64;
+    Stands "everlog_cluster_groups_wanted" "Groups of partitions that are placed here." |s| s.groups_wanted as f64;
+    Stands "everlog_cluster_offers_waiting" "Offers of tasks that wait to be brought to other nodes." |s| {
+        s.offers_waiting as f64
+    };
+    Stands "everlog_cluster_receipts_open" "Tasks of which it is not known yet whether a worker has them." |s| {
+        s.receipts_open as f64
+    };
+};
+
+const COUNTS: &[Row<counts::Counts>] = rows! {
+    Counts "everlog_cluster_takeovers_total" "Groups of partitions that were taken over." |c| load(&c.taken);
+    Counts "everlog_cluster_takeover_failures_total" "Those that could not be." |c| load(&c.failed);
+    Counts "everlog_cluster_given_total" "Groups of partitions that were given to other nodes." |c| load(&c.given);
+    Counts "everlog_cluster_brought_total" "Calls that other nodes have brought." |c| load(&c.brought);
+    Counts "everlog_cluster_offers_sent_total" "Offers of tasks that other nodes have got." |c| load(&c.offers_sent);
+    Counts "everlog_cluster_offers_received_total" "Offers of tasks of other nodes." |c| load(&c.offers_received);
+    Counts "everlog_cluster_receipts_expired_total" "Tasks that were given back because no worker was heard of." |c| {
+        load(&c.receipts_expired)
+    };
+};
+
+const OUTCOMES: &[Row<Ways>] = rows! {
+    Counts "everlog_cluster_hops_total" "Calls that were brought to other nodes, by outcome." |w| w.hops as f64;
+    Counts "everlog_cluster_claims_total" "Tasks of other nodes that were asked for, by outcome." |w| w.claims as f64;
+    Counts "everlog_cluster_claimed_total" "Tasks that other nodes have asked for, by outcome." |w| w.claimed as f64;
+};
+
+/// How often something came out in one way.
+struct Ways {
+    hops: u64,
+    claims: u64,
+    claimed: u64,
+}
+
+const AWAY: (&str, &str) =
+    ("everlog_cluster_takeover_seconds", "How long groups of partitions were away that were taken over.");
+
 fn load(value: &AtomicU64) -> f64 {
     value.load(Relaxed) as f64
 }
@@ -203,6 +264,54 @@ pub fn watch_log(registry: &Registry, log: Sight) {
     }
 }
 
+/// Adds the node among the others.
+pub fn watch_cluster(registry: &Registry, cluster: &Arc<Cluster>) {
+    let sight = || Arc::downgrade(cluster);
+    let seen = sight();
+    add(registry, STANDING, None, move |visit| {
+        if let Some(cluster) = seen.upgrade() {
+            visit("", &cluster.standing());
+        }
+    });
+    let seen = sight();
+    add(registry, COUNTS, None, move |visit| {
+        if let Some(cluster) = seen.upgrade() {
+            visit("", cluster.counts());
+        }
+    });
+    let seen = sight();
+    add(registry, OUTCOMES, Some("outcome"), move |visit| {
+        let Some(cluster) = seen.upgrade() else { return };
+        let counts::Counts { hops, claims, claimed, .. } = cluster.counts();
+        for outcome in Outcome::ALL {
+            let (hops, claims, claimed) = (hops.of(outcome), claims.of(outcome), claimed.of(outcome));
+            visit(outcome.name(), &Ways { hops, claims, claimed });
+        }
+    });
+    let away = Away { cluster: sight(), desc: desc(AWAY.0, AWAY.1, None) };
+    registry.register(Box::new(away)).expect("no name stands twice in the tables above");
+}
+
+/// The histogram of take-overs.
+struct Away {
+    cluster: Weak<Cluster>,
+    desc: Desc,
+}
+
+impl Collector for Away {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![&self.desc]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Some(cluster) = self.cluster.upgrade() else { return Vec::new() };
+        let counts::Counts { away, away_ms, .. } = cluster.counts();
+        let bounds = AWAY_BOUNDS_MS.iter().map(|bound_ms| *bound_ms as f64 / 1e3);
+        let counts: Vec<u64> = away.iter().map(|count| count.load(Relaxed)).collect();
+        vec![histograms(AWAY, histogram(bounds, &counts, load(away_ms) / 1e3))]
+    }
+}
+
 /// How long transactions take, counted by the log in buckets: name, help, buckets and sum in microseconds.
 type Span = (&'static str, &'static str, fn(&kafka::Stats) -> ([u64; BUCKETS], u64));
 
@@ -225,33 +334,39 @@ impl Collector for Spans {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let Some(stats) = self.log.upgrade().map(|log| log.stats()) else { return Vec::new() };
+        let bounds = || kafka::CYCLE_BOUNDS_US.iter().map(|bound_us| *bound_us as f64 / 1e6);
         let family = |(name, help, read): Span| {
             let (counts, sum_us) = read(&stats);
-            let mut family = MetricFamily::default();
-            family.set_name(name.into());
-            family.set_help(help.into());
-            family.set_field_type(MetricType::HISTOGRAM);
-            family.mut_metric().push(histogram(&counts, sum_us));
-            family
+            histograms((name, help), histogram(bounds(), &counts, sum_us as f64 / 1e6))
         };
         SPANS.map(family).into()
     }
 }
 
-fn histogram(counts: &[u64; BUCKETS], sum_us: u64) -> Metric {
+fn histograms((name, help): (&str, &str), metric: Metric) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(name.into());
+    family.set_help(help.into());
+    family.set_field_type(MetricType::HISTOGRAM);
+    family.mut_metric().push(metric);
+    family
+}
+
+/// Of buckets with these bounds in seconds, and one for what is beyond.
+fn histogram(bounds: impl Iterator<Item = f64>, counts: &[u64], sum_seconds: f64) -> Metric {
     let mut histogram = Histogram::default();
     let mut total = 0;
-    let mut buckets = Vec::with_capacity(BUCKETS);
-    for (count, bound_us) in counts.iter().zip(kafka::CYCLE_BOUNDS_US) {
+    let mut buckets = Vec::with_capacity(counts.len());
+    for (count, bound) in counts.iter().zip(bounds) {
         total += count;
         let mut bucket = Bucket::default();
-        bucket.set_upper_bound(bound_us as f64 / 1e6);
+        bucket.set_upper_bound(bound);
         bucket.set_cumulative_count(total);
         buckets.push(bucket);
     }
     histogram.set_bucket(buckets);
     histogram.set_sample_count(counts.iter().sum());
-    histogram.set_sample_sum(sum_us as f64 / 1e6);
+    histogram.set_sample_sum(sum_seconds);
     let mut metric = Metric::default();
     metric.set_histogram(histogram);
     metric
@@ -393,6 +508,9 @@ fn family<T>((name, kind, help, _): &Row<T>) -> MetricFamily {
 }
 
 #[cfg(test)]
+mod page;
+
+#[cfg(test)]
 mod tests {
     use everlog_log::embedded::Embedded;
     use prometheus::TextEncoder;
@@ -418,12 +536,19 @@ mod tests {
         let stats = [3, 5].map(|applied| {
             let stats = Stats::default();
             stats.applied.store(applied, Relaxed);
+            stats.journal_end.store(7, Relaxed);
+            stats.is_wanted.store(u64::from(applied == 3), Relaxed);
             Arc::new(stats)
         });
         watch_partitions(&registry, stats.into());
         watch_admission(&registry, 2, Arc::new(Admission::new(2, 10, 10)));
         let page = page(&registry);
         assert!(page.contains("everlog_partition_applied_total{partition=\"0\"} 3\n"), "{page}");
+        assert!(page.contains("everlog_partition_journal_lag_records{partition=\"0\"} 7\n"), "{page}");
+        assert!(
+            page.contains("everlog_partition_journal_lag_records{partition=\"1\"} 0\n"),
+            "it left: {page}"
+        );
         assert!(page.contains("everlog_partition_applied_total{partition=\"1\"} 5\n"), "{page}");
         assert!(page.contains("everlog_partition_waiting_orders{partition=\"1\"} 0\n"), "{page}");
     }
@@ -432,7 +557,8 @@ mod tests {
     fn the_buckets_of_a_histogram_add_up() {
         let mut counts = [0; BUCKETS];
         (counts[0], counts[1], counts[BUCKETS - 1]) = (2, 1, 4);
-        let metric = histogram(&counts, 1_500_000);
+        let bounds = kafka::CYCLE_BOUNDS_US.iter().map(|bound_us| *bound_us as f64 / 1e6);
+        let metric = histogram(bounds, &counts, 1.5);
         let histogram = metric.get_histogram();
         let cumulative: Vec<u64> = histogram.get_bucket().iter().map(Bucket::cumulative_count).collect();
         assert_eq!((cumulative.len(), cumulative[0], cumulative[1]), (BUCKETS - 1, 2, 3));

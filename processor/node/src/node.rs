@@ -168,7 +168,7 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     let peers = cluster.clone().map(|cluster| Arc::new(Others(cluster)) as Arc<dyn everlog_temporal::Peers>);
     let calls = Gateway::make(config, &home, &names, &running, calls_metrics, peers)?;
     if let Some(cluster) = &cluster {
-        mind(&health, cluster);
+        mind((&health, &registry), cluster);
         cluster.answers_by(&calls)?;
         let mut asked = asked.clone();
         tokio::select! {
@@ -199,10 +199,14 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     Ok(end(cause, ends, running, home, failures).await)
 }
 
-/// The node is ready with its part of the partitions, once it has one.
-fn mind(health: &Health, cluster: &Arc<Cluster>) {
+/// The node is ready with its part of the partitions, once it has one; what it does among the others is shown.
+fn mind((health, registry): (&Health, &Registry), cluster: &Arc<Cluster>) {
+    metrics::watch_cluster(registry, cluster);
     let minded = Arc::clone(cluster);
     health.mind(move || minded.trouble());
+    let remarked = Arc::clone(cluster);
+    health.remark(move || remarked.remark());
+    tokio::spawn(Arc::clone(cluster).watch_lag());
     health.partitions_are_shared();
 }
 
@@ -337,8 +341,10 @@ fn join(
         name: config.server.name.clone(),
         address: if advertised.is_empty() { address.to_string() } else { advertised.clone() },
         calls: calls.to_string(),
-        secret: config.cluster.secret()?,
+        trust: cluster::links::Trust::of(&config.cluster)?,
         rows: home.kept_rows(),
+        forget_after: Duration::from_millis(config.cluster.forget_after_ms),
+        replicas: config.cluster.replicas,
         shares_keys: config.tokens.key_file.is_none(),
     };
     let options = config.kafka.options(&config.server.name);

@@ -1,9 +1,9 @@
 //! The rows that a node keeps beside a log on Kafka: a directory for each partition, and those that were of no use.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everlog_partition::RowsFault;
 use everlog_store::{Base, Error, LocalRows, Memory};
@@ -17,12 +17,20 @@ pub struct RowsDir {
     memory: Memory,
     aside_max: usize,
     set_aside: Arc<SetAside>,
+    /// Rows that nobody uses at the moment, and somebody will soon.
+    kept_open: Mutex<BTreeMap<u32, Box<dyn Base>>>,
 }
 
 impl RowsDir {
     /// Directories in this one, with so much memory between them; so many that were of no use stay for each partition.
     pub fn new(dir: PathBuf, memory_bytes: usize, aside_max: usize) -> Self {
-        Self { dir, memory: Memory::new(memory_bytes), aside_max, set_aside: Arc::default() }
+        Self {
+            dir,
+            memory: Memory::new(memory_bytes),
+            aside_max,
+            set_aside: Arc::default(),
+            kept_open: Mutex::default(),
+        }
     }
 
     /// Opens the rows of a partition; damaged ones are set aside, and new ones made.
@@ -30,6 +38,9 @@ impl RowsDir {
     /// # Errors
     /// They are in use, or the directory cannot be written.
     pub fn open(&self, partition: u32) -> Result<Box<dyn Base>, Error> {
+        if let Some(rows) = self.kept_open().remove(&partition) {
+            return Ok(rows);
+        }
         let dir = self.of(partition);
         std::fs::create_dir_all(&self.dir).map_err(|error| io(&self.dir, &error))?;
         match LocalRows::open(&dir, &self.memory) {
@@ -40,6 +51,22 @@ impl RowsDir {
             }
             Err(error @ Error::Io { .. }) => Err(error),
         }
+    }
+
+    /// Keeps open rows for whoever opens them next.
+    pub fn keep_open(&self, partition: u32, rows: Box<dyn Base>) {
+        self.kept_open().insert(partition, rows);
+    }
+
+    /// Closes rows that were kept open.
+    pub fn close(&self, partition: u32) {
+        let rows = self.kept_open().remove(&partition);
+        // Behind the lock: it takes a while.
+        drop(rows);
+    }
+
+    fn kept_open(&self) -> MutexGuard<'_, BTreeMap<u32, Box<dyn Base>>> {
+        self.kept_open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes room for new rows of a partition; nobody may have the old ones open.

@@ -115,7 +115,7 @@ impl Takeover {
 
 impl Takeover {
     /// Brings the rows of a partition that another node has as far as they can be: once more with new ones where the old
-    /// are of no use.
+    /// are of no use. They stay open for who takes the partition over.
     ///
     /// # Errors
     /// Why not; the partition can be taken over all the same.
@@ -123,7 +123,9 @@ impl Takeover {
         let log = self.home.log();
         let prepare = || {
             let rows = self.home.rows(id)?;
-            Partition::<dyn Log, Box<dyn Base>>::prepare(id, &*log, &rows, stats, crate::clock::now_ms())
+            Partition::<dyn Log, Box<dyn Base>>::prepare(id, &*log, &rows, stats, crate::clock::now_ms())?;
+            self.home.keep_rows_open(id, rows);
+            Ok(())
         };
         match prepare() {
             Err(Error::Stale { fault, detail, .. }) => {

@@ -13,6 +13,9 @@ const WAITS: (&str, &str) = (
     "everlog_kafka_journal_wait_seconds",
     "What the records of the journals waited for in the last interval: their turn, the socket, the broker.",
 );
+/// All of them, each with what it is.
+#[cfg(test)]
+pub const NAMES: [(&str, &str); 4] = [REQUESTS, SENT, RECEIVED, WAITS];
 /// In the order of `Traffic::journal`.
 const PLACES: [&str; 3] = ["turn", "socket", "broker"];
 

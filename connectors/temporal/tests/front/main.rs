@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use everlog_engine::{Rejection, Reply, Settings};
 use everlog_partition::{Admission, Dispatcher, Event, Router};
-use everlog_temporal::{About, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, Sealer};
+use everlog_temporal::{
+    About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, Sealer,
+};
 use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -17,6 +19,8 @@ pub(crate) struct Front {
     pub(crate) client: WorkflowServiceClient<Channel>,
     pub(crate) channel: Channel,
     pub(crate) registry: prometheus::Registry,
+    /// The same services, without a connection.
+    pub(crate) calls: Calls,
     stop: Option<oneshot::Sender<()>>,
     served: Option<tokio::task::JoinHandle<Result<(), everlog_temporal::Error>>>,
 }
@@ -89,6 +93,7 @@ impl Front {
             peers,
         };
         let gateway = Arc::new(Gateway::new(config).expect("valid"));
+        let calls = gateway.calls().expect("the descriptor is good");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let (stop, stopped) = oneshot::channel();
@@ -96,7 +101,7 @@ impl Front {
         let channel = Channel::from_shared(format!("http://{address}")).expect("a URI").connect().await;
         let channel = channel.expect("it listens");
         let client = WorkflowServiceClient::new(channel.clone());
-        Self { client, channel, registry, stop: Some(stop), served: Some(served) }
+        Self { client, channel, registry, calls, stop: Some(stop), served: Some(served) }
     }
 
     /// Tells the gateway to stop, and waits until it has.

@@ -9,9 +9,11 @@ use everlog_partition::{Event, Failure, QueueKey};
 use everlog_temporal::{Body, Broken, Later, Limits, Peers, Place};
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::workflowservice::{
-    DescribeWorkflowExecutionRequest, PollWorkflowTaskQueueRequest, RespondActivityTaskCompletedByIdRequest,
-    ShutdownWorkerRequest, SignalWorkflowExecutionRequest,
+    DescribeTaskQueueRequest, DescribeWorkflowExecutionRequest, PollWorkflowTaskQueueRequest,
+    RespondActivityTaskCompletedByIdRequest, ShutdownWorkerRequest, SignalWorkflowExecutionRequest,
 };
+use http_body_util::Full;
+use prost::Message;
 use tokio::sync::watch;
 use tonic::codegen::http::{Request, Response};
 use tonic::{Code, Status};
@@ -27,6 +29,8 @@ enum Does {
     /// Says that the partition is not there.
     Moved,
     Breaks(Broken),
+    /// Lives, and never answers.
+    Hangs,
 }
 
 struct Town {
@@ -34,7 +38,8 @@ struct Town {
     does: Mutex<VecDeque<Does>>,
     /// Methods that were brought, and the nodes.
     brought: Mutex<Vec<(String, String)>>,
-    homes: Mutex<Vec<String>>,
+    /// Queues whose homes were looked for, and whether they are those of activities.
+    homes: Mutex<Vec<(String, bool)>>,
     changes: watch::Sender<u64>,
 }
 
@@ -76,7 +81,7 @@ impl Peers for Town {
     }
 
     fn home(&self, queue: &QueueKey) -> Place {
-        self.homes.lock().expect("nobody panics in here").push(queue.name.clone());
+        self.homes.lock().expect("nobody panics in here").push((queue.name.clone(), queue.activities));
         self.place.lock().expect("nobody panics in here").clone()
     }
 
@@ -97,6 +102,7 @@ impl Peers for Town {
                 Does::Answers => Ok(reached()),
                 Does::Moved => Ok(moved()),
                 Does::Breaks(broken) => Err(broken),
+                Does::Hangs => std::future::pending().await,
             }
         })
     }
@@ -148,7 +154,36 @@ async fn what_another_node_owns_is_brought_there_whatever_names_it() {
     for answer in answers {
         assert_eq!((answer.code(), answer.message()), (Code::DataLoss, "another node was reached"));
     }
-    assert_eq!(town.homes.lock().expect("nobody panics").as_slice(), ["normal"], "where its normal queue is");
+    let homes = town.homes.lock().expect("nobody panics").clone();
+    assert_eq!(homes, [("normal".to_owned(), false)], "where its normal queue is");
+}
+
+#[tokio::test]
+async fn a_question_about_a_queue_goes_where_the_tasks_of_its_kind_meet() {
+    const ENHANCED: i32 = 1;
+    let town = Town::new(Town::there(), &[]);
+    let mut front = front(&town).await;
+    for (api_mode, task_queue_type, task_queue_types) in [
+        (0, 0, vec![]),
+        (0, 1, vec![]),
+        (0, 2, vec![]),
+        (ENHANCED, 2, vec![]),
+        (ENHANCED, 0, vec![2]),
+        (ENHANCED, 0, vec![1, 2]),
+    ] {
+        let request = DescribeTaskQueueRequest {
+            namespace: "default".into(),
+            task_queue: queue("orders", ""),
+            api_mode,
+            task_queue_type,
+            task_queue_types,
+            ..Default::default()
+        };
+        assert_eq!(refused!(front, describe_task_queue, request).code(), Code::DataLoss);
+    }
+    let homes = town.homes.lock().expect("nobody panics").clone();
+    let activities: Vec<_> = homes.iter().map(|(_, activities)| *activities).collect();
+    assert_eq!(activities, [false, false, true, false, true, false]);
 }
 
 #[tokio::test]
@@ -185,6 +220,25 @@ async fn what_was_not_taken_is_brought_again_and_nothing_else_is() {
         "a read has none"
     );
     assert_eq!(town.brought().len(), 6);
+}
+
+#[tokio::test]
+async fn a_node_that_never_answers_holds_a_call_no_longer_than_its_caller_waits() {
+    let town = Town::new(Town::there(), &[Does::Hangs]);
+    let front = front(&town).await;
+    let message = start().encode_to_vec();
+    let length = u32::try_from(message.len()).expect("a small one").to_be_bytes();
+    let body = Bytes::from([&[0], &length[..], &message].concat());
+    let request = Request::post("/temporal.api.workflowservice.v1.WorkflowService/StartWorkflowExecution")
+        .header("content-type", "application/grpc")
+        .header("grpc-timeout", "200m")
+        .body(Body::new(Full::new(body)))
+        .expect("a request");
+    let answer = tokio::time::timeout(Duration::from_secs(5), front.calls.clone().answer(request)).await;
+    let answer = answer.expect("it ends");
+    let code = answer.headers().get("grpc-status").and_then(|code| code.to_str().ok());
+    assert_eq!(code, Some("4"), "{answer:?}");
+    assert_eq!(town.brought(), ["StartWorkflowExecution"], "once");
 }
 
 #[tokio::test]

@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_partition::Event;
-use everlog_temporal::{Body, Brought};
+use everlog_temporal::{Body, Brought, Slip};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -14,24 +15,37 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Cluster;
+use super::counts::Outcome;
 use super::links::{ALIVE_EVERY, ALIVE_WITHIN, CONNECTION_WINDOW, STREAM_WINDOW};
 use super::wire::{Claim, Leave, Lost, Offers, Received, Release};
 
+/// What the receipt of an answer is known by: whoever brought the call says whether it reached the worker.
+pub const RECEIPT_HEADER: &str = "everlog-receipt";
 /// Calls of one node at once: most of them are polls, which wait.
 const STREAMS_MAX: u32 = 100_000;
 /// Bytes of what nodes ask each other.
 const QUESTION_BYTES_MAX: usize = 64 << 20;
+/// How long such a question may take to arrive.
+const QUESTION_WITHIN: Duration = Duration::from_secs(10);
+/// Connections at once; each node has one.
+const CONNECTIONS_MAX: usize = 1_000;
+/// How long whoever has come may take to bring something that a node would bring.
+const TRUSTED_WITHIN: Duration = Duration::from_secs(5);
 /// The pause after a connection that could not be taken.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Serves for as long as the future lives.
 pub async fn serve(listener: TcpListener, cluster: Arc<Cluster>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(converse(stream, Arc::clone(&cluster)))),
+            Ok((stream, _)) => drop(tokio::spawn(admit(stream, Arc::clone(&cluster), place))),
             Err(error) => {
                 tracing::warn!(%error, "a node's connection could not be taken");
                 tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
@@ -40,10 +54,28 @@ pub async fn serve(listener: TcpListener, cluster: Arc<Cluster>) {
     }
 }
 
-async fn converse(stream: TcpStream, cluster: Arc<Cluster>) {
+async fn admit(stream: TcpStream, cluster: Arc<Cluster>, _place: OwnedSemaphorePermit) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a node's connection keeps answers back");
     }
+    if cluster.links.tls().is_none() {
+        return converse(stream, cluster).await;
+    }
+    let from = stream.peer_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
+    let known = match cluster.links.tls() {
+        Some(tls) => tls.accept(stream).await,
+        None => return,
+    };
+    match known {
+        Ok(stream) => converse(stream, cluster).await,
+        Err(error) => tracing::info!(from, %error, "somebody who is no node is refused"),
+    }
+}
+
+async fn converse<S>(stream: S, cluster: Arc<Cluster>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -53,34 +85,58 @@ async fn converse(stream: TcpStream, cluster: Arc<Cluster>) {
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(STREAMS_MAX);
     let mut over = cluster.over();
+    let is_trusted = Arc::new(AtomicBool::new(false));
+    let trusted = Arc::clone(&is_trusted);
     let service = service_fn(move |request| {
-        let cluster = Arc::clone(&cluster);
-        async move { Ok::<_, Infallible>(answer(&cluster, request).await) }
+        let (cluster, trusted) = (Arc::clone(&cluster), Arc::clone(&trusted));
+        async move {
+            if !cluster.links.trusts(&request) {
+                return Ok::<_, Infallible>(plain(StatusCode::UNAUTHORIZED, Bytes::new()));
+            }
+            trusted.store(true, Ordering::Relaxed);
+            Ok(answer(&cluster, request).await)
+        }
     });
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stranger = async {
+        tokio::time::sleep(TRUSTED_WITHIN).await;
+        if is_trusted.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
     tokio::select! {
         ended = connection.as_mut() => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a node's connection has ended");
             }
         }
+        () = stranger => tracing::info!("somebody who brings nothing that a node would bring is hung up on"),
         _ = over.wait_for(|over| *over) => {}
     }
 }
 
 async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Response<Body> {
-    if !cluster.links.trusts(&request) {
-        return plain(StatusCode::UNAUTHORIZED, Bytes::new());
-    }
     if let Some(path) = request.uri().path().strip_prefix("/node/").map(str::to_owned) {
-        let body = Limited::new(request.into_body(), QUESTION_BYTES_MAX).collect().await;
-        let Ok(body) = body else { return plain(StatusCode::PAYLOAD_TOO_LARGE, Bytes::new()) };
-        return asked(cluster, &path, body.to_bytes()).await;
+        let body = Limited::new(request.into_body(), QUESTION_BYTES_MAX).collect();
+        return match tokio::time::timeout(QUESTION_WITHIN, body).await {
+            Ok(Ok(body)) => asked(cluster, &path, body.to_bytes()).await,
+            Ok(Err(_too_much)) => plain(StatusCode::PAYLOAD_TOO_LARGE, Bytes::new()),
+            Err(_slow) => plain(StatusCode::REQUEST_TIMEOUT, Bytes::new()),
+        };
     }
     match cluster.calls() {
         Some(calls) => {
+            cluster.counts.brought.fetch_add(1, Ordering::Relaxed);
+            let slip = Slip::default();
             request.extensions_mut().insert(Brought);
-            calls.answer(request.map(Body::new)).await
+            request.extensions_mut().insert(slip.clone());
+            let mut response = calls.answer(request.map(Body::new)).await;
+            if let Some(receipt) = slip.take() {
+                // The task has reached its worker when whoever brought the poll says so.
+                let id = cluster.receipts.keep(receipt);
+                response.headers_mut().insert(RECEIPT_HEADER, id.into());
+            }
+            response
         }
         None => plain(StatusCode::SERVICE_UNAVAILABLE, Bytes::new()),
     }
@@ -102,7 +158,12 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             }
         }
         "offers" => {
-            let Ok(Offers { offers }) = Offers::decode(body) else { return unreadable() };
+            let Ok(Offers { offers, era }) = Offers::decode(body) else { return unreadable() };
+            if era != cluster.era() {
+                // Whatever was there is forgotten when the nodes change: one of the two has not seen that yet.
+                return plain(StatusCode::CONFLICT, Bytes::new());
+            }
+            cluster.counts.offers_received.fetch_add(offers.len() as u64, Ordering::Relaxed);
             offers.into_iter().filter_map(|offer| offer.read()).for_each(|offer| cluster.offered(offer));
             plain(StatusCode::OK, Bytes::new())
         }
@@ -110,7 +171,10 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             let Some((ready, poll)) = Claim::decode(body).ok().and_then(Claim::read) else {
                 return unreadable();
             };
-            plain(StatusCode::OK, cluster.claimed(ready, poll).await.encode_to_vec().into())
+            let claimed = cluster.claimed(ready, poll).await;
+            let is_given = claimed.answer.is_some();
+            cluster.counts.claimed.count(if is_given { Outcome::Answered } else { Outcome::Refused });
+            plain(StatusCode::OK, claimed.encode_to_vec().into())
         }
         "received" => {
             let Ok(Received { receipt, is_taken }) = Received::decode(body) else { return unreadable() };

@@ -4,15 +4,25 @@
 //! groups. What it decides, and who has what, stands in the topic `control`, which all of them follow. None of that is
 //! trusted with the truth: whoever takes a partition over fences everybody before, as the log does it.
 
+pub mod counts;
+mod departed;
 mod door;
+mod follower;
+mod lag;
 pub mod links;
+mod outbox;
 mod placement;
+mod placer;
+mod reach;
 pub mod rows;
+pub mod status;
+mod steady;
 mod steward;
 mod tasks;
+pub mod tls;
 mod wire;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -20,24 +30,26 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use everlog_log::Log;
+use everlog_log::{Log, Offset};
 use everlog_log_kafka::members::Members;
 use everlog_log_kafka::news::{Follow, News};
 use everlog_log_kafka::{Kafka, Options};
 use everlog_partition::{Dispatcher, Event, QueueKey, Stats};
-use everlog_temporal::{Body, Broken, Calls, Later, Peers, Place};
+use everlog_temporal::{Body, Broken, Calls, Later, Peers, Place, Sealer, passing};
 use hyper::{Request, Response};
 use prost::Message;
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::driver::{Running, Steering};
 use crate::keys;
 use crate::names::Names;
-use links::Links;
+use counts::{Counts, Outcome};
+use door::RECEIPT_HEADER;
+use links::{Links, Trust};
 use rows::{NodeRow, Row, View};
+use steady::{PIECE_WITHIN, Steady};
 use tasks::{Outboxes, Receipts, Tasks};
 
 /// What a node is told of itself.
@@ -48,38 +60,16 @@ pub struct About {
     pub address: String,
     /// Where clients reach it.
     pub calls: String,
-    /// What nodes show each other.
-    pub secret: Option<hyper::header::HeaderValue>,
+    /// What it shows others, and whom it takes for one.
+    pub trust: Trust,
     /// Partitions whose rows it keeps.
     pub rows: BTreeSet<u32>,
+    /// A node that is gone for so long is forgotten.
+    pub forget_after: Duration,
+    /// How many other nodes follow each group's rows.
+    pub replicas: u32,
     /// The keys of tokens are those of `control`, and not an operator's.
     pub shares_keys: bool,
-}
-
-/// What a node tells of itself to whoever asks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
-    /// Its name.
-    pub name: String,
-    /// Random, of its start.
-    pub instance: String,
-    /// The partitions that it is to serve.
-    pub partitions: Vec<PartitionStatus>,
-}
-
-/// One of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartitionStatus {
-    /// Its number.
-    pub partition: u32,
-    /// Orders are taken.
-    pub serves: bool,
-    /// The next journal offset to apply.
-    pub applied: u64,
-    /// Of the rows that it needs before it serves.
-    pub restored_percent: u64,
-    /// Of the histories, which come behind.
-    pub histories_percent: u64,
 }
 
 /// This node among the others.
@@ -96,6 +86,10 @@ pub struct Cluster {
     links: Links,
     outboxes: Outboxes,
     receipts: Receipts,
+    counts: Counts,
+    forget_after: Duration,
+    replicas: u32,
+    sealer: Sealer,
     runtime: Handle,
     gateway: OnceLock<Arc<everlog_temporal::Gateway>>,
     calls: OnceLock<Mutex<Calls>>,
@@ -104,18 +98,33 @@ pub struct Cluster {
     /// The same, for whoever only looks.
     shown: ArcSwap<View>,
     version: watch::Sender<u64>,
+    /// See [`Cluster::era`].
+    era: AtomicU64,
     is_told: watch::Sender<bool>,
     own: Mutex<NodeRow>,
-    /// The groups that are at work here.
-    held: Vec<AtomicBool>,
-    /// The groups that are on their way here.
-    coming: Vec<AtomicBool>,
-    again: Notify,
+    groups: Vec<Group>,
+    /// It has had all that was placed on it once: a placement of its life before says nothing yet.
+    has_its_part: AtomicBool,
     /// Held by whoever writes rows of owners.
     telling: Mutex<()>,
     members: Mutex<Option<Members>>,
     follow: Mutex<Option<Follow>>,
     over: watch::Sender<bool>,
+}
+
+/// A group of partitions, as far as this node has to do with it.
+#[derive(Default)]
+struct Group {
+    /// It is at work here.
+    is_held: AtomicBool,
+    /// It is on its way here.
+    is_coming: AtomicBool,
+    /// Others were not told that it comes, or is here: the brokers did not take the row.
+    is_untold: AtomicBool,
+    /// Held by whoever brings its rows, takes it over or lets go of it.
+    turn: tokio::sync::Mutex<()>,
+    /// How far the changelog of each partition was when its rows were brought last, while this node follows them.
+    followed: Mutex<BTreeMap<u32, Offset>>,
 }
 
 impl Cluster {
@@ -132,13 +141,12 @@ impl Cluster {
     ) -> anyhow::Result<Arc<Self>> {
         let group_partitions = log.group_partitions();
         let groups = log.partitions().div_ceil(group_partitions) as usize;
-        let flags = || (0..groups).map(|_| AtomicBool::new(false)).collect();
         let steering = running.steering();
         let rows = about.rows.iter().map(|partition| (partition / group_partitions) as usize).collect();
         let instance: [u8; 16] = keys::random()?;
         let instance = uuid::Builder::from_random_bytes(instance).into_uuid().to_string();
         let (address, calls) = (about.address, about.calls);
-        let own = NodeRow { address, calls, instance: instance.clone(), leaves: false, rows };
+        let own = NodeRow { address, calls, instance: instance.clone(), rows, ..NodeRow::default() };
         let cluster = Arc::new(Self {
             me: about.name,
             instance,
@@ -149,20 +157,24 @@ impl Cluster {
             dispatcher: steering.dispatcher(),
             steering,
             send: running.post(),
-            links: Links::new(about.secret),
+            links: Links::new(about.trust),
             outboxes: Outboxes::default(),
             receipts: Receipts::default(),
+            counts: Counts::default(),
+            forget_after: about.forget_after,
+            replicas: about.replicas,
+            sealer: names.sealer.clone(),
             runtime: Handle::current(),
             gateway: OnceLock::new(),
             calls: OnceLock::new(),
             view: Mutex::default(),
             shown: ArcSwap::default(),
             version: watch::Sender::new(0),
+            era: AtomicU64::new(0),
             is_told: watch::Sender::new(false),
             own: Mutex::new(own),
-            held: flags(),
-            coming: flags(),
-            again: Notify::new(),
+            groups: (0..groups).map(|_| Group::default()).collect(),
+            has_its_part: AtomicBool::new(false),
             telling: Mutex::default(),
             members: Mutex::default(),
             follow: Mutex::default(),
@@ -202,11 +214,33 @@ impl Cluster {
         Ok(())
     }
 
-    /// Why this node does not do its part, if it does not.
+    /// Why this node does not do its part, if it does not. One that an operator has drained does: it answers calls by asking
+    /// the others.
     pub fn trouble(&self) -> Option<String> {
         let view = self.shown.load();
-        (!view.placement.nodes.contains(&self.me))
-            .then(|| "the node is not among the placed ones yet".to_owned())
+        if view.placement.nodes.contains(&self.me) || view.drains.contains(&self.me) {
+            let has_its_part = self.has_its_part.load(Ordering::Acquire);
+            return (!has_its_part).then(|| "the node has not got its partitions yet".to_owned());
+        }
+        let others = view.nodes.iter().filter(|(name, _)| **name != self.me);
+        let strangers = others.filter_map(|(name, row)| Some((name, self.links.refusal(&row.address)?)));
+        let told: String = strangers.map(|(name, why)| format!("; {name}: {why}")).collect();
+        let misses = view.nodes.get(&self.me).map(|row| &row.misses).filter(|misses| !misses.is_empty());
+        let missed = misses.map(|misses| {
+            let names: Vec<_> = misses.iter().map(String::as_str).collect();
+            format!("; it does not reach {}", names.join(", "))
+        });
+        Some(format!("the node is not among the placed ones yet{told}{}", missed.unwrap_or_default()))
+    }
+
+    /// What somebody should know of this node that does its part.
+    pub fn remark(&self) -> Option<String> {
+        let is_drained = self.shown.load().drains.contains(&self.me);
+        let has_some = self.groups().any(|group| self.groups[group].is_held.load(Ordering::Relaxed));
+        is_drained.then(|| match has_some {
+            false => "the node is drained by an operator: it serves no partition".to_owned(),
+            true => "the node is drained by an operator: its partitions go to others".to_owned(),
+        })
     }
 
     fn hear(&self, news: News<'_>, names: &Names, shares_keys: bool) {
@@ -224,10 +258,7 @@ impl Cluster {
                     }
                 } else if let Some(value) = value {
                     names.namespaces.learn(key, value);
-                    // An operator's own keys are all that count where there are some.
-                    if let Some(key) = keys::shared_key(key, value).filter(|_| shares_keys) {
-                        names.sealer.accept(&key);
-                    }
+                    keys::learn(&names.sealer, key, value, shares_keys);
                 }
             }
         }
@@ -261,13 +292,14 @@ impl Cluster {
         written.unwrap_or(Err(everlog_log::Error::Closed))
     }
 
-    /// Everything that waits for a worker is offered once more, in a while.
-    fn offer_again(&self) {
-        self.again.notify_one();
+    /// What the nodes that homes are chosen among are known by; another one whenever they, or one of their processes, are others.
+    /// As of when this node has seen to what follows from that.
+    fn era(&self) -> u64 {
+        self.era.load(Ordering::Acquire)
     }
 
     fn groups(&self) -> Range<usize> {
-        0..self.held.len()
+        0..self.groups.len()
     }
 
     fn group_of(&self, partition: u32) -> usize {
@@ -281,7 +313,7 @@ impl Cluster {
 
     /// True where a partition is at work here.
     fn holds(&self, partition: u32) -> bool {
-        self.held.get(self.group_of(partition)).is_some_and(|held| held.load(Ordering::Acquire))
+        self.groups.get(self.group_of(partition)).is_some_and(|group| group.is_held.load(Ordering::Acquire))
     }
 
     fn place_of(&self, partition: u32) -> Place {
@@ -315,27 +347,6 @@ impl Cluster {
     /// What this node answers to whoever wants to know whether it is there: name and instance.
     fn signature(&self) -> String {
         format!("{}\n{}", self.me, self.instance)
-    }
-
-    /// As it stands.
-    fn status(&self) -> Status {
-        let gauge = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed);
-        let percent = |left: &AtomicU64, all: &AtomicU64| match gauge(all) {
-            0 => 100,
-            all => 100 - (gauge(left).min(all) * 100).div_ceil(all),
-        };
-        let wanted = (0..).zip(&self.stats).filter(|(_, stats)| gauge(&stats.is_wanted) == 1);
-        let partitions = wanted.map(|(partition, stats)| PartitionStatus {
-            partition,
-            serves: gauge(&stats.serving) == 1,
-            applied: gauge(&stats.next_offset),
-            restored_percent: percent(&stats.restore_left, &stats.restore_all),
-            histories_percent: match gauge(&stats.behind) {
-                0 => 100,
-                _ => percent(&stats.history_left, &stats.history_all).min(99),
-            },
-        });
-        Status { name: self.me.clone(), instance: self.instance.clone(), partitions: partitions.collect() }
     }
 
     fn calls(&self) -> Option<Calls> {
@@ -379,15 +390,35 @@ impl Peers for Others {
     fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
         let cluster = Arc::clone(&self.0);
         Box::pin(async move {
-            let address = cluster.address_of(&node).ok_or(Broken::Unsent)?;
-            Ok(cluster.links.call(&address, request).await?.map(Body::new))
+            let answered = match cluster.address_of(&node) {
+                Some(address) => cluster.links.call(&address, request).await,
+                None => Err(Broken::Unsent),
+            };
+            cluster.counts.hops.count(match &answered {
+                Ok(_) => Outcome::Answered,
+                Err(Broken::Unsent) => Outcome::Unsent,
+                Err(Broken::Unanswered) => Outcome::Unanswered,
+            });
+            let mut response = answered?;
+            let receipt = response.headers_mut().remove(RECEIPT_HEADER);
+            let receipt = receipt.and_then(|receipt| receipt.to_str().ok()?.parse().ok());
+            let response = response.map(|body| Body::new(Steady::new(body, PIECE_WITHIN)));
+            Ok(match receipt {
+                Some(receipt) => passing(response, cluster.receipt(node, receipt)),
+                None => response,
+            })
         })
     }
 }
 
 /// Events that tell partitions here to offer all that waits.
 fn offer_all(cluster: &Cluster) {
-    for group in cluster.groups().filter(|group| cluster.held[*group].load(Ordering::Relaxed)) {
+    // One that is on its way here may have offered something already.
+    let is_here = |group: &usize| {
+        let Group { is_held, is_coming, .. } = &cluster.groups[*group];
+        is_held.load(Ordering::Acquire) || is_coming.load(Ordering::Acquire)
+    };
+    for group in cluster.groups().filter(is_here) {
         for partition in cluster.partitions_of(group) {
             // One that is gone has nothing to offer.
             (cluster.send)(partition, Event::OfferAgain);

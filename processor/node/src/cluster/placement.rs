@@ -19,6 +19,8 @@ pub struct Seen {
     pub rows: BTreeMap<String, BTreeSet<usize>>,
     /// Groups that an operator wants on a node.
     pub pinned: BTreeMap<usize, String>,
+    /// A node follows the rows of each group, see [`follower`].
+    pub has_followers: bool,
 }
 
 impl Seen {
@@ -34,13 +36,20 @@ impl Seen {
                 continue;
             }
             let owner = self.owners[group].clone().filter(|owner| self.nodes.contains(owner));
-            next[group] = owner.or_else(|| self.least_loaded(&next, group));
+            next[group] = owner.or_else(|| self.follower(group)).or_else(|| self.least_loaded(&next, group));
         }
         let is_moving = self.is_moving || next.iter().zip(&self.owners).any(|(node, owner)| node != owner);
         if !is_moving {
             self.move_one(&mut next);
         }
         next
+    }
+
+    /// Whoever has followed the group's rows while its node was there.
+    fn follower(&self, group: usize) -> Option<String> {
+        let was_placed = self.placed[group].is_some();
+        let nodes = self.nodes.iter().map(String::as_str);
+        (self.has_followers && was_placed).then(|| follower(nodes, group)).flatten().map(str::to_owned)
     }
 
     fn move_one(&self, next: &mut [Option<String>]) {
@@ -102,8 +111,13 @@ pub fn home<'a>(nodes: impl Iterator<Item = &'a str>, of: &[&[u8]]) -> Option<&'
     })
 }
 
+/// The one of the nodes that follows the rows of a group: of those that the group is not placed on.
+pub fn follower<'a>(others: impl Iterator<Item = &'a str>, group: usize) -> Option<&'a str> {
+    home(others, &[b"follower", &(group as u64).to_be_bytes()])
+}
+
 /// FNV-1a with 64 bits over the parts and their ends, then the finalizer of MurmurHash3: the same on every release.
-fn weight<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u64 {
+pub fn weight<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut mix = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     for part in parts {
@@ -201,6 +215,26 @@ mod tests {
         assert_eq!(wanted.place(), groups(&["b", "a", "a", "a"]));
         let (end, moves) = settle(wanted);
         assert_eq!((end, moves), (groups(&["b", "b", "a", "a"]), 2));
+    }
+
+    #[test]
+    fn groups_of_a_node_that_is_gone_go_to_whoever_has_followed_them() {
+        let nodes = ["a", "b", "c", "d"];
+        let placed = ["a", "b", "c", "d", "a", "b", "c", "d"];
+        for gone in nodes {
+            let left: Vec<_> = nodes.into_iter().filter(|node| *node != gone).collect();
+            let next = Seen { has_followers: true, ..seen(&left, &placed) }.place();
+            for (group, owner) in placed.into_iter().enumerate() {
+                let others = nodes.into_iter().filter(|node| *node != owner);
+                let followed_by = follower(others, group).map(str::to_owned);
+                assert_ne!(followed_by.as_deref(), Some(owner));
+                let wanted = if owner == gone { followed_by } else { Some(owner.to_owned()) };
+                assert_eq!(next[group], wanted, "group {group}, without {gone}");
+            }
+        }
+        let first = Seen { has_followers: true, ..seen(&["a", "b"], &[""; 4]) }.place();
+        let of_a = first.iter().filter(|node| node.as_deref() == Some("a")).count();
+        assert_eq!(of_a, 2, "what nobody had is spread");
     }
 
     #[test]

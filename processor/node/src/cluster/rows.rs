@@ -5,14 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::placement::weight;
+
 const NODE: &str = "node/";
+const GONE: &str = "gone/";
 const OWNER: &str = "owner/";
 const PIN: &str = "pin/";
 const DRAIN: &str = "drain/";
 const PLACEMENT: &str = "placement";
 
 /// A node that is there, or was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// Where other nodes reach it.
     pub address: String,
@@ -24,6 +27,16 @@ pub struct NodeRow {
     pub leaves: bool,
     /// Groups whose rows it keeps.
     pub rows: BTreeSet<usize>,
+    /// Other nodes that it has not reached for a while.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub misses: BTreeSet<String>,
+}
+
+/// Since when a node is not there that has not said that it goes: told by the one that places.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GoneRow {
+    /// In ms since 1970-01-01 UTC, by the clock of whoever tells it.
+    pub since_ms: i64,
 }
 
 /// Who has a group.
@@ -51,6 +64,8 @@ pub struct Placement {
 pub enum Row {
     /// A node; none = it is gone.
     Node(String, Option<NodeRow>),
+    /// A node that is not there any more; none = it is, or is forgotten.
+    Gone(String, Option<GoneRow>),
     /// Who has a group.
     Owner(usize, Option<OwnerRow>),
     /// Who an operator wants to have a group.
@@ -71,6 +86,9 @@ impl Row {
         if let Some(name) = key.strip_prefix(NODE) {
             return Some(Self::Node(name.to_owned(), json(value)));
         }
+        if let Some(name) = key.strip_prefix(GONE) {
+            return Some(Self::Gone(name.to_owned(), json(value)));
+        }
         if let Some(name) = key.strip_prefix(DRAIN) {
             return Some(Self::Drain(name.to_owned(), json(value)));
         }
@@ -85,6 +103,7 @@ impl Row {
     pub fn write(&self) -> (Vec<u8>, Option<Vec<u8>>) {
         match self {
             Self::Node(name, row) => (format!("{NODE}{name}").into(), row.as_ref().map(bytes)),
+            Self::Gone(name, row) => (format!("{GONE}{name}").into(), row.as_ref().map(bytes)),
             Self::Owner(group, name) => (format!("{OWNER}{group}").into(), name.as_ref().map(bytes)),
             Self::Pin(group, name) => (format!("{PIN}{group}").into(), name.as_ref().map(bytes)),
             Self::Drain(name, is_so) => (format!("{DRAIN}{name}").into(), is_so.as_ref().map(bytes)),
@@ -106,6 +125,8 @@ fn bytes<T: Serialize>(row: &T) -> Vec<u8> {
 pub struct View {
     /// Nodes by name.
     pub nodes: BTreeMap<String, NodeRow>,
+    /// Those of them that are not there any more.
+    pub gone: BTreeMap<String, GoneRow>,
     /// Who is to have what.
     pub placement: Placement,
     /// Who has each group.
@@ -127,6 +148,7 @@ impl View {
         }
         match row {
             Row::Node(name, row) => put(&mut self.nodes, name, row),
+            Row::Gone(name, row) => put(&mut self.gone, name, row),
             Row::Owner(group, name) => put(&mut self.owners, group, name),
             Row::Pin(group, name) => put(&mut self.pins, group, name),
             Row::Drain(name, Some(true)) => drop(self.drains.insert(name)),
@@ -134,11 +156,50 @@ impl View {
             Row::Placement(placement) => self.placement = placement,
         }
     }
+
+    /// Another number whenever the placed nodes, or their processes, are others; the same wherever the rows are; never 0.
+    pub fn era(&self) -> u64 {
+        let nodes = self.placement.nodes.iter();
+        let instance = |name| self.nodes.get(name).map_or("", |row| &row.instance);
+        weight(nodes.flat_map(|name| [name.as_bytes(), instance(name).as_bytes()])).max(1)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_era_ends_when_a_node_comes_goes_or_starts_anew() {
+        let mut view = View::default();
+        let node = |instance: &str, leaves| NodeRow {
+            address: "127.0.0.1:1".into(),
+            calls: String::new(),
+            instance: instance.into(),
+            leaves,
+            ..NodeRow::default()
+        };
+        let placed = |names: &[&str]| {
+            let nodes = names.iter().map(|name| (*name).to_owned()).collect();
+            Row::Placement(Placement { nodes, ..Placement::default() })
+        };
+        let mut eras = vec![view.era()];
+        let steps = [
+            (placed(&["a"]), true),
+            (Row::Node("a".into(), Some(node("1", false))), true),
+            (Row::Node("b".into(), Some(node("2", false))), false),
+            (placed(&["a", "b"]), true),
+            (Row::Node("a".into(), Some(node("1", true))), false),
+            (Row::Owner(0, Some(OwnerRow { node: "a".into(), serves: true })), false),
+            (Row::Node("a".into(), Some(node("3", false))), true),
+            (placed(&["b"]), true),
+        ];
+        for (row, is_other) in steps {
+            view.take(row.clone());
+            assert_eq!(!eras.contains(&view.era()), is_other, "{row:?}");
+            eras.push(view.era());
+        }
+    }
 
     #[test]
     fn rows_are_read_as_they_are_written() {
@@ -148,6 +209,7 @@ mod tests {
             instance: "00ff".into(),
             leaves: false,
             rows: BTreeSet::from([1, 3]),
+            misses: BTreeSet::from(["b".into()]),
         };
         let placement = Placement {
             nodes: BTreeSet::from(["a".into()]),
@@ -157,6 +219,7 @@ mod tests {
         let rows = [
             Row::Node("a/b".into(), Some(node)),
             Row::Node("a".into(), None),
+            Row::Gone("a".into(), Some(GoneRow { since_ms: 7 })),
             Row::Owner(7, Some(OwnerRow { node: "a".into(), serves: true })),
             Row::Pin(0, None),
             Row::Drain("a".into(), Some(true)),

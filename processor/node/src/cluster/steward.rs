@@ -1,7 +1,6 @@
-//! Who sees to it that this node has what it is to have: it takes groups over, gives them up, and, where it is the one
-//! that places, decides who is to have what.
+//! Who sees to it that this node has what it is to have: it takes groups over, and gives them up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,19 +10,13 @@ use everlog_log_kafka::members::Members;
 use everlog_partition::Error;
 use tokio::time::MissedTickBehavior;
 
-use super::links::Links;
-use super::placement::Seen;
-use super::rows::{OwnerRow, Placement, Row};
+use super::rows::{OwnerRow, Placement, Row, View};
 use super::wire::Leave;
-use super::{Cluster, lock, offer_all};
+use super::{Cluster, Group, lock, offer_all};
 use crate::share::Failed;
 
 /// How often a node looks at what it is to have, if nothing changes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long the brokers' word for who is there is good.
-const LIVE_FOR: Duration = Duration::from_secs(1);
-/// A node that lives for so long gets groups for the sake of balance.
-const SETTLED_AFTER: Duration = Duration::from_secs(3);
 /// How long the owner of a group may take to finish what it has begun.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 /// The rest after a group could not be taken.
@@ -76,6 +69,10 @@ impl Cluster {
         if self.is_anybody_there().await {
             return Ok(Ok(()));
         }
+        let is_trusted_later = self.is_refused().await && self.waits_for_trust().await;
+        if is_trusted_later {
+            return Ok(Ok(()));
+        }
         let placement = Placement {
             nodes: BTreeSet::from([self.me.clone()]),
             groups: self.groups().map(|_| Some(self.me.clone())).collect(),
@@ -86,9 +83,11 @@ impl Cluster {
             self.note(Row::Placement(placement));
         }
         for group in self.groups() {
-            self.coming[group].store(true, Ordering::Release);
+            self.groups[group].is_coming.store(true, Ordering::Release);
         }
-        Ok(self.take_all(self.groups().collect()).await)
+        let taken = self.take_all(self.groups().collect()).await;
+        self.has_its_part.store(taken.is_ok(), Ordering::Release);
+        Ok(taken)
     }
 
     /// True where another node answers.
@@ -108,6 +107,48 @@ impl Cluster {
         false
     }
 
+    /// True where a node that lives by the brokers' word does not trust this one, or is not trusted: what it has is not to be
+    /// taken as if nobody were there.
+    async fn is_refused(self: &Arc<Self>) -> bool {
+        let nodes = self.shown.load().nodes.clone();
+        let strangers = nodes.iter().filter(|(_, row)| self.links.refusal(&row.address).is_some());
+        let strangers: BTreeSet<_> = strangers.map(|(name, _)| name.clone()).collect();
+        !strangers.is_empty() && self.live().await.is_none_or(|live| !live.is_disjoint(&strangers))
+    }
+
+    /// Waits until another node answers (true), or those that do not trust this one are gone. Meanwhile it is no member of the
+    /// group: it might be chosen to place.
+    async fn waits_for_trust(self: &Arc<Self>) -> bool {
+        tracing::warn!(
+            "another node does not trust this one, or is not trusted: nothing is taken over until that changes"
+        );
+        let is_away = |is_away| lock(&self.members).iter().for_each(|members| members.is_away(is_away));
+        is_away(true);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let is_there = self.is_anybody_there().await;
+            if is_there || !self.is_refused().await {
+                is_away(false);
+                return is_there;
+            }
+        }
+    }
+
+    /// The nodes that live by the brokers' word; none where they do not say.
+    pub(super) async fn live(self: &Arc<Self>) -> Option<BTreeSet<String>> {
+        let asked = Arc::clone(self);
+        let live = tokio::task::spawn_blocking(move || lock(&asked.members).as_ref().map(Members::live));
+        match live.await.ok().flatten()? {
+            Ok(live) => Some(live.into_iter().collect()),
+            Err(error) => {
+                tracing::debug!(%error, "who lives is not known at the moment");
+                None
+            }
+        }
+    }
+
     async fn take_all(self: &Arc<Self>, groups: Vec<usize>) -> Result<(), Error> {
         self.tell_owner(&groups, false);
         let (cluster, wanted) = (Arc::clone(self), groups.clone());
@@ -119,8 +160,8 @@ impl Cluster {
             Err(Error::Journal { partition: 0, detail: format!("its recovery panicked: {panicked}") })
         });
         for group in &groups {
-            self.coming[*group].store(false, Ordering::Release);
-            self.held[*group].store(taken.is_ok(), Ordering::Release);
+            self.groups[*group].is_coming.store(false, Ordering::Release);
+            self.groups[*group].is_held.store(taken.is_ok(), Ordering::Release);
         }
         if taken.is_ok() {
             self.tell_owner(&groups, true);
@@ -136,49 +177,79 @@ impl Cluster {
         let told = |group: &&usize| {
             view.owners.get(*group).is_none_or(|known| known.node != own.node || (serves && !known.serves))
         };
-        let rows: Vec<_> =
-            groups.iter().filter(told).map(|group| Row::Owner(*group, Some(own.clone()))).collect();
-        rows.iter().for_each(|row| self.note(row.clone()));
+        let news: Vec<_> = groups.iter().filter(told).map(|group| (*group, own.clone())).collect();
+        for (group, owner) in &news {
+            self.note(Row::Owner(*group, Some(owner.clone())));
+        }
+        self.put_owners(news);
+    }
+
+    fn put_owners(self: &Arc<Self>, news: Vec<(usize, OwnerRow)>) {
         let cluster = Arc::clone(self);
         tokio::task::spawn_blocking(move || {
             // One after the other: a later row must not come before an earlier one.
             let _turn = lock(&cluster.telling);
-            for row in rows {
-                if let Err(error) = cluster.put(&row) {
-                    tracing::warn!(%error, "others are not told yet who has a group");
+            for (group, owner) in news {
+                if owner.serves && !cluster.groups[group].is_held.load(Ordering::Acquire) {
+                    // It has been given away meanwhile.
+                    continue;
+                }
+                if let Err(error) = cluster.put(&Row::Owner(group, Some(owner))) {
+                    tracing::warn!(group, %error, "others are not told yet who has a group");
+                    cluster.groups[group].is_untold.store(true, Ordering::Release);
                 }
             }
         });
     }
 
+    /// Tells again what the brokers did not take: while a group is on its way no other one is moved.
+    fn tell_untold(self: &Arc<Self>) {
+        let news = self.groups().filter_map(|number| {
+            let group = &self.groups[number];
+            let serves = group.is_held.load(Ordering::Acquire);
+            let is_mine = serves || group.is_coming.load(Ordering::Acquire);
+            // Whoever has it now tells so itself.
+            let is_due = group.is_untold.swap(false, Ordering::AcqRel) && is_mine;
+            is_due.then(|| (number, OwnerRow { node: self.me.clone(), serves }))
+        });
+        let news: Vec<_> = news.collect();
+        if !news.is_empty() {
+            self.put_owners(news);
+        }
+    }
+
     /// Takes a group over from whoever has it.
     async fn take(self: Arc<Self>, group: usize, failed: Arc<Failed>) {
+        let _turn = self.groups[group].turn.lock().await;
         let (began, mut asked) = (Instant::now(), Instant::now());
         let owner = self.shown.load().owners.get(&group).map(|owner| owner.node.clone());
         let owner = owner.filter(|owner| *owner != self.me);
         if let Some(owner) = &owner {
-            self.prepare(group, owner).await;
+            let is_there = self.prepare(group, owner).await;
             let placed = self.shown.load().placement.groups.get(group).cloned().flatten();
             if placed.as_ref() != Some(&self.me) {
                 // It is to go elsewhere meanwhile.
+                self.steering.forget(self.partitions_of(group));
                 return;
             }
             asked = Instant::now();
             let leave = Leave { group: u32::try_from(group).unwrap_or(u32::MAX), to: self.me.clone() };
-            let left = self.ask(owner, "/node/leave", &leave, LEAVE_WITHIN).await;
-            if left.is_none() {
+            let has_left = is_there && self.ask(owner, "/node/leave", &leave, LEAVE_WITHIN).await.is_some();
+            if !has_left {
                 tracing::info!(group, owner, "the owner of a group does not give it up: it is fenced");
             }
         }
         match self.take_all(vec![group]).await {
             Ok(()) => {
                 let (took_ms, away_ms) = (crate::node::millis(began), crate::node::millis(asked));
+                self.counts.took(asked.elapsed());
                 tracing::info!(group, from = owner, took_ms, away_ms, "took a group of partitions over");
             }
             Err(error) => {
                 // Those that did come go again: a group is in one place.
                 self.let_go(group).await;
                 tracing::warn!(group, %error, "a group of partitions could not be taken over");
+                self.counts.failed.fetch_add(1, Ordering::Relaxed);
                 if !super::is_lost_to_another(&error) {
                     // The node ends.
                     failed(self.partitions_of(group).start, &error);
@@ -189,29 +260,34 @@ impl Cluster {
         }
     }
 
-    /// Brings the rows of a group while its owner serves on; not where that is gone, and somebody waits.
-    async fn prepare(self: &Arc<Self>, group: usize, owner: &str) {
-        let Some(address) = self.address_of(owner) else { return };
+    /// Brings the rows of a group while its owner serves on; not where that does not answer (false), and somebody waits.
+    async fn prepare(self: &Arc<Self>, group: usize, owner: &str) -> bool {
+        let Some(address) = self.address_of(owner) else { return false };
         if self.links.instance(owner, &address).await.is_none() {
-            return;
+            return false;
         }
         let cluster = Arc::clone(self);
         let prepared = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
+            if let Some(log) = cluster.log.upgrade() {
+                log.expect(partitions.start);
+            }
             let partitions = partitions.map(|id| (id, Arc::clone(&cluster.stats[id as usize])));
             cluster.steering.prepare(partitions);
         });
         if let Err(panicked) = prepared.await {
             tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
         }
+        true
     }
 
     async fn let_go(self: &Arc<Self>, group: usize) {
-        self.held[group].store(false, Ordering::Release);
+        self.groups[group].is_held.store(false, Ordering::Release);
         let cluster = Arc::clone(self);
         let left = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
             cluster.steering.leave(partitions.clone());
+            cluster.outboxes.forget(|partition| partitions.contains(&partition));
             if let Some(log) = cluster.log.upgrade() {
                 log.rest(partitions.start);
             }
@@ -225,14 +301,16 @@ impl Cluster {
     /// Gives a group to a node that is to have it: what was taken is answered and committed first. False where it is not
     /// here.
     pub(super) async fn give(self: &Arc<Self>, group: usize, to: &str) -> bool {
-        let is_here = self.held.get(group).is_some_and(|held| held.swap(false, Ordering::AcqRel));
+        let is_here = self.groups.get(group).is_some_and(|group| group.is_held.swap(false, Ordering::AcqRel));
         if !is_here {
             return false;
         }
         let began = Instant::now();
+        let _turn = self.groups[group].turn.lock().await;
         // What comes from now on goes there, and waits.
         self.note(Row::Owner(group, Some(OwnerRow { node: to.to_owned(), serves: false })));
         self.let_go(group).await;
+        self.counts.given.fetch_add(1, Ordering::Relaxed);
         tracing::info!(group, to, took_ms = crate::node::millis(began), "gave a group of partitions up");
         true
     }
@@ -258,7 +336,8 @@ impl Cluster {
             return false;
         }
         let group = self.group_of(partition);
-        if !self.coming[group].load(Ordering::Acquire) {
+        if !self.groups[group].is_coming.load(Ordering::Acquire) {
+            let _turn = self.groups[group].turn.lock().await;
             self.let_go(group).await;
         }
         true
@@ -270,43 +349,71 @@ impl Cluster {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut over = self.over();
-        let mut placer = Placer::default();
         let mut nodes = self.shown.load().placement.nodes.clone();
+        tokio::spawn(Arc::clone(&self).places());
+        tokio::spawn(Arc::clone(&self).reaches());
+        if self.replicas > 0 {
+            tokio::spawn(Arc::clone(&self).follows());
+        }
+        if nodes.iter().eq([&self.me]) {
+            // Whatever was offered is here.
+            self.era.store(self.shown.load().era(), Ordering::Release);
+        }
         loop {
             tokio::select! {
                 () = async { drop(over.wait_for(|over| *over).await) } => return,
                 _ = changes.changed() => {}
-                () = self.offers_are_due() => offer_all(&self),
                 _ = looks.tick() => {
                     self.dispatcher.sweep(&self.send);
-                    self.receipts.sweep();
+                    let expired = self.receipts.sweep();
+                    self.counts.receipts_expired.fetch_add(expired, Ordering::Relaxed);
+                    self.tell_untold();
                 }
             }
             let view = self.shown.load_full();
             if view.placement.nodes != nodes {
                 nodes.clone_from(&view.placement.nodes);
                 tracing::info!(nodes = ?nodes, "the nodes are others now");
-                self.dispatcher.rehome();
-                offer_all(&self);
+            }
+            if view.era() != self.era() {
+                self.begin_era();
             }
             for (group, node) in view.placement.groups.iter().enumerate().take(self.groups().end) {
-                let is_wanted = node.as_ref() == Some(&self.me) && !self.held[group].load(Ordering::Acquire);
-                if is_wanted && !self.coming[group].swap(true, Ordering::AcqRel) {
+                let is_wanted =
+                    node.as_ref() == Some(&self.me) && !self.groups[group].is_held.load(Ordering::Acquire);
+                if is_wanted && !self.groups[group].is_coming.swap(true, Ordering::AcqRel) {
                     let (cluster, failed) = (Arc::clone(&self), Arc::clone(&failed));
                     tokio::spawn(async move {
                         Arc::clone(&cluster).take(group, failed).await;
-                        cluster.coming[group].store(false, Ordering::Release);
+                        cluster.groups[group].is_coming.store(false, Ordering::Release);
                     });
                 }
             }
-            placer.look(&self).await;
+            let is_placed = view.placement.nodes.contains(&self.me) || view.drains.contains(&self.me);
+            if is_placed && self.misses(&view) == 0 {
+                self.has_its_part.store(true, Ordering::Release);
+            }
+            self.stays_known().await;
         }
     }
 
-    /// Waits until something has to be offered again, and a while longer: more may follow.
-    async fn offers_are_due(&self) {
-        self.again.notified().await;
-        tokio::time::sleep(LOOK_EVERY).await;
+    /// How many groups are placed here and not at work here.
+    fn misses(&self, view: &View) -> usize {
+        let placed = view.placement.groups.iter().zip(&self.groups);
+        let is_missed = |(node, group): &(&Option<String>, &Group)| {
+            node.as_ref() == Some(&self.me) && !group.is_held.load(Ordering::Acquire)
+        };
+        placed.filter(is_missed).count()
+    }
+
+    /// Other nodes, or other processes of the same: what was offered to whom counts no more, here and there, and everything that
+    /// waits is offered again.
+    fn begin_era(&self) {
+        let era = self.shown.load().era();
+        self.empty_outboxes();
+        self.dispatcher.rehome();
+        self.era.store(era, Ordering::Release);
+        offer_all(self);
     }
 
     /// Gives all groups to other nodes, where there are some, and leaves.
@@ -325,7 +432,7 @@ impl Cluster {
             self.note(row.clone());
             let told = self.write(row).await;
             let deadline = Instant::now() + DEPART_WITHIN;
-            let has_groups = || self.held.iter().any(|held| held.load(Ordering::Acquire));
+            let has_groups = || self.groups.iter().any(|group| group.is_held.load(Ordering::Acquire));
             while told.is_ok() && has_groups() && Instant::now() < deadline {
                 tokio::time::sleep(LOOK_AT_DEPARTURE_EVERY).await;
             }
@@ -348,110 +455,6 @@ impl Cluster {
         let ended = tokio::task::spawn_blocking(move || drop((members, follow)));
         if ended.await.is_err() {
             tracing::warn!("the group of nodes was not left well");
-        }
-    }
-}
-
-/// What the node that places remembers.
-#[derive(Default)]
-struct Placer {
-    /// Who lives by the brokers' word, and when they gave it.
-    live: Option<(Instant, BTreeSet<String>)>,
-    /// Since when each node lives.
-    since: BTreeMap<String, Instant>,
-}
-
-impl Placer {
-    async fn look(&mut self, cluster: &Arc<Cluster>) {
-        let view = cluster.shown.load_full();
-        let is_placer = lock(&cluster.members).as_ref().is_some_and(Members::is_placer);
-        if !is_placer && !self.stands_in(cluster).await {
-            self.since.clear();
-            return;
-        }
-        let Some(live) = self.live(cluster).await else { return };
-        if !live.contains(&cluster.me) {
-            return;
-        }
-        let known = live.into_iter().filter(|node| view.nodes.contains_key(node));
-        let mut nodes = BTreeSet::new();
-        for node in known {
-            let is_gone = node != cluster.me && Links::refuses(&view.nodes[&node].address).await;
-            if !is_gone {
-                nodes.insert(node);
-            }
-        }
-        let is_first = self.since.is_empty();
-        self.since.retain(|node, _| nodes.contains(node));
-        for node in &nodes {
-            let is_old = is_first && view.placement.nodes.contains(node);
-            let now = Instant::now();
-            let since = if is_old { now.checked_sub(SETTLED_AFTER).unwrap_or(now) } else { now };
-            self.since.entry(node.clone()).or_insert(since);
-        }
-        let is_staying = |node: &&String| !view.nodes[*node].leaves && !view.drains.contains(*node);
-        let staying: BTreeSet<_> = nodes.iter().filter(is_staying).cloned().collect();
-        let nodes = if staying.is_empty() { nodes } else { staying };
-        let is_settled =
-            |node: &&String| self.since.get(*node).is_some_and(|since| since.elapsed() >= SETTLED_AFTER);
-        let groups = cluster.groups();
-        let mut placed = view.placement.groups.clone();
-        placed.resize(groups.end, None);
-        let seen = Seen {
-            settled: nodes.iter().filter(is_settled).cloned().collect(),
-            placed,
-            owners: groups.map(|group| view.owners.get(&group).map(|owner| owner.node.clone())).collect(),
-            is_moving: view.owners.values().any(|owner| !owner.serves),
-            rows: view.nodes.iter().map(|(name, row)| (name.clone(), row.rows.clone())).collect(),
-            pinned: view.pins.clone(),
-            nodes,
-        };
-        let groups = seen.place();
-        if groups != view.placement.groups || seen.nodes != view.placement.nodes {
-            let placement = Placement { nodes: seen.nodes, groups, by: cluster.me.clone() };
-            tracing::info!(nodes = ?placement.nodes, groups = ?placement.groups, "placed");
-            let row = Row::Placement(placement);
-            match cluster.write(row.clone()).await {
-                Ok(()) => cluster.note(row),
-                Err(error) => tracing::warn!(%error, "what was placed cannot be told"),
-            }
-        }
-    }
-
-    /// The node that placed last is gone, and nobody has been chosen yet: the first of the others does.
-    async fn stands_in(&self, cluster: &Arc<Cluster>) -> bool {
-        let view = cluster.shown.load_full();
-        let by = &view.placement.by;
-        if by.is_empty() || *by == cluster.me {
-            return false;
-        }
-        let first = view.placement.nodes.iter().find(|node| *node != by);
-        if first != Some(&cluster.me) {
-            return false;
-        }
-        match view.nodes.get(by) {
-            Some(row) => Links::refuses(&row.address).await,
-            None => true,
-        }
-    }
-
-    async fn live(&mut self, cluster: &Arc<Cluster>) -> Option<BTreeSet<String>> {
-        if let Some((_, live)) = self.live.as_ref().filter(|(told, _)| told.elapsed() < LIVE_FOR) {
-            return Some(live.clone());
-        }
-        let asked = Arc::clone(cluster);
-        let live = tokio::task::spawn_blocking(move || lock(&asked.members).as_ref().map(Members::live));
-        match live.await.ok().flatten() {
-            Some(Ok(live)) => {
-                let live: BTreeSet<_> = live.into_iter().collect();
-                self.live = Some((Instant::now(), live.clone()));
-                Some(live)
-            }
-            Some(Err(error)) => {
-                tracing::debug!(%error, "who lives is not known at the moment");
-                None
-            }
-            None => None,
         }
     }
 }

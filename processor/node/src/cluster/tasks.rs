@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use everlog_partition::{
@@ -10,15 +10,15 @@ use everlog_partition::{
 };
 use everlog_temporal::Place;
 use prost::Message;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 use super::Cluster;
+use super::counts::Outcome;
+use super::outbox::Outbox;
 use super::placement::home;
 use super::wire::{Claim, Claimed, Lost, Offers, Received, Release};
 use crate::share::Elsewhere;
 
-/// Offers that wait for one node; beyond it they are made again later.
-const OFFERS_MAX: usize = 100_000;
 /// Offers in one message.
 const OFFERS_AT_ONCE: usize = 500;
 /// How long a message between nodes may take.
@@ -29,11 +29,53 @@ const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// How long it is tried to bring something back to an owner.
 const OWNER_WITHIN: Duration = Duration::from_secs(20);
-/// An answer of which nothing is heard for so long has reached nobody.
-const RECEIVED_WITHIN: Duration = Duration::from_secs(5);
+/// An answer of which nothing is heard for so long has reached nobody: the node that was to bring it on is gone. Long enough for
+/// a worker that takes a large answer slowly.
+const RECEIVED_WITHIN: Duration = Duration::from_secs(8);
 
-/// Where offers to one node wait.
-pub type Outboxes = Mutex<HashMap<String, mpsc::Sender<Offer>>>;
+/// Where offers to other nodes wait, by node.
+#[derive(Default)]
+pub struct Outboxes(Mutex<HashMap<String, Arc<Post>>>);
+
+/// The outbox of one node, and how its carrier hears that there is more to bring.
+#[derive(Default)]
+struct Post {
+    outbox: Mutex<Outbox>,
+    has_more: Notify,
+}
+
+impl Post {
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outboxes {
+    fn posts(&self) -> MutexGuard<'_, HashMap<String, Arc<Post>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many offers are not on their way yet.
+    pub fn waiting(&self) -> usize {
+        self.posts().values().map(|post| post.outbox().waiting()).sum()
+    }
+
+    /// Something that was offered is to be got by somebody.
+    fn taken(&self, ready: &Ready) {
+        for post in self.posts().values() {
+            post.outbox().taken(ready);
+            post.has_more.notify_one();
+        }
+    }
+
+    /// These partitions are another node's to offer.
+    pub fn forget(&self, is_gone: impl Fn(u32) -> bool) {
+        for post in self.posts().values() {
+            post.outbox().forget(&is_gone);
+            post.has_more.notify_one();
+        }
+    }
+}
 
 /// Answers of which it is not known yet whether they have reached their polls.
 #[derive(Default)]
@@ -44,7 +86,7 @@ pub struct Receipts {
 
 impl Receipts {
     /// Keeps a receipt until it is settled, or too old.
-    fn keep(&self, receipt: Receipt) -> u64 {
+    pub fn keep(&self, receipt: Receipt) -> u64 {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.open().insert(id, (Instant::now(), receipt));
         id
@@ -58,11 +100,17 @@ impl Receipts {
         }
     }
 
-    /// Gives back what nobody has spoken of for too long.
-    pub fn sweep(&self) {
+    /// Gives back what nobody has spoken of for too long; how many that were.
+    pub fn sweep(&self) -> u64 {
         let is_old = |began: &Instant| began.elapsed() > RECEIVED_WITHIN;
         // They are dropped behind the lock.
-        let _old: Vec<_> = self.open().extract_if(|_, (began, _)| is_old(began)).collect();
+        let old: Vec<_> = self.open().extract_if(|_, (began, _)| is_old(began)).collect();
+        old.len() as u64
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open().len()
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, HashMap<u64, (Instant, Receipt)>> {
@@ -88,6 +136,7 @@ impl Cluster {
     pub(super) async fn claimed(&self, ready: Ready, poll: Poll) -> Claimed {
         let (reply, delivered) = oneshot::channel();
         let namespace_id = poll.namespace_id.clone();
+        self.outboxes.taken(&ready);
         let waiting = Waiting::visitor(poll, reply);
         let (partition, event) = match ready {
             Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
@@ -123,6 +172,11 @@ impl Cluster {
             Place::Here | Place::Nowhere => None,
         };
         let claimed = asked.and_then(|(node, answer)| Some((node, Claimed::decode(answer).ok()?)));
+        self.counts.claims.count(match &claimed {
+            Some((_, Claimed { answer: Some(_), .. })) => Outcome::Answered,
+            Some((_, Claimed { answer: None, .. })) => Outcome::Refused,
+            None => Outcome::Unanswered,
+        });
         match claimed {
             Some((node, Claimed { answer: Some(answer), receipt })) => {
                 let receipt = (receipt != 0).then(|| self.receipt(node, receipt));
@@ -139,7 +193,7 @@ impl Cluster {
         }
     }
 
-    fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64) -> Receipt {
+    pub(super) fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64) -> Receipt {
         let settle = |is_taken| {
             let (cluster, node) = (Arc::clone(self), Arc::clone(&node));
             move || {
@@ -192,40 +246,57 @@ impl Cluster {
         tracing::warn!(partition, "a task that reached nobody could not be given back; its timeout does it");
     }
 
-    fn outbox(self: &Arc<Self>, node: &str) -> mpsc::Sender<Offer> {
-        let mut outboxes = self.outboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(outbox) = outboxes.get(node).filter(|outbox| !outbox.is_closed()) {
-            return outbox.clone();
+    fn post(self: &Arc<Self>, node: &str) -> Arc<Post> {
+        let mut posts = self.outboxes.posts();
+        if let Some(post) = posts.get(node) {
+            return Arc::clone(post);
         }
-        let (outbox, offers) = mpsc::channel(OFFERS_MAX);
-        outboxes.insert(node.to_owned(), outbox.clone());
-        self.runtime.spawn(bring(Arc::downgrade(self), node.to_owned(), offers));
-        outbox
+        let post = Arc::<Post>::default();
+        posts.insert(node.to_owned(), Arc::clone(&post));
+        self.runtime.spawn(bring(Arc::downgrade(self), node.to_owned(), Arc::downgrade(&post)));
+        post
+    }
+
+    /// The nodes are others, or have been started anew: what they were offered is offered again, and nothing is at a home.
+    pub(super) fn empty_outboxes(&self) {
+        let posts = std::mem::take(&mut *self.outboxes.posts());
+        // Whoever carries for one of these finds it gone.
+        posts.values().for_each(|post| post.has_more.notify_one());
     }
 }
 
-/// Brings offers to a node until it is not one any more, or this one ends.
-async fn bring(cluster: std::sync::Weak<Cluster>, node: String, mut offers: mpsc::Receiver<Offer>) {
-    let mut some = Vec::new();
-    while offers.recv_many(&mut some, OFFERS_AT_ONCE).await > 0 {
-        let message = Offers { offers: some.drain(..).map(Into::into).collect() };
-        loop {
-            let Some(cluster) = cluster.upgrade() else { return };
-            if cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_some() {
-                break;
-            }
-            if !cluster.shown.load().placement.nodes.contains(&node) {
-                // All that waits is offered again, to the new homes.
-                cluster.offer_again();
-                return;
-            }
+/// Brings offers to a node for as long as its outbox is there. While there is nothing to bring, or no room at the home, it waits.
+async fn bring(cluster: Weak<Cluster>, node: String, post: Weak<Post>) {
+    loop {
+        let Some((post, cluster)) = held(&post, &node, &cluster) else { return };
+        // Before: what is taken out afterwards is never of an earlier one.
+        let era = cluster.era();
+        let offers = post.outbox().next(OFFERS_AT_ONCE);
+        if offers.is_empty() {
+            drop(cluster);
+            // The outbox itself is held meanwhile; whoever throws it away says so.
+            post.has_more.notified().await;
+            continue;
+        }
+        let message = Offers { offers: offers.iter().cloned().map(Into::into).collect(), era };
+        if cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_none() {
+            post.outbox().back(offers);
             tokio::time::sleep(AGAIN_AFTER).await;
+        } else {
+            cluster.counts.offers_sent.fetch_add(message.offers.len() as u64, Ordering::Relaxed);
         }
     }
+}
+
+/// Both, while the outbox is the node's.
+fn held(post: &Weak<Post>, node: &str, cluster: &Weak<Cluster>) -> Option<(Arc<Post>, Arc<Cluster>)> {
+    let (post, cluster) = post.upgrade().zip(cluster.upgrade())?;
+    let is_its_own = cluster.outboxes.posts().get(node).is_some_and(|own| Arc::ptr_eq(own, &post));
+    is_its_own.then_some((post, cluster))
 }
 
 /// The tasks of a node, as its partitions and its dispatcher know those of others.
-pub struct Tasks(pub std::sync::Weak<Cluster>);
+pub struct Tasks(pub Weak<Cluster>);
 
 impl Homes for Tasks {
     fn is_far(&self, normal: &QueueKey) -> bool {
@@ -241,9 +312,9 @@ impl Homes for Tasks {
         };
         match cluster.home_of(&normal) {
             Some(node) if node != cluster.me => {
-                if cluster.outbox(&node).try_send(offer).is_err() {
-                    cluster.offer_again();
-                }
+                let post = cluster.post(&node);
+                post.outbox().push(offer);
+                post.has_more.notify_one();
             }
             // It has come here meanwhile.
             Some(_) | None => cluster.offered(offer),

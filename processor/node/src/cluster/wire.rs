@@ -64,6 +64,9 @@ pub struct Offers {
     /// In the order in which they became ready.
     #[prost(message, repeated, tag = "1")]
     pub offers: Vec<OfferWire>,
+    /// The nodes by which their homes were chosen: see `Cluster::era`.
+    #[prost(uint64, tag = "2")]
+    pub era: u64,
 }
 
 /// A poll at the home of its queue that is to get something of a partition elsewhere.

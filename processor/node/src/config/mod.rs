@@ -231,7 +231,7 @@ impl Config {
     }
 
     fn check(&self, faults: &mut Vec<String>) {
-        let Self { server, kafka, limits, gateway, http, ingress, .. } = self;
+        let Self { server, kafka, limits, gateway, http, ingress, cluster, .. } = self;
         let (calls, metrics, face) = (server.address, server.metrics_address, http.address);
         for (key, address, taken) in [
             ("server.metrics_address", metrics, &[("server.address", calls)][..]),
@@ -247,6 +247,7 @@ impl Config {
         gateway.check(faults);
         kafka.check(self, faults);
         ingress.check(self, faults);
+        cluster.check(faults);
     }
 }
 

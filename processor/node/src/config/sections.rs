@@ -139,10 +139,44 @@ section! {
         advertised: String = String::new(), "host:port or \"\"";
         /// A file with what nodes show each other: whoever does not is refused. The same on all of them.
         secret_file: Option<PathBuf> = None, ();
+        /// A node that is gone for so long without having said so is forgotten: its row in the topic `control` goes. One that
+        /// comes back later is as welcome.
+        forget_after_ms: u64 = 3_600_000, 1_000..=30 * DAY_MS;
+        /// How many other nodes follow the rows of each group of partitions, so that taking it over restores nothing; the
+        /// same on all nodes.
+        replicas: u32 = 0, 0..=1;
+        /// A file of PEM with the certificate that this node shows others, and the ones between it and the authority. With it
+        /// nodes speak TLS (1.3) with each other and nothing else. It is read again when it changes, as the next two are.
+        certificate_file: Option<PathBuf> = None, ();
+        /// A file of PEM with the certificate's private key.
+        key_file: Option<PathBuf> = None, ();
+        /// A file of PEM with the authorities that sign the certificates of nodes: whoever shows no such certificate is
+        /// refused.
+        ca_file: Option<PathBuf> = None, ();
+        /// The name that the certificates of all nodes have; empty = each has the host that others reach it by.
+        server_name: String = String::new(), "a name, or \"\"";
     }
 }
 
 impl Cluster {
+    pub(super) fn check(&self, faults: &mut Vec<String>) {
+        let files = [
+            ("certificate_file", &self.certificate_file),
+            ("key_file", &self.key_file),
+            ("ca_file", &self.ca_file),
+        ];
+        let Some((given, _)) = files.iter().find(|(_, file)| file.is_some()) else { return };
+        for (key, _) in files.iter().filter(|(_, file)| file.is_none()) {
+            faults
+                .push(format!("cluster.{key} = \"\" is not allowed with cluster.{given}; allowed is a path"));
+        }
+    }
+
+    /// The files of TLS between nodes, if they speak it: certificate, key and authorities.
+    pub fn tls_files(&self) -> Option<[PathBuf; 3]> {
+        Some([self.certificate_file.clone()?, self.key_file.clone()?, self.ca_file.clone()?])
+    }
+
     /// What nodes show each other, if they show something.
     ///
     /// # Errors

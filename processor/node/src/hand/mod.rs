@@ -5,11 +5,13 @@ mod browse;
 pub mod cluster;
 pub mod doctor;
 mod line;
+mod nodes;
 mod order;
 mod place;
 pub mod read;
 pub mod schemas;
 pub mod send;
+mod table;
 
 use std::io::{ErrorKind, Write};
 

@@ -2,6 +2,7 @@
 
 mod directory;
 mod kafka;
+mod nodes;
 mod registry;
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -102,7 +103,9 @@ pub fn run(doctor: &Doctor) -> Result<Ended> {
         config.server.data_dir.clone_from(dir);
     }
     let mut findings = if config.kafka.is_used() && doctor.data_dir.is_none() {
-        kafka::look(&config, now_ms())?
+        let mut findings = kafka::look(&config, now_ms())?;
+        findings.extend(nodes::look(&config, now_ms())?);
+        findings
     } else {
         directory::look(&config)
     };

@@ -1,0 +1,85 @@
+//! A node that follows the rows of groups that others have: whoever takes one over has little left to bring.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use everlog_log::Offset;
+use tokio::time::MissedTickBehavior;
+
+use super::placement::follower;
+use super::{Cluster, Group, lock};
+
+/// How often a follower looks whether something was committed.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+impl Cluster {
+    /// Follows what this node is to follow, until it ends.
+    pub(super) async fn follows(self: Arc<Self>) {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut over = self.over();
+        loop {
+            tokio::select! {
+                () = async { drop(over.wait_for(|over| *over).await) } => return,
+                _ = looks.tick() => {}
+            }
+            for group in self.groups() {
+                // Whoever takes it over, or lets go of it, sees to its rows.
+                let Ok(_turn) = self.groups[group].turn.try_lock() else { continue };
+                let Group { is_held, is_coming, .. } = &self.groups[group];
+                if is_held.load(Ordering::Acquire) || is_coming.load(Ordering::Acquire) {
+                    // The rows are whose it comes to.
+                    self.follows_no_more(group);
+                } else if self.is_follower(group) {
+                    self.follow(group).await;
+                } else if self.follows_no_more(group) {
+                    self.forget(group).await;
+                }
+            }
+        }
+    }
+
+    fn is_follower(&self, group: usize) -> bool {
+        let view = self.shown.load();
+        let placed = view.placement.groups.get(group).and_then(Option::as_ref);
+        let others = view.placement.nodes.iter().filter(|node| Some(*node) != placed);
+        placed.is_some() && follower(others.map(String::as_str), group) == Some(self.me.as_str())
+    }
+
+    /// Brings what was committed since.
+    async fn follow(self: &Arc<Self>, group: usize) {
+        let cluster = Arc::clone(self);
+        let brought = tokio::task::spawn_blocking(move || {
+            let partitions = cluster.partitions_of(group);
+            let Some(log) = cluster.log.upgrade() else { return };
+            let followed = &cluster.groups[group].followed;
+            for (partition, end) in partitions.clone().zip(log.changelog_ends(partitions)) {
+                let is_new = |end: &Offset| lock(followed).get(&partition) != Some(end);
+                let Some(end) = end.filter(is_new) else { continue };
+                let stats = Arc::clone(&cluster.stats[partition as usize]);
+                cluster.steering.prepare(std::iter::once((partition, stats)));
+                lock(followed).insert(partition, end);
+            }
+        });
+        if let Err(panicked) = brought.await {
+            tracing::error!(group, %panicked, "the rows of a group are not followed at the moment");
+            self.follows_no_more(group);
+        }
+    }
+
+    /// True where it was followed.
+    fn follows_no_more(&self, group: usize) -> bool {
+        !std::mem::take(&mut *lock(&self.groups[group].followed)).is_empty()
+    }
+
+    /// Another node follows it now: its rows are closed.
+    async fn forget(self: &Arc<Self>, group: usize) {
+        let cluster = Arc::clone(self);
+        let closed =
+            tokio::task::spawn_blocking(move || cluster.steering.forget(cluster.partitions_of(group)));
+        if let Err(panicked) = closed.await {
+            tracing::error!(group, %panicked, "rows that were followed are not closed");
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Offers on their way to the home of their queues: a window of each queue's is there, the rest waits here, where the tasks are.
+//! Queues and partitions take turns, so a flood of one keeps nobody else waiting. What the home holds is bounded whatever waits
+//! at owners: by [`AWAY_MAX`] for each of them, and [`LANE_AWAY_MIN`] for each queue and partition beyond.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use everlog_partition::{Offer, QueueKey, Ready, RunKey};
+
+/// Offers of one queue and partition that are at the home at once: more than are handed out while one message is under way.
+pub const LANE_AWAY_MAX: usize = 500;
+/// The same, where a home has as many of this node as it may.
+pub const LANE_AWAY_MIN: usize = 8;
+/// Offers of all queues that one home has of this node.
+pub const AWAY_MAX: usize = 50_000;
+
+/// What waits for one home, and what is there.
+#[derive(Default)]
+pub struct Outbox {
+    lanes: HashMap<Lane, Row>,
+    /// Lanes with something that may go now.
+    turns: VecDeque<Lane>,
+    /// Lanes that may go on once the home has fewer of this node.
+    blocked: VecDeque<Lane>,
+    away: HashMap<Id, Lane>,
+}
+
+/// Who takes turns.
+type Lane = (QueueKey, u32);
+
+#[derive(Default)]
+struct Row {
+    waiting: VecDeque<Ready>,
+    /// What waits, so that nothing does twice.
+    ids: HashSet<Id>,
+    away: usize,
+    /// It is among the turns.
+    is_listed: bool,
+    /// It waits for the home to have fewer of this node.
+    is_blocked: bool,
+    /// It is among the blocked, though it may not wait any more.
+    has_place: bool,
+}
+
+/// What is ready, wherever it waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Id {
+    Task(RunKey, i64, i32),
+    Query(String),
+}
+
+impl Id {
+    fn of(ready: &Ready) -> Self {
+        match ready {
+            Ready::Task(task) => Self::Task(task.run.clone(), task.scheduled_event_id, task.attempt),
+            Ready::Query { query_id, .. } => Self::Query(query_id.clone()),
+        }
+    }
+}
+
+impl Outbox {
+    /// Something is ready. What waits already, or is at the home, is not offered twice.
+    pub fn push(&mut self, Offer { queue, ready }: Offer) {
+        let (id, lane) = (Id::of(&ready), (queue, ready.partition()));
+        match self.away.get(&id) {
+            Some(there) if *there == lane => return,
+            // It has left that queue.
+            Some(_elsewhere) => self.taken(&ready),
+            None => {}
+        }
+        let row = self.lanes.entry(lane.clone()).or_default();
+        if row.ids.insert(id) {
+            row.waiting.push_back(ready);
+            self.list(lane);
+        }
+    }
+
+    /// What goes next, in turn, and is at the home from now on.
+    pub fn next(&mut self, count_max: usize) -> Vec<Offer> {
+        let mut offers = Vec::new();
+        while offers.len() < count_max
+            && let Some(lane) = self.turns.pop_front()
+        {
+            let is_full = self.away.len() >= AWAY_MAX;
+            let Some(row) = self.lanes.get_mut(&lane) else { continue };
+            row.is_listed = false;
+            if row.waiting.is_empty() || row.away >= LANE_AWAY_MAX {
+                // Listed again when there is something, or room.
+                continue;
+            }
+            if is_full && row.away >= LANE_AWAY_MIN {
+                row.is_blocked = true;
+                if !std::mem::replace(&mut row.has_place, true) {
+                    self.blocked.push_back(lane);
+                }
+                continue;
+            }
+            let Some(ready) = row.waiting.pop_front() else { continue };
+            let id = Id::of(&ready);
+            row.ids.remove(&id);
+            row.away += 1;
+            // What waits in two queues is at the home for the one that it joined last.
+            let former = self.away.insert(id, lane.clone());
+            if let Some(row) = former.and_then(|former| self.lanes.get_mut(&former)) {
+                row.away -= 1;
+            }
+            offers.push(Offer { queue: lane.0.clone(), ready });
+            self.list(lane);
+        }
+        offers
+    }
+
+    /// How many wait here.
+    pub fn waiting(&self) -> usize {
+        self.lanes.values().map(|row| row.waiting.len()).sum()
+    }
+
+    /// These have not gone: they are the next ones again.
+    pub fn back(&mut self, offers: Vec<Offer>) {
+        for Offer { queue, ready } in offers.into_iter().rev() {
+            let (id, lane) = (Id::of(&ready), (queue, ready.partition()));
+            // Forgotten meanwhile, it is offered anew by whoever has it.
+            if self.away.get(&id) != Some(&lane) {
+                continue;
+            }
+            self.taken(&ready);
+            let row = self.lanes.entry(lane.clone()).or_default();
+            if row.ids.insert(id) {
+                row.waiting.push_front(ready);
+            }
+            self.list(lane);
+        }
+    }
+
+    /// Somebody is to get this: the home has it no more.
+    pub fn taken(&mut self, ready: &Ready) {
+        let Some(lane) = self.away.remove(&Id::of(ready)) else { return };
+        if let Some(row) = self.lanes.get_mut(&lane) {
+            row.away -= 1;
+            row.is_blocked &= row.away >= LANE_AWAY_MIN;
+            match row.away == 0 && row.waiting.is_empty() && !row.is_listed {
+                true => drop(self.lanes.remove(&lane)),
+                false => self.list(lane),
+            }
+        }
+        if self.away.len() < AWAY_MAX {
+            self.unblock();
+        }
+    }
+
+    /// Another one of those that wait for room takes turns.
+    fn unblock(&mut self) {
+        while let Some(lane) = self.blocked.pop_front() {
+            let Some(row) = self.lanes.get_mut(&lane) else { continue };
+            row.has_place = false;
+            if std::mem::take(&mut row.is_blocked) {
+                return self.list(lane);
+            }
+        }
+    }
+
+    /// Nothing of these partitions is this node's to offer any more.
+    pub fn forget(&mut self, is_gone: impl Fn(u32) -> bool) {
+        self.lanes.retain(|(_, partition), _| !is_gone(*partition));
+        self.away.retain(|_, (_, partition)| !is_gone(*partition));
+        self.turns.retain(|(_, partition)| !is_gone(*partition));
+        self.blocked.retain(|(_, partition)| !is_gone(*partition));
+        let free = AWAY_MAX.saturating_sub(self.away.len()).min(self.blocked.len());
+        (0..free).for_each(|_| self.unblock());
+    }
+
+    /// A lane that has something to send and room for it takes turns.
+    fn list(&mut self, lane: Lane) {
+        if let Some(row) = self.lanes.get_mut(&lane)
+            && !row.is_listed
+            && !row.is_blocked
+            && !row.waiting.is_empty()
+            && row.away < LANE_AWAY_MAX
+        {
+            row.is_listed = true;
+            self.turns.push_back(lane);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_partition::{TaskRef, WorkflowKey};
+
+    use super::*;
+
+    const RUN: &str = "1b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
+    const FLOOD: i64 = 200_000;
+
+    fn offer(queue: &str, partition: u32, id: i64) -> Offer {
+        let queue = QueueKey { namespace_id: "n".into(), name: queue.into(), activities: false };
+        let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "w").run(RUN);
+        let task = TaskRef { partition, run, scheduled_event_id: id, attempt: 1, normal_queue: None };
+        Offer { queue, ready: Ready::Task(task) }
+    }
+
+    /// What goes, by queue, partition and Scheduled event.
+    fn names(offers: &[Offer]) -> Vec<(String, u32, i64)> {
+        let name = |offer: &Offer| match &offer.ready {
+            Ready::Task(task) => (offer.queue.name.clone(), task.partition, task.scheduled_event_id),
+            Ready::Query { .. } => unreachable!("none is offered here"),
+        };
+        offers.iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_flood_of_one_queue_keeps_no_other_queue_and_no_other_partition_waiting() {
+        let mut outbox = Outbox::default();
+        (0..FLOOD).for_each(|id| outbox.push(offer("flood", 1, id)));
+        outbox.push(offer("other", 1, -1));
+        outbox.push(offer("flood", 2, -2));
+        let next = names(&outbox.next(4));
+        assert_eq!(
+            next,
+            [
+                ("flood".into(), 1, 0),
+                ("other".into(), 1, -1),
+                ("flood".into(), 2, -2),
+                ("flood".into(), 1, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_home_has_no_more_than_a_window_and_gets_everything_in_the_end() {
+        let mut outbox = Outbox::default();
+        (0..FLOOD).for_each(|id| outbox.push(offer("flood", 1, id)));
+        let mut there = VecDeque::new();
+        let mut expected = 0;
+        loop {
+            there.extend(outbox.next(300));
+            assert!(there.len() <= LANE_AWAY_MAX, "{}", there.len());
+            let Some(first) = there.pop_front() else { break };
+            assert_eq!(names(std::slice::from_ref(&first)), [("flood".into(), 1, expected)], "in order");
+            outbox.taken(&first.ready);
+            expected += 1;
+        }
+        assert_eq!(expected, FLOOD);
+        assert!(outbox.lanes.is_empty() && outbox.away.is_empty(), "nothing is remembered");
+    }
+
+    #[test]
+    fn queues_that_nobody_polls_leave_room_for_one_that_is_polled() {
+        let mut outbox = Outbox::default();
+        let dead = AWAY_MAX / LANE_AWAY_MAX;
+        for queue in 0..dead + 50 {
+            let first = 1_000 * queue as i64;
+            (0..600).for_each(|id| outbox.push(offer(&format!("dead-{queue}"), 1, first + id)));
+        }
+        let there = outbox.next(usize::MAX);
+        assert!(there.len() <= AWAY_MAX + 50 * LANE_AWAY_MIN, "{}", there.len());
+        let alive = -100;
+        (alive..0).for_each(|id| outbox.push(offer("alive", 1, id)));
+        for id in 0..100 {
+            let ready = offer("alive", 1, alive + id).ready;
+            if id % (LANE_AWAY_MIN as i64) == 0 {
+                let next = outbox.next(usize::MAX);
+                assert_eq!(next.len(), LANE_AWAY_MIN.min(100 - id as usize), "polled, it goes on");
+            }
+            outbox.taken(&ready);
+        }
+        // Where the home gets rid of some, the others go on.
+        there.iter().for_each(|offer| outbox.taken(&offer.ready));
+        assert_eq!(outbox.next(usize::MAX).len(), (dead + 50) * 600 - there.len());
+    }
+
+    #[test]
+    fn nothing_is_offered_twice_and_what_has_not_gone_goes_first() {
+        let mut outbox = Outbox::default();
+        for id in [1, 2, 1, 3] {
+            outbox.push(offer("q", 1, id));
+        }
+        let first = outbox.next(2);
+        assert_eq!(names(&first), [("q".into(), 1, 1), ("q".into(), 1, 2)]);
+        outbox.push(offer("q", 1, 2));
+        outbox.back(first);
+        let next = outbox.next(9);
+        assert_eq!(names(&next), [("q".into(), 1, 1), ("q".into(), 1, 2), ("q".into(), 1, 3)]);
+        // It waits in another queue now: the former one has room again.
+        outbox.push(offer("other", 1, 2));
+        assert_eq!(names(&outbox.next(9)), [("other".into(), 1, 2)]);
+        outbox.taken(&offer("q", 1, 1).ready);
+        outbox.push(offer("q", 1, 1));
+        assert_eq!(names(&outbox.next(9)), [("q".into(), 1, 1)], "once taken, it may come again");
+    }
+
+    #[test]
+    fn what_is_another_nodes_now_takes_no_room() {
+        let mut outbox = Outbox::default();
+        (0..2 * LANE_AWAY_MAX as i64).for_each(|id| outbox.push(offer("q", 1, id)));
+        outbox.push(offer("q", 2, -1));
+        let gone = outbox.next(usize::MAX);
+        outbox.forget(|partition| partition == 1);
+        assert!(outbox.next(9).is_empty());
+        outbox.back(gone);
+        assert_eq!(names(&outbox.next(9)), [("q".into(), 2, -1)], "the other partition's is offered still");
+    }
+}
