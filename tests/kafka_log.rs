@@ -396,6 +396,41 @@ fn a_slow_follower_misses_nothing() {
     drop(replaced);
 }
 
+#[test]
+fn a_follower_that_is_behind_what_its_own_log_has_trimmed_goes_on_there() {
+    let spot = Spot::new();
+    let log = spot.open();
+    let fence = log.fence(0).expect("fence");
+    let (woken, wakes) = channel();
+    let wake = Box::new(move || woken.send(()).unwrap_or_default());
+    let mut tail = log.follow(0, 0, wake).expect("follow").expect("others may append");
+    // Many times what its queue holds: it rests.
+    let record = "x".repeat(100_000);
+    for _ in 0..30 {
+        let done: Vec<_> = (0..10).map(|_| begin_append(&log, 0, &[&record])).collect();
+        done.iter().for_each(|done| assert!(wait(done).is_ok()));
+    }
+    commit(&log, 0, fence, 300, vec![row(&log, 0, "k", "v")]).expect("commit");
+    log.trim(0, 300).expect("trim");
+    let deadline = Instant::now() + WITHIN;
+    while log.bounds(0).expect("bounds").start < 300 {
+        assert!(Instant::now() < deadline, "nothing is deleted");
+        std::thread::yield_now();
+    }
+    append(&log, 0, &["last"]).expect("append");
+    let mut last = None;
+    while last != Some(300) {
+        let records = tail.take(1 << 20).expect("take");
+        for record in &records {
+            assert!(last.is_none_or(|last| record.offset > last), "{} after {last:?}", record.offset);
+            last = Some(record.offset);
+        }
+        if records.is_empty() {
+            wakes.recv_timeout(WITHIN).expect("it is woken");
+        }
+    }
+}
+
 /// Prints what the log costs on this machine; asserts nothing about speed.
 #[test]
 fn figures() {

@@ -14,53 +14,92 @@ use everlog_temporal_api::workflowservice::{
     GetWorkflowExecutionHistoryResponse, SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest,
     TerminateWorkflowExecutionRequest,
 };
+use everlog_tests::dice::Dice;
 use everlog_tests::fate::{Fate, is_definite, is_passing};
 use everlog_tests::raw;
 use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
+use crate::deliveries::now_ms;
 use crate::ledger::{Deed, Ledger, Via};
+use crate::waits::{Sleep, Wait, Waits};
 
 pub const NAMESPACE: &str = "default";
 pub const QUEUE: &str = "faults";
 /// How long a workflow task may be lost with a worker or a node.
 pub const TASK_TIMEOUT_S: i64 = 2;
-/// How long an answer may take.
+/// How long an answer may take; polls and queries are answered far earlier, as these nodes are set.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long an order is insisted on.
 const TAKEN_WITHIN: Duration = Duration::from_secs(180);
 /// Between two tries of what was not answered.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Cheap to clone: all share where they call. With several nodes each call goes to the next one.
+/// Where a node is called.
+#[derive(Clone)]
+pub struct Place {
+    pub channel: Channel,
+    /// Nothing can be expected of a node that sleeps.
+    pub sleep: Sleep,
+}
+
+/// Cheap to clone: all share where they call. With several nodes each call goes to any one of them.
 #[derive(Clone)]
 pub struct Client {
-    at: Arc<RwLock<Vec<Channel>>>,
+    at: Arc<RwLock<Vec<Place>>>,
     next: Arc<AtomicUsize>,
     pub ledger: Ledger,
+    pub waits: Waits,
 }
 
 impl Client {
-    pub fn new(channels: Vec<Channel>) -> Self {
-        Self { at: Arc::new(RwLock::new(channels)), next: Arc::default(), ledger: Ledger::default() }
+    pub fn new(places: Vec<Place>) -> Self {
+        let at = Arc::new(RwLock::new(places));
+        Self { at, next: Arc::default(), ledger: Ledger::default(), waits: Waits::default() }
     }
 
     /// From here on calls go to other nodes.
-    pub fn turn_to(&self, channels: Vec<Channel>) {
-        *self.at.write().expect("nobody panics while it is held") = channels;
+    pub fn turn_to(&self, places: Vec<Place>) {
+        *self.at.write().expect("nobody panics while it is held") = places;
     }
 
-    fn channel(&self) -> Channel {
-        let at = self.at.read().expect("nobody panics while it is held");
-        at[self.next.fetch_add(1, Ordering::Relaxed) % at.len()].clone()
+    /// Whose turn it is; the next number is another node, where there are several. In no order: a worker that polls and
+    /// answers in turns would bring each answer to the same node, and that may be the dead one.
+    fn turn(&self) -> usize {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) as u64;
+        usize::try_from(Dice::new(number).below(u64::from(u32::MAX))).expect("it is no larger")
     }
 
-    /// One try.
+    /// One try, at whichever node.
     pub async fn ask<M: Message + Name>(&self, request: &M) -> Result<Bytes, Status> {
-        let request = Request::new(Bytes::from(request.encode_to_vec()));
-        let (channel, path) = (self.channel(), raw::path_of::<M>());
-        let answer = tokio::time::timeout(ANSWER_WITHIN, raw::call(&channel, &path, request)).await;
+        self.ask_at(self.turn(), request).await
+    }
+
+    /// One try at the node whose turn this is.
+    async fn ask_at<M: Message + Name>(&self, turn: usize, request: &M) -> Result<Bytes, Status> {
+        let place = {
+            let at = self.at.read().expect("nobody panics while it is held");
+            at[turn % at.len()].clone()
+        };
+        self.ask_of(&place, request).await
+    }
+
+    /// One try at one node.
+    pub async fn ask_of<M: Message + Name>(&self, place: &Place, request: &M) -> Result<Bytes, Status> {
+        let mut sent = Request::new(Bytes::from(request.encode_to_vec()));
+        // What the server bounds by itself names no deadline: our own side would hold to it, too, and nobody would know
+        // whether the server did.
+        let is_bounded = M::NAME.starts_with("Poll") || M::NAME.starts_with("Query");
+        if !is_bounded {
+            sent.set_timeout(ANSWER_WITHIN);
+        }
+        let (path, began) = (raw::path_of::<M>(), Instant::now());
+        let answer = tokio::time::timeout(ANSWER_WITHIN, raw::call(&place.channel, &path, sent)).await;
+        if !place.sleep.is_since(began) {
+            let (call, took) = (M::NAME.to_owned(), began.elapsed());
+            self.waits.note(Wait { call, took, deadline: ANSWER_WITHIN, ended_ms: now_ms(), is_bounded });
+        }
         Ok(answer.map_err(|_late| Status::deadline_exceeded("no answer"))??.into_inner())
     }
 
@@ -85,6 +124,16 @@ impl Client {
         deed: Deed,
         make: impl FnOnce(String) -> M,
     ) -> anyhow::Result<Fate> {
+        Ok(self.insist_at(workflow_id, deed, make).await?.0)
+    }
+
+    /// The same with the turn of the node that said it.
+    async fn insist_at<M: Message + Name>(
+        &self,
+        workflow_id: &str,
+        deed: Deed,
+        make: impl FnOnce(String) -> M,
+    ) -> anyhow::Result<(Fate, usize)> {
         let (call, identity) = self.ledger.sent(workflow_id, deed.clone(), Via::Grpc);
         let request = make(identity);
         let deadline = Instant::now() + TAKEN_WITHIN;
@@ -92,16 +141,17 @@ impl Client {
         let mut is_first = true;
         loop {
             pause.tick().await;
-            let answer = self.ask(&request).await;
+            let turn = self.turn();
+            let answer = self.ask_at(turn, &request).await;
             match &answer {
                 Ok(_) => {
                     self.ledger.settle(call, Fate::Acked);
-                    return Ok(Fate::Acked);
+                    return Ok((Fate::Acked, turn));
                 }
                 Err(status) if !is_passing(status) => {
                     let fate = if is_first { Fate::Refused } else { Fate::Unknown };
                     self.ledger.settle(call, fate);
-                    return Ok(fate);
+                    return Ok((fate, turn));
                 }
                 Err(status) => {
                     is_first &= is_definite(status);
@@ -113,6 +163,11 @@ impl Client {
         }
     }
 
+    /// The same request again and again until it is taken; whoever calls notes it.
+    pub async fn insist_on<M: Message + Name>(&self, request: &M) -> anyhow::Result<Bytes> {
+        self.read(request).await
+    }
+
     pub async fn start(&self, id: &str) -> anyhow::Result<Fate> {
         self.insist(id, Deed::Start, |identity| start(id, identity)).await
     }
@@ -120,6 +175,12 @@ impl Client {
     pub async fn signal(&self, id: &str, name: &str) -> anyhow::Result<Fate> {
         let deed = Deed::Signal { name: name.into(), in_order: true };
         self.insist(id, deed, |identity| signal(id, name, identity)).await
+    }
+
+    /// The same with the turn of the node that took it.
+    pub async fn signal_at(&self, id: &str, name: &str) -> anyhow::Result<(Fate, usize)> {
+        let deed = Deed::Signal { name: name.into(), in_order: true };
+        self.insist_at(id, deed, |identity| signal(id, name, identity)).await
     }
 
     /// Tried once: it may be lost, and must not be doubled.
@@ -140,6 +201,16 @@ impl Client {
 
     /// The events of a run, of the latest one where `run_id` is empty.
     pub async fn history(&self, id: &str, run_id: &str) -> anyhow::Result<Vec<HistoryEvent>> {
+        self.history_from(self.turn(), id, run_id).await
+    }
+
+    /// The same from the node whose turn this is.
+    pub async fn history_from(
+        &self,
+        first: usize,
+        id: &str,
+        run_id: &str,
+    ) -> anyhow::Result<Vec<HistoryEvent>> {
         let (mut events, mut page_token) = (Vec::new(), Bytes::new());
         loop {
             let request = GetWorkflowExecutionHistoryRequest {
@@ -148,7 +219,7 @@ impl Client {
                 next_page_token: page_token,
                 ..Default::default()
             };
-            let page = GetWorkflowExecutionHistoryResponse::decode(self.read(&request).await?)?;
+            let page = GetWorkflowExecutionHistoryResponse::decode(self.read_from(first, &request).await?)?;
             events.extend(History::decode(page.history.unwrap_or_default())?.events);
             page_token = page.next_page_token;
             if page_token.is_empty() {
@@ -159,26 +230,44 @@ impl Client {
 
     /// What a run is described by, as bytes.
     pub async fn describe(&self, id: &str, run_id: &str) -> anyhow::Result<Bytes> {
+        self.describe_from(self.turn(), id, run_id).await
+    }
+
+    /// The same from the node whose turn this is.
+    pub async fn describe_from(&self, first: usize, id: &str, run_id: &str) -> anyhow::Result<Bytes> {
         let request = DescribeWorkflowExecutionRequest {
             namespace: NAMESPACE.into(),
             execution: execution(id, run_id),
         };
-        self.read(&request).await
+        self.read_from(first, &request).await
     }
 
     /// A read is repeated for as long as the server cannot answer.
     async fn read<M: Message + Name>(&self, request: &M) -> anyhow::Result<Bytes> {
+        self.read_from(self.turn(), request).await
+    }
+
+    /// The same, first at the node whose turn this is and then at those after it.
+    pub async fn read_from<M: Message + Name>(&self, first: usize, request: &M) -> anyhow::Result<Bytes> {
         let deadline = Instant::now() + TAKEN_WITHIN;
         let mut pause = tokio::time::interval(AGAIN_AFTER);
-        loop {
+        for turn in first.. {
             pause.tick().await;
-            match self.ask(request).await {
+            match self.ask_at(turn, request).await {
                 Ok(answer) => return Ok(answer),
+                // A query that nobody can answer now, or that no worker has answered while a broker was away.
+                Err(status) if is_unanswered(&status) && Instant::now() < deadline => {}
                 Err(status) if is_passing(&status) && Instant::now() < deadline => {}
                 Err(status) => return Err(status).context("a read"),
             }
         }
+        bail!("there are turns enough")
     }
+}
+
+/// No worker was there for a query, or none within its time.
+fn is_unanswered(status: &Status) -> bool {
+    matches!(status.code(), Code::FailedPrecondition | Code::DeadlineExceeded)
 }
 
 /// What follows from the answer to a single try.

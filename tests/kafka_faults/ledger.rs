@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use everlog_tests::fate::Fate;
 
+use crate::register::Read;
+
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deed {
@@ -40,13 +42,25 @@ pub struct Call {
     pub fate: Fate,
 }
 
-/// All orders, in the order in which they were sent.
+/// All orders, in the order in which they were sent, and what was read of registers meanwhile.
 #[derive(Clone, Default)]
-pub struct Ledger(Arc<Mutex<Vec<Call>>>);
+pub struct Ledger {
+    calls: Arc<Mutex<Vec<Call>>>,
+    reads: Arc<Mutex<Vec<Read>>>,
+}
 
 impl Ledger {
     fn open(&self) -> MutexGuard<'_, Vec<Call>> {
-        self.0.lock().expect("nobody panics while it is open")
+        self.calls.lock().expect("nobody panics while it is open")
+    }
+
+    /// Notes what somebody saw.
+    pub fn read(&self, read: Read) {
+        self.reads.lock().expect("nobody panics while it is open").push(read);
+    }
+
+    pub fn reads(&self) -> Vec<Read> {
+        self.reads.lock().expect("nobody panics while it is open").clone()
     }
 
     /// Notes an order before it is sent; its number and identity.

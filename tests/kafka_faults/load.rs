@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::commands::Commands;
 use crate::reader::Seen;
+use crate::register;
 use crate::worker::SIGNALS;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -114,10 +115,14 @@ impl Slot {
         let kind = match number % 8 {
             0 => "chain",
             1 => "doomed",
+            2 => register::PREFIX,
             _most => "plain",
         };
         // Who terminates must know that the start has been taken.
-        let by_records = self.commands.as_ref().filter(|_| number % 3 == 2 && kind != "doomed");
+        let by_records = self
+            .commands
+            .as_ref()
+            .filter(|_| number % 3 == 2 && kind != "doomed" && kind != register::PREFIX);
         let id = format!("{kind}-{number}");
         match by_records {
             Some(commands) => commands.start(&id, dice).await?,
@@ -125,6 +130,9 @@ impl Slot {
                 let fate = self.client.start(&id).await?;
                 ensure!(fate != Fate::Refused, "{id} cannot be started");
             }
+        }
+        if kind == register::PREFIX {
+            register::turn(&self.client, &id).await?;
         }
         if kind == "doomed" {
             self.client.terminate(&id).await?;

@@ -10,11 +10,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use everlog_tests::raw;
 use everlog_tests::server::binary;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Endpoint;
+
+use crate::client::Place;
+use crate::net::Home;
+use crate::waits::Sleep;
 
 /// How long a node may take until it serves: recovery on a busy machine, after whatever happened to its broker.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Where a node serves that has an address for itself.
+const FIRST_PORT: u16 = 7233;
 
 /// A node. It is killed when dropped.
 pub struct Node {
@@ -23,12 +29,28 @@ pub struct Node {
     data_dir: PathBuf,
     said: PathBuf,
     variables: Vec<(String, String)>,
+    home: Home,
+    sleep: Sleep,
 }
 
 impl Node {
     /// Starts `everlog serve`, and does not wait for it.
     pub fn start(name: &str, dir: &Path, variables: &[(String, String)]) -> anyhow::Result<Self> {
         Self::start_as(name, name, dir, variables)
+    }
+
+    /// The same at a place of its own.
+    pub fn start_at(
+        name: &str,
+        dir: &Path,
+        variables: &[(String, String)],
+        home: &Home,
+    ) -> anyhow::Result<Self> {
+        if home.space.is_none() {
+            return Self::start(name, dir, variables);
+        }
+        let addresses = [0, 1, 2].map(|more| SocketAddr::from((home.host, FIRST_PORT + more)));
+        Self::begin(name, name, dir, variables, (home.clone(), addresses))
     }
 
     /// The same with a directory of another name.
@@ -38,7 +60,18 @@ impl Node {
         dir: &Path,
         variables: &[(String, String)],
     ) -> anyhow::Result<Self> {
-        let (address, metrics_address, http_address) = (free_address()?, free_address()?, free_address()?);
+        let addresses = [free_address()?, free_address()?, free_address()?];
+        Self::begin(name, folder, dir, variables, (Home::here(), addresses))
+    }
+
+    fn begin(
+        name: &str,
+        folder: &str,
+        dir: &Path,
+        variables: &[(String, String)],
+        (home, addresses): (Home, [SocketAddr; 3]),
+    ) -> anyhow::Result<Self> {
+        let [address, metrics_address, http_address] = addresses;
         let (data_dir, said) = (dir.join(folder), dir.join(format!("{folder}.log")));
         let mut variables = variables.to_vec();
         for (key, value) in [
@@ -46,12 +79,13 @@ impl Node {
             ("EVERLOG_SERVER__ADDRESS", address.to_string()),
             ("EVERLOG_SERVER__METRICS_ADDRESS", metrics_address.to_string()),
             ("EVERLOG_HTTP__ADDRESS", http_address.to_string()),
+            ("EVERLOG_CLUSTER__ADDRESS", SocketAddr::from((home.host, 0)).to_string()),
             ("EVERLOG_SERVER__DATA_DIR", data_dir.display().to_string()),
         ] {
             variables.push((key.into(), value));
         }
-        let process = spawn(&said, &variables)?;
-        Ok(Self { process, address, data_dir, said, variables })
+        let process = spawn(&said, &variables, &home)?;
+        Ok(Self { process, address, data_dir, said, variables, home, sleep: Sleep::none() })
     }
 
     /// Waits until it serves.
@@ -69,9 +103,10 @@ impl Node {
     }
 
     /// Connections to it, made as they are needed and again when they break.
-    pub fn channel(&self) -> anyhow::Result<Channel> {
+    pub fn place(&self) -> anyhow::Result<Place> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
-        Ok(endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy())
+        let channel = endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy();
+        Ok(Place { channel, sleep: self.sleep.clone() })
     }
 
     /// SIGKILL.
@@ -91,12 +126,15 @@ impl Node {
 
     /// SIGSTOP.
     pub fn pause(&self) -> anyhow::Result<()> {
+        self.sleep.begin();
         self.signal("STOP")
     }
 
     /// SIGCONT.
     pub fn resume(&self) -> anyhow::Result<()> {
-        self.signal("CONT")
+        let woken = self.signal("CONT");
+        self.sleep.end();
+        woken
     }
 
     fn signal(&self, name: &str) -> anyhow::Result<()> {
@@ -109,7 +147,7 @@ impl Node {
     /// Starts it again where it was; it must have ended.
     pub fn start_again(&mut self) -> anyhow::Result<()> {
         ensure!(self.process.try_wait()?.is_some(), "it still runs");
-        self.process = spawn(&self.said, &self.variables)?;
+        self.process = spawn(&self.said, &self.variables, &self.home)?;
         Ok(())
     }
 
@@ -172,9 +210,9 @@ impl Drop for Node {
     }
 }
 
-fn spawn(said: &Path, variables: &[(String, String)]) -> anyhow::Result<Child> {
+fn spawn(said: &Path, variables: &[(String, String)], home: &Home) -> anyhow::Result<Child> {
     let said = File::options().create(true).append(true).open(said)?;
-    let mut command = Command::new(binary()?);
+    let mut command = home.command(&binary()?);
     command.arg("serve").envs(variables.iter().map(|(key, value)| (key, value)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
     command.spawn().context("a node cannot be started")

@@ -29,6 +29,7 @@ pub struct Entry {
     pub key: Option<Vec<u8>>,
     pub value: Option<Vec<u8>>,
     pub headers: Vec<(String, Option<Vec<u8>>)>,
+    pub time_ms: i64,
 }
 
 impl Entry {
@@ -42,6 +43,7 @@ impl Entry {
             key: message.key().map(<[u8]>::to_vec),
             value: message.payload().map(<[u8]>::to_vec),
             headers: headers.unwrap_or_default(),
+            time_ms: message.timestamp().to_millis().unwrap_or(0),
         }
     }
 }

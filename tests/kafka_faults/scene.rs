@@ -9,12 +9,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 use everlog_tests::server::binary;
+use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::checker::check;
 use crate::client::Client;
 use crate::commands::Commands;
+use crate::deliveries::Troubles;
 use crate::load::Load;
+use crate::net::Home;
 use crate::node::Node;
 use crate::reader::Along;
 use crate::site::Site;
@@ -31,6 +34,13 @@ const JOINS_WITHIN: Duration = Duration::from_secs(60);
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
 /// Histories that the node is asked for at the end.
 const ASKED_MAX: usize = 60;
+
+/// Three brokers on a small machine serve correctness, not speed.
+pub const OPEN_OF_THREE: usize = 12;
+pub const REPLICATED: &[(&str, &str)] = &[("EVERLOG_KAFKA__REPLICATION", "3")];
+/// Groups that can be shared, and journals of which the checker sees the most.
+const SEVERAL: &[(&str, &str)] =
+    &[("EVERLOG_KAFKA__GROUP_PARTITIONS", "1"), ("EVERLOG_PARTITION__JOURNAL_KEEP_RECORDS", "100000")];
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +59,16 @@ pub struct Size {
 pub struct Scene {
     pub bootstrap: String,
     pub prefix: String,
-    pub dir: tempfile::TempDir,
+    pub dir: TempDir,
     pub variables: Vec<(String, String)>,
     pub node: Node,
     /// Further nodes on the same log.
     pub others: Vec<Node>,
     pub client: Client,
     pub along: Along,
+    /// When something was harmed; tasks are looked at where several nodes are to deliver them.
+    pub troubles: Troubles,
+    pub is_timely: bool,
     pub size: Size,
     /// Rows, or events, may be gone by then.
     pub is_compacted: bool,
@@ -87,6 +100,7 @@ pub fn variables(bootstrap: &str, prefix: &str, more: &[(&str, &str)]) -> Vec<(S
         ("EVERLOG_KAFKA__APPEND_TIMEOUT_MS", "5000"),
         ("EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS", "5000"),
         ("EVERLOG_GATEWAY__POLL_WAIT_MS", "2000"),
+        ("EVERLOG_GATEWAY__QUERY_WAIT_MS", "5000"),
         ("EVERLOG_MEMORY__DATABASE_BYTES", "16777216"),
     ];
     common.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -127,14 +141,30 @@ impl Scene {
         more: &[(&str, &str)],
         parent: Option<&Path>,
     ) -> anyhow::Result<Self> {
+        let dir = parent.map_or_else(tempfile::tempdir, tempfile::tempdir_in)?;
+        Self::open_at(site, name, size, more, dir, &Home::here()).await
+    }
+
+    async fn open_at(
+        site: &Site,
+        name: &str,
+        size: Size,
+        more: &[(&str, &str)],
+        dir: TempDir,
+        home: &Home,
+    ) -> anyhow::Result<Self> {
         site.calm();
+        let mut dir = dir;
+        if let Some(kept) = std::env::var_os("EVERLOG_FAULTS_KEEP") {
+            dir = tempfile::Builder::new().prefix(&format!("{name}-")).tempdir_in(kept)?;
+            dir.disable_cleanup(true);
+        }
         let (bootstrap, prefix) = (site.bootstrap(), format!("{name}."));
         let variables = variables(&bootstrap, &prefix, more);
         make_topics(&variables)?;
-        let dir = parent.map_or_else(tempfile::tempdir, tempfile::tempdir_in)?;
-        let mut node = Node::start("one", dir.path(), &variables)?;
+        let mut node = Node::start_at("one", dir.path(), &variables, home)?;
         node.ready().await?;
-        let client = Client::new(vec![node.channel()?]);
+        let client = Client::new(vec![node.place()?]);
         let along = Along::start(&bootstrap, &format!("{prefix}events"))?;
         let workers = employ(&client, size.workers);
         Ok(Self {
@@ -146,6 +176,8 @@ impl Scene {
             others: Vec::new(),
             client,
             along,
+            troubles: Troubles::default(),
+            is_timely: false,
             size,
             is_compacted: false,
             is_trimmed: false,
@@ -155,9 +187,30 @@ impl Scene {
 
     /// The same with so many nodes that share four groups of partitions; each call goes to the next node.
     pub async fn of_nodes(site: &Site, name: &str, size: Size, nodes: usize) -> anyhow::Result<Self> {
-        let mut scene = Self::open(site, name, size, &[("EVERLOG_KAFKA__GROUP_PARTITIONS", "1")]).await?;
-        for number in 1..nodes {
-            let mut node = Node::start(&format!("other-{number}"), scene.dir.path(), &scene.variables)?;
+        let homes = vec![Home::here(); nodes];
+        Self::of_homes(site, name, size, &homes, &[]).await
+    }
+
+    /// The same on brokers that keep three copies; fewer workflows at a time, for a small machine.
+    pub async fn of_quorum(site: &Site, name: &str, size: Size, homes: &[Home]) -> anyhow::Result<Self> {
+        let size = Size { open: size.open.min(OPEN_OF_THREE), workers: 4, ..size };
+        Self::of_homes(site, name, size, homes, REPLICATED).await
+    }
+
+    async fn of_homes(
+        site: &Site,
+        name: &str,
+        size: Size,
+        homes: &[Home],
+        more: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
+        let more = [SEVERAL, more].concat();
+        let (first, others) = homes.split_first().context("a node at least")?;
+        let mut scene = Self::open_at(site, name, size, &more, tempfile::tempdir()?, first).await?;
+        scene.is_timely = true;
+        for (number, home) in (1..).zip(others) {
+            let name = format!("other-{number}");
+            let mut node = Node::start_at(&name, scene.dir.path(), &scene.variables, home)?;
             node.ready().await?;
             node.until_said(TOOK_A_GROUP, 1, JOINS_WITHIN).await?;
             scene.others.push(node);
@@ -168,9 +221,24 @@ impl Scene {
 
     /// From here on calls go to all nodes.
     pub fn turn_to_all(&self) -> anyhow::Result<()> {
-        let nodes = std::iter::once(&self.node).chain(&self.others);
-        self.client.turn_to(nodes.map(Node::channel).collect::<anyhow::Result<_>>()?);
+        self.client.turn_to(self.nodes().map(Node::place).collect::<anyhow::Result<_>>()?);
         Ok(())
+    }
+
+    /// From here on calls go to all nodes but this one.
+    pub fn turn_from(&self, number: usize) -> anyhow::Result<()> {
+        let others = self.nodes().enumerate().filter(|(other, _)| *other != number);
+        self.client.turn_to(others.map(|(_, node)| node.place()).collect::<anyhow::Result<_>>()?);
+        Ok(())
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        std::iter::once(&self.node).chain(&self.others)
+    }
+
+    /// How often all nodes together said something.
+    pub fn times_said(&self, words: &str) -> u64 {
+        self.nodes().map(|node| node.times_said(words)).sum()
     }
 
     /// A node by its number; 0 = the first one.
@@ -179,6 +247,13 @@ impl Scene {
             0 => &mut self.node,
             other => &mut self.others[other - 1],
         }
+    }
+
+    /// SIGKILL of a node by its number: the others have one hand-over time.
+    pub fn kill(&mut self, number: usize) -> anyhow::Result<()> {
+        self.node_at(number).kill()?;
+        self.troubles.moment();
+        Ok(())
     }
 
     /// Begins the load.
@@ -206,8 +281,9 @@ impl Scene {
             Err(error) => outcome.violations.push(format!("{error:#}; {}", self.node.last_words())),
         }
         self.workers.shutdown().await;
-        let mut story =
-            Story { is_compacted: self.is_compacted, is_trimmed: self.is_trimmed, ..Story::default() };
+        let troubles = self.is_timely.then(|| self.troubles.all());
+        let (is_compacted, is_trimmed) = (self.is_compacted, self.is_trimmed);
+        let mut story = Story { is_compacted, is_trimmed, troubles, ..Story::default() };
         self.ask(&mut story).await?;
         for node in std::iter::once(&mut self.node).chain(&mut self.others) {
             let status = node.stop().await?;
@@ -218,6 +294,11 @@ impl Scene {
         let story = self.read(story).await?;
         outcome.acked = self.client.ledger.acked();
         outcome.violations.extend(check(&story));
+        if self.is_timely {
+            let longest = story.waits.iter().map(|wait| wait.took).max().unwrap_or_default();
+            let reads = story.reads.len();
+            outcome.how += &format!("; {reads} reads elsewhere, no call took more than {longest:.1?}");
+        }
         Ok((outcome, story))
     }
 
@@ -243,6 +324,8 @@ impl Scene {
     /// Everything that the topics hold; who read along may be a moment behind.
     async fn read(&self, mut story: Story) -> anyhow::Result<Story> {
         story.calls = self.client.ledger.calls();
+        story.reads = self.client.ledger.reads();
+        story.waits = self.client.waits.all();
         let deadline = Instant::now() + SEEN_WITHIN;
         let mut looks = tokio::time::interval(Duration::from_millis(200));
         loop {

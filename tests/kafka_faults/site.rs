@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Context;
 use everlog_tests::kafka::{Cluster, Version};
 
+use crate::net::Home;
 use crate::proxy::Proxy;
 
 /// Brokers; a single one is behind a proxy. Cheap to clone.
@@ -41,6 +43,19 @@ impl Site {
     /// Starts three brokers, each record on all of them.
     pub async fn of_three() -> anyhow::Result<Self> {
         let start = || Cluster::start(Version::V4_4_0, 3);
+        let cluster = Arc::new(tokio::task::spawn_blocking(start).await??);
+        Ok(Self { cluster, proxy: None })
+    }
+
+    /// The same with each broker at a place of its own.
+    pub async fn apart(homes: Vec<Home>) -> anyhow::Result<Self> {
+        let start = move || {
+            let places = homes.iter().map(|home| {
+                let space = home.space.clone().context("a place of its own")?;
+                Ok((home.host.to_string(), space))
+            });
+            Cluster::start_apart(Version::V4_4_0, &places.collect::<anyhow::Result<Vec<_>>>()?)
+        };
         let cluster = Arc::new(tokio::task::spawn_blocking(start).await??);
         Ok(Self { cluster, proxy: None })
     }

@@ -7,9 +7,13 @@ use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
 use prost::Message;
 
+use crate::deliveries::Trouble;
 use crate::event::{Event, fields, number, schema, text};
 use crate::ledger::Call;
 use crate::reader::{Entry, read};
+use crate::register::Read;
+use crate::terms::Terms;
+use crate::waits::Wait;
 
 /// The name of the header that every output carries.
 const HEADER: &str = "everlog";
@@ -71,6 +75,14 @@ pub struct Story {
     pub commands: Vec<((i64, i64), String)>,
     pub replies: Vec<Told>,
     pub rejections: Vec<Told>,
+    /// What was seen of registers.
+    pub reads: Vec<Read>,
+    /// How long calls waited.
+    pub waits: Vec<Wait>,
+    /// When something was harmed; none where nobody noted it.
+    pub troubles: Option<Vec<Trouble>>,
+    /// Who had which partition when.
+    pub terms: Terms,
     /// Old rows may be gone.
     pub is_compacted: bool,
     /// Old events may be gone.
@@ -106,6 +118,11 @@ impl Story {
         let changelog = topic("changelog")?;
         changelog.iter().for_each(|entry| self.note("changelog", entry));
         self.heads = heads(&changelog)?;
+        for entry in changelog.iter().filter(|entry| is_position(entry)) {
+            self.terms.note_position(entry)?;
+        }
+        topic("control")?.iter().try_for_each(|entry| self.terms.note_control(entry))?;
+        topic("journal")?.iter().try_for_each(|entry| self.terms.note_journal(entry))?;
         let history = topic("history")?;
         history.iter().for_each(|entry| self.note("history", entry));
         self.kept = kept(&history)?;
@@ -155,7 +172,6 @@ impl Mark {
         let (_, header) = entry.headers.iter().find(|(name, _)| name == HEADER)?;
         let bytes: [u8; 28] = header.as_deref()?.try_into().ok()?;
         let long = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let key = entry.key.as_deref().unwrap_or_default();
         Some(Self {
             topic,
             partition: entry.partition,
@@ -164,9 +180,15 @@ impl Mark {
             commit: long(8),
             applied: long(16),
             place: u32::from_be_bytes(bytes[24..].try_into().expect("four bytes")),
-            is_position: topic == "changelog" && key.starts_with(&RESERVED) && key.get(2) == Some(&POSITION),
+            is_position: topic == "changelog" && is_position(entry),
         })
     }
+}
+
+/// A position row, of the changelog.
+fn is_position(entry: &Entry) -> bool {
+    let key = entry.key.as_deref().unwrap_or_default();
+    key.starts_with(&RESERVED) && key.get(2) == Some(&POSITION)
 }
 
 fn told(schema: &apache_avro::Schema, entry: &Entry, what: &str) -> anyhow::Result<Told> {
@@ -265,7 +287,8 @@ fn varints(mut bytes: &[u8]) -> anyhow::Result<BTreeMap<u64, u64>> {
     Ok(numbers)
 }
 
-fn varint(bytes: &mut &[u8]) -> anyhow::Result<u64> {
+/// A whole number of a protobuf message, taken from the front.
+pub fn varint(bytes: &mut &[u8]) -> anyhow::Result<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (first, rest) = bytes.split_first().context("it ends too soon")?;

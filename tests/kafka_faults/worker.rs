@@ -1,23 +1,27 @@
 //! The workers: what each workflow does next, from its history alone, and activities that return.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everlog_engine::command::{Command, Order};
 use everlog_engine::machine::{activity, close, timer};
 use everlog_engine::time::Duration as Span;
 use everlog_engine::vocabulary::{ActivityType, TaskQueue};
-use everlog_temporal_api::enums::EventType;
+use everlog_temporal_api::enums::{EventType, QueryResultType};
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
+use everlog_temporal_api::query::WorkflowQueryResult;
 use everlog_temporal_api::workflowservice::{
     PollActivityTaskQueueRequest, PollActivityTaskQueueResponse, PollWorkflowTaskQueueRequest,
-    PollWorkflowTaskQueueResponse, RespondActivityTaskCompletedRequest, RespondWorkflowTaskCompletedRequest,
+    PollWorkflowTaskQueueResponse, RespondActivityTaskCompletedRequest, RespondQueryTaskCompletedRequest,
+    RespondWorkflowTaskCompletedRequest,
 };
 use prost::Message;
 use tokio::task::JoinSet;
 
 use crate::client::{Client, NAMESPACE, QUEUE, queue};
 use crate::ledger::Deed;
+use crate::register;
 
 /// Signals, named `go-0` and so on, that a workflow waits for.
 pub const SIGNALS: usize = 2;
@@ -65,17 +69,40 @@ async fn work(client: &Client) -> anyhow::Result<()> {
     }
     let id = task.workflow_execution.map(|execution| execution.workflow_id).unwrap_or_default();
     let history = History::decode(task.history.unwrap_or_default())?.events;
+    if task.query.is_some() {
+        let answer = RespondQueryTaskCompletedRequest {
+            task_token: task.task_token,
+            completed_type: QueryResultType::Answered.into(),
+            query_result: Some(register::answer(&history)),
+            namespace: NAMESPACE.into(),
+            ..Default::default()
+        };
+        client.ask(&answer).await?;
+        return Ok(());
+    }
     let commands = next(&id, &history);
     let deed = Deed::Complete { commands: commands.len() };
     let make = |identity| RespondWorkflowTaskCompletedRequest {
         task_token: task.task_token,
         commands,
+        query_results: answers(task.queries.into_keys(), &history),
         identity,
         namespace: NAMESPACE.into(),
         ..Default::default()
     };
     client.once(&id, deed, make).await?;
     Ok(())
+}
+
+/// Answers to the queries that came with a task.
+fn answers(
+    ids: impl Iterator<Item = String>,
+    history: &[HistoryEvent],
+) -> BTreeMap<String, WorkflowQueryResult> {
+    let result_type = QueryResultType::Answered.into();
+    let answer = Some(register::answer(history));
+    let result = WorkflowQueryResult { result_type, answer, ..Default::default() };
+    ids.map(|id| (id, result.clone())).collect()
 }
 
 async fn labour(client: &Client) -> anyhow::Result<()> {

@@ -39,7 +39,7 @@ pub fn check_history(id: &str, history: &[HistoryEvent]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn count(history: &[HistoryEvent], kind: EventType) -> usize {
+pub fn count(history: &[HistoryEvent], kind: EventType) -> usize {
     history.iter().filter(|event| event.event_type == kind as i32).count()
 }
 

@@ -75,6 +75,20 @@ impl Cluster {
         Ok(Self { script: Mutex::new(script), nodes, bootstrap })
     }
 
+    /// A cluster of one's own, to be harmed: each node listens at an address of its own, in the network namespace with
+    /// that file. This process must reach them all.
+    ///
+    /// # Errors
+    /// As [`Cluster::start`].
+    pub fn start_apart(version: Version, places: &[(String, PathBuf)]) -> anyhow::Result<Self> {
+        let hosts: Vec<_> = places.iter().map(|(host, _)| host.as_str()).collect();
+        let spaces: Vec<_> = places.iter().map(|(_, space)| space.display().to_string()).collect();
+        let (count, hosts, spaces) = (places.len().to_string(), hosts.join(","), spaces.join(","));
+        let options = ["--nodes", &count, "--hosts", &hosts, "--spaces", &spaces];
+        let (script, bootstrap) = launch(version, &options, &MISSED_AFTER)?;
+        Ok(Self { script: Mutex::new(script), nodes: bootstrap.clone(), bootstrap })
+    }
+
     /// One node behind a proxy, as with [`Cluster::start_behind`], that keeps what it has in a directory of the caller's:
     /// that stays.
     ///

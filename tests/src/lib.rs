@@ -1,6 +1,7 @@
 //! What tests of the whole product share: a server started as a user would start it.
 
 pub mod caller;
+pub mod certificates;
 pub mod dice;
 pub mod fate;
 pub mod kafka;

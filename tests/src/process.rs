@@ -65,6 +65,11 @@ impl Process {
         Ok(Caller(Endpoint::from_shared(format!("http://{}", self.address))?.connect().await?))
     }
 
+    /// Where clients reach it.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Sends it a signal of the system, such as `STOP`.
     ///
     /// # Errors

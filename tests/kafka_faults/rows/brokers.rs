@@ -7,15 +7,15 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 
 use crate::reader;
 use crate::rows::state::SmallDisk;
-use crate::scene::{Outcome, Scene, Size};
+use crate::scene::{OPEN_OF_THREE, Outcome, REPLICATED, Scene, Size};
 use crate::site::Site;
 
 const FURTHER_WITHIN: Duration = Duration::from_secs(180);
-/// Three brokers on a small machine serve correctness, not speed.
-const OPEN_OF_THREE: usize = 12;
-const REPLICATED: &[(&str, &str)] = &[("EVERLOG_KAFKA__REPLICATION", "3")];
-/// As the brokers of these tests are set.
-const TRANSACTION_LOG_PARTITIONS: i32 = 4;
+/// As the brokers of these tests are set, of both logs that coordinators have.
+const COORDINATED_PARTITIONS: i32 = 4;
+/// Where transactions are kept, and where groups of consumers are.
+pub const TRANSACTIONS: &str = "__transaction_state";
+pub const GROUPS: &str = "__consumer_offsets";
 
 /// F7: SIGTERM and SIGKILL in turn.
 pub async fn ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
@@ -75,23 +75,23 @@ pub async fn coordinator(_site: Site, size: Size) -> anyhow::Result<Outcome> {
     let id = format!("{}group-0", scene.prefix);
     for _ in 0..size.times {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
-        let before = coordinator_of(&scene.bootstrap, &id)?;
+        let before = coordinator_of(&scene.bootstrap, TRANSACTIONS, &id)?;
         site.kill(before).await?;
         outcome.injected += 1;
         load.further(size.open as u64, FURTHER_WITHIN).await?;
-        outcome.seen += u64::from(coordinator_of(&scene.bootstrap, &id)? != before);
+        outcome.seen += u64::from(coordinator_of(&scene.bootstrap, TRANSACTIONS, &id)? != before);
         site.restart(before).await?;
     }
     outcome.how = format!("{} coordinators took over", outcome.seen);
     Ok(scene.finish(load, outcome).await?.0)
 }
 
-/// The broker that leads the partition of the transaction log in which an id is kept: by Java's hash of the id.
-fn coordinator_of(bootstrap: &str, id: &str) -> anyhow::Result<u32> {
+/// The broker that leads the partition in which an id is kept: by Java's hash of the id.
+pub fn coordinator_of(bootstrap: &str, log: &str, id: &str) -> anyhow::Result<u32> {
     let hash = id.bytes().fold(0_i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
-    let partition = (hash & i32::MAX) % TRANSACTION_LOG_PARTITIONS;
+    let partition = (hash & i32::MAX) % COORDINATED_PARTITIONS;
     let consumer: BaseConsumer = reader::client(bootstrap).create()?;
-    let metadata = consumer.fetch_metadata(Some("__transaction_state"), Duration::from_secs(30))?;
+    let metadata = consumer.fetch_metadata(Some(log), Duration::from_secs(30))?;
     let topic = metadata.topics().first().context("it is there")?;
     let found =
         topic.partitions().iter().find(|found| found.id() == partition).context("so is the partition")?;

@@ -1,9 +1,14 @@
 //! The rows: one function for each fault, the table of them all.
 
+mod apart;
+mod asleep;
 mod brokers;
+mod gateways;
 mod inputs;
 mod nodes;
+mod quorum;
 mod several;
+mod soak;
 pub mod state;
 mod teeth;
 mod topics;
@@ -23,6 +28,8 @@ pub struct Row {
     pub run: Run,
     /// It is part of the short form.
     pub is_short: bool,
+    /// It runs only where it is named.
+    pub is_asked_for: bool,
 }
 
 macro_rules! rows {
@@ -32,6 +39,7 @@ macro_rules! rows {
             claim: $claim,
             run: |site, size| Box::pin($run(site, size)),
             is_short: matches!(Form::$form, Form::Short),
+            is_asked_for: matches!(Form::$form, Form::Named),
         }),*]
     };
 }
@@ -39,6 +47,7 @@ macro_rules! rows {
 enum Form {
     Short,
     Full,
+    Named,
 }
 
 pub const ROWS: &[Row] = rows! {
@@ -64,14 +73,33 @@ pub const ROWS: &[Row] = rows! {
     "F34" Full "topics that were deleted, remade or widened are refused with the way out" topics::harmed;
     "F35" Full "what compaction leaves restores everything" topics::compacted;
     "F36" Short "an owner that is killed while it takes over leaves nothing half done" nodes::killed_early;
-    "F1x2" Short "one of two nodes that is killed loses and doubles nothing" several::killed;
-    "F2x2" Short "one of two nodes that sleeps past its session changes nothing, and joins again" several::paused;
-    "F4x2" Short "all nodes killed at once lose and double nothing" several::all_killed;
-    "F5x2" Short "nodes that are restarted in order, one after the other, fail no call" several::rolled;
-    "F7x2" Short "two nodes go on when their broker does" several::broker_ended;
-    "F15x2" Full "a node that comes and goes keeps nobody from going on" several::flapping;
-    "F17x2" Full "rows of one of two nodes that are gone come back from the log" several::rows_gone;
+    "F1x2" Short "one of two nodes that is killed loses and doubles nothing" several::killed::<2>;
+    "F2x2" Short "one of two nodes that sleeps past its session changes nothing, and joins again" several::paused::<2>;
+    "F4x2" Short "all nodes killed at once lose and double nothing" several::all_killed::<2>;
+    "F5x2" Short "nodes that are restarted in order, one after the other, fail no call" several::rolled::<2>;
+    "F6x2" Short "clients of a node that dies go on at another, with the same runs" gateways::killed::<2>;
+    "F7x2" Short "two nodes go on when their broker does" several::broker_ended::<2>;
+    "F8x2" Short "two nodes go on with two of three brokers, whichever is away" quorum::each_of_three::<2>;
+    "F9x2" Short "a broker or a node that is cut off loses and doubles nothing" apart::cut::<2>;
+    "F10x2" Short "two nodes lose no transaction when another broker coordinates them" quorum::transactions::<2>;
+    "F15x2" Short "a node that comes and goes keeps nobody from going on" several::flapping::<2>;
+    "F16x2" Short "another broker coordinates the nodes, and misses a dead one" quorum::members::<2>;
+    "F17x2" Short "rows of one of two nodes that are gone come back from the log" several::rows_gone::<2>;
+    "F1x3" Full "one of three nodes that is killed loses and doubles nothing" several::killed::<3>;
+    "F2x3" Full "one of three nodes that sleeps past its session changes nothing" several::paused::<3>;
+    "F4x3" Full "three nodes killed at once lose and double nothing" several::all_killed::<3>;
+    "F5x3" Full "three nodes that are restarted in order fail no call" several::rolled::<3>;
+    "F6x3" Full "clients of one of three nodes that dies go on at another" gateways::killed::<3>;
+    "F7x3" Full "three nodes go on when their broker does" several::broker_ended::<3>;
+    "F8x3" Full "three nodes go on with two of three brokers" quorum::each_of_three::<3>;
+    "F9x3" Full "three nodes: who is cut off loses and doubles nothing" apart::cut::<3>;
+    "F10x3" Full "three nodes lose no transaction when another broker coordinates them" quorum::transactions::<3>;
+    "F15x3" Full "a node that comes and goes keeps none of three from going on" several::flapping::<3>;
+    "F16x3" Full "another broker coordinates three nodes, and misses a dead one" quorum::members::<3>;
+    "F17x3" Full "rows of one of three nodes that are gone come back from the log" several::rows_gone::<3>;
     "late" Full "a node that is away for longer than events are kept goes on" topics::outlived;
     "append" Short "a late append of a former owner does nothing" wire::late_append;
+    "soak3" Named "two nodes on three brokers outlive kills and bounces for minutes" soak::three;
+    "soak1" Named "two nodes on one busy broker outlive kills for minutes" soak::one;
     "away" Full "commits that fail for long lose nothing" wire::no_commits;
 };

@@ -49,7 +49,7 @@ pub async fn overtaken(site: Site, size: Size) -> anyhow::Result<Outcome> {
         // It goes by the same name: it takes the other's place, which must not go on.
         let mut next = Node::start_as("one", &name, scene.dir.path(), &scene.variables)?;
         next.ready().await?;
-        scene.client.turn_to(vec![next.channel()?]);
+        scene.client.turn_to(vec![next.place()?]);
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         scene.node.resume()?;
         let Some(status) = scene.node.ended(ENDS_WITHIN).await? else {

@@ -6,13 +6,13 @@ use anyhow::ensure;
 use everlog_tests::dice::Dice;
 
 use crate::node::Node;
+use crate::rows::asleep::Asleep;
 use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
 use crate::site::Site;
 
-const NODES: usize = 2;
 const FURTHER_WITHIN: Duration = Duration::from_secs(120);
 /// How long others may take to have what a dead node had: its session, and a margin for a busy machine.
-const TAKEN_WITHIN: Duration = Duration::from_secs(60);
+pub const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 /// How long brokers wait for a word of a node, in ms.
 const SESSION_MS: u64 = 6_000;
 /// A node that flaps comes or goes so often, in all.
@@ -20,53 +20,55 @@ const FLAP_EVERY: Duration = Duration::from_secs(2);
 const FLAP_FOR: Duration = Duration::from_secs(60);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
-/// How often something is done; once in the short form.
-fn rounds(size: Size) -> u64 {
-    if size.is_full { size.times } else { 1 }
-}
+/// Each fault is injected so often in the full form.
+const TIMES: u64 = 20;
 
-/// How often all nodes together took a group over.
-fn taken(scene: &mut Scene) -> u64 {
-    (0..NODES).map(|number| scene.node_at(number).times_said(TOOK_A_GROUP)).sum()
+/// How often something is done; once in the short form.
+pub fn rounds(size: Size) -> u64 {
+    if size.is_full { TIMES } else { 1 }
 }
 
 /// Waits until some node has taken a group over that had not before.
-async fn until_taken(scene: &mut Scene, before: u64) -> anyhow::Result<()> {
+pub async fn until_taken(scene: &Scene, before: u64) -> anyhow::Result<()> {
     let deadline = Instant::now() + TAKEN_WITHIN;
     let mut looks = tokio::time::interval(Duration::from_millis(50));
-    while taken(scene) <= before {
+    while scene.times_said(TOOK_A_GROUP) <= before {
         looks.tick().await;
-        let words = (scene.node_at(0).last_words(), scene.node_at(1).last_words());
+        let words: Vec<_> = scene.nodes().map(Node::last_words).collect();
         ensure!(Instant::now() < deadline, "nobody takes over: {words:?}");
     }
     Ok(())
 }
 
+/// Starts a node again that has ended, and waits until it has a part again.
+pub async fn rejoin(node: &mut Node) -> anyhow::Result<()> {
+    let takes = node.times_said(TOOK_A_GROUP);
+    node.start_again()?;
+    node.ready().await?;
+    node.until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await
+}
+
 /// F1: SIGKILL of one of them; the other takes over while it is down, and it joins again.
-pub async fn killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::of_nodes(&site, "f1x2", size, NODES).await?;
+pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, &format!("f1x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut dice = Dice::new(size.seed);
     let mut outcome = Outcome::default();
     for round in 0..rounds(size) {
         load.further(dice.below(size.open as u64) + 1, FURTHER_WITHIN).await?;
-        let before = taken(&mut scene);
-        let victim = scene.node_at(dice.below(NODES as u64) as usize);
-        victim.kill()?;
+        let before = scene.times_said(TOOK_A_GROUP);
+        scene.kill(dice.below(NODES as u64) as usize)?;
         outcome.injected += 1;
         if round % 2 == 0 {
             // It comes back before anybody has noticed, or after.
-            until_taken(&mut scene, before).await?;
+            until_taken(&scene, before).await?;
             outcome.seen += 1;
         }
         load.further(1, FURTHER_WITHIN).await?;
         for number in 0..NODES {
             let node = scene.node_at(number);
             if !node.is_alive()? {
-                let takes = node.times_said(TOOK_A_GROUP);
-                node.start_again()?;
-                node.ready().await?;
-                node.until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await?;
+                rejoin(node).await?;
             }
         }
     }
@@ -76,19 +78,21 @@ pub async fn killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
 }
 
 /// F2: SIGSTOP of one of them for half of its session, one and a half, and three; it must not end.
-pub async fn paused(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::of_nodes(&site, "f2x2", size, NODES).await?;
+pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, &format!("f2x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
-    let mut outcome = Outcome::default();
+    let (mut outcome, mut answered) = (Outcome::default(), 0);
     for round in 0..rounds(size) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
-        let before = taken(&mut scene);
-        let sleeper = (round % 2) as usize;
+        let before = scene.times_said(TOOK_A_GROUP);
+        let sleeper = round as usize % NODES;
+        let mut asleep = Asleep::begin(&scene, round).await?;
+        let place = scene.node_at(sleeper).place()?;
         scene.node_at(sleeper).pause()?;
+        scene.troubles.moment();
         outcome.injected += 1;
         // Whoever calls a node that sleeps waits; who is taken over is served by the other.
-        let awake = scene.node_at(1 - sleeper).channel()?;
-        scene.client.turn_to(vec![awake]);
+        scene.turn_from(sleeper)?;
         let sessions_halved = [3, 1, 6][(round % 3) as usize];
         // The time is the fault.
         tokio::time::timeout(
@@ -98,11 +102,14 @@ pub async fn paused(site: Site, size: Size) -> anyhow::Result<Outcome> {
         .await
         .ok();
         if sessions_halved > 1 {
-            until_taken(&mut scene, before).await?;
+            until_taken(&scene, before).await?;
             outcome.seen += 1;
             load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+            asleep.ask(&scene, &place).await?;
         }
         scene.node_at(sleeper).resume()?;
+        scene.troubles.moment();
+        answered += asleep.end(&scene).await?;
         scene.turn_to_all()?;
         load.further(size.open as u64, FURTHER_WITHIN).await?;
         for number in 0..NODES {
@@ -110,18 +117,22 @@ pub async fn paused(site: Site, size: Size) -> anyhow::Result<Outcome> {
             ensure!(node.is_alive()?, "a node that slept has ended: {}", node.last_words());
         }
     }
-    outcome.how = format!("{} of {} sleeps were noticed", outcome.seen, outcome.injected);
+    outcome.how = format!(
+        "{} of {} sleeps were noticed; who woke answered {answered} who had asked meanwhile",
+        outcome.seen, outcome.injected
+    );
     Ok(scene.finish(load, outcome).await?.0)
 }
 
 /// F4: SIGKILL of all.
-pub async fn all_killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::of_nodes(&site, "f4x2", size, NODES).await?;
+pub async fn all_killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, &format!("f4x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     for _ in 0..rounds(size) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         let before = scene.client.ledger.acked();
+        scene.troubles.begin();
         for number in 0..NODES {
             scene.node_at(number).kill()?;
         }
@@ -132,6 +143,7 @@ pub async fn all_killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
         for number in 0..NODES {
             scene.node_at(number).ready().await?;
         }
+        scene.troubles.end();
         load.further(1, FURTHER_WITHIN).await?;
         outcome.seen += u64::from(scene.client.ledger.acked() > before);
     }
@@ -140,40 +152,37 @@ pub async fn all_killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
 }
 
 /// F5: SIGTERM, one after the other.
-pub async fn rolled(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::of_nodes(&site, "f5x2", size, NODES).await?;
+pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, &format!("f5x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
-    for round in 0..rounds(size) * 2 {
+    for round in 0..(rounds(size) * 2).max(NODES as u64) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
-        let before = taken(&mut scene);
+        let before = scene.times_said(TOOK_A_GROUP);
         let had_some = {
-            let node = scene.node_at((round % 2) as usize);
+            let node = scene.node_at(round as usize % NODES);
             let status = node.stop().await?;
             ensure!(status.success(), "it ended with {status}: {}", node.last_words());
             node.times_said("gave a group of partitions up") > 0
         };
         outcome.injected += 1;
         // Whoever ends gives what it has to the other.
-        outcome.seen += u64::from(had_some && taken(&mut scene) > before);
+        outcome.seen += u64::from(had_some && scene.times_said(TOOK_A_GROUP) > before);
         load.further(1, FURTHER_WITHIN).await?;
-        let node = scene.node_at((round % 2) as usize);
-        node.start_again()?;
-        node.ready().await?;
-        let takes = node.times_said(TOOK_A_GROUP);
-        node.until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await?;
+        rejoin(scene.node_at(round as usize % NODES)).await?;
     }
     outcome.how = format!("{} of {} nodes gave what they had to the other", outcome.seen, outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
 }
 
 /// F7: the broker ends, well or killed, and comes back.
-pub async fn broker_ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let scene = Scene::of_nodes(&site, "f7x2", size, NODES).await?;
+pub async fn broker_ended<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let scene = Scene::of_nodes(&site, &format!("f7x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
-    for round in 0..rounds(size).clamp(2, 4) {
+    for round in 0..rounds(size).max(2) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        scene.troubles.begin();
         match round % 2 {
             0 => site.end(1).await?,
             _ => site.kill(1).await?,
@@ -181,6 +190,7 @@ pub async fn broker_ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
         outcome.injected += 1;
         outcome.seen += u64::from(!site.is_alive(1)?);
         site.restart(1).await?;
+        scene.troubles.end();
         load.further(1, FURTHER_WITHIN).await?;
     }
     outcome.how = format!("{} times", outcome.injected);
@@ -188,8 +198,8 @@ pub async fn broker_ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
 }
 
 /// F15: a third node comes and goes every two seconds, for a minute.
-pub async fn flapping(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let scene = Scene::of_nodes(&site, "f15x2", size, NODES).await?;
+pub async fn flapping<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let scene = Scene::of_nodes(&site, &format!("f15x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     let mut third = Node::start("third", scene.dir.path(), &scene.variables)?;
@@ -199,6 +209,7 @@ pub async fn flapping(site: Site, size: Size) -> anyhow::Result<Outcome> {
         flaps.tick().await;
         if third.is_alive()? {
             third.kill()?;
+            scene.troubles.moment();
         } else {
             third.start_again()?;
         }
@@ -218,14 +229,14 @@ pub async fn flapping(site: Site, size: Size) -> anyhow::Result<Outcome> {
 }
 
 /// F17: the rows of a node that was killed are removed before it comes back.
-pub async fn rows_gone(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::of_nodes(&site, "f17x2", size, NODES).await?;
+pub async fn rows_gone<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, &format!("f17x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     for round in 0..rounds(size) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
-        let node = scene.node_at((round % 2) as usize);
-        node.kill()?;
+        scene.kill(round as usize % NODES)?;
+        let node = scene.node_at(round as usize % NODES);
         outcome.injected += 1;
         if node.rows().exists() {
             std::fs::remove_dir_all(node.rows())?;

@@ -16,6 +16,9 @@ const FURTHER_WITHIN: Duration = Duration::from_secs(120);
 
 type Damage = (&'static str, fn(&mut Story));
 
+/// The same with what is said of it, at least.
+type Told = (&'static str, &'static str, fn(&mut Story));
+
 const DAMAGES: &[Damage] = &[
     ("an event is gone", |story| drop(story.events.remove(5))),
     ("an event is there twice", |story| {
@@ -108,6 +111,50 @@ const DAMAGES: &[Damage] = &[
     }),
 ];
 
+/// Damages of which it matters what is said of them.
+const NAMED: &[Told] = &[
+    ("a stale answer", "a stale answer", |story| {
+        let read = story.reads.last_mut().expect("registers were read");
+        read.saw = read.acknowledged - 1;
+    }),
+    ("a call without an answer", "hangs", |story| {
+        let wait = story.waits.first_mut().expect("there were calls");
+        wait.took = wait.deadline;
+    }),
+    ("a task that nobody gets for long", "after there was no trouble", |story| {
+        let started = first(story, "WorkflowTaskStarted");
+        started.time_ms += 60_000;
+    }),
+    ("a lower fence commits later", "stands behind fence", |story| {
+        let mut late = story.terms.positions.last().expect("there are commits").clone();
+        late.fence = 0;
+        story.terms.positions.push(late);
+    }),
+    ("a lower term commits later", "stands behind fence", |story| {
+        let mut late = story.terms.positions.last().expect("there are commits").clone();
+        late.term = late.term.wrapping_sub(1);
+        let high = story.terms.positions.iter_mut().find(|position| position.partition == late.partition);
+        high.expect("it is there").term = u64::MAX;
+        story.terms.positions.push(late);
+    }),
+    ("a position of another term", "the last owner is that of", |story| {
+        story.terms.positions.last_mut().expect("there are commits").term += 1;
+    }),
+    ("a commit past the next owner's record", "committed past the Owner record of another", |story| {
+        let last = story.terms.positions.last().expect("there are commits").clone();
+        let own = story.terms.owners.iter().rposition(|owner| owner.partition == last.partition);
+        let own = own.expect("it has an owner");
+        let mut next = story.terms.owners[own].clone();
+        (next.node, next.instance, next.offset) = ("another".into(), vec![0], last.applied - 1);
+        story.terms.owners.insert(own + 1, next);
+    }),
+    ("a record of a superseded term has an effect", "of a superseded term", |story| {
+        for record in &mut story.terms.records {
+            record.term = Some(u64::MAX);
+        }
+    }),
+];
+
 fn first<'a>(story: &'a mut Story, kind: &str) -> &'a mut Event {
     story.events.iter_mut().find(|event| event.kind == kind).expect("a story has all kinds")
 }
@@ -122,8 +169,11 @@ pub async fn all(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::open(&site, "teeth", size, &[]).await?;
     let (mut load, _) = scene.load_with_records()?;
     load.further(size.open as u64, FURTHER_WITHIN).await?;
-    let (mut outcome, story) = scene.finish(load, Outcome::default()).await?;
+    let (mut outcome, mut story) = scene.finish(load, Outcome::default()).await?;
     ensure!(outcome.violations.is_empty(), "a life without faults: {:#?}", outcome.violations);
+    story.troubles = Some(Vec::new());
+    let found = check(&story);
+    ensure!(found.is_empty(), "a life without trouble: {found:#?}");
     for (name, damage) in DAMAGES {
         let mut story = story.clone();
         damage(&mut story);
@@ -134,6 +184,17 @@ pub async fn all(site: Site, size: Size) -> anyhow::Result<Outcome> {
             outcome.seen += 1;
         }
     }
-    outcome.how = format!("{} kinds", DAMAGES.len());
+    for (name, words, damage) in NAMED {
+        let mut story = story.clone();
+        damage(&mut story);
+        outcome.injected += 1;
+        let found = check(&story);
+        if found.iter().any(|found| found.contains(words)) {
+            outcome.seen += 1;
+        } else {
+            outcome.violations.push(format!("{name}: found is {:?}", found.first()));
+        }
+    }
+    outcome.how = format!("{} kinds", DAMAGES.len() + NAMED.len());
     Ok(outcome)
 }

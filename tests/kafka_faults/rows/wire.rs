@@ -189,7 +189,7 @@ pub async fn late_append(site: Site, size: Size) -> anyhow::Result<Outcome> {
         let mut next =
             crate::node::Node::start_as("one", &format!("next-{round}"), scene.dir.path(), &scene.variables)?;
         next.ready().await?;
-        scene.client.turn_to(vec![next.channel()?]);
+        scene.client.turn_to(vec![next.place()?]);
         scene.node = next;
         while site.proxy().counts().late < 2 {
             looks.tick().await;

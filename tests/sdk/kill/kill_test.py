@@ -195,7 +195,8 @@ async def fetch_chains(client: Client, clients: Clients, errands: list[Errand]) 
     last_progress = time.monotonic()
 
     async def of(errand: Errand) -> list[Run]:
-        workflow_id, run_id = clients.id_of(errand), first_run(clients.calls, clients.id_of(errand))
+        workflow_id = clients.id_of(errand)
+        run_id = first_run(clients.calls, workflow_id) or await told_first_run(client, workflow_id)
         nonlocal last_progress
         runs = []
         while run_id:
@@ -204,6 +205,10 @@ async def fetch_chains(client: Client, clients: Clients, errands: list[Errand]) 
                     async with slots:
                         history = await client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history()
                 except RPCError as error:
+                    is_stalled = time.monotonic() - last_progress > STALL_S
+                    if error.status == RPCStatusCode.UNAVAILABLE and not is_stalled:
+                        await asyncio.sleep(0.5)
+                        continue
                     if error.status != RPCStatusCode.NOT_FOUND:
                         raise
                     # What it means that the run is not there, the checker says.
@@ -227,6 +232,16 @@ def first_run(calls: list[Call], workflow_id: str) -> str:
     """The run in the answer to a start, empty if no start was acknowledged."""
     starts = (c for c in calls if c.kind == "start" and c.workflow_id == workflow_id and c.outcome == "acked")
     return next((start.run_id for start in starts), "")
+
+
+async def told_first_run(client: Client, workflow_id: str) -> str:
+    """The same as the server tells it: a start whose answer was lost is refused when it comes again after its run has
+    continued as new, since the request of the run that is there is another one."""
+    try:
+        described = await client.get_workflow_handle(workflow_id).describe()
+    except RPCError:
+        return ""
+    return described.raw_description.workflow_execution_info.first_run_id
 
 
 async def replay(runs: list[Run]) -> list[str]:

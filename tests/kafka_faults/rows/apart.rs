@@ -1,0 +1,142 @@
+//! Brokers and nodes that are cut from each other: each has a network namespace of its own, and nobody is told.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+
+use crate::load::Load;
+use crate::net::Net;
+use crate::reader;
+use crate::rows::several::{TAKEN_WITHIN, until_taken};
+use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
+use crate::site::Site;
+
+const FURTHER_WITHIN: Duration = Duration::from_secs(180);
+const BROKERS: usize = 3;
+/// Each kind of cut so often in the full form.
+const TIMES: u64 = 20;
+/// How long the other brokers may take to do without one.
+const MISSED_WITHIN: Duration = Duration::from_secs(60);
+/// What a node says that does not reach others, and when it reaches them again.
+const MISSES: &str = "this node does not reach others";
+const REACHES: &str = "this node reaches all others";
+
+/// F9: a broker from the others but not from the nodes; a node from the brokers but not from the other nodes; nodes
+/// from each other.
+pub async fn cut<const NODES: usize>(_site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut net = Net::lay(BROKERS + NODES)?;
+    let brokers = (0..BROKERS).map(|number| net.home(number)).collect();
+    let site = Site::apart(brokers).await?;
+    let homes: Vec<_> = (0..NODES).map(|number| net.home(BROKERS + number)).collect();
+    let mut scene = Scene::of_quorum(&site, &format!("f9x{NODES}"), size, &homes).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    let mut seen = [0; 3];
+    for round in 0..if size.is_full { TIMES } else { 1 } as usize {
+        let (broker, node) = (round % BROKERS, round % NODES);
+        seen[0] += u64::from(broker_cut(&mut scene, &mut load, &mut net, broker).await?);
+        seen[1] += u64::from(node_cut::<NODES>(&mut scene, &mut load, &mut net, node).await?);
+        seen[2] += u64::from(nodes_cut::<NODES>(&mut scene, &mut load, &mut net, node).await?);
+        outcome.injected += 3;
+    }
+    outcome.seen = seen.iter().sum();
+    let [broker, node, nodes] = seen;
+    outcome.how = format!(
+        "{broker} times a broker was missed by the others, {node} times a node by the brokers, {nodes} times nodes had \
+         lost each other"
+    );
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// Begins a cut of one place from others.
+async fn begin(
+    scene: &Scene,
+    load: &mut Load,
+    net: &mut Net,
+    place: usize,
+    others: impl Iterator<Item = usize>,
+) -> anyhow::Result<()> {
+    load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await?;
+    scene.troubles.begin();
+    others.filter(|other| *other != place).try_for_each(|other| net.cut(place, other))
+}
+
+/// A cut ends, and all goes on.
+async fn heal(scene: &mut Scene, load: &mut Load, net: &mut Net) -> anyhow::Result<()> {
+    net.heal()?;
+    scene.troubles.end();
+    load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await.context("when it is healed")?;
+    for number in 0..scene.nodes().count() {
+        let node = scene.node_at(number);
+        ensure!(node.is_alive()?, "a node has ended: {}", node.last_words());
+    }
+    Ok(())
+}
+
+/// A broker loses the others, which do without it; all clients reach it still. What it led may rest as long: a client
+/// that asks it who leads is told that it does.
+async fn broker_cut(
+    scene: &mut Scene,
+    load: &mut Load,
+    net: &mut Net,
+    broker: usize,
+) -> anyhow::Result<bool> {
+    let journal = scene.topic("journal");
+    let other = scene.bootstrap.split(',').nth((broker + 1) % BROKERS).context("there are three")?.to_owned();
+    begin(scene, load, net, broker, 0..BROKERS).await?;
+    let id = i32::try_from(broker + 1)?;
+    let asker: BaseConsumer = reader::client(&other).create()?;
+    let missed = tokio::task::spawn_blocking(move || {
+        let deadline = Instant::now() + MISSED_WITHIN;
+        while Instant::now() < deadline {
+            // It waits for an answer, so it does not spin.
+            let Ok(told) = asker.fetch_metadata(Some(&journal), Duration::from_secs(5)) else { continue };
+            let mut partitions = told.topics().iter().flat_map(|topic| topic.partitions());
+            if partitions.all(|partition| partition.leader() != id) {
+                return true;
+            }
+            asker.poll(Duration::from_millis(200));
+        }
+        false
+    });
+    let missed = missed.await?;
+    heal(scene, load, net).await?;
+    Ok(missed)
+}
+
+/// A node loses all brokers; the others take its partitions over, and it has some again when it is healed.
+async fn node_cut<const NODES: usize>(
+    scene: &mut Scene,
+    load: &mut Load,
+    net: &mut Net,
+    node: usize,
+) -> anyhow::Result<bool> {
+    let before = scene.times_said(TOOK_A_GROUP);
+    begin(scene, load, net, BROKERS + node, 0..BROKERS).await?;
+    until_taken(scene, before).await?;
+    load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await.context("while it is cut")?;
+    let takes = scene.node_at(node).times_said(TOOK_A_GROUP);
+    heal(scene, load, net).await?;
+    scene.node_at(node).until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await?;
+    Ok(true)
+}
+
+/// A node loses the other nodes, and all have their brokers: one is left out, and everything goes on without it.
+async fn nodes_cut<const NODES: usize>(
+    scene: &mut Scene,
+    load: &mut Load,
+    net: &mut Net,
+    node: usize,
+) -> anyhow::Result<bool> {
+    let times = |scene: &mut Scene, what| scene.node_at(node).times_said(what);
+    let (missed, reached) = (times(scene, MISSES), times(scene, REACHES));
+    begin(scene, load, net, BROKERS + node, BROKERS..BROKERS + NODES).await?;
+    scene.node_at(node).until_said(MISSES, missed + 1, MISSED_WITHIN).await?;
+    load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await.context("while nodes are apart")?;
+    let taken = scene.times_said(TOOK_A_GROUP);
+    heal(scene, load, net).await?;
+    scene.node_at(node).until_said(REACHES, reached + 1, MISSED_WITHIN).await?;
+    until_taken(scene, taken).await?;
+    Ok(true)
+}

@@ -1,0 +1,55 @@
+//! What a node that wakes behind its successor answers to those who asked it while it slept.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use tokio::task::JoinSet;
+
+use crate::client::Place;
+use crate::register;
+use crate::scene::Scene;
+
+/// Registers, so that some are of partitions that the sleeper had.
+const REGISTERS: usize = 8;
+/// How long requests lie before the node wakes.
+const LIE: Duration = Duration::from_millis(300);
+
+/// Registers that are set before a node sleeps and while it does.
+pub struct Asleep {
+    ids: Vec<String>,
+    answers: JoinSet<Option<i64>>,
+}
+
+impl Asleep {
+    /// Sets all of them to 1.
+    pub async fn begin(scene: &Scene, round: u64) -> anyhow::Result<Self> {
+        let ids: Vec<_> =
+            (0..REGISTERS).map(|number| format!("{}-asleep-{round}-{number}", register::PREFIX)).collect();
+        for id in &ids {
+            scene.client.start(id).await?;
+            register::set(&scene.client, id, 1).await?;
+        }
+        Ok(Self { ids, answers: JoinSet::new() })
+    }
+
+    /// Sets them to 2 at those that are awake, and asks the sleeper, who has it all before him when he wakes.
+    pub async fn ask(&mut self, scene: &Scene, sleeper: &Place) -> anyhow::Result<()> {
+        for id in &self.ids {
+            register::set(&scene.client, id, 2).await?;
+            let (client, place, id) = (scene.client.clone(), sleeper.clone(), id.clone());
+            self.answers.spawn(async move { register::read_at(&client, &place, &id, 2).await });
+        }
+        let early = tokio::time::timeout(LIE, self.answers.join_next()).await;
+        ensure!(early.is_err(), "a node that sleeps answers: {early:?}");
+        Ok(())
+    }
+
+    /// How many were answered. Whether that was right, the checker says.
+    pub async fn end(self, scene: &Scene) -> anyhow::Result<usize> {
+        let answered = self.answers.join_all().await.into_iter().flatten().count();
+        for id in &self.ids {
+            scene.client.terminate(id).await?;
+        }
+        Ok(answered)
+    }
+}

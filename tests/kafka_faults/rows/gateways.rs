@@ -1,0 +1,106 @@
+//! What happens to clients of several nodes when the one dies that they are connected to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use everlog_temporal_api::workflowservice::{StartWorkflowExecutionRequest, StartWorkflowExecutionResponse};
+use everlog_tests::fate::Fate;
+use prost::Message;
+use tokio::task::JoinSet;
+
+use crate::client::{Client, Place, start};
+use crate::ledger::{Deed, Via};
+use crate::rows::several::{rejoin, rounds, until_taken};
+use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
+use crate::site::Site;
+
+const FURTHER_WITHIN: Duration = Duration::from_secs(120);
+/// Clients that start one workflow after the other at the node that dies, and what they have by then at least.
+const STARTERS: usize = 6;
+const STARTED: usize = 12;
+
+/// A start with the run that it was answered with, if it was.
+struct Started {
+    call: usize,
+    request: StartWorkflowExecutionRequest,
+    run_id: Option<String>,
+}
+
+/// F6: SIGKILL of the gateway in the middle of starts; clients go to another node, and a start that is sent again has
+/// the run that it had.
+pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = Scene::of_nodes(&site, &format!("f6x{NODES}"), size, NODES).await?;
+    let (mut load, _) = scene.load_with_records()?;
+    let mut outcome = Outcome::default();
+    let mut answered = 0;
+    for round in 0..rounds(size) {
+        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        let victim = round as usize % NODES;
+        let (told, mut starters) = (Arc::<AtomicUsize>::default(), JoinSet::new());
+        for starter in 0..STARTERS {
+            let (client, place) = (scene.client.clone(), scene.node_at(victim).place()?);
+            starters.spawn(start_all(client, place, format!("gateway-{round}-{starter}"), Arc::clone(&told)));
+        }
+        let (deadline, mut looks) =
+            (Instant::now() + FURTHER_WITHIN, tokio::time::interval(Duration::from_millis(1)));
+        while told.load(Ordering::Relaxed) < STARTED {
+            looks.tick().await;
+            ensure!(Instant::now() < deadline, "a gateway does not take {STARTED} starts");
+        }
+        let before = scene.times_said(TOOK_A_GROUP);
+        scene.kill(victim)?;
+        outcome.injected += 1;
+        let starts: Vec<Started> = starters.join_all().await.into_iter().flatten().collect();
+        let (broken_off, whole): (Vec<_>, Vec<_>) = starts.iter().partition(|start| start.run_id.is_none());
+        outcome.seen += u64::from(!broken_off.is_empty() && whole.len() >= STARTED);
+        answered += whole.len();
+        scene.turn_from(victim)?;
+        for start in starts {
+            let wrong = again(&scene.client, start).await?;
+            outcome.violations.extend(wrong);
+        }
+        until_taken(&scene, before).await?;
+        rejoin(scene.node_at(victim)).await?;
+        scene.turn_to_all()?;
+    }
+    outcome.how =
+        format!("{answered} starts were answered by a node that died, and had their runs elsewhere");
+    Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// Starts workflows at one node until it does not answer.
+async fn start_all(client: Client, place: Place, prefix: String, told: Arc<AtomicUsize>) -> Vec<Started> {
+    let mut all = Vec::new();
+    for number in 0.. {
+        let id = format!("{prefix}-{number}");
+        let (call, identity) = client.ledger.sent(&id, Deed::Start, Via::Grpc);
+        let request = start(&id, identity);
+        let run_id = match client.ask_of(&place, &request).await {
+            Ok(answer) => StartWorkflowExecutionResponse::decode(answer).ok().map(|answer| answer.run_id),
+            Err(_no_answer) => None,
+        };
+        let is_over = run_id.is_none();
+        all.push(Started { call, request, run_id });
+        if is_over {
+            break;
+        }
+        told.fetch_add(1, Ordering::Relaxed);
+    }
+    all
+}
+
+/// The same start twice more, at other nodes; what is wrong with the answers. In the end the workflow is terminated.
+async fn again(client: &Client, started: Started) -> anyhow::Result<Option<String>> {
+    let id = &started.request.workflow_id;
+    let mut runs: Vec<String> = started.run_id.into_iter().collect();
+    for _ in 0..2 {
+        let answer = client.insist_on(&started.request).await.with_context(|| format!("{id} again"))?;
+        runs.push(StartWorkflowExecutionResponse::decode(answer)?.run_id);
+    }
+    client.ledger.settle(started.call, Fate::Acked);
+    client.terminate(id).await?;
+    let is_one = runs.iter().all(|run| *run == runs[0]);
+    Ok((!is_one).then(|| format!("{id}: the same start had the runs {runs:?}")))
+}

@@ -1,0 +1,270 @@
+//! Several nodes: whom they trust, who follows whom, and what becomes of a task whose way to its worker breaks off.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use everlog_temporal_api::common::WorkflowType;
+use everlog_temporal_api::enums::EventType;
+use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::workflowservice::{
+    PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse, StartWorkflowExecutionRequest,
+};
+use everlog_tests::caller::Caller;
+use everlog_tests::certificates::{Authority, Certified};
+use everlog_tests::kafka::Cluster;
+use everlog_tests::process::Process;
+use everlog_tests::server::binary;
+use prost::Message;
+use tokio::task::JoinSet;
+use tonic::transport::Endpoint;
+
+use crate::Place;
+use crate::orders::{LOOK_EVERY, WITHIN, check_history, count, work_until};
+
+/// A workflow task that nobody gives back would be handed out again after this, in s.
+const TASK_TIMEOUT_S: i64 = 100;
+/// What nobody has received is handed out again within this.
+const AGAIN_WITHIN: Duration = Duration::from_secs(25);
+const QUEUES: usize = 9;
+
+type Variables = Vec<(&'static str, String)>;
+
+/// The settings of a node that shows this certificate.
+fn certified(dir: &Path, name: &str, shown: &Certified, authority: &Authority) -> anyhow::Result<Variables> {
+    let put = |kind: &str, text: &str| -> anyhow::Result<String> {
+        let path: PathBuf = dir.join(format!("{name}.{kind}"));
+        std::fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    };
+    Ok(vec![
+        ("EVERLOG_CLUSTER__CERTIFICATE_FILE", put("certificate", &shown.certificate)?),
+        ("EVERLOG_CLUSTER__KEY_FILE", put("key", &shown.key)?),
+        ("EVERLOG_CLUSTER__CA_FILE", put("ca", &authority.certificate())?),
+    ])
+}
+
+fn node(place: &Place, name: &str, more: &[(&'static str, String)]) -> anyhow::Result<Process> {
+    let variables = [&place.variables[..], more].concat();
+    Process::start(place.bootstrap(), name, &place.dir.path().join(name), &variables)
+}
+
+/// Waits until a node says why it is not among the others, on its page and in its log.
+async fn told(stranger: &mut Process, why: &str) -> anyhow::Result<()> {
+    let deadline = Instant::now() + WITHIN;
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    loop {
+        looks.tick().await;
+        let page = stranger.page("/health/ready").await.unwrap_or_default();
+        if page.contains("not among the placed ones") && page.contains("; one: ") && page.contains(why) {
+            break;
+        }
+        ensure!(stranger.is_running(), "it ended: {}", stranger.said()?);
+        ensure!(Instant::now() < deadline, "{page}\n{}", stranger.said()?);
+    }
+    let said = stranger.said()?;
+    ensure!(said.contains("do not trust each other") && said.contains(why), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn nodes_with_certificates_serve_together_and_a_stranger_takes_nothing() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let (authority, other) = (Authority::new("authority"), Authority::new("other"));
+    let good = |name| certified(place.dir.path(), name, &authority.certify("127.0.0.1"), &authority);
+    let mut first = node(&place, "one", &good("one")?)?;
+    let client = first.ready().await?;
+    let ids: Vec<String> = (0..8).map(|number| format!("known-{number}")).collect();
+    for id in &ids {
+        client.start(id).await?;
+    }
+    work_until(&client, "they wait", &ids, EventType::TimerStarted).await?;
+
+    let foreign = other.certify("127.0.0.1");
+    let mut foreign =
+        node(&place, "foreign", &certified(place.dir.path(), "foreign", &foreign, &authority)?)?;
+    told(&mut foreign, "TLS: it does not take this node").await?;
+    let mut plain = node(&place, "plain", &[])?;
+    told(&mut plain, "(cluster.certificate_file)").await?;
+
+    let mut second = node(&place, "two", &good("two")?)?;
+    let client = second.ready().await?;
+    for id in &ids {
+        client.signal(id, "go").await?;
+    }
+    work_until(&client, "they end", &ids, EventType::WorkflowExecutionCompleted).await?;
+    for id in &ids {
+        check_history(id, &client.history(id).await?)?;
+    }
+    let variables = [&place.variables[..], &good("command")?].concat();
+    let wanted = [("one ", "serves"), ("two ", "serves"), ("plain ", "does not trust")];
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        let status = Command::new(binary()?).args(["cluster", "status"]).envs(variables.clone()).output()?;
+        let shown = String::from_utf8_lossy(&status.stdout);
+        let is_so = |(name, state): &(&str, &str)| {
+            shown.lines().any(|line| line.starts_with(name) && line.ends_with(state))
+        };
+        // A node serves calls before it is placed.
+        if wanted.iter().all(is_so) {
+            break;
+        }
+        ensure!(Instant::now() < deadline, "{shown}");
+    }
+    for node in [&mut first, &mut second, &mut foreign, &mut plain] {
+        ensure!(node.is_running(), "{}", node.said()?);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_node_with_another_secret_takes_nothing() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let secret = |name: &str| -> anyhow::Result<Variables> {
+        let path = place.dir.path().join(name);
+        std::fs::write(&path, format!("the-secret-of-{name}"))?;
+        Ok(vec![("EVERLOG_CLUSTER__SECRET_FILE", path.display().to_string())])
+    };
+    let mut first = node(&place, "one", &secret("all-of-them")?)?;
+    let client = first.ready().await?;
+    let mut stranger = node(&place, "stranger", &secret("somebody")?)?;
+    told(&mut stranger, "cluster.secret_file").await?;
+    client.start("still-served").await?;
+    ensure!(!client.history("still-served").await?.is_empty());
+    Ok(())
+}
+
+/// What a node has brought so far, once nothing more has come for two seconds.
+async fn brought(node: &Process) -> anyhow::Result<f64> {
+    let deadline = Instant::now() + WITHIN;
+    let mut looks = tokio::time::interval(Duration::from_secs(1));
+    let (mut last, mut times_same) = (0.0, 0);
+    while times_same < 2 {
+        looks.tick().await;
+        let now = node.metric("everlog_restore_rows_total", "").await?;
+        times_same = if now == last && now > 0.0 { times_same + 1 } else { 0 };
+        last = now;
+        ensure!(Instant::now() < deadline, "{last} rows: {}", node.said()?);
+    }
+    Ok(last)
+}
+
+#[tokio::test]
+async fn who_has_followed_the_rows_of_a_dead_node_restores_nothing() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let replicas = [("EVERLOG_CLUSTER__REPLICAS", "1".to_owned())];
+    let mut first = node(&place, "one", &replicas)?;
+    let client = first.ready().await?;
+    let mut second = node(&place, "two", &replicas)?;
+    let other = second.ready().await?;
+    let ids: Vec<String> = (0..20).map(|number| format!("followed-{number}")).collect();
+    for id in &ids {
+        client.start(id).await?;
+    }
+    work_until(&client, "they wait", &ids, EventType::TimerStarted).await?;
+    let before = brought(&second).await?;
+    ensure!(second.metric("everlog_partition_serving", "").await? == 0.0, "it is the other's");
+    ensure!(before >= ids.len() as f64, "{before} rows were followed");
+
+    first.kill()?;
+    for id in &ids {
+        let deadline = Instant::now() + WITHIN;
+        while let Err(status) = other.signal(id, "go").await {
+            ensure!(Instant::now() < deadline, "{status}: {}", second.said()?);
+        }
+    }
+    let restored = second.metric("everlog_restore_rows_total", "").await? - before;
+    ensure!(restored < 5.0, "{restored} rows were left to restore, after {before}");
+    work_until(&other, "they end", &ids, EventType::WorkflowExecutionCompleted).await?;
+    for id in &ids {
+        check_history(id, &other.history(id).await?)?;
+    }
+    Ok(())
+}
+
+fn queue(number: usize) -> Option<TaskQueue> {
+    Some(TaskQueue { name: format!("queue-{number}"), kind: 1, ..Default::default() })
+}
+
+fn poll(number: usize) -> PollWorkflowTaskQueueRequest {
+    PollWorkflowTaskQueueRequest {
+        namespace: "default".into(),
+        task_queue: queue(number),
+        identity: "worker".into(),
+        ..Default::default()
+    }
+}
+
+/// A workflow for each queue, whose first task is on its way to a worker that is connected, and takes no byte of it.
+async fn on_the_way(prefix: &str, client: &Caller, deaf: &Caller) -> anyhow::Result<JoinSet<()>> {
+    let mut polls = JoinSet::new();
+    for number in 0..QUEUES {
+        let start = StartWorkflowExecutionRequest {
+            namespace: "default".into(),
+            workflow_id: format!("{prefix}-{number}"),
+            workflow_type: Some(WorkflowType { name: "waits".into() }),
+            task_queue: queue(number),
+            workflow_task_timeout: Some(prost_types::Duration { seconds: TASK_TIMEOUT_S, nanos: 0 }),
+            request_id: format!("start {prefix}-{number}"),
+            ..Default::default()
+        };
+        client.send(start).await?;
+        let deaf = deaf.clone();
+        polls.spawn(async move { drop(deaf.send(poll(number)).await) });
+    }
+    let deadline = Instant::now() + Duration::from_secs(6);
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    for number in 0..QUEUES {
+        let id = format!("{prefix}-{number}");
+        while count(&client.history(&id).await?, EventType::WorkflowTaskStarted) == 0 {
+            ensure!(Instant::now() < deadline, "{id} is not on its way");
+            looks.tick().await;
+        }
+    }
+    Ok(polls)
+}
+
+/// Every one of them gets to this worker soon.
+async fn again(prefix: &str, client: &Caller) -> anyhow::Result<()> {
+    let began = Instant::now();
+    for number in 0..QUEUES {
+        loop {
+            ensure!(began.elapsed() < AGAIN_WITHIN, "{prefix}-{number} is lost until its timeout");
+            let Ok(answer) = client.send(poll(number)).await else { continue };
+            let task = PollWorkflowTaskQueueResponse::decode(answer)?;
+            if task.workflow_execution.is_some_and(|run| run.workflow_id == format!("{prefix}-{number}")) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A worker at a node that reads nothing of what it is sent.
+async fn deaf(node: &Process) -> anyhow::Result<Caller> {
+    let endpoint = Endpoint::from_shared(format!("http://{}", node.address()))?;
+    Ok(Caller(endpoint.initial_stream_window_size(0).connect().await?))
+}
+
+#[tokio::test]
+async fn a_task_that_reaches_no_worker_is_handed_out_again_before_its_timeout() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    // One group: the first has it, and the two others have polls only.
+    let mut first = node(&place, "one", &[])?;
+    let client = first.ready().await?;
+    let mut second = node(&place, "two", &[])?;
+    second.ready().await?;
+    let mut third = node(&place, "three", &[])?;
+    let other = third.ready().await?;
+    let worker = deaf(&second).await.context("a worker at the second")?;
+    drop((on_the_way("gone", &client, &worker).await?, worker));
+    again("gone", &other).await?;
+    let worker = deaf(&second).await?;
+    let polls = on_the_way("killed", &client, &worker).await?;
+    second.kill()?;
+    drop(polls);
+    again("killed", &other).await?;
+    ensure!(first.is_running() && third.is_running());
+    Ok(())
+}

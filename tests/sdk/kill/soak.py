@@ -1,0 +1,105 @@
+"""Errands at several nodes for a while, whatever happens to the nodes meanwhile; then the checker looks at what is left.
+
+soak.py ADDRESS[,ADDRESS...] SECONDS OPEN [SEED]: clients and a worker process at each address, OPEN errands at a time.
+"""
+
+import asyncio
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
+
+from temporalio.client import Client  # noqa: E402
+from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig  # noqa: E402
+
+from checker import check  # noqa: E402
+from cleanup import LEFT, end_on_signals  # noqa: E402
+from clients import Clients  # noqa: E402
+from kill_test import Lines, fetch_chains, first_run, replay, start_workers, stop_workers  # noqa: E402
+from logs import Run, read_work  # noqa: E402
+from workload import Errand, errand_of, wrong_results  # noqa: E402
+
+# Of each of the two senders to an errand.
+SIGNALS = 3
+
+
+class Side:
+    """One node's clients, and the errands that they have begun."""
+
+    def __init__(self, clients: Clients) -> None:
+        self.clients = clients
+        self.errands: list[Errand] = []
+
+    async def begin(self, ends: float, rng: random.Random) -> None:
+        """One errand after the other until then."""
+        while time.monotonic() < ends:
+            errand = errand_of(len(self.errands), rng)
+            self.errands.append(errand)
+            await self.clients.run(errand)
+
+
+async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: int, seed: int) -> int:
+    rng, lines = random.Random(seed), Lines()
+    # The checker takes a Workflow Id for an errand's by its beginning, and so do those who read along.
+    queue, prefix = f"soak-{uuid.uuid4()}", f"errand-{uuid.uuid4()}"
+    workers, sides = [], []
+    try:
+        for number, address in enumerate(addresses):
+            at = folder / str(number)
+            at.mkdir()
+            workers += await start_workers(at, address, queue)
+            client = await Client.connect(address, namespace="default")
+            side = Side(Clients(client, queue, f"{prefix}-{number}", seed, SIGNALS))
+            await side.clients.pace.allow(float("inf"))
+            sides.append(side)
+        print("# it begins", flush=True)
+        ends = time.monotonic() + seconds
+        async with asyncio.TaskGroup() as group:
+            for number in range(open_at_once):
+                group.create_task(sides[number % len(sides)].begin(ends, rng))
+        chains: list[dict[int, list[Run]]] = [
+            await fetch_chains(side.clients.client, side.clients, side.errands) for side in sides
+        ]
+        gone = [f"a worker ended with {w.returncode}" for w in workers if w.returncode is not None]
+    finally:
+        await stop_workers(workers)
+    runs = [run for each in chains for chain in each.values() for run in chain]
+    calls = [call for side in sides for call in side.clients.calls]
+    work = [entry for log in folder.glob("*/work-*.jsonl") for entry in read_work(log)]
+    wrong = [found for side, each in zip(sides, chains) for found in wrong_results(side.errands, each)]
+    for call in calls:
+        # What was answered to starts of which no run is known.
+        if call.kind == "start" and not first_run(calls, call.workflow_id):
+            took_ms = call.ended_ms - call.sent_ms
+            print(f"# {call.workflow_id}: a start was {call.outcome} {call.why} after {took_ms:.0f} ms", flush=True)
+    count = sum(len(side.errands) for side in sides)
+    acked = sum(side.clients.acked for side in sides)
+    lines.claim("workers_live_on", gone)
+    lines.claim("all_finish_with_the_right_result", wrong, f"{count} workflows, {acked} acknowledged calls")
+    lines.claim("it_was_enough", ["nothing was done"] * (count < open_at_once))
+    lines.claim("the_checker_finds_nothing", check(runs, calls, work), f"{sum(len(r.events) for r in runs)} events")
+    lines.claim("every_history_is_replayed", await replay(runs), f"{len(runs)} runs")
+    return lines.close()
+
+
+def main() -> int:
+    addresses, seconds, open_at_once, *seed = sys.argv[1:]
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter="off"))))
+    with tempfile.TemporaryDirectory(prefix="everlog-soak-") as folder:
+        LEFT.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+        end_on_signals()
+        chosen = int(seed[0]) if seed else random.SystemRandom().randrange(2**32)
+        return asyncio.run(run(Path(folder), addresses.split(","), float(seconds), int(open_at_once), chosen))
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)
