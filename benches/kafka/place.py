@@ -17,6 +17,8 @@ import urllib.request
 HOME = pathlib.Path(__file__).resolve().parents[2]
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 READY_WITHIN_S = 300
+# The state of a connection in /proc.
+ESTABLISHED = "01"
 
 
 def binary(name):
@@ -43,6 +45,21 @@ def cpu_seconds(pid):
 def resident_bytes(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) * 1024
+
+
+def looks(pid):
+    """What a process has at the moment: resident MB, threads, open files, connections."""
+    inodes = set()
+    for table in ("tcp", "tcp6"):
+        lines = pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+        inodes.update(fields[9] for fields in map(str.split, lines) if fields[3] == ESTABLISHED)
+    files = [os.readlink(file) for file in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+    return {
+        "memory": resident_bytes(pid) / 1e6,
+        "threads": len(os.listdir(f"/proc/{pid}/task")),
+        "files": len(files),
+        "connections": sum(file.removeprefix("socket:[").removesuffix("]") in inodes for file in files),
+    }
 
 
 def free_port():
@@ -85,23 +102,27 @@ class Broker:
 
 
 class Node:
-    """`everlog dev`, on the broker or on the embedded log."""
+    """`everlog dev`, on the broker or on the embedded log; alone there, or one that joins others."""
 
-    def __init__(self, folder, broker=None, prefix="everlog.", **settings):
+    def __init__(self, folder, broker=None, prefix="everlog.", joins=False, **settings):
         self.folder, self.broker, self.prefix = pathlib.Path(folder), broker, prefix
-        self.settings = settings
+        self.settings = {"KAFKA__PREFIX": prefix, "KAFKA__PARTITIONS": 8, "HTTP__ADDRESS": "127.0.0.1:0", **settings}
+        self.joins = joins
         self.address, self.metrics_address = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        self.start()
+        self.ready_s = self.start()
 
-    def start(self, is_so=lambda metrics: metrics.get("everlog_ready") == 1):
+    def is_ready(self, metrics):
+        """A node that was placed in its life before says for a moment that it is ready, and serves nothing yet."""
+        serving = total(metrics, "everlog_partition_serving")
+        return metrics.get("everlog_ready") == 1 and (self.joins or serving == self.settings["KAFKA__PARTITIONS"])
+
+    def start(self, is_so=None):
         """Returns the seconds from the start of the process until its metrics are so: until it is ready."""
         command = [binary("everlog"), "dev", "--data-dir", str(self.folder)]
         command += ["--address", self.address, "--metrics-address", self.metrics_address]
         if self.broker:
             command += ["--kafka-bootstrap", self.broker.bootstrap]
-        settings = {"KAFKA__PREFIX": self.prefix, "KAFKA__PARTITIONS": 8, "HTTP__ADDRESS": "127.0.0.1:0"}
-        settings.update(self.settings)
-        variables = {f"EVERLOG_{key}": str(value) for key, value in settings.items()}
+        variables = {f"EVERLOG_{key}": str(value) for key, value in self.settings.items()}
         self.log = open(f"{self.folder}.log", "ab")
         began = time.monotonic()
         self.process = subprocess.Popen(
@@ -113,7 +134,7 @@ class Node:
             preexec_fn=die_with_me,
         )
         self.pid = self.process.pid
-        self.wait(began, is_so)
+        self.wait(began, is_so or self.is_ready)
         return time.monotonic() - began
 
     def wait(self, began, is_so):
@@ -135,7 +156,7 @@ class Node:
 
         def look(metrics):
             seen.append((time.monotonic(), *brought(metrics)))
-            return metrics.get("everlog_ready") == 1
+            return self.is_ready(metrics)
 
         began = time.monotonic()
         ready = self.start(look)
@@ -190,6 +211,12 @@ def report(process):
     if isinstance(found.get("failures"), int) and found["failures"]:
         print(f"FAILED {process.args}: {found['failures']}", file=sys.stderr)
     return found
+
+
+def open_load(node, rate):
+    """Begins to start workflows through a node, so many per second, until it is terminated."""
+    flags = ["--rate", rate, "--duration", 1_000_000, "--warmup", 0, "--json", "-"]
+    return tool("everlog-load", "open", "--address", node.address, "--pid", node.pid, *flags)
 
 
 def load(node, scenario, *options, **settings):

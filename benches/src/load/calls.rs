@@ -8,8 +8,8 @@ use everlog_temporal_api::enums::{EventType, HistoryEventFilterType};
 use everlog_temporal_api::query::WorkflowQuery;
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::workflowservice::{
-    GetWorkflowExecutionHistoryRequest, QueryWorkflowRequest, SignalWorkflowExecutionRequest,
-    StartWorkflowExecutionRequest, TerminateWorkflowExecutionRequest,
+    DescribeWorkflowExecutionRequest, GetWorkflowExecutionHistoryRequest, QueryWorkflowRequest,
+    SignalWorkflowExecutionRequest, StartWorkflowExecutionRequest, TerminateWorkflowExecutionRequest,
 };
 use prost::Message;
 use tonic::{Request, Status};
@@ -95,6 +95,22 @@ impl Calls {
         match answer.query_result.as_ref() == Some(&self.answer) {
             true => Ok(()),
             false => Err(Failed { call, status: Status::data_loss("not the worker's answer") }),
+        }
+    }
+
+    /// Asks how a workflow stands.
+    pub async fn describe(&self, workflow_id: &str) -> Result<(), Failed> {
+        let call = "DescribeWorkflowExecution";
+        let request = DescribeWorkflowExecutionRequest {
+            namespace: self.start.namespace.clone(),
+            execution: Some(current(workflow_id)),
+        };
+        let answer = self.clients.client().describe_workflow_execution(self.timed(request)).await;
+        let answer = answer.map_err(|status| Failed { call, status })?.into_inner();
+        let told = answer.workflow_execution_info.and_then(|info| info.execution);
+        match told.is_some_and(|told| told.workflow_id == workflow_id) {
+            true => Ok(()),
+            false => Err(Failed { call, status: Status::data_loss("another workflow is described") }),
         }
     }
 

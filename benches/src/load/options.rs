@@ -46,6 +46,8 @@ pub enum Scenario {
     },
     /// Query one of --workflows open workflows, in turn
     Queries,
+    /// Describe one of --workflows open workflows, in turn
+    Describe,
     /// Start a workflow that waits for timers, and see how late they fire
     Timers {
         /// Timers of one workflow, all started at once
@@ -69,6 +71,7 @@ impl Scenario {
             Self::Activities { .. } => "activities",
             Self::Signals { .. } => "signals",
             Self::Queries => "queries",
+            Self::Describe => "describe",
             Self::Timers { .. } => "timers",
             Self::Open => "open",
             Self::Step => "step",
@@ -109,7 +112,7 @@ pub struct Load {
     /// Connections of the clients; the worker has as many of its own
     #[arg(long, global = true, default_value_t = 2)]
     pub connections: usize,
-    /// Open workflows that signals and queries go to
+    /// Open workflows that signals, queries and descriptions are about
     #[arg(long, global = true, default_value_t = 64)]
     pub workflows: usize,
     /// Size of every input, result and answer
@@ -127,7 +130,7 @@ pub struct Load {
     /// Compress requests and accept compressed answers
     #[arg(long, global = true)]
     pub gzip: bool,
-    /// Leave the workflows of signals and queries open at the end
+    /// Leave the workflows of signals, queries and descriptions open at the end
     #[arg(long, global = true)]
     pub keep: bool,
     /// Threads of this process

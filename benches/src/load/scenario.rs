@@ -2,7 +2,7 @@
 
 mod open;
 mod programs;
-mod queries;
+mod reads;
 mod signals;
 mod standing;
 mod workflows;
@@ -22,7 +22,7 @@ use super::window::Window;
 use super::worker::{Program, Worker};
 
 use open::Open;
-use queries::Queries;
+use reads::{Question, Reads};
 use signals::Signals;
 use workflows::Workflows;
 
@@ -64,7 +64,11 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         }
         Scenario::Queries => {
             let worker = worker(&session, programs::standing(), false);
-            measure(&session, Some(worker), Queries::new(&session)).await?
+            measure(&session, Some(worker), Reads::new(&session, Question::Query)).await?
+        }
+        Scenario::Describe => {
+            let worker = worker(&session, programs::standing(), false);
+            measure(&session, Some(worker), Reads::new(&session, Question::Describe)).await?
         }
         Scenario::Open => measure(&session, None, Open::new(&session)).await?,
     };
