@@ -28,6 +28,10 @@ use crate::config;
 pub const SECRET_HEADER: &str = "everlog-secret";
 /// How long a node may take to answer whether it is there.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
+/// How long a node of the same name may take to answer, on a machine that is overloaded: a mistake here makes two of it.
+const NAMESAKE_WITHIN: Duration = Duration::from_secs(3);
+/// How often it is asked meanwhile.
+const NAMESAKE_EVERY: Duration = Duration::from_millis(100);
 /// How long it may take to tell how it stands: somebody waits for it, and nothing hangs on it.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
 /// How long a connection may take to be made.
@@ -222,6 +226,23 @@ impl Links {
         let answer = self.ask(address, "/node/alive", &(), ANSWERS_WITHIN).await.ok()?;
         let (told, instance) = std::str::from_utf8(&answer).ok()?.split_once('\n')?;
         (told == name).then(|| instance.to_owned())
+    }
+
+    /// The instance of a node that would be in the way if it is there: one that is slow to answer is asked again, unless
+    /// nothing listens where it should be.
+    pub async fn instance_of_namesake(&self, name: &str, address: &str) -> Option<String> {
+        let asked = async {
+            loop {
+                if let Some(instance) = self.instance(name, address).await {
+                    return Some(instance);
+                }
+                if let Ok(Err(_)) = tokio::time::timeout(CONNECT_WITHIN, TcpStream::connect(address)).await {
+                    return None;
+                }
+                tokio::time::sleep(NAMESAKE_EVERY).await;
+            }
+        };
+        tokio::time::timeout(NAMESAKE_WITHIN, asked).await.ok().flatten()
     }
 
     /// What a node tells of itself, whoever it is.

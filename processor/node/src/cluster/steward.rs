@@ -42,7 +42,7 @@ impl Cluster {
         if let Some(row) = namesake
             && self
                 .links
-                .instance(&self.me, &row.address)
+                .instance_of_namesake(&self.me, &row.address)
                 .await
                 .is_some_and(|instance| instance != self.instance)
         {

@@ -140,6 +140,22 @@ async fn nodes_with_certificates_of_one_authority_talk() {
 }
 
 #[tokio::test]
+async fn a_namesake_that_is_slow_counts_and_one_that_is_gone_does_not() {
+    let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let slow = peer(move |stream| {
+        let connections = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        async move { if connections < 4 { drop(stream) } else { serve(stream, Arc::new(plain())).await } }
+    });
+    let slow = slow.await;
+    assert_eq!(plain().instance("b", &slow).await, None, "it is too busy at first");
+    assert_eq!(plain().instance_of_namesake("b", &slow).await.as_deref(), Some("7"));
+    let gone = TcpListener::bind((HERE, 0)).await.expect("a free port").local_addr().expect("it has one");
+    let asked = Instant::now();
+    assert_eq!(plain().instance_of_namesake("b", &gone.to_string()).await, None);
+    assert!(asked.elapsed() < NAMESAKE_WITHIN, "nobody is waited for");
+}
+
+#[tokio::test]
 async fn a_stranger_is_refused_and_told_why() {
     let (authority, other) = (Authority::new("authority"), Authority::new("other"));
     let address = node(of(&authority, HERE).links("")).await;
