@@ -311,7 +311,9 @@ mod tests {
         nodes.answers.insert("b".into(), Answer::None);
         nodes.members.pop();
         nodes.view.take(Row::Gone("b".into(), Some(GoneRow { since_ms: 1_000 })));
-        tell(&mut nodes, "a", |status| drop(status.follows.insert(2)));
+        tell(&mut nodes, "a", |status| {
+            status.follows.insert(2);
+        });
         let expected = "\
 NODE  NODES AT  CLIENTS AT  RELEASE  GROUPS  STATE
 a     a:1       a:2         1.0.0         1  serves
