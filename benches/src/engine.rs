@@ -81,6 +81,7 @@ impl World {
             namespace_id: NAMESPACE.into(),
             workflow_id: "order-1".into(),
             run_id: String::new(),
+            sender: None,
             order: Some(order),
         };
         let bytes: Bytes = input.encode_to_vec().into();

@@ -1,9 +1,9 @@
 //! Rows about commands: what a worker may not ask for when it completes a workflow task.
 
-use everlog_engine::command::{Command, Later, Order};
-use everlog_engine::machine::{activity as engine_activity, timer as engine_timer};
+use everlog_engine::command::{Command, Order};
+use everlog_engine::machine::{activity as engine_activity, child, external, timer as engine_timer};
 use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::RetryPolicy;
+use everlog_engine::vocabulary::{Execution, RetryPolicy, WorkflowType};
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 
 use crate::ids::signal_for;
@@ -14,16 +14,24 @@ use crate::world::{World, text, told};
 #[rustfmt::skip]
 pub fn rows() -> Vec<Row> {
     vec![
-        row(27, "a child workflow", commands(|| vec![command(Order::StartChild(Later {}))]),
+        row(27, "> 2000 pending children", commands(|| (0..2_001).map(|number| child(&format!("child-{number}"))).collect()),
+            invalid("PendingChildWorkflowsLimitExceeded")
+                .leaves("WORKFLOW_TASK_FAILED (PENDING_CHILD_WORKFLOWS_LIMIT_EXCEEDED)")),
+        row(27, "> 2000 pending signals", commands(|| (0..2_001).map(|_same| signal_other("nobody")).collect()),
+            invalid("PendingSignalsLimitExceeded")
+                .leaves("WORKFLOW_TASK_FAILED (PENDING_SIGNALS_LIMIT_EXCEEDED)")),
+        row(27, "> 2000 pending cancellations", commands(|| (0..2_001).map(|_same| cancel_other("nobody")).collect()),
+            invalid("PendingRequestCancelLimitExceeded")
+                .leaves("WORKFLOW_TASK_FAILED (PENDING_REQUEST_CANCEL_LIMIT_EXCEEDED)")),
+        row(44, "a child without an id", commands(|| vec![child("")]),
             invalid("BadStartChildExecutionAttributes")
-                .leaves("WORKFLOW_TASK_FAILED (BAD_START_CHILD_EXECUTION_ATTRIBUTES)").until("child workflows")),
-        row(27, "a signal to another workflow", commands(|| vec![command(Order::SignalExternal(Later {}))]),
+                .leaves("WORKFLOW_TASK_FAILED (BAD_START_CHILD_EXECUTION_ATTRIBUTES)")),
+        row(44, "a signal to a workflow without an id", commands(|| vec![signal_other("")]),
             invalid("BadSignalWorkflowExecutionAttributes")
-                .leaves("WORKFLOW_TASK_FAILED (BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES)").until("external signals")),
-        row(27, "a cancellation of another workflow", commands(|| vec![command(Order::RequestCancelExternal(Later {}))]),
+                .leaves("WORKFLOW_TASK_FAILED (BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES)")),
+        row(44, "a cancellation of a workflow without an id", commands(|| vec![cancel_other("")]),
             invalid("BadRequestCancelExternalWorkflowExecutionAttributes")
-                .leaves("WORKFLOW_TASK_FAILED (BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES)")
-                .until("external cancellations")),
+                .leaves("WORKFLOW_TASK_FAILED (BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES)")),
         row(41, "retry policy of an activity: coefficient < 1", retry(|p| p.backoff_coefficient = 0.5),
             invalid("BadScheduleActivityAttributes").leaves(BAD_ACTIVITY).unlike(TOLD)),
         row(41, "retry policy of an activity: max < initial interval",
@@ -67,8 +75,9 @@ pub fn rows() -> Vec<Row> {
             invalid("unknown command type").leaves(NOTHING_WRITTEN)),
         row(50, "a bad command again, at attempt 2: not written again", story(bad_twice),
             invalid("BadScheduleActivityAttributes").leaves("1 failure written, last attempt 2")),
-        row(70, "a command aimed at another namespace", commands(|| vec![command(Order::StartChild(Later {}))]),
-            invalid("BadStartChildExecutionAttributes").until("child workflows")),
+        row(70, "a child in another namespace", commands(|| vec![abroad()]),
+            invalid("BadStartChildExecutionAttributes: cross-namespace commands are not allowed")
+                .leaves("WORKFLOW_TASK_FAILED (BAD_START_CHILD_EXECUTION_ATTRIBUTES)")),
     ]
 }
 
@@ -96,6 +105,36 @@ fn cancel_timer(id: &str) -> Command {
 
 fn cancel_activity(scheduled_event_id: i64) -> Command {
     command(Order::RequestCancelActivity(engine_activity::RequestCancel { scheduled_event_id }))
+}
+
+fn a_child(id: &str) -> child::Start {
+    child::Start {
+        workflow_id: id.into(),
+        workflow_type: Some(WorkflowType { name: "Parcel".into() }),
+        ..child::Start::default()
+    }
+}
+
+fn child(id: &str) -> Command {
+    command(Order::StartChild(Box::new(a_child(id))))
+}
+
+fn abroad() -> Command {
+    let order = child::Start { namespace: "elsewhere".into(), ..a_child("child") };
+    command(Order::StartChild(Box::new(order)))
+}
+
+fn signal_other(id: &str) -> Command {
+    command(Order::SignalExternal(Box::new(external::SignalOther {
+        execution: Some(Execution { workflow_id: id.into(), run_id: String::new() }),
+        signal_name: "go".into(),
+        ..external::SignalOther::default()
+    })))
+}
+
+fn cancel_other(id: &str) -> Command {
+    let order = external::CancelOther { workflow_id: id.into(), ..external::CancelOther::default() };
+    command(Order::RequestCancelExternal(Box::new(order)))
 }
 
 fn unknown() -> Command {

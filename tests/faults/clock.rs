@@ -167,6 +167,7 @@ impl House {
             namespace_id: NAMESPACE.into(),
             workflow_id: id.into(),
             run_id: String::new(),
+            sender: None,
             order: Some(order),
         };
         Ok(self.call(async move { router.order(input).await })??)

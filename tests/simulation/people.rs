@@ -54,6 +54,7 @@ pub fn input(workflow_id: &str, run_id: &str, order: Order) -> Input {
         namespace_id: NAMESPACE.into(),
         workflow_id: workflow_id.into(),
         run_id: run_id.into(),
+        sender: None,
         order: Some(order),
     }
 }

@@ -72,7 +72,8 @@ impl<R: Registry, N: Names> Inbox<R, N> {
             | Body::Settings(_)
             | Body::Input(_)
             | Body::Barrier(_)
-            | Body::Deliver(_) => None,
+            | Body::Deliver(_)
+            | Body::Letter(_) => None,
         };
         let heard = self.journals.send(partition, vec![body])?;
         drop(next);

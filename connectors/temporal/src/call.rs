@@ -162,6 +162,7 @@ impl<'a> Call<'a> {
             namespace_id: self.namespace.record.id.clone(),
             workflow_id: execution.workflow_id,
             run_id: execution.run_id,
+            sender: None,
             order: Some(order),
         }
     }

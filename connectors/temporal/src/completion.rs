@@ -51,6 +51,7 @@ pub(crate) async fn complete(
         binary_checksum: request.binary_checksum,
         worker_version: request.worker_version_stamp,
         has_messages: false,
+        namespace: call.namespace.record.name.clone(),
     };
     let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
     let input = call.input(execution, Order::CompleteTask(order));
@@ -89,6 +90,10 @@ fn compacted(mut commands: Vec<Command>) -> Vec<Command> {
                 upsert.search_attributes = kept(upsert.search_attributes.take());
             }
             Asked::ModifyProperties(modify) => modify.upserted_memo = kept(modify.upserted_memo.take()),
+            Asked::StartChild(start) => {
+                start.memo = kept(start.memo.take());
+                start.search_attributes = kept(start.search_attributes.take());
+            }
             Asked::ContinueAsNew(next) => {
                 next.memo = kept(next.memo.take());
                 next.search_attributes = kept(next.search_attributes.take());

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::child::{Child, root};
 use everlog_engine::vocabulary::{Entry, Fields};
 use everlog_partition::Want;
-use everlog_temporal_api::common::{ActivityType, WorkflowType};
+use everlog_temporal_api::common::{ActivityType, WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::{EventType, PendingActivityState, PendingWorkflowTaskState, TaskQueueKind};
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::temporal::api::activity::v1::ActivityOptions;
 use everlog_temporal_api::workflow::{
-    PendingActivityInfo, PendingWorkflowTaskInfo, RequestIdInfo, WorkflowExecutionConfig,
-    WorkflowExecutionExtendedInfo, WorkflowExecutionInfo,
+    PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, RequestIdInfo,
+    WorkflowExecutionConfig, WorkflowExecutionExtendedInfo, WorkflowExecutionInfo,
 };
 use everlog_temporal_api::workflowservice::{
     DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse,
@@ -41,6 +42,7 @@ fn description(run: &Run) -> DescribeWorkflowExecutionResponse {
         execution_config: Some(config(run)),
         workflow_execution_info: Some(info(run)),
         pending_activities: run.activities.values().map(|activity| pending_activity(activity)).collect(),
+        pending_children: run.children.values().map(|child| pending_child(child)).collect(),
         pending_workflow_task: pending_task(run),
         workflow_extended_info: Some(extended(run)),
         ..DescribeWorkflowExecutionResponse::default()
@@ -61,6 +63,7 @@ fn config(run: &Run) -> WorkflowExecutionConfig {
 fn info(run: &Run) -> WorkflowExecutionInfo {
     let (start, head) = (&run.start, &run.head);
     let execution_ms = start.start_ms + start.first_task_backoff_ms;
+    let (parent, root) = (start.parent.as_ref(), root(run));
     WorkflowExecutionInfo {
         execution: Some(execution(run)),
         r#type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
@@ -75,7 +78,9 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
         state_transition_count: head.transitions,
         history_size_bytes: head.history_bytes,
         execution_duration: (head.close_ms != 0).then(|| duration((head.close_ms - execution_ms).max(0))),
-        root_execution: Some(execution(run)),
+        parent_namespace_id: parent.map_or_else(String::new, |parent| parent.namespace_id.clone()),
+        parent_execution: parent.map(|parent| named(&parent.workflow_id, &parent.run_id)),
+        root_execution: Some(named(&root.workflow_id, &root.run_id)),
         first_run_id: start.first_run_id.clone(),
         priority: start.priority.clone(),
         ..WorkflowExecutionInfo::default()
@@ -118,6 +123,20 @@ fn pending_task(run: &Run) -> Option<PendingWorkflowTaskInfo> {
         started_time: timestamp_if_set(task.started_ms),
         attempt: task.attempt,
     })
+}
+
+fn pending_child(child: &Child) -> PendingChildExecutionInfo {
+    PendingChildExecutionInfo {
+        workflow_id: child.workflow_id.clone(),
+        run_id: child.run_id.clone(),
+        workflow_type_name: child.workflow_type.as_ref().map_or_else(String::new, |given| given.name.clone()),
+        initiated_id: child.initiated_event_id,
+        parent_close_policy: child.close_policy,
+    }
+}
+
+fn named(workflow_id: &str, run_id: &str) -> WorkflowExecution {
+    WorkflowExecution { workflow_id: workflow_id.into(), run_id: run_id.into() }
 }
 
 fn pending_activity(activity: &Activity) -> PendingActivityInfo {

@@ -170,6 +170,7 @@ fn begin(
         signal: None,
         continued_failure: request.continued_failure,
         last_completion_result: request.last_completion_result,
+        parent: None,
     };
     let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: String::new() };
     Ok((execution, begin))

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::machine::{activity, close, marker, properties, timer};
+use crate::machine::{activity, child, close, external, marker, properties, timer};
 use crate::vocabulary::TaskFailedCause as Cause;
 
 /// One command of a completed workflow task.
@@ -41,15 +41,15 @@ pub enum Order {
     #[prost(message, tag = "8")]
     CancelWorkflow(close::Cancel),
     #[prost(message, tag = "9")]
-    RequestCancelExternal(Later),
+    RequestCancelExternal(Box<external::CancelOther>),
     #[prost(message, tag = "10")]
     RecordMarker(Box<marker::Record>),
     #[prost(message, tag = "11")]
     ContinueAsNew(Box<close::ContinueAsNew>),
     #[prost(message, tag = "12")]
-    StartChild(Later),
+    StartChild(Box<child::Start>),
     #[prost(message, tag = "13")]
-    SignalExternal(Later),
+    SignalExternal(Box<external::SignalOther>),
     #[prost(message, tag = "14")]
     UpsertSearchAttributes(properties::UpsertSearchAttributes),
     #[prost(message, tag = "15")]

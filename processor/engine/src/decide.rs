@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::draft::Draft;
-use crate::input::{Input, Order};
+use crate::input::{Input, Order, Sender};
 use crate::machine::start::Place;
-use crate::machine::{attempt, cancel, close, completion, signal, start, task, turn, wake};
+use crate::machine::{attempt, cancel, close, completion, external, family, signal, start, task, turn, wake};
 use crate::outcome::{ActivityGrant, Outcome, Rejection, Reply};
 use crate::run::Run;
 use crate::settings::Settings;
@@ -30,11 +30,44 @@ pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) ->
         Some(Order::Start(order)) => start::begin(view.current.as_ref(), view.seen, order, place),
         Some(order) => match &view.run {
             None => missing(order),
-            Some(run) if run.is_open() => decide_open(run, view.seen, order, stamp, settings),
+            Some(run) if !may_reach(run, input) => Outcome::refuse(Rejection::unknown()),
+            Some(run) if run.is_open() => decide_open(run, view.seen, input, order, stamp, settings),
             Some(run) => decide_closed(run, order, stamp),
         },
     };
-    within_limits(view, outcome, stamp, settings)
+    with_letters(input, within_limits(view, outcome, stamp, settings))
+}
+
+/// A letter may be for children of its sender only. A workflow reaches itself by no letter.
+fn may_reach(run: &Run, letter: &Input) -> bool {
+    let Some(sender) = &letter.sender else { return true };
+    let is_own = (&sender.namespace_id, &sender.workflow_id) == (&letter.namespace_id, &letter.workflow_id);
+    let asks = matches!(letter.order, Some(Order::Signal(_) | Order::Cancel(_)));
+    !(is_own && asks) && sender.reaches(run)
+}
+
+/// Gathers what the record asks of others: what runs have sent, what those that closed have to tell, and the answer to
+/// the sender if it is a letter itself.
+fn with_letters(input: &Input, mut outcome: Outcome) -> Outcome {
+    for step in &mut outcome.steps {
+        outcome.letters.append(&mut step.letters);
+        if let Some(last) = step.closing_event() {
+            outcome.letters.extend(family::farewell(&step.run, last));
+        }
+    }
+    if let Some(sender) = input.sender.as_ref().filter(|sender| sender.initiated_event_id > 0) {
+        outcome.letters.extend(answer(sender, input.order.as_ref(), &outcome.reply));
+    }
+    outcome
+}
+
+fn answer(sender: &Sender, order: Option<&Order>, reply: &Reply) -> Option<Input> {
+    match order {
+        Some(Order::Start(_)) => Some(family::answer_to_start(sender, reply)),
+        Some(Order::Signal(_)) => Some(external::answer(sender, false, reply)),
+        Some(Order::Cancel(_)) => Some(external::answer(sender, true, reply)),
+        _no_answer_is_wanted => None,
+    }
 }
 
 fn missing(order: &Order) -> Outcome {
@@ -44,6 +77,10 @@ fn missing(order: &Order) -> Outcome {
         }
         Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
         Order::Start(_)
+        | Order::ChildOpened(_)
+        | Order::BeginChild(_)
+        | Order::ChildClosed(_)
+        | Order::ExternalAnswered(_)
         | Order::Signal(_)
         | Order::Cancel(_)
         | Order::Terminate(_)
@@ -64,7 +101,12 @@ fn decide_closed(run: &Run, order: &Order, stamp: &Stamp) -> Outcome {
         Order::Wake(_) if run.expires_ms() <= stamp.now_ms => {
             Outcome { expired: true, ..Outcome::answer(Reply::Done) }
         }
-        Order::Wake(_) | Order::ResetSticky(_) => Outcome::answer(Reply::Done),
+        Order::ChildOpened(order) => family::opened_too_late(run, order),
+        Order::Wake(_)
+        | Order::ResetSticky(_)
+        | Order::BeginChild(_)
+        | Order::ChildClosed(_)
+        | Order::ExternalAnswered(_) => Outcome::answer(Reply::Done),
         Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
         Order::CompleteTask(_) | Order::FailTask(_) => {
             Outcome::refuse(Rejection::NotFound("Workflow task not found.".into()))
@@ -84,14 +126,22 @@ fn decide_closed(run: &Run, order: &Order, stamp: &Stamp) -> Outcome {
     }
 }
 
-fn decide_open(run: &Run, seen: bool, order: &Order, stamp: &Stamp, settings: &Settings) -> Outcome {
+fn decide_open(
+    run: &Run,
+    seen: bool,
+    input: &Input,
+    order: &Order,
+    stamp: &Stamp,
+    settings: &Settings,
+) -> Outcome {
+    let sender = input.sender.as_ref();
     let mut draft = Draft::new(run.clone(), stamp, settings);
     let answer = match order {
         Order::Start(_) => Ok(Reply::Done),
         Order::Signal(_) if seen => Ok(Reply::Done),
-        Order::Signal(order) => signal::signal(&mut draft, order).map(|()| Reply::Done),
+        Order::Signal(order) => signal::signal_from(&mut draft, order, sender).map(|()| Reply::Done),
         Order::Cancel(order) if belongs(run, &order.first_run_id) => {
-            cancel::request(&mut draft, order);
+            cancel::request(&mut draft, order, sender);
             Ok(Reply::Done)
         }
         Order::Terminate(order) if belongs(run, &order.first_run_id) => {
@@ -115,6 +165,22 @@ fn decide_open(run: &Run, seen: bool, order: &Order, stamp: &Stamp, settings: &S
         }
         Order::ResetSticky(_) => {
             task::reset_sticky(&mut draft);
+            Ok(Reply::Done)
+        }
+        Order::ChildOpened(order) => {
+            family::opened(&mut draft, order);
+            Ok(Reply::Done)
+        }
+        Order::BeginChild(_) => {
+            family::begin_child(&mut draft);
+            Ok(Reply::Done)
+        }
+        Order::ChildClosed(order) => {
+            family::closed(&mut draft, order);
+            Ok(Reply::Done)
+        }
+        Order::ExternalAnswered(order) => {
+            external::answered(&mut draft, order);
             Ok(Reply::Done)
         }
     };

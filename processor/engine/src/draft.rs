@@ -6,9 +6,10 @@ use bytes::Bytes;
 use prost::Message;
 
 use crate::event::{Attributes, HistoryEvent};
+use crate::input::Input;
 use crate::machine::activity::{self, Activity};
 use crate::machine::task::{Sticky, Task};
-use crate::machine::{cancel, close, properties, start, timer};
+use crate::machine::{cancel, child, close, external, properties, start, timer};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -24,6 +25,7 @@ pub struct Draft<'a> {
     /// Limits and defaults.
     pub settings: &'a Settings,
     changes: Vec<Change>,
+    letters: Vec<Input>,
     batch_event_id: i64,
 }
 
@@ -73,7 +75,7 @@ impl<'a> Draft<'a> {
     /// A draft of `run` as it stands before the record.
     pub fn new(run: Run, stamp: &'a Stamp, settings: &'a Settings) -> Self {
         let batch_event_id = run.head.next_event_id;
-        Self { run, stamp, settings, changes: Vec::new(), batch_event_id }
+        Self { run, stamp, settings, changes: Vec::new(), letters: Vec::new(), batch_event_id }
     }
 
     /// The record's time.
@@ -129,6 +131,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Sends an order to another Workflow Id once the record is decided.
+    pub(crate) fn send(&mut self, letter: Input) {
+        self.letters.push(letter);
+    }
+
     /// What was changed so far.
     pub fn changes(&self) -> &[Change] {
         &self.changes
@@ -138,6 +145,7 @@ impl<'a> Draft<'a> {
     pub fn roll_back(&mut self, run: Run) {
         self.run = run;
         self.changes.clear();
+        self.letters.clear();
         self.begin_batch();
     }
 
@@ -146,7 +154,7 @@ impl<'a> Draft<'a> {
         if !self.changes.is_empty() {
             self.change(Change::Transition);
         }
-        Step { run: Arc::new(self.run), changes: self.changes }
+        Step { run: Arc::new(self.run), changes: self.changes, letters: self.letters }
     }
 }
 
@@ -157,12 +165,19 @@ pub struct Step {
     pub run: Arc<Run>,
     /// Every change, in order.
     pub changes: Vec<Change>,
+    /// What the run asks of others, in order; [`crate::Outcome::letters`] has it in the end.
+    pub(crate) letters: Vec<Input>,
 }
 
 impl Step {
     /// The events that were written, in order.
     pub fn events(&self) -> impl Iterator<Item = &HistoryEvent> {
         self.changes.iter().filter_map(Change::event)
+    }
+
+    /// The event that has closed the run, if this step did.
+    pub(crate) fn closing_event(&self) -> Option<&HistoryEvent> {
+        if self.run.is_open() { None } else { self.events().last() }
     }
 
     /// The events that were written, batch by batch. A history is stored in batches, each read from its first event
@@ -278,6 +293,28 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         | Attributes::ActivityCancelRequested(_)
         | Attributes::WorkflowSignaled(_)
         | Attributes::MarkerRecorded(_) => {}
+        Attributes::StartChildInitiated(initiated) => child::apply_initiated(run, event, initiated),
+        Attributes::StartChildFailed(failed) => child::apply_closed(run, failed.initiated_event_id),
+        Attributes::ChildStarted(started) => child::apply_started(run, event, started),
+        Attributes::ChildCompleted(_)
+        | Attributes::ChildFailed(_)
+        | Attributes::ChildCanceled(_)
+        | Attributes::ChildTimedOut(_)
+        | Attributes::ChildTerminated(_) => {
+            child::closed_child(attributes).into_iter().for_each(|id| child::apply_closed(run, id));
+        }
+        Attributes::SignalExternalInitiated(initiated) => {
+            external::apply_signal_initiated(run, event, initiated);
+        }
+        Attributes::CancelExternalInitiated(initiated) => {
+            external::apply_cancel_initiated(run, event, initiated);
+        }
+        Attributes::SignalExternalFailed(failed) => external::apply_answered(run, failed.initiated_event_id),
+        Attributes::ExternalSignaled(reached) => external::apply_answered(run, reached.initiated_event_id),
+        Attributes::CancelExternalFailed(failed) => external::apply_answered(run, failed.initiated_event_id),
+        Attributes::ExternalCancelRequested(reached) => {
+            external::apply_answered(run, reached.initiated_event_id);
+        }
         Attributes::ActivityCompleted(done) => activity::apply_closed(run, done.scheduled_event_id),
         Attributes::ActivityFailed(failed) => activity::apply_closed(run, failed.scheduled_event_id),
         Attributes::ActivityTimedOut(timed_out) => activity::apply_closed(run, timed_out.scheduled_event_id),

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::machine::{activity, cancel, close, marker, properties, signal, start, task, timer};
+use crate::machine::{
+    activity, cancel, child, close, external, marker, properties, signal, start, task, timer,
+};
 use crate::time::Timestamp;
 
 /// One entry of a history. Field numbers are those of Temporal's `HistoryEvent`: the stored bytes are what an SDK reads.
@@ -35,7 +37,7 @@ pub struct HistoryEvent {
     /// What happened.
     #[prost(
         oneof = "Attributes",
-        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 33, 45, 51"
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 51"
     )]
     pub attributes: Option<Attributes>,
 }
@@ -94,7 +96,21 @@ attributes! {
     WorkflowTerminated(close::Terminated) = "27", 27;
     WorkflowCancelRequested(cancel::Requested) = "28", 20;
     WorkflowCanceled(close::Canceled) = "29", 21;
+    CancelExternalInitiated(external::CancelInitiated) = "30", 22;
+    CancelExternalFailed(external::CancelFailed) = "31", 23;
+    ExternalCancelRequested(external::CancelRequested) = "32", 24;
     WorkflowContinuedAsNew(close::ContinuedAsNew) = "33", 28;
+    StartChildInitiated(child::Initiated) = "34", 29;
+    StartChildFailed(child::StartFailed) = "35", 30;
+    ChildStarted(child::Started) = "36", 31;
+    ChildCompleted(child::Completed) = "37", 32;
+    ChildFailed(child::Failed) = "38", 33;
+    ChildCanceled(child::Canceled) = "39", 34;
+    ChildTimedOut(child::TimedOut) = "40", 35;
+    ChildTerminated(child::Terminated) = "41", 36;
+    SignalExternalInitiated(external::SignalInitiated) = "42", 37;
+    SignalExternalFailed(external::SignalFailed) = "43", 38;
+    ExternalSignaled(external::Signaled) = "44", 39;
     SearchAttributesUpserted(properties::SearchAttributesUpserted) = "45", 40;
     PropertiesModified(properties::Modified) = "51", 46;
 }

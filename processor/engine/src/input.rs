@@ -1,6 +1,10 @@
 //! A journal record as the engine sees it: an order for one Workflow Id.
 
-use crate::machine::{attempt, cancel, close, completion, signal, start, task, wake};
+use crate::machine::{
+    attempt, cancel, child, close, completion, external, family, signal, start, task, wake,
+};
+use crate::run::Run;
+use crate::vocabulary::Execution;
 
 /// An order for one Workflow Id.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -14,9 +18,35 @@ pub struct Input {
     /// The run; empty = the current one.
     #[prost(string, tag = "3")]
     pub run_id: String,
+    /// The run that orders it, if one does: the order is a letter.
+    #[prost(message, optional, tag = "4")]
+    pub sender: Option<Sender>,
     /// What is ordered.
-    #[prost(oneof = "Order", tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25")]
+    #[prost(
+        oneof = "Order",
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 41, 42, 43"
+    )]
     pub order: Option<Order>,
+}
+
+/// The run that sent a letter, and what made it do so.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub struct Sender {
+    /// Its namespace's UUID.
+    #[prost(string, tag = "1")]
+    pub namespace_id: String,
+    /// Its Workflow Id.
+    #[prost(string, tag = "2")]
+    pub workflow_id: String,
+    /// Its run.
+    #[prost(string, tag = "3")]
+    pub run_id: String,
+    /// The event of its history that the answer belongs to; 0 = none is wanted.
+    #[prost(int64, tag = "4")]
+    pub initiated_event_id: i64,
+    /// Only a child of the sender is meant.
+    #[prost(bool, tag = "5")]
+    pub child_only: bool,
 }
 
 /// What is ordered, by kind.
@@ -56,11 +86,57 @@ pub enum Order {
     Wake(wake::Wake),
     #[prost(message, tag = "25")]
     ResetSticky(ResetSticky),
+    #[prost(message, tag = "40")]
+    ChildOpened(family::Opened),
+    #[prost(message, tag = "41")]
+    BeginChild(family::Begin),
+    #[prost(message, tag = "42")]
+    ChildClosed(family::Closed),
+    #[prost(message, tag = "43")]
+    ExternalAnswered(external::Answered),
 }
 
 /// Order: forget the worker that has the run in its cache.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct ResetSticky {}
+
+impl Sender {
+    /// A run as it signs its letters.
+    pub(crate) fn of(run: &Run, initiated_event_id: i64) -> Self {
+        Self {
+            namespace_id: run.start.namespace_id.clone(),
+            workflow_id: run.start.workflow_id.clone(),
+            run_id: run.start.run_id.clone(),
+            initiated_event_id,
+            child_only: false,
+        }
+    }
+
+    /// As the receiver's history names it.
+    pub(crate) fn execution(&self) -> Execution {
+        Execution { workflow_id: self.workflow_id.clone(), run_id: self.run_id.clone() }
+    }
+
+    /// A letter back.
+    pub(crate) fn answer(&self, order: Order) -> Input {
+        Input {
+            namespace_id: self.namespace_id.clone(),
+            workflow_id: self.workflow_id.clone(),
+            run_id: self.run_id.clone(),
+            sender: None,
+            order: Some(order),
+        }
+    }
+
+    /// The run belongs to this one's child, or need not.
+    pub(crate) fn reaches(&self, run: &Run) -> bool {
+        let is_parent = |parent: &child::Parent| {
+            let ids = (&parent.namespace_id, &parent.workflow_id, &parent.run_id);
+            ids == (&self.namespace_id, &self.workflow_id, &self.run_id)
+        };
+        !self.child_only || run.start.parent.as_ref().is_some_and(is_parent)
+    }
+}
 
 impl Input {
     /// The signal's request id, if it must be looked up among those seen before.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::draft::Step;
 use crate::event::HistoryEvent;
+use crate::input::Input;
 use crate::machine::activity::Activity;
 use crate::run::{Current, Run};
 use crate::vocabulary::Status;
@@ -21,12 +22,14 @@ pub struct Outcome {
     pub seen: Option<String>,
     /// The addressed run's rows are to be deleted: its retention is over.
     pub expired: bool,
+    /// Orders for other Workflow Ids, each to be taken once and in this order.
+    pub letters: Vec<Input>,
 }
 
 impl Outcome {
     /// An answer without any change.
     pub fn answer(reply: Reply) -> Self {
-        Self { reply, steps: Vec::new(), current: None, seen: None, expired: false }
+        Self { reply, steps: Vec::new(), current: None, seen: None, expired: false, letters: Vec::new() }
     }
 
     /// A refusal: it leaves nothing.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
+use crate::machine::child::{Child, Parent};
+use crate::machine::external::External;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::timer::Timer;
 use crate::vocabulary::{Entry, Status, WorkflowType};
@@ -22,6 +24,10 @@ pub struct Run {
     pub activities: Arc<BTreeMap<i64, Arc<Activity>>>,
     /// Open timers by their id.
     pub timers: Arc<BTreeMap<String, Timer>>,
+    /// Children that have not closed, by their Initiated event's id; of a closed run those that it left.
+    pub children: Arc<BTreeMap<i64, Arc<Child>>>,
+    /// Signals and cancellations on their way to other workflows, by their Initiated event's id.
+    pub externals: Arc<BTreeMap<i64, Arc<External>>>,
     /// Events that wait for the end of the started workflow task to get their ids, in order of arrival.
     pub buffered: Arc<Vec<HistoryEvent>>,
 }
@@ -86,6 +92,9 @@ pub struct Start {
     /// The run before it in the chain; empty for the first.
     #[prost(string, tag = "19")]
     pub continued_run_id: String,
+    /// Whose child the chain is.
+    #[prost(message, optional, tag = "40")]
+    pub parent: Option<Parent>,
 }
 
 /// The small part of a run that changes with every step.
@@ -130,7 +139,7 @@ pub struct Head {
     /// The run that continues this one; empty = none.
     #[prost(string, tag = "13")]
     pub successor_run_id: String,
-    /// Encoded bytes of open activities, open timers, buffered events, memo and search attributes.
+    /// Encoded bytes of open activities, timers, children, letters under way, buffered events, memo and search attributes.
     #[prost(int64, tag = "14")]
     pub state_bytes: i64,
 }
@@ -172,6 +181,8 @@ impl Run {
             properties: Arc::default(),
             activities: Arc::default(),
             timers: Arc::default(),
+            children: Arc::default(),
+            externals: Arc::default(),
             buffered: Arc::default(),
         }
     }

@@ -85,7 +85,19 @@ pub struct Settings {
     /// Bytes of the details in the user metadata of a run or of a command; 0 = no limit.
     #[prost(int64, tag = "27")]
     pub details_bytes_max: i64,
+    /// Children of a run that have not closed; 0 = the standard.
+    #[prost(int64, tag = "40")]
+    pub pending_children_max: i64,
+    /// Signals of a run that are on their way to other workflows; 0 = the standard.
+    #[prost(int64, tag = "41")]
+    pub pending_signals_max: i64,
+    /// Requests of a run to cancel other workflows that are on their way; 0 = the standard.
+    #[prost(int64, tag = "42")]
+    pub pending_cancels_max: i64,
 }
+
+/// Children, signals or requests under way where settings of an earlier release say nothing.
+const PENDING_MAX: i64 = 2_000;
 
 impl Settings {
     /// The limits of Temporal's server, save the spacing of continue-as-new, which is off here.
@@ -118,6 +130,25 @@ impl Settings {
             memo_keys_max: 10_000,
             summary_bytes_max: 400,
             details_bytes_max: 20_000,
+            pending_children_max: PENDING_MAX,
+            pending_signals_max: PENDING_MAX,
+            pending_cancels_max: PENDING_MAX,
         }
     }
+
+    pub(crate) fn pending_children_max(&self) -> i64 {
+        standard_if_unset(self.pending_children_max)
+    }
+
+    pub(crate) fn pending_signals_max(&self) -> i64 {
+        standard_if_unset(self.pending_signals_max)
+    }
+
+    pub(crate) fn pending_cancels_max(&self) -> i64 {
+        standard_if_unset(self.pending_cancels_max)
+    }
+}
+
+fn standard_if_unset(limit: i64) -> i64 {
+    if limit == 0 { PENDING_MAX } else { limit }
 }

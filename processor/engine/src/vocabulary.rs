@@ -58,6 +58,18 @@ enumeration! {
     Initiator { Unspecified = 0, Workflow = 1, Retry = 2, Cron = 3 }
 }
 enumeration! {
+    /// What becomes of a child when its parent's run closes.
+    ParentClosePolicy { Unspecified = 0, Terminate = 1, Abandon = 2, RequestCancel = 3 }
+}
+enumeration! {
+    /// Why a child was not started.
+    ChildFailedCause { Unspecified = 0, WorkflowAlreadyExists = 1, NamespaceNotFound = 2 }
+}
+enumeration! {
+    /// Why a signal to another workflow, or the request to cancel it, did not reach it.
+    ExternalFailedCause { Unspecified = 0, NotFound = 1, NamespaceNotFound = 2, SignalCountLimitExceeded = 3 }
+}
+enumeration! {
     /// Why a workflow task failed.
     TaskFailedCause {
         Unspecified = 0, UnhandledCommand = 1, BadScheduleActivityAttributes = 2,
@@ -68,7 +80,8 @@ enumeration! {
         StartTimerDuplicateId = 12, ResetStickyTaskQueue = 13, WorkflowWorkerUnhandledFailure = 14,
         BadSignalWorkflowExecutionAttributes = 15, BadStartChildExecutionAttributes = 16, ForceCloseCommand = 17,
         ScheduleActivityDuplicateId = 22, BadSearchAttributes = 23, NonDeterministicError = 24,
-        BadModifyWorkflowPropertiesAttributes = 25, PendingActivitiesLimitExceeded = 27,
+        BadModifyWorkflowPropertiesAttributes = 25, PendingChildWorkflowsLimitExceeded = 26,
+        PendingActivitiesLimitExceeded = 27, PendingSignalsLimitExceeded = 28, PendingRequestCancelLimitExceeded = 29,
         BadUpdateWorkflowExecutionMessage = 30, BadScheduleNexusOperationAttributes = 32,
         BadRequestCancelNexusOperationAttributes = 34, FeatureDisabled = 35, GrpcMessageTooLarge = 36,
         PayloadsTooLarge = 37,

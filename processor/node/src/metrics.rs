@@ -131,6 +131,7 @@ const PARTITION: &[Row<Stats>] = rows! {
     Stands "everlog_partition_resident_runs" "Runs in memory." |s| load(&s.resident_runs);
     Stands "everlog_partition_overlay_bytes" "Bytes that wait for a commit." |s| load(&s.overlay_bytes);
     Stands "everlog_partition_alarms" "Alarms in the index." |s| load(&s.alarms);
+    Stands "everlog_partition_letters" "Orders to other workflows that have not arrived." |s| load(&s.letters);
     Stands "everlog_timer_lateness_seconds_max" "The latest alarm since the last look." |s| {
         s.lateness_ms.swap(0, Relaxed) as f64 / 1e3
     };

@@ -307,7 +307,11 @@ impl Share {
     /// is not here goes where it is, and of one that is about to be here whoever waits is told so at once.
     pub fn handle(&mut self, id: u32, life: Option<u64>, event: Event, now_ms: i64) {
         let Some(index) = self.index(id) else { return };
-        let is_asked_for = !matches!(event, Event::Nudge | Event::Release { .. }) && !event.is_report();
+        let is_asked_for = !event.is_report()
+            && !matches!(
+                event,
+                Event::Nudge | Event::Release { .. } | Event::LettersTaken { .. } | Event::LettersLost { .. }
+            );
         let place = &mut self.places[index];
         match &mut place.state {
             State::Works(partition, current) | State::Leaves(partition, current, _)

@@ -53,6 +53,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
             Some(Body::Forwarded(forwarded)) => self.ingest(offset, &forwarded)?,
             Some(Body::Unreadable(unreadable)) => self.ingest_unreadable(offset, &unreadable),
+            Some(Body::Letter(letter)) => self.open_letter(offset, &letter)?,
             _ if record.term != self.position.term && R::keeps(Rule::Terms) => {
                 self.stats.voided.fetch_add(1, Ordering::Relaxed);
                 self.refuse(waiter, Failure::Unavailable);
@@ -87,7 +88,12 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
     }
 
-    fn apply_input(&mut self, offset: u64, input: &Input, mut waiter: Waiter) -> Result<(), Error> {
+    pub(crate) fn apply_input(
+        &mut self,
+        offset: u64,
+        input: &Input,
+        mut waiter: Waiter,
+    ) -> Result<(), Error> {
         match self.decided(offset, input, &mut waiter)? {
             Some((key, reply)) => self.answer(&key, reply, waiter),
             None => {
@@ -214,6 +220,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if let Some(current) = &outcome.current {
             self.runs.set_current(workflow, current);
         }
+        self.write_letters(outcome.letters);
         Ok(outcome.reply)
     }
 

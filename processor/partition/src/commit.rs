@@ -17,6 +17,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             return Ok(());
         }
         self.runs.flush();
+        self.keep_letters();
         let mut outputs = self.outputs.begin_commit();
         for (space, key, value) in self.runs.store().begin_commit() {
             let topic = match space {

@@ -256,7 +256,12 @@ fn source_of(body: &Body) -> Option<&Source> {
     match body {
         Body::Forwarded(forwarded) => forwarded.source.as_ref(),
         Body::Unreadable(unreadable) => unreadable.source.as_ref(),
-        Body::Owner(_) | Body::Settings(_) | Body::Input(_) | Body::Barrier(_) | Body::Deliver(_) => None,
+        Body::Owner(_)
+        | Body::Settings(_)
+        | Body::Input(_)
+        | Body::Barrier(_)
+        | Body::Deliver(_)
+        | Body::Letter(_) => None,
     }
 }
 

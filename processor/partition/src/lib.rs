@@ -22,6 +22,7 @@ mod ingest;
 mod journal;
 mod leftovers;
 mod partition;
+mod post;
 mod publish;
 mod query;
 mod reading;

@@ -28,6 +28,7 @@ use crate::flights::Flights;
 use crate::furnish;
 use crate::ingest::{Feed, mark_of};
 use crate::leftovers::Leftovers;
+use crate::post::Outbox;
 use crate::publish::{Outputs, Public};
 use crate::query::Queries;
 use crate::refusal::Refusal;
@@ -182,6 +183,25 @@ pub enum Event {
         /// Told the offset behind the last record of it.
         reply: oneshot::Sender<u64>,
     },
+    /// Letters of another partition of this process, as journal records.
+    Letters {
+        /// Who sends them.
+        from: u32,
+        /// In the order of their numbers.
+        letters: Vec<Bytes>,
+    },
+    /// Letters have arrived.
+    LettersTaken {
+        /// At this partition.
+        by: u32,
+        /// Up to this number.
+        number: u64,
+    },
+    /// The letters on their way have not arrived for sure.
+    LettersLost {
+        /// At this partition.
+        by: u32,
+    },
     /// The nodes have changed: what waits for a worker is offered again, perhaps at another home.
     OfferAgain,
     /// Nothing but an occasion to take a turn.
@@ -216,6 +236,9 @@ impl Event {
             | Self::Release { .. }
             | Self::Ingest { .. }
             | Self::Mark { .. }
+            | Self::Letters { .. }
+            | Self::LettersTaken { .. }
+            | Self::LettersLost { .. }
             | Self::OfferAgain
             | Self::Nudge
             | Self::Appended(_)
@@ -270,6 +293,7 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) reads: Vec<Event>,
     pub(crate) outputs: Outputs,
     pub(crate) feed: Feed,
+    pub(crate) outbox: Outbox,
     pub(crate) delayed: Delayed,
     pub(crate) time: LogTime,
     /// Histories that are still being brought.
@@ -333,6 +357,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             reads: Vec::new(),
             outputs: Outputs::default(),
             feed: Feed::default(),
+            outbox: Outbox::default(),
             delayed: Delayed::default(),
             time: LogTime::default(),
             behind: None,
@@ -428,6 +453,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
             Event::Ingest { bodies, done } => self.feed(bodies, done),
             Event::Mark { source, reply } => tell(reply, mark_of(&self.position, &source)),
+            Event::Letters { from, letters } => self.letters_came(from, letters),
+            Event::LettersTaken { by, number } => self.letters_taken(by, number),
+            Event::LettersLost { by } => self.letters_lost(by, now_ms),
             Event::OfferAgain => self.offer_all_again()?,
             Event::Nudge => {}
             Event::Appended(result) => self.appended(result, now_ms)?,
@@ -456,6 +484,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.clear_leftovers(now_ms)?;
             self.sweep(now_ms)?;
             self.send_next();
+            self.send_letters(now_ms);
         }
         // What others append is bounded by nothing else.
         let more = !self.is_overfull() && self.follow(now_ms)?;
@@ -526,6 +555,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         self.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
         self.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
+        self.stats.letters.store(self.outbox.len() as u64, Ordering::Relaxed);
         self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         Ok(())
     }
@@ -541,7 +571,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let due_ms = self.next_alarm_ms().filter(|_| !self.takes_no_work());
         let due_ms = due_ms.map(|due_ms| self.time.when_ms(due_ms));
         let left_ms = self.leftovers.next_ms().filter(|_| !self.is_overfull());
-        let wanted = [due_ms, self.next_fetch_ms(), left_ms];
+        let wanted = [due_ms, self.next_fetch_ms(), left_ms, self.outbox.next_ms()];
         for due_ms in wanted.into_iter().flatten().filter(|_| self.serving) {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }
@@ -563,6 +593,7 @@ pub(crate) fn input(address: &Address, order: Order) -> Input {
         namespace_id: address.namespace_id.clone(),
         workflow_id: address.workflow_id.clone(),
         run_id: address.run_id.clone(),
+        sender: None,
         order: Some(order),
     }
 }

@@ -282,7 +282,11 @@ fn lane(input: &Input) -> Lane {
             | Order::CancelActivity(_)
             | Order::ReleaseActivity(_)
             | Order::Wake(_)
-            | Order::ResetSticky(_),
+            | Order::ResetSticky(_)
+            | Order::ChildOpened(_)
+            | Order::BeginChild(_)
+            | Order::ChildClosed(_)
+            | Order::ExternalAnswered(_),
         ) => Lane::Urgent,
     }
 }

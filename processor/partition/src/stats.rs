@@ -50,6 +50,8 @@ pub struct Stats {
     pub overlay_bytes: AtomicU64,
     /// Alarms in the index.
     pub alarms: AtomicU64,
+    /// Orders of this partition's runs to other workflows that have not arrived.
+    pub letters: AtomicU64,
     /// The greatest lateness of an alarm since the last look, in ms.
     pub lateness_ms: AtomicI64,
     /// Rows that were restored from the log.

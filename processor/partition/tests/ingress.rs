@@ -258,7 +258,7 @@ impl House {
 
 fn input(workflow_id: &str, order: Order) -> Input {
     let (namespace_id, workflow_id) = (NAMESPACE.into(), workflow_id.into());
-    Input { namespace_id, workflow_id, run_id: String::new(), order: Some(order) }
+    Input { namespace_id, workflow_id, order: Some(order), ..Input::default() }
 }
 
 fn source(offset: u64) -> Source {

@@ -112,6 +112,7 @@ impl House {
             namespace_id: NAMESPACE.into(),
             workflow_id: "order-1".into(),
             run_id: String::new(),
+            sender: None,
             order: Some(order),
         };
         self.call(Box::pin(async move { router.order(input).await })).expect("it is answered")

@@ -6,8 +6,8 @@ pub mod public;
 mod record;
 pub mod rows;
 
-pub use position::{Mark, Position};
-pub use record::{Barrier, Body, Owner, Record, VERSION};
+pub use position::{Mark, Position, Post};
+pub use record::{Barrier, Body, Letter, Owner, Record, VERSION};
 
 /// Bytes that cannot be read as what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -37,6 +37,23 @@ pub struct Position {
     /// How far the records of each partition of each source topic were applied.
     #[prost(message, repeated, tag = "8")]
     pub marks: Vec<Source>,
+    /// How many letters have gone to each partition, and how many of each were taken.
+    #[prost(message, repeated, tag = "9")]
+    pub posts: Vec<Post>,
+}
+
+/// The letters between this partition and another, or itself.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Post {
+    /// The other partition.
+    #[prost(uint32, tag = "1")]
+    pub partition: u32,
+    /// The number of the last letter to it.
+    #[prost(uint64, tag = "2")]
+    pub sent: u64,
+    /// The number of the last letter from it that was taken.
+    #[prost(uint64, tag = "3")]
+    pub taken: u64,
 }
 
 /// Up to where rows stand that are kept beside the log: written together with them, never to the log.
@@ -78,6 +95,18 @@ impl Mark {
 }
 
 impl Position {
+    /// The letters between this partition and another.
+    pub fn post(&mut self, partition: u32) -> &mut Post {
+        let index = match self.posts.binary_search_by_key(&partition, |post| post.partition) {
+            Ok(index) => index,
+            Err(index) => {
+                self.posts.insert(index, Post { partition, ..Post::default() });
+                index
+            }
+        };
+        &mut self.posts[index]
+    }
+
     /// The row's bytes.
     pub fn encode(&self) -> Bytes {
         self.encode_to_vec().into()

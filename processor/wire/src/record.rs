@@ -21,7 +21,7 @@ pub struct Record {
     #[prost(uint64, tag = "2")]
     pub term: u64,
     /// What it asks for.
-    #[prost(oneof = "Body", tags = "3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "Body", tags = "3, 4, 5, 6, 7, 8, 9, 10")]
     pub body: Option<Body>,
     /// By which its sender knows it again in a journal that others write too; counted from 1, 0 = none.
     #[prost(uint64, tag = "14")]
@@ -53,6 +53,30 @@ pub enum Body {
     /// The moment has come for a public command that was to wait.
     #[prost(message, tag = "9")]
     Deliver(Deliver),
+    /// An order that a run of another partition, or of this one, has sent. It stands under no term: its number counts.
+    #[prost(message, tag = "10")]
+    Letter(Letter),
+}
+
+/// An order from one partition to another, numbered without a gap for each pair of them.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Letter {
+    /// The partition whose journal has yielded it.
+    #[prost(uint32, tag = "1")]
+    pub from: u32,
+    /// From 1.
+    #[prost(uint64, tag = "2")]
+    pub number: u64,
+    /// The order.
+    #[prost(message, optional, tag = "3")]
+    pub input: Option<Input>,
+}
+
+impl Letter {
+    /// The bytes of the journal record that carries it.
+    pub fn record(self) -> Bytes {
+        Record::new(0, Body::Letter(self)).encode()
+    }
 }
 
 /// Who takes a partition over.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everlog_engine::event::History;
 use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::child::Child;
+use everlog_engine::machine::external::External;
 use everlog_engine::machine::timer::Timer;
 use everlog_engine::{Head, Properties, Run, Start};
 use prost::Message;
@@ -20,6 +22,8 @@ const PROPERTIES: u8 = b'p';
 const BUFFERED: u8 = b'b';
 const ACTIVITY: u8 = b'a';
 const TIMER: u8 = b't';
+const CHILD: u8 = b'c';
+const EXTERNAL: u8 = b'e';
 const REQUEST: u8 = b'r';
 
 /// The suffix of the row that remembers a signal's request id.
@@ -57,10 +61,16 @@ pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Byt
         diff_buffered(old, new, &mut emit);
     }
     if old.is_none_or(|old| !Arc::ptr_eq(&old.activities, &new.activities)) {
-        diff_activities(old, new, &mut emit);
+        diff_numbered(ACTIVITY, old.map(|old| old.activities.as_ref()), &new.activities, &mut emit);
     }
     if old.is_none_or(|old| !Arc::ptr_eq(&old.timers, &new.timers)) {
         diff_timers(old, new, &mut emit);
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.children, &new.children)) {
+        diff_numbered(CHILD, old.map(|old| old.children.as_ref()), &new.children, &mut emit);
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.externals, &new.externals)) {
+        diff_numbered(EXTERNAL, old.map(|old| old.externals.as_ref()), &new.externals, &mut emit);
     }
 }
 
@@ -73,16 +83,22 @@ fn diff_buffered(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Opti
     }
 }
 
-fn diff_activities(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
-    let none = BTreeMap::new();
-    let before = old.map_or(&none, |old| old.activities.as_ref());
-    for (id, activity) in new.activities.iter() {
-        if before.get(id).is_none_or(|known| !Arc::ptr_eq(known, activity)) {
-            emit(&activity_suffix(*id), Some(activity.encode_to_vec().into()));
+/// Rows that have the id of an event in their suffix.
+fn diff_numbered<M: Message>(
+    kind: u8,
+    old: Option<&BTreeMap<i64, Arc<M>>>,
+    new: &BTreeMap<i64, Arc<M>>,
+    emit: &mut impl FnMut(&[u8], Option<Bytes>),
+) {
+    for (id, part) in new {
+        let before = old.and_then(|old| old.get(id));
+        if before.is_some_and(|before| Arc::ptr_eq(before, part)) {
+            continue;
         }
+        emit(&numbered_suffix(kind, *id), Some(part.encode_to_vec().into()));
     }
-    for id in before.keys().filter(|id| !new.activities.contains_key(id)) {
-        emit(&activity_suffix(*id), None);
+    for id in old.into_iter().flat_map(BTreeMap::keys).filter(|id| !new.contains_key(id)) {
+        emit(&numbered_suffix(kind, *id), None);
     }
 }
 
@@ -99,8 +115,8 @@ fn diff_timers(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option
     }
 }
 
-fn activity_suffix(id: i64) -> [u8; 9] {
-    let mut suffix = [ACTIVITY; 9];
+fn numbered_suffix(kind: u8, id: i64) -> [u8; 9] {
+    let mut suffix = [kind; 9];
     suffix[1..].copy_from_slice(&id.to_be_bytes());
     suffix
 }
@@ -120,6 +136,8 @@ pub struct Builder {
     properties: Properties,
     activities: BTreeMap<i64, Arc<Activity>>,
     timers: BTreeMap<String, Timer>,
+    children: BTreeMap<i64, Arc<Child>>,
+    externals: BTreeMap<i64, Arc<External>>,
     buffered: History,
 }
 
@@ -141,6 +159,14 @@ impl Builder {
             Some(&TIMER) => {
                 let timer: Timer = decode("a timer", value)?;
                 self.timers.insert(timer.timer_id.clone(), timer);
+            }
+            Some(&CHILD) => {
+                let child: Child = decode("a child", value)?;
+                self.children.insert(child.initiated_event_id, Arc::new(child));
+            }
+            Some(&EXTERNAL) => {
+                let external: External = decode("a signal or request on its way", value)?;
+                self.externals.insert(external.initiated_event_id, Arc::new(external));
             }
             Some(&REQUEST) => {}
             Some(_) | None => {
@@ -166,6 +192,8 @@ impl Builder {
                 properties: Arc::new(self.properties),
                 activities: Arc::new(self.activities),
                 timers: Arc::new(self.timers),
+                children: Arc::new(self.children),
+                externals: Arc::new(self.externals),
                 buffered: Arc::new(self.buffered.events),
             })),
             (Some(_), None) | (None, Some(_)) => {

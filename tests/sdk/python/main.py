@@ -39,6 +39,7 @@ PYTHON_SUITES = [
     "endings",
     "delays",
     "continuing",
+    "children",
     "policies",
     "markers",
     "metadata",

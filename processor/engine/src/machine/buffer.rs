@@ -6,31 +6,32 @@ use prost::Message;
 
 use crate::draft::{Change, Draft, Extras};
 use crate::event::{Attributes, HistoryEvent};
+use crate::machine::child;
 use crate::time::Timestamp;
 
 /// Writes the buffered events; true if there were any. They keep their order of arrival, but the closing events of
-/// activities come last, so that Started stands before Completed.
+/// activities and children come last, so that Started stands before Completed.
 pub(crate) fn flush(draft: &mut Draft<'_>) -> bool {
     if draft.run.buffered.is_empty() {
         return false;
     }
     let buffered = draft.run.buffered.clone();
     draft.change(Change::Flushed);
-    let (last, first): (Vec<_>, Vec<_>) =
-        buffered.iter().cloned().partition(|event| closed_activity(event).is_some());
+    let (last, first): (Vec<_>, Vec<_>) = buffered.iter().cloned().partition(|event| closed(event).is_some());
     let mut started = BTreeMap::new();
     for event in first {
-        let activity = match &event.attributes {
+        let begun = match &event.attributes {
             Some(Attributes::ActivityStarted(started)) => Some(started.scheduled_event_id),
+            Some(Attributes::ChildStarted(started)) => Some(started.initiated_event_id),
             _other => None,
         };
         let event_id = write(draft, event);
-        if let Some(scheduled_event_id) = activity {
-            started.insert(scheduled_event_id, event_id);
+        if let Some(begun) = begun {
+            started.insert(begun, event_id);
         }
     }
     for mut event in last {
-        if let Some(started_event_id) = closed_activity(&event).and_then(|id| started.get(&id)) {
+        if let Some(started_event_id) = closed(&event).and_then(|id| started.get(&id)) {
             set_started(&mut event, *started_event_id);
         }
         write(draft, event);
@@ -64,6 +65,11 @@ fn write(draft: &mut Draft<'_>, event: HistoryEvent) -> i64 {
     }
 }
 
+/// The event that began what this one closes.
+fn closed(event: &HistoryEvent) -> Option<i64> {
+    closed_activity(event).or_else(|| child::closed_child(event.attributes.as_ref()?))
+}
+
 fn closed_activity(event: &HistoryEvent) -> Option<i64> {
     match event.attributes.as_ref()? {
         Attributes::ActivityCompleted(closed) => Some(closed.scheduled_event_id),
@@ -80,6 +86,7 @@ fn set_started(event: &mut HistoryEvent, started_event_id: i64) {
         Some(Attributes::ActivityFailed(closed)) => closed.started_event_id = started_event_id,
         Some(Attributes::ActivityTimedOut(closed)) => closed.started_event_id = started_event_id,
         Some(Attributes::ActivityCanceled(closed)) => closed.started_event_id = started_event_id,
-        _other => {}
+        Some(other) => child::set_started(other, started_event_id),
+        None => {}
     }
 }

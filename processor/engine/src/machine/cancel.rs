@@ -1,6 +1,7 @@
 //! A request to cancel a run: recorded once; what to do about it is the workflow's decision.
 
 use crate::draft::{Change, Draft};
+use crate::input::Sender;
 use crate::machine::task;
 use crate::run::Run;
 use crate::vocabulary::Execution;
@@ -28,6 +29,9 @@ pub struct Requested {
     /// Why.
     #[prost(string, tag = "1")]
     pub cause: String,
+    /// The event in its history that asked, if a workflow did.
+    #[prost(int64, tag = "2")]
+    pub external_initiated_event_id: i64,
     /// The workflow that asked, if one did.
     #[prost(message, optional, tag = "3")]
     pub external_workflow_execution: Option<Execution>,
@@ -37,13 +41,14 @@ pub struct Requested {
 }
 
 /// Records the request, once; it also ends a start delay.
-pub(crate) fn request(draft: &mut Draft<'_>, order: &Request) {
+pub(crate) fn request(draft: &mut Draft<'_>, order: &Request, sender: Option<&Sender>) {
     if draft.run.head.cancel_requested {
         return;
     }
     let requested = Requested {
         cause: order.reason.clone(),
-        external_workflow_execution: None,
+        external_initiated_event_id: sender.map_or(0, |sender| sender.initiated_event_id),
+        external_workflow_execution: sender.map(Sender::execution),
         identity: order.identity.clone(),
     };
     let extras = crate::draft::Extras { links: order.links.clone(), ..Default::default() };

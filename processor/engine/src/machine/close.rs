@@ -445,6 +445,8 @@ pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) 
     run.head.backoff_until_ms = 0;
     run.activities = Arc::default();
     run.timers = Arc::default();
+    run.externals = Arc::default();
     run.buffered = Arc::default();
-    run.head.state_bytes = bytes(run.properties.as_ref());
+    let children: i64 = run.children.values().map(|child| bytes(child.as_ref())).sum();
+    run.head.state_bytes = bytes(run.properties.as_ref()).saturating_add(children);
 }

@@ -6,7 +6,7 @@ use crate::command::{Command, Order};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
 use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
-use crate::machine::{activity, attempt, close, marker, properties, timer, turn};
+use crate::machine::{activity, attempt, child, close, external, marker, properties, timer, turn};
 use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
 use crate::payload::check_user_metadata;
 use crate::run::Current;
@@ -48,6 +48,9 @@ pub struct Complete {
     /// Protocol messages came along: more than a sign of life.
     #[prost(bool, tag = "11")]
     pub has_messages: bool,
+    /// The name of the run's namespace, for what it asks of other workflows.
+    #[prost(string, tag = "40")]
+    pub namespace: String,
 }
 
 /// Why a completion is not accepted.
@@ -187,7 +190,7 @@ fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskF
             let reason = format!("{0}CommandAttributes is not set on {0}Command.", kind.name);
             return Err(TaskFailure::new(kind.bad, &reason));
         };
-        execute(draft, command, said, completed, &order.identity, &mut effects)?;
+        execute(draft, command, said, completed, order, &mut effects)?;
     }
     Ok(effects)
 }
@@ -195,13 +198,14 @@ fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskF
 fn execute(
     draft: &mut Draft<'_>,
     command: &Command,
-    order: &Order,
+    said: &Order,
     completed: i64,
-    identity: &str,
+    from: &Complete,
     effects: &mut Effects,
 ) -> Result<(), TaskFailure> {
+    let (identity, namespace) = (&from.identity, &from.namespace);
     let later = |cause, what: &str| Err(TaskFailure::new(cause, &format!("{what} are not supported yet.")));
-    match order {
+    match said {
         Order::ScheduleActivity(order) => {
             let scheduled_event_id = activity::schedule(draft, command, order, completed)?;
             if order.request_eager_execution && order.runs_on(&draft.run.start.task_queue) {
@@ -227,14 +231,11 @@ fn execute(
             effects.successor = Some(close::continue_as_new(draft, command, order, completed)?);
             Ok(())
         }
-        Order::StartChild(_) => later(Cause::BadStartChildExecutionAttributes, "Child workflows"),
-        Order::RequestCancelExternal(_) => later(
-            Cause::BadRequestCancelExternalWorkflowExecutionAttributes,
-            "Cancellations of other workflows",
-        ),
-        Order::SignalExternal(_) => {
-            later(Cause::BadSignalWorkflowExecutionAttributes, "Signals to other workflows")
+        Order::StartChild(order) => child::start(draft, command, order, completed, namespace),
+        Order::RequestCancelExternal(order) => {
+            external::send_cancel(draft, command, order, completed, namespace)
         }
+        Order::SignalExternal(order) => external::send_signal(draft, command, order, completed, namespace),
         Order::ProtocolMessage(_) => later(Cause::BadUpdateWorkflowExecutionMessage, "Updates"),
         Order::ScheduleNexusOperation(_) => {
             later(Cause::BadScheduleNexusOperationAttributes, "Nexus operations")

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::draft::{Change, Draft, Extras};
+use crate::input::Sender;
 use crate::machine::task;
 use crate::outcome::Rejection;
 use crate::vocabulary::Execution;
@@ -55,16 +56,26 @@ pub struct Signaled {
 
 /// Records the signal. It does not wake a run whose first task is still held back.
 pub(crate) fn signal(draft: &mut Draft<'_>, order: &Signal) -> Result<(), Rejection> {
+    signal_from(draft, order, None)
+}
+
+/// [`signal`] that another workflow may have sent. A letter cannot be asked to come again, so it is never held off.
+pub(crate) fn signal_from(
+    draft: &mut Draft<'_>,
+    order: &Signal,
+    sender: Option<&Sender>,
+) -> Result<(), Rejection> {
     if draft.run.head.signals >= draft.settings.signals_max {
         return Err(Rejection::InvalidArgument("exceeded workflow execution limit for signal events".into()));
     }
-    if draft.run.head.close_attempted && draft.run.started_task().is_some() {
+    if sender.is_none() && draft.run.head.close_attempted && draft.run.started_task().is_some() {
         let message = "workflow operation can not be applied because workflow is closing";
         return Err(Rejection::Busy(message.into()));
     }
     draft.change(Change::Signals(draft.run.head.signals.saturating_add(1)));
     let extras = Extras { links: order.links.clone(), ..Extras::default() };
-    draft.record_with(signaled(order).into(), extras);
+    let external_workflow_execution = sender.map(Sender::execution);
+    draft.record_with(Signaled { external_workflow_execution, ..signaled(order) }.into(), extras);
     task::settle(draft);
     Ok(())
 }

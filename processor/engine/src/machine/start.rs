@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::draft::{Change, Draft, Extras, Step, bytes};
+use crate::machine::child::Parent;
 use crate::machine::signal::{self, Signal};
 use crate::machine::task::{self, Task};
 use crate::machine::{close, properties, turn};
@@ -90,6 +91,9 @@ pub struct Begin {
     /// A result of an earlier run, opaque.
     #[prost(bytes = "bytes", optional, tag = "22")]
     pub last_completion_result: Option<Bytes>,
+    /// Whose child it is: its first workflow task waits until the parent knows of it.
+    #[prost(message, optional, tag = "40")]
+    pub parent: Option<Parent>,
 }
 
 /// Event: a run began.
@@ -98,6 +102,15 @@ pub struct Started {
     /// The workflow type.
     #[prost(message, optional, tag = "1")]
     pub workflow_type: Option<WorkflowType>,
+    /// The name of the parent's namespace.
+    #[prost(string, tag = "2")]
+    pub parent_workflow_namespace: String,
+    /// The run whose child it is.
+    #[prost(message, optional, tag = "3")]
+    pub parent_workflow_execution: Option<Execution>,
+    /// The event in the parent's history that asked for it.
+    #[prost(int64, tag = "4")]
+    pub parent_initiated_event_id: i64,
     /// The queue of its tasks.
     #[prost(message, optional, tag = "5")]
     pub task_queue: Option<TaskQueue>,
@@ -155,6 +168,9 @@ pub struct Started {
     /// Headers, opaque.
     #[prost(bytes = "bytes", optional, tag = "25")]
     pub header: Option<Bytes>,
+    /// The UUID of the parent's namespace.
+    #[prost(string, tag = "27")]
+    pub parent_workflow_namespace_id: String,
     /// The Workflow Id.
     #[prost(string, tag = "28")]
     pub workflow_id: String,
@@ -302,7 +318,8 @@ fn use_existing(run: &Run, order: &Begin, place: Place<'_>) -> Outcome {
 fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
     let run_id = place.stamp.id(0);
     let start = first_start(order, &run_id, place);
-    let eager = order.eager && order.signal.is_none() && start.first_task_backoff_ms == 0;
+    let eager =
+        order.eager && order.signal.is_none() && order.parent.is_none() && start.first_task_backoff_ms == 0;
     let started = Started {
         input: order.input.clone(),
         identity: order.identity.clone(),
@@ -325,7 +342,7 @@ fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
         let extras = Extras { links: order.links.clone(), ..Extras::default() };
         draft.emit_at(place.stamp.now_ms, signal::signaled(order).into(), extras);
     }
-    if draft.run.head.backoff_until_ms == 0 {
+    if draft.run.head.backoff_until_ms == 0 && order.parent.is_none() {
         task::schedule(&mut draft, 1);
     }
     let grant = eager.then(|| turn::start_at_once(&mut draft, &order.identity, false));
@@ -337,7 +354,7 @@ fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
     };
     let seen = order.signal.as_ref().map(|signal| signal.request_id.clone()).filter(|id| !id.is_empty());
     steps.push(step);
-    Outcome { reply, steps, current: Some(Current { run_id }), seen, expired: false }
+    Outcome { steps, current: Some(Current { run_id }), seen, ..Outcome::answer(reply) }
 }
 
 fn first_start(order: &Begin, run_id: &str, place: Place<'_>) -> Start {
@@ -367,6 +384,7 @@ fn first_start(order: &Begin, run_id: &str, place: Place<'_>) -> Start {
         retention_ms: span_ms(order.retention_ms),
         user_metadata: order.user_metadata.clone(),
         priority: order.priority.clone(),
+        parent: order.parent.clone(),
     };
     bounded(start, place.settings)
 }
@@ -412,6 +430,19 @@ pub(crate) fn started(start: &Start) -> Started {
         first_workflow_task_backoff: Some(Duration::from_ms(start.first_task_backoff_ms)),
         workflow_id: start.workflow_id.clone(),
         priority: start.priority.clone(),
+        ..kin(start)
+    }
+}
+
+/// The Started event as far as the parent gives it.
+fn kin(start: &Start) -> Started {
+    let Some(parent) = &start.parent else { return Started::default() };
+    Started {
+        parent_workflow_namespace: parent.namespace.clone(),
+        parent_workflow_namespace_id: parent.namespace_id.clone(),
+        parent_workflow_execution: Some(parent.execution()),
+        parent_initiated_event_id: parent.initiated_event_id,
+        root_workflow_execution: parent.root.clone(),
         ..Started::default()
     }
 }

@@ -38,6 +38,12 @@ section! {
         history_bytes_max: i64 = 50 * MIB, 1_024..=1_024 * MIB;
         /// Open activities of a run.
         pending_activities_max: i64 = 2_000, 1..=100_000;
+        /// Children of a run that have not closed.
+        pending_children_max: i64 = 2_000, 1..=100_000;
+        /// Signals of a run that are on their way to other workflows.
+        pending_signals_max: i64 = 2_000, 1..=100_000;
+        /// Requests of a run to cancel other workflows that are on their way.
+        pending_cancels_max: i64 = 2_000, 1..=100_000;
         /// Signals of a run.
         signals_max: i64 = 10_000, 1..=10_000_000;
         /// Bytes of one payload field.
@@ -87,6 +93,9 @@ impl Limits {
             history_events_max: self.history_events_max,
             history_bytes_max: self.history_bytes_max,
             pending_activities_max: self.pending_activities_max,
+            pending_children_max: self.pending_children_max,
+            pending_signals_max: self.pending_signals_max,
+            pending_cancels_max: self.pending_cancels_max,
             signals_max: self.signals_max,
             blob_bytes_max: self.blob_bytes_max,
             memo_bytes_max: self.memo_bytes_max,

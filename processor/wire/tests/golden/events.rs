@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::machine::{activity, cancel, close, marker, properties, signal, start, task, timer};
+use everlog_engine::machine::{
+    activity, cancel, child, close, external, marker, properties, signal, start, task, timer,
+};
 use everlog_engine::time::{Duration, Timestamp};
 use everlog_engine::vocabulary::{
-    ActivityType, Entry, Execution, Initiator, QueueKind, RetryPolicy, RetryState, SuggestReason,
-    TaskFailedCause, TaskQueue, TimeoutType, WorkflowType,
+    ActivityType, ChildFailedCause, Entry, Execution, ExternalFailedCause, Initiator, ParentClosePolicy,
+    QueueKind, RetryPolicy, RetryState, ReusePolicy, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType,
+    WorkflowType,
 };
 
 pub fn samples() -> BTreeMap<String, HistoryEvent> {
@@ -30,7 +33,9 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
         };
         (name, event)
     };
-    all.chain(grown).enumerate().map(event).collect()
+    let kin = kin().into_iter().map(|attributes| (attributes.name().to_owned(), attributes));
+    let of_kin = of_kin().into_iter().map(|attributes| (format!("{}.kin", attributes.name()), attributes));
+    all.chain(grown).chain(kin).chain(of_kin).enumerate().map(event).collect()
 }
 
 /// Events that once had no place for the version of a worker.
@@ -114,6 +119,7 @@ fn workflow() -> Vec<Attributes> {
         root_workflow_execution: execution("root"),
         priority: Some(Bytes::from_static(b"\x08\x03")),
         eager_execution_accepted: true,
+        ..start::Started::default()
     };
     let signaled = signal::Signaled {
         signal_name: "go".into(),
@@ -127,6 +133,7 @@ fn workflow() -> Vec<Attributes> {
         cause: "changed my mind".into(),
         external_workflow_execution: execution("run"),
         identity: "client".into(),
+        ..cancel::Requested::default()
     };
     vec![started.into(), signaled.into(), requested.into()]
 }
@@ -305,5 +312,147 @@ fn others() -> Vec<Attributes> {
         recorded.into(),
         upserted.into(),
         modified.into(),
+    ]
+}
+
+/// Events that once had no place for a parent.
+fn of_kin() -> Vec<Attributes> {
+    let started = start::Started {
+        parent_workflow_namespace: "shop".into(),
+        parent_workflow_execution: execution("parent"),
+        parent_initiated_event_id: 5,
+        parent_workflow_namespace_id: NAMESPACE_ID.into(),
+        ..start::Started::default()
+    };
+    let requested = cancel::Requested { external_initiated_event_id: 5, ..cancel::Requested::default() };
+    vec![started.into(), requested.into()]
+}
+
+const NAMESPACE_ID: &str = "8a3c0000-0000-4000-8000-000000000001";
+
+/// What passes between workflows.
+fn kin() -> Vec<Attributes> {
+    let (namespace, namespace_id) = ("shop".to_owned(), NAMESPACE_ID.to_owned());
+    let (workflow_type, control) = (Some(WorkflowType { name: "Parcel".into() }), "control".to_owned());
+    let initiated = child::Initiated {
+        namespace: namespace.clone(),
+        workflow_id: "parcel-1".into(),
+        workflow_type: workflow_type.clone(),
+        task_queue: Some(TaskQueue::normal("parcels")),
+        input: Some(some(b"input")),
+        workflow_execution_timeout: span(3_600),
+        workflow_run_timeout: span(600),
+        workflow_task_timeout: span(10),
+        parent_close_policy: ParentClosePolicy::Abandon.into(),
+        control: control.clone(),
+        workflow_task_completed_event_id: 4,
+        workflow_id_reuse_policy: ReusePolicy::RejectDuplicate.into(),
+        retry_policy: Some(policy()),
+        cron_schedule: "@daily".into(),
+        header: Some(map()),
+        memo: Some(map()),
+        search_attributes: Some(map()),
+        namespace_id: namespace_id.clone(),
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+    };
+    let failed = child::StartFailed {
+        namespace: namespace.clone(),
+        workflow_id: "parcel-1".into(),
+        workflow_type: workflow_type.clone(),
+        cause: ChildFailedCause::WorkflowAlreadyExists.into(),
+        control: control.clone(),
+        initiated_event_id: 5,
+        namespace_id: namespace_id.clone(),
+    };
+    let started = child::Started {
+        namespace: namespace.clone(),
+        initiated_event_id: 5,
+        workflow_execution: execution("child"),
+        workflow_type: workflow_type.clone(),
+        header: Some(map()),
+        namespace_id: namespace_id.clone(),
+    };
+    macro_rules! closed {
+        ($name:ident $(, $field:ident = $value:expr)*) => {
+            child::$name {
+                namespace: namespace.clone(),
+                namespace_id: namespace_id.clone(),
+                workflow_execution: execution("child"),
+                workflow_type: workflow_type.clone(),
+                initiated_event_id: 5,
+                started_event_id: 6,
+                $($field: $value,)*
+            }
+            .into()
+        };
+    }
+    let retry_state = RetryState::MaximumAttemptsReached.into();
+    let mut all = vec![initiated.into(), failed.into(), started.into()];
+    all.extend([
+        closed!(Completed, result = Some(some(b"result"))),
+        closed!(Failed, failure = Some(failure()), retry_state = retry_state),
+        closed!(Canceled, details = Some(some(b"details"))),
+        closed!(TimedOut, retry_state = retry_state),
+        closed!(Terminated),
+    ]);
+    all.extend(externals());
+    all
+}
+
+fn externals() -> Vec<Attributes> {
+    let (namespace, namespace_id) = ("shop".to_owned(), NAMESPACE_ID.to_owned());
+    let (to, control) = (execution("run"), "control".to_owned());
+    let signal = external::SignalInitiated {
+        workflow_task_completed_event_id: 4,
+        namespace: namespace.clone(),
+        workflow_execution: to.clone(),
+        signal_name: "go".into(),
+        input: Some(some(b"input")),
+        control: control.clone(),
+        child_workflow_only: true,
+        header: Some(map()),
+        namespace_id: namespace_id.clone(),
+    };
+    let signal_failed = external::SignalFailed {
+        cause: ExternalFailedCause::SignalCountLimitExceeded.into(),
+        namespace: namespace.clone(),
+        workflow_execution: to.clone(),
+        initiated_event_id: 5,
+        control: control.clone(),
+        namespace_id: namespace_id.clone(),
+    };
+    let signaled = external::Signaled {
+        initiated_event_id: 5,
+        namespace: namespace.clone(),
+        workflow_execution: to.clone(),
+        control: control.clone(),
+        namespace_id: namespace_id.clone(),
+    };
+    let cancel = external::CancelInitiated {
+        workflow_task_completed_event_id: 4,
+        namespace: namespace.clone(),
+        workflow_execution: to.clone(),
+        control: control.clone(),
+        child_workflow_only: true,
+        reason: "enough".into(),
+        namespace_id: namespace_id.clone(),
+    };
+    let cancel_failed = external::CancelFailed {
+        cause: ExternalFailedCause::NotFound.into(),
+        namespace: namespace.clone(),
+        workflow_execution: to.clone(),
+        initiated_event_id: 5,
+        control,
+        namespace_id: namespace_id.clone(),
+    };
+    let requested =
+        external::CancelRequested { initiated_event_id: 5, namespace, workflow_execution: to, namespace_id };
+    vec![
+        signal.into(),
+        signal_failed.into(),
+        signaled.into(),
+        cancel.into(),
+        cancel_failed.into(),
+        requested.into(),
     ]
 }

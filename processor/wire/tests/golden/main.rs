@@ -114,6 +114,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Position.marks".to_owned(), marked.encode().to_vec()),
         ("Current".to_owned(), current.encode_to_vec()),
         ("Start.continued".to_owned(), rows::continued().encode_to_vec()),
+        ("Position.posts".to_owned(), records::posted().encode().to_vec()),
+        ("Start.parent".to_owned(), rows::of_parent().encode_to_vec()),
         ("TaskToken".to_owned(), records::token().encode_to_vec()),
         ("ActivityTarget".to_owned(), records::target().encode_to_vec()),
     ]);
@@ -121,6 +123,10 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     let bytes = |name: &str| Bytes::from(golden[name].clone());
     assert_eq!(Position::read(bytes("Position")).expect("a position of old is read"), position);
     assert_eq!(Position::read(bytes("Position.marks")).expect("a position of old is read"), marked);
+    let posted = Position::read(bytes("Position.posts")).expect("a position of old is read");
+    assert_eq!(posted, records::posted());
+    let of_parent = everlog_engine::Start::decode(bytes("Start.parent")).expect("a row of old is read");
+    assert_eq!(of_parent, rows::of_parent());
     assert_eq!(everlog_engine::Current::decode(bytes("Current")).expect("a row of old is read"), current);
     let continued = everlog_engine::Start::decode(bytes("Start.continued")).expect("a row of old is read");
     assert_eq!(continued, rows::continued());

@@ -5,19 +5,21 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_engine::command::{Command, Later, Order as CommandOrder};
-use everlog_engine::input::{Input, Order, ResetSticky};
+use everlog_engine::input::{Input, Order, ResetSticky, Sender};
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::{self, Sticky};
 use everlog_engine::machine::{
-    activity, attempt, cancel, close, completion, marker, properties, start, timer, wake,
+    activity, attempt, cancel, child, close, completion, external, family, marker, properties, start, timer,
+    wake,
 };
 use everlog_engine::vocabulary::{
-    ActivityType, ConflictPolicy, Entry, Initiator, ReusePolicy, TaskFailedCause, TaskQueue, WorkflowType,
+    ActivityType, ChildFailedCause, ConflictPolicy, Entry, ExternalFailedCause, Initiator, ParentClosePolicy,
+    RetryState, ReusePolicy, Status, TaskFailedCause, TaskQueue, WorkflowType,
 };
 use everlog_wire::ingress::{Deliver, Forwarded, Header, Original, ReplyTo, Source, Unreadable};
-use everlog_wire::{Barrier, Body, Owner, Position, Record};
+use everlog_wire::{Barrier, Body, Letter, Owner, Position, Post, Record};
 
-use crate::events::{failure, group, map, policy, some, span};
+use crate::events::{execution, failure, group, map, policy, some, span};
 use crate::rows::RUN_ID;
 
 pub fn samples() -> BTreeMap<String, Record> {
@@ -39,15 +41,23 @@ pub fn samples() -> BTreeMap<String, Record> {
         }),
         ("Deliver".to_owned(), Record::new(7, Body::Deliver(Deliver { row: some(b"row") }))),
         ("Settings".to_owned(), Record::new(7, Body::Settings(first_settings()))),
-        ("Settings.metadata".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
+        ("Settings.metadata".to_owned(), Record::new(7, Body::Settings(second_settings()))),
+        ("Settings.letters".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
+        ("Letter".to_owned(), Record::new(0, Body::Letter(letter()))),
     ]);
-    let orders = orders().into_iter().map(|order| (name(&order).to_owned(), order));
+    let orders = orders().into_iter().chain(letters()).map(|order| (name(&order).to_owned(), order));
     let grown = grown().into_iter().map(|order| (format!("{}.more", name(&order)), order));
-    for (name, order) in orders.chain(grown) {
+    let complete = completion::Complete { commands: to_others(), namespace: "shop".into(), ..complete() };
+    let kin = [
+        ("CompleteTask.others".to_owned(), Order::CompleteTask(complete)),
+        ("Start.child".to_owned(), Order::Start(start::Begin { parent: Some(parent()), ..begin() })),
+    ];
+    for (name, order) in orders.chain(grown).chain(kin) {
         let input = Input {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
             run_id: RUN_ID.into(),
+            sender: None,
             order: Some(order),
         };
         samples.insert(name, Record::new(7, Body::Input(input)));
@@ -57,7 +67,97 @@ pub fn samples() -> BTreeMap<String, Record> {
 
 /// Settings as they were before user metadata had limits.
 fn first_settings() -> Settings {
-    Settings { summary_bytes_max: 0, details_bytes_max: 0, ..Settings::standard() }
+    Settings { summary_bytes_max: 0, details_bytes_max: 0, ..second_settings() }
+}
+
+/// Settings as they were before anything went to other workflows.
+fn second_settings() -> Settings {
+    Settings {
+        pending_children_max: 0,
+        pending_signals_max: 0,
+        pending_cancels_max: 0,
+        ..Settings::standard()
+    }
+}
+
+fn letter() -> Letter {
+    let sender = Sender {
+        namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+        workflow_id: "order-1".into(),
+        run_id: RUN_ID.into(),
+        initiated_event_id: 5,
+        child_only: true,
+    };
+    let input = Input {
+        namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+        workflow_id: "parcel-1".into(),
+        run_id: RUN_ID.into(),
+        sender: Some(sender),
+        order: Some(Order::Signal(signal())),
+    };
+    Letter { from: 3, number: 17, input: Some(input) }
+}
+
+/// Commands for other workflows.
+fn to_others() -> Vec<Command> {
+    let child = child::Start {
+        namespace: "shop".into(),
+        workflow_id: "parcel-1".into(),
+        workflow_type: Some(WorkflowType { name: "Parcel".into() }),
+        task_queue: Some(TaskQueue::normal("parcels")),
+        input: Some(some(b"input")),
+        workflow_execution_timeout: span(3_600),
+        workflow_run_timeout: span(600),
+        workflow_task_timeout: span(10),
+        parent_close_policy: ParentClosePolicy::Abandon.into(),
+        control: "control".into(),
+        workflow_id_reuse_policy: ReusePolicy::RejectDuplicate.into(),
+        retry_policy: Some(policy()),
+        cron_schedule: "@daily".into(),
+        header: Some(map()),
+        memo: Some(map()),
+        search_attributes: Some(map()),
+        priority: Some(Bytes::from_static(b"\x08\x03")),
+    };
+    let signal = external::SignalOther {
+        namespace: "shop".into(),
+        execution: execution(RUN_ID),
+        signal_name: "go".into(),
+        input: Some(some(b"input")),
+        control: "control".into(),
+        child_workflow_only: true,
+        header: Some(map()),
+    };
+    let cancel = external::CancelOther {
+        namespace: "shop".into(),
+        workflow_id: "parcel-1".into(),
+        run_id: RUN_ID.into(),
+        control: "control".into(),
+        child_workflow_only: true,
+        reason: "enough".into(),
+    };
+    let orders = [
+        CommandOrder::StartChild(Box::new(child)),
+        CommandOrder::SignalExternal(Box::new(signal)),
+        CommandOrder::RequestCancelExternal(Box::new(cancel)),
+    ];
+    let command = |order: CommandOrder| Command {
+        command_type: order.command_type(),
+        order: Some(order),
+        ..Command::default()
+    };
+    orders.into_iter().map(command).collect()
+}
+
+pub fn parent() -> child::Parent {
+    child::Parent {
+        namespace: "shop".into(),
+        namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+        workflow_id: "order-1".into(),
+        run_id: RUN_ID.into(),
+        initiated_event_id: 5,
+        root: execution("root"),
+    }
 }
 
 /// Orders with the fields that they once did not have.
@@ -96,7 +196,35 @@ fn name(order: &Order) -> &'static str {
         Order::ReleaseActivity(_) => "ReleaseActivity",
         Order::Wake(_) => "Wake",
         Order::ResetSticky(_) => "ResetSticky",
+        Order::ChildOpened(_) => "ChildOpened",
+        Order::BeginChild(_) => "BeginChild",
+        Order::ChildClosed(_) => "ChildClosed",
+        Order::ExternalAnswered(_) => "ExternalAnswered",
     }
+}
+
+/// Letters that nothing but a run sends.
+fn letters() -> Vec<Order> {
+    vec![
+        Order::ChildOpened(family::Opened {
+            initiated_event_id: 5,
+            run_id: RUN_ID.into(),
+            cause: ChildFailedCause::WorkflowAlreadyExists.into(),
+        }),
+        Order::BeginChild(family::Begin {}),
+        Order::ChildClosed(family::Closed {
+            initiated_event_id: 5,
+            run_id: RUN_ID.into(),
+            status: Status::Failed.into(),
+            payload: Some(failure()),
+            retry_state: RetryState::MaximumAttemptsReached.into(),
+            workflow_type: Some(WorkflowType { name: "Parcel".into() }),
+        }),
+        Order::ExternalAnswered(external::Answered {
+            initiated_event_id: 5,
+            cause: ExternalFailedCause::NotFound.into(),
+        }),
+    ]
 }
 
 fn orders() -> Vec<Order> {
@@ -210,6 +338,7 @@ fn begin() -> start::Begin {
         signal: Some(signal()),
         continued_failure: Some(failure()),
         last_completion_result: Some(some(b"result")),
+        parent: None,
     }
 }
 
@@ -232,6 +361,7 @@ fn complete() -> completion::Complete {
         binary_checksum: "checksum".into(),
         worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
         has_messages: true,
+        namespace: String::new(),
     }
 }
 
@@ -265,9 +395,9 @@ fn commands() -> Vec<CommandOrder> {
         CommandOrder::RecordMarker(Box::new(record)),
         CommandOrder::UpsertSearchAttributes(upsert),
         CommandOrder::ModifyProperties(properties::Modify { upserted_memo: Some(map()) }),
-        CommandOrder::StartChild(Later {}),
-        CommandOrder::RequestCancelExternal(Later {}),
-        CommandOrder::SignalExternal(Later {}),
+        CommandOrder::StartChild(Box::default()),
+        CommandOrder::RequestCancelExternal(Box::default()),
+        CommandOrder::SignalExternal(Box::default()),
         CommandOrder::ProtocolMessage(Later {}),
         CommandOrder::ScheduleNexusOperation(Later {}),
         CommandOrder::RequestCancelNexusOperation(Later {}),
@@ -308,11 +438,16 @@ pub fn position() -> Position {
         incarnation: Bytes::from_static(&[7; 16]),
         level: 0,
         marks: Vec::new(),
+        posts: Vec::new(),
     }
 }
 
 pub fn marked() -> Position {
     Position { marks: vec![source()], ..position() }
+}
+
+pub fn posted() -> Position {
+    Position { posts: vec![Post { partition: 3, sent: 17, taken: 4 }], ..position() }
 }
 
 fn source() -> Source {
@@ -341,6 +476,7 @@ fn forwarded() -> Forwarded {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
             run_id: RUN_ID.into(),
+            sender: None,
             order: Some(Order::Signal(signal())),
         }),
         namespace: "default".into(),

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everlog_engine::event::HistoryEvent;
 use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::child::Child;
+use everlog_engine::machine::external::External;
 use everlog_engine::machine::task::{Sticky, Task};
 use everlog_engine::machine::timer::Timer;
-use everlog_engine::vocabulary::{Entry, Status, SuggestReason, WorkflowType};
+use everlog_engine::vocabulary::{Entry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
 use everlog_engine::{Head, Properties, Run, Start};
 
-use crate::events::{failure, policy, queue, samples, some};
+use crate::events::{execution, failure, policy, queue, samples, some};
+use crate::records::parent;
 
 pub const RUN_ID: &str = "0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
 
@@ -28,12 +31,45 @@ pub fn sample() -> Run {
             (10, Arc::new(Activity { scheduled_event_id: 10, ..with_priority() })),
         ])),
         timers: Arc::new(BTreeMap::from([("t".into(), timer)])),
+        children: Arc::new(BTreeMap::from([(13, Arc::new(child()))])),
+        externals: Arc::new(BTreeMap::from([(14, Arc::new(external()))])),
         buffered: Arc::new(vec![HistoryEvent {
             event_id: 0,
             task_id: 0,
             ..samples().remove("WorkflowSignaled").expect("there is a sample")
         }]),
     }
+}
+
+fn child() -> Child {
+    Child {
+        initiated_event_id: 13,
+        namespace: "shop".into(),
+        namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+        workflow_id: "parcel-1".into(),
+        workflow_type: Some(WorkflowType { name: "Parcel".into() }),
+        close_policy: ParentClosePolicy::Abandon.into(),
+        run_id: RUN_ID.into(),
+        started_event_id: 15,
+        control: "control".into(),
+        header: Some(some(b"header")),
+    }
+}
+
+fn external() -> External {
+    External {
+        initiated_event_id: 14,
+        cancels: true,
+        namespace: "shop".into(),
+        namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
+        execution: execution("run"),
+        control: "control".into(),
+    }
+}
+
+/// Of a child's run.
+pub fn of_parent() -> Start {
+    Start { parent: Some(parent()), ..start() }
 }
 
 /// Of a run that continues another.
@@ -62,6 +98,7 @@ fn start() -> Start {
         priority: Some(Bytes::from_static(b"\x08\x03")),
         chain_start_ms: 1_763_690_000_000,
         continued_run_id: String::new(),
+        parent: None,
     }
 }
 

@@ -77,27 +77,33 @@ fn nothing_of_an_event_is_lost() {
     }
 }
 
-/// An event without what is not told of it: numbers of the server's own, parts of a millisecond, that a queue which
-/// is never a worker's own is a normal one.
+/// An event without what is not told of it: numbers of the server's own, those of namespaces too, parts of a
+/// millisecond, that a queue which is never a worker's own is a normal one.
 fn told(event: &HistoryEvent) -> String {
     let mut event = HistoryEvent { task_id: 0, event_type: 0, ..event.clone() };
     let queue = match &mut event.attributes {
         Some(Attributes::WorkflowStarted(event)) => event.task_queue.as_mut(),
         Some(Attributes::WorkflowContinuedAsNew(event)) => event.task_queue.as_mut(),
         Some(Attributes::ActivityScheduled(event)) => event.task_queue.as_mut(),
+        Some(Attributes::StartChildInitiated(event)) => event.task_queue.as_mut(),
         _without_a_queue => None,
     };
     if let Some(queue) = queue {
         *queue = TaskQueue { name: std::mem::take(&mut queue.name), ..TaskQueue::default() };
     }
-    let text = format!("{event:?}");
-    let mut parts = text.split("nanos: ");
-    let mut told = parts.next().unwrap_or_default().to_owned();
+    let text = without(&format!("{event:?}"), "nanos: ", |c| c.is_ascii_digit());
+    without(&text, "namespace_id: \"", |c| c != '"')
+}
+
+/// A text without what follows a mark, as long as it is of a kind.
+fn without(text: &str, mark: &str, of_kind: impl Fn(char) -> bool) -> String {
+    let mut parts = text.split(mark);
+    let mut rest = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-        told.push_str(&part[digits..]);
+        let end = part.find(|c: char| !of_kind(c)).unwrap_or(part.len());
+        rest.push_str(&part[end..]);
     }
-    told
+    rest
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn a_forwarded_command_keeps_its_bytes() {
         namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
         workflow_id: "order-1".into(),
         run_id: String::new(),
+        sender: None,
         order: Some(Order::Cancel(request)),
     };
     let forwarded = Forwarded {

@@ -76,7 +76,7 @@ pub(super) fn input<P: Value>(
     rules.length("RequestId", &request_id)?;
     let frame = Frame { rules, retention_ms, request_id, identity };
     let run_id = run_id("RunId", command.run_id.clone())?;
-    let input = Input { namespace_id, workflow_id: key.into(), run_id, order: None };
+    let input = Input { namespace_id, workflow_id: key.into(), run_id, ..Input::default() };
     parts_match(&command)?;
     frame.order(input, command, world)
 }
@@ -202,6 +202,7 @@ impl Frame<'_> {
             signal: None,
             continued_failure: None,
             last_completion_result: None,
+            parent: None,
         })
     }
 

@@ -1,6 +1,8 @@
 //! Events: what happened in a run, one record each, in the order of their ids.
 
 mod activity;
+mod child;
+mod external;
 pub(super) mod parts;
 mod task;
 mod timer;
@@ -15,6 +17,8 @@ use prost::Message;
 use serde::{Deserialize, Serialize};
 
 pub use activity::*;
+pub use child::*;
+pub use external::*;
 pub use parts::{Priority, RetryPolicy};
 pub use task::*;
 pub use timer::*;
@@ -117,6 +121,38 @@ pub struct WorkflowEvent<'a> {
     pub timer_canceled: Option<Box<TimerCanceled<'a>>>,
     /// A result of workflow code that a replay reads back: a side effect, a local activity, a version.
     pub marker_recorded: Option<Box<MarkerRecorded<'a>>>,
+    /// A child is to be started.
+    pub start_child_workflow_execution_initiated: Option<Box<StartChildWorkflowExecutionInitiated<'a>>>,
+    /// A child could not be started.
+    pub start_child_workflow_execution_failed: Option<Box<StartChildWorkflowExecutionFailed<'a>>>,
+    /// A child is there.
+    pub child_workflow_execution_started: Option<Box<ChildWorkflowExecutionStarted<'a>>>,
+    /// A child returned.
+    pub child_workflow_execution_completed: Option<Box<ChildWorkflowExecutionCompleted<'a>>>,
+    /// A child failed.
+    pub child_workflow_execution_failed: Option<Box<ChildWorkflowExecutionFailed<'a>>>,
+    /// A child ended as canceled.
+    pub child_workflow_execution_canceled: Option<Box<ChildWorkflowExecutionCanceled<'a>>>,
+    /// A child took too long.
+    pub child_workflow_execution_timed_out: Option<Box<ChildWorkflowExecutionTimedOut<'a>>>,
+    /// A child was ended from outside.
+    pub child_workflow_execution_terminated: Option<Box<ChildWorkflowExecutionTerminated<'a>>>,
+    /// A signal is on its way to another workflow.
+    pub signal_external_workflow_execution_initiated:
+        Option<Box<SignalExternalWorkflowExecutionInitiated<'a>>>,
+    /// The signal did not reach the other workflow.
+    pub signal_external_workflow_execution_failed: Option<Box<SignalExternalWorkflowExecutionFailed<'a>>>,
+    /// The signal has reached the other workflow.
+    pub external_workflow_execution_signaled: Option<Box<ExternalWorkflowExecutionSignaled<'a>>>,
+    /// A request to cancel is on its way to another workflow.
+    pub request_cancel_external_workflow_execution_initiated:
+        Option<Box<RequestCancelExternalWorkflowExecutionInitiated<'a>>>,
+    /// The request to cancel did not reach the other workflow.
+    pub request_cancel_external_workflow_execution_failed:
+        Option<Box<RequestCancelExternalWorkflowExecutionFailed<'a>>>,
+    /// The request to cancel has reached the other workflow.
+    pub external_workflow_execution_cancel_requested:
+        Option<Box<ExternalWorkflowExecutionCancelRequested<'a>>>,
 }
 
 /// The event's type as the world names it: Temporal's name.
@@ -149,6 +185,20 @@ pub fn type_name(attributes: &Attributes) -> &'static str {
         Attributes::TimerFired(_) => "TimerFired",
         Attributes::TimerCanceled(_) => "TimerCanceled",
         Attributes::MarkerRecorded(_) => "MarkerRecorded",
+        Attributes::StartChildInitiated(_) => "StartChildWorkflowExecutionInitiated",
+        Attributes::StartChildFailed(_) => "StartChildWorkflowExecutionFailed",
+        Attributes::ChildStarted(_) => "ChildWorkflowExecutionStarted",
+        Attributes::ChildCompleted(_) => "ChildWorkflowExecutionCompleted",
+        Attributes::ChildFailed(_) => "ChildWorkflowExecutionFailed",
+        Attributes::ChildCanceled(_) => "ChildWorkflowExecutionCanceled",
+        Attributes::ChildTimedOut(_) => "ChildWorkflowExecutionTimedOut",
+        Attributes::ChildTerminated(_) => "ChildWorkflowExecutionTerminated",
+        Attributes::SignalExternalInitiated(_) => "SignalExternalWorkflowExecutionInitiated",
+        Attributes::SignalExternalFailed(_) => "SignalExternalWorkflowExecutionFailed",
+        Attributes::ExternalSignaled(_) => "ExternalWorkflowExecutionSignaled",
+        Attributes::CancelExternalInitiated(_) => "RequestCancelExternalWorkflowExecutionInitiated",
+        Attributes::CancelExternalFailed(_) => "RequestCancelExternalWorkflowExecutionFailed",
+        Attributes::ExternalCancelRequested(_) => "ExternalWorkflowExecutionCancelRequested",
     }
 }
 
@@ -224,6 +274,34 @@ impl<'a> WorkflowEvent<'a> {
             Attributes::TimerFired(event) => record.timer_fired = boxed(event),
             Attributes::TimerCanceled(event) => record.timer_canceled = boxed(event),
             Attributes::MarkerRecorded(event) => record.marker_recorded = boxed(event),
+            Attributes::StartChildInitiated(event) => {
+                record.start_child_workflow_execution_initiated = boxed(event)
+            }
+            Attributes::StartChildFailed(event) => {
+                record.start_child_workflow_execution_failed = boxed(event)
+            }
+            Attributes::ChildStarted(event) => record.child_workflow_execution_started = boxed(event),
+            Attributes::ChildCompleted(event) => record.child_workflow_execution_completed = boxed(event),
+            Attributes::ChildFailed(event) => record.child_workflow_execution_failed = boxed(event),
+            Attributes::ChildCanceled(event) => record.child_workflow_execution_canceled = boxed(event),
+            Attributes::ChildTimedOut(event) => record.child_workflow_execution_timed_out = boxed(event),
+            Attributes::ChildTerminated(event) => record.child_workflow_execution_terminated = boxed(event),
+            Attributes::SignalExternalInitiated(event) => {
+                record.signal_external_workflow_execution_initiated = boxed(event)
+            }
+            Attributes::SignalExternalFailed(event) => {
+                record.signal_external_workflow_execution_failed = boxed(event)
+            }
+            Attributes::ExternalSignaled(event) => record.external_workflow_execution_signaled = boxed(event),
+            Attributes::CancelExternalInitiated(event) => {
+                record.request_cancel_external_workflow_execution_initiated = boxed(event)
+            }
+            Attributes::CancelExternalFailed(event) => {
+                record.request_cancel_external_workflow_execution_failed = boxed(event)
+            }
+            Attributes::ExternalCancelRequested(event) => {
+                record.external_workflow_execution_cancel_requested = boxed(event)
+            }
         }
     }
 
@@ -276,7 +354,21 @@ fn attempt(attributes: &Attributes) -> Option<i32> {
         | Attributes::TimerStarted(_)
         | Attributes::TimerFired(_)
         | Attributes::TimerCanceled(_)
-        | Attributes::MarkerRecorded(_) => 0,
+        | Attributes::MarkerRecorded(_)
+        | Attributes::StartChildInitiated(_)
+        | Attributes::StartChildFailed(_)
+        | Attributes::ChildStarted(_)
+        | Attributes::ChildCompleted(_)
+        | Attributes::ChildFailed(_)
+        | Attributes::ChildCanceled(_)
+        | Attributes::ChildTimedOut(_)
+        | Attributes::ChildTerminated(_)
+        | Attributes::SignalExternalInitiated(_)
+        | Attributes::SignalExternalFailed(_)
+        | Attributes::ExternalSignaled(_)
+        | Attributes::CancelExternalInitiated(_)
+        | Attributes::CancelExternalFailed(_)
+        | Attributes::ExternalCancelRequested(_) => 0,
     };
     (attempt != 0).then_some(attempt)
 }

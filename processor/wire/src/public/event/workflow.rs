@@ -8,7 +8,7 @@ use everlog_engine::vocabulary::{Initiator, RetryState};
 use serde::{Deserialize, Serialize};
 
 use super::parts::{Priority, RetryPolicy};
-use super::parts::{failure, fields, name, named, payloads, priority, retry, span, text, text_of};
+use super::parts::{failure, fields, id, name, named, payloads, priority, retry, span, text, text_of};
 use crate::public::failure::Failure;
 use crate::public::payload::{Fields, Payload};
 
@@ -55,6 +55,14 @@ pub struct WorkflowExecutionStarted<'a> {
     pub header: Option<Fields<'a>>,
     /// The Workflow Id that the start named.
     pub workflow_id: Option<Cow<'a, str>>,
+    /// The namespace of the workflow whose child it is, by name.
+    pub parent_namespace: Option<Cow<'a, str>>,
+    /// The workflow whose child it is.
+    pub parent_workflow_id: Option<Cow<'a, str>>,
+    /// Its run.
+    pub parent_run_id: Option<Cow<'a, str>>,
+    /// The event in its history that asked for the child.
+    pub parent_initiated_event_id: Option<i64>,
     /// The workflow at the root of a tree of children; null for the root itself.
     pub root_workflow_id: Option<Cow<'a, str>>,
     /// Its run.
@@ -90,6 +98,12 @@ impl<'a> From<&'a start::Started> for WorkflowExecutionStarted<'a> {
             search_attributes: fields(event.search_attributes.as_ref()),
             header: fields(event.header.as_ref()),
             workflow_id: text(&event.workflow_id),
+            parent_namespace: text(&event.parent_workflow_namespace),
+            parent_workflow_id: text_of(
+                event.parent_workflow_execution.as_ref().map(|run| run.workflow_id.as_str()),
+            ),
+            parent_run_id: text_of(event.parent_workflow_execution.as_ref().map(|run| run.run_id.as_str())),
+            parent_initiated_event_id: id(event.parent_initiated_event_id),
             root_workflow_id: text_of(
                 event.root_workflow_execution.as_ref().map(|run| run.workflow_id.as_str()),
             ),
@@ -302,6 +316,8 @@ pub struct WorkflowExecutionCancelRequested<'a> {
     pub external_workflow_id: Option<Cow<'a, str>>,
     /// Its run.
     pub external_run_id: Option<Cow<'a, str>>,
+    /// The event in its history that asked, if a workflow did.
+    pub external_initiated_event_id: Option<i64>,
     /// Who asked.
     pub identity: Option<Cow<'a, str>>,
 }
@@ -316,6 +332,7 @@ impl<'a> From<&'a cancel::Requested> for WorkflowExecutionCancelRequested<'a> {
             external_run_id: text_of(
                 event.external_workflow_execution.as_ref().map(|run| run.run_id.as_str()),
             ),
+            external_initiated_event_id: id(event.external_initiated_event_id),
             identity: text(&event.identity),
         }
     }

@@ -15,7 +15,7 @@ use crate::world::World;
 pub const STEPS: u64 = 250;
 /// Tokens that are remembered to be used too late.
 const TOKENS_MAX: usize = 12;
-const WORKFLOWS: [&str; 3] = ["a", "b", "c"];
+const WORKFLOWS: [&str; 4] = ["a", "b", "c", "child"];
 
 pub struct Case {
     pub world: World,
@@ -37,6 +37,9 @@ impl Case {
             settings.state_bytes_max = *dice.one(&[400, 800, 1 << 30]);
             settings.suggest_events = *dice.one(&[20, 100]);
             settings.pending_activities_max = *dice.one(&[2, 4, 10]);
+            settings.pending_children_max = *dice.one(&[1, 3]);
+            settings.pending_signals_max = *dice.one(&[1, 3]);
+            settings.pending_cancels_max = *dice.one(&[1, 3]);
             settings.signals_max = *dice.one(&[5, 50]);
             settings.blob_bytes_max = 400;
             settings.memo_bytes_max = 200;
@@ -62,6 +65,7 @@ impl Case {
             if self.dice.percent(1) {
                 self.world.take_over();
             }
+            while self.dice.percent(40) && self.deliver(sights) {}
             let (run_id, order) = self.draw();
             let outcome = self.world.order_for(run_id, order);
             self.learn(&outcome);
@@ -71,6 +75,14 @@ impl Case {
         liveness::left_alone(self, sights);
         liveness::settled(self, sights);
         self.world.replay();
+    }
+
+    /// The letter that was sent first arrives; false where none is on its way.
+    pub fn deliver(&mut self, sights: &mut Sights) -> bool {
+        let Some(outcome) = self.world.deliver() else { return false };
+        self.learn(&outcome);
+        sights.outcome(&outcome);
+        true
     }
 
     fn learn(&mut self, outcome: &Outcome) {

@@ -1,9 +1,9 @@
 //! Commands, drawn by dice: a few per task, mostly sensible.
 
 use everlog_engine::command::{Command, Later, Order};
-use everlog_engine::machine::{activity, close, marker, properties, timer};
+use everlog_engine::machine::{activity, child, close, external, marker, properties, timer};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ActivityType, Entry, RetryPolicy, TaskQueue};
+use everlog_engine::vocabulary::{ActivityType, Entry, Execution, RetryPolicy, TaskQueue, WorkflowType};
 
 use super::case::Case;
 
@@ -12,7 +12,8 @@ impl Case {
     pub fn commands(&mut self) -> Vec<Command> {
         let count = *self.dice.one(&[0, 0, 1, 1, 2, 3, 5]);
         let mut commands: Vec<_> = (0..count).map(|_| self.command()).collect();
-        if self.dice.percent(8) {
+        let is_child = self.run().is_some_and(|run| run.start.parent.is_some());
+        if self.dice.percent(if is_child { 40 } else { 8 }) {
             let closing = self.closing();
             commands.push(of(closing));
         }
@@ -33,7 +34,7 @@ impl Case {
         let odd = self.dice.percent(3);
         let name =
             if odd { (self.dice.word(&["", "a name that is much too long"])).to_owned() } else { name };
-        match self.dice.below(20) {
+        match self.dice.below(23) {
             0..=6 => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
             7..=8 => {
                 let open: Vec<_> =
@@ -71,15 +72,42 @@ impl Case {
                 search_attributes: self.map(),
             })),
             18 => of(Order::ModifyProperties(properties::Modify { upserted_memo: self.map() })),
-            _seldom if self.dice.percent(70) => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
-            _seldom => of(self
-                .dice
-                .one(&[
-                    Order::StartChild(Later {}),
-                    Order::ProtocolMessage(Later {}),
-                    Order::SignalExternal(Later {}),
-                ])
-                .clone()),
+            19..=21 => of(self.ask_of_others()),
+            _seldom if self.dice.percent(95) => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
+            _seldom => of(Order::ProtocolMessage(Later {})),
+        }
+    }
+
+    /// A child, or something for another workflow, which may be anybody: itself, a child, nobody.
+    fn ask_of_others(&mut self) -> Order {
+        let workflow_id = self.dice.word(&["a", "b", "c", "child", "child", "nobody", ""]).to_owned();
+        let child_workflow_only = self.dice.percent(30);
+        match self.dice.below(4) {
+            0..=1 => {
+                let span = |ms: u64| Some(Duration::from_ms(ms as i64));
+                let workflow_run_timeout = if self.dice.percent(20) { span(30_000) } else { None };
+                Order::StartChild(Box::new(child::Start {
+                    workflow_id,
+                    workflow_type: self.dice.percent(97).then(|| WorkflowType { name: "Child".into() }),
+                    input: self.blob(),
+                    workflow_run_timeout,
+                    parent_close_policy: self.dice.below(4) as i32,
+                    workflow_id_reuse_policy: self.dice.below(4) as i32,
+                    ..child::Start::default()
+                }))
+            }
+            2 => Order::SignalExternal(Box::new(external::SignalOther {
+                execution: Some(Execution { workflow_id, run_id: String::new() }),
+                signal_name: self.dice.word(&["hello", "hello", ""]).to_owned(),
+                input: self.blob(),
+                child_workflow_only,
+                ..external::SignalOther::default()
+            })),
+            _cancel => Order::RequestCancelExternal(Box::new(external::CancelOther {
+                workflow_id,
+                child_workflow_only,
+                ..external::CancelOther::default()
+            })),
         }
     }
 

@@ -31,6 +31,7 @@ pub fn left_alone(case: &mut Case, sights: &mut Sights) {
 /// Workers do whatever there is to do: every run closes or waits for somebody outside, and then it can be closed.
 pub fn settled(case: &mut Case, sights: &mut Sights) {
     for (workflow_id, _) in case.open() {
+        answered(case, sights);
         case.world.on(&workflow_id);
         let mut rounds = 0;
         while let Some(run) = case.run().filter(|run| run.is_open()).cloned() {
@@ -46,6 +47,16 @@ pub fn settled(case: &mut Case, sights: &mut Sights) {
             sights.saw("a run that settled by itself");
             finish(case, sights);
         }
+    }
+}
+
+/// All letters arrive: nobody waits for an answer any more, but for how a child ends.
+fn answered(case: &mut Case, sights: &mut Sights) {
+    while case.deliver(sights) {}
+    for (_, run) in case.open() {
+        assert!(run.externals.is_empty(), "a signal or a request to another has no answer");
+        assert!(run.children.values().all(|child| !child.run_id.is_empty()), "a child has not been heard of");
+        sights.saw("a run that has all its answers");
     }
 }
 

@@ -171,9 +171,6 @@ fn a_command_that_makes_no_sense_fails_the_task() {
 #[test]
 fn what_comes_later_is_refused_and_never_dropped() {
     let later = [
-        Order::StartChild(Later {}),
-        Order::RequestCancelExternal(Later {}),
-        Order::SignalExternal(Later {}),
         Order::ProtocolMessage(Later {}),
         Order::ScheduleNexusOperation(Later {}),
         Order::RequestCancelNexusOperation(Later {}),
@@ -183,9 +180,6 @@ fn what_comes_later_is_refused_and_never_dropped() {
         writeln!(table, "{}", refused(of(order))).expect("a string takes all");
     }
     expect![[r#"
-        BadStartChildExecutionAttributes: Child workflows are not supported yet.
-        BadRequestCancelExternalWorkflowExecutionAttributes: Cancellations of other workflows are not supported yet.
-        BadSignalWorkflowExecutionAttributes: Signals to other workflows are not supported yet.
         BadUpdateWorkflowExecutionMessage: Updates are not supported yet.
         BadScheduleNexusOperationAttributes: Nexus operations are not supported yet.
         BadRequestCancelNexusOperationAttributes: Nexus operations are not supported yet.

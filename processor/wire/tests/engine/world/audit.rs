@@ -24,6 +24,10 @@ pub struct Audit {
     /// Timers by their Started event, with when they are due: a second timer of a name may begin before the first one's
     /// firing is written.
     timers: BTreeMap<i64, (String, i64)>,
+    /// Children by their Initiated event, with their Started event.
+    children: BTreeMap<i64, i64>,
+    /// Signals and requests under way, by their Initiated event; true = it cancels.
+    externals: BTreeMap<i64, bool>,
     signals: i64,
     requests: BTreeSet<String>,
     cancel_requested: bool,
@@ -89,6 +93,20 @@ impl Audit {
             | Attributes::TaskCompleted(_)
             | Attributes::TaskTimedOut(_)
             | Attributes::TaskFailed(_)) => self.task(id, task),
+            Attributes::StartChildInitiated(_)
+            | Attributes::StartChildFailed(_)
+            | Attributes::ChildStarted(_)
+            | Attributes::ChildCompleted(_)
+            | Attributes::ChildFailed(_)
+            | Attributes::ChildCanceled(_)
+            | Attributes::ChildTimedOut(_)
+            | Attributes::ChildTerminated(_) => self.child(id, what),
+            Attributes::SignalExternalInitiated(_)
+            | Attributes::SignalExternalFailed(_)
+            | Attributes::ExternalSignaled(_)
+            | Attributes::CancelExternalInitiated(_)
+            | Attributes::CancelExternalFailed(_)
+            | Attributes::ExternalCancelRequested(_) => self.external(id, what),
             activity => self.activity_or_timer(event, activity),
         }
     }
@@ -183,6 +201,44 @@ impl Audit {
         }
     }
 
+    fn child(&mut self, id: i64, what: &Attributes) {
+        let mut close = |initiated_id: i64, started_id: i64| {
+            let known = self.children.remove(&initiated_id).expect("a child is closed once");
+            assert!(known > 0 && known == started_id, "the closing event of a child names another start");
+        };
+        match what {
+            Attributes::StartChildInitiated(_) => assert_eq!(self.children.insert(id, 0), None),
+            Attributes::StartChildFailed(failed) => {
+                assert_eq!(self.children.remove(&failed.initiated_event_id), Some(0), "it has not begun");
+            }
+            Attributes::ChildStarted(started) => {
+                let known = self.children.get_mut(&started.initiated_event_id).expect("it was asked for");
+                assert_eq!(std::mem::replace(known, id), 0, "a child is started once");
+            }
+            Attributes::ChildCompleted(closed) => close(closed.initiated_event_id, closed.started_event_id),
+            Attributes::ChildFailed(closed) => close(closed.initiated_event_id, closed.started_event_id),
+            Attributes::ChildCanceled(closed) => close(closed.initiated_event_id, closed.started_event_id),
+            Attributes::ChildTimedOut(closed) => close(closed.initiated_event_id, closed.started_event_id),
+            Attributes::ChildTerminated(closed) => close(closed.initiated_event_id, closed.started_event_id),
+            other => panic!("{} is no event of a child", other.name()),
+        }
+    }
+
+    fn external(&mut self, id: i64, what: &Attributes) {
+        let mut end = |initiated_id: i64, cancels: bool| {
+            assert_eq!(self.externals.remove(&initiated_id), Some(cancels), "an answer comes once");
+        };
+        match what {
+            Attributes::SignalExternalInitiated(_) => assert_eq!(self.externals.insert(id, false), None),
+            Attributes::CancelExternalInitiated(_) => assert_eq!(self.externals.insert(id, true), None),
+            Attributes::SignalExternalFailed(failed) => end(failed.initiated_event_id, false),
+            Attributes::ExternalSignaled(reached) => end(reached.initiated_event_id, false),
+            Attributes::CancelExternalFailed(failed) => end(failed.initiated_event_id, true),
+            Attributes::ExternalCancelRequested(reached) => end(reached.initiated_event_id, true),
+            other => panic!("{} is no event of a signal or request to another", other.name()),
+        }
+    }
+
     fn close(&mut self, scheduled_id: i64, started_id: i64) {
         let open = self.activities.remove(&scheduled_id).expect("an activity is closed once");
         assert_eq!(open.started_id, started_id, "the closing event of {} names another start", open.id);
@@ -258,6 +314,14 @@ impl Audit {
             assert!(!(activity.backing_off && activity.is_started()));
             assert!(!activity.backing_off || activity.scheduled_ms > 0, "a retry without a time");
         }
+        let open: Vec<_> = self.children.keys().filter(|id| !is_answered(run, **id)).collect();
+        assert_eq!(run.children.keys().collect::<Vec<_>>(), open, "the open children are others");
+        let open: Vec<_> = self.externals.keys().filter(|id| !is_answered(run, **id)).collect();
+        assert_eq!(
+            run.externals.keys().collect::<Vec<_>>(),
+            open,
+            "other signals and requests are under way"
+        );
         let mut fired = self.timers.clone();
         fired.retain(|id, _| !run.timers.values().any(|timer| timer.started_event_id == *id));
         let firings = waits(&|what| matches!(what, Attributes::TimerFired(_)));
@@ -277,11 +341,30 @@ fn closing(run: &Run, scheduled_id: i64) -> Option<&HistoryEvent> {
     })
 }
 
+/// The last event of a child, or the answer to a signal or request, is buffered.
+fn is_answered(run: &Run, initiated_id: i64) -> bool {
+    run.buffered.iter().any(|event| match event.attributes.as_ref() {
+        Some(Attributes::StartChildFailed(closed)) => closed.initiated_event_id == initiated_id,
+        Some(Attributes::ChildCompleted(closed)) => closed.initiated_event_id == initiated_id,
+        Some(Attributes::ChildFailed(closed)) => closed.initiated_event_id == initiated_id,
+        Some(Attributes::ChildCanceled(closed)) => closed.initiated_event_id == initiated_id,
+        Some(Attributes::ChildTimedOut(closed)) => closed.initiated_event_id == initiated_id,
+        Some(Attributes::ChildTerminated(closed)) => closed.initiated_event_id == initiated_id,
+        Some(Attributes::SignalExternalFailed(failed)) => failed.initiated_event_id == initiated_id,
+        Some(Attributes::ExternalSignaled(reached)) => reached.initiated_event_id == initiated_id,
+        Some(Attributes::CancelExternalFailed(failed)) => failed.initiated_event_id == initiated_id,
+        Some(Attributes::ExternalCancelRequested(reached)) => reached.initiated_event_id == initiated_id,
+        Some(_) | None => false,
+    })
+}
+
 fn state_bytes(run: &Run) -> i64 {
     let activities: usize = run.activities.values().map(|activity| activity.encoded_len()).sum();
     let timers: usize = run.timers.values().map(Message::encoded_len).sum();
     let buffered: usize = run.buffered.iter().map(Message::encoded_len).sum();
-    (activities + timers + buffered + run.properties.encoded_len()) as i64
+    let children: usize = run.children.values().map(|child| child.encoded_len()).sum();
+    let externals: usize = run.externals.values().map(|external| external.encoded_len()).sum();
+    (activities + timers + children + externals + buffered + run.properties.encoded_len()) as i64
 }
 
 fn is_on_sticky_queue(task: &Task) -> bool {

@@ -95,6 +95,8 @@ fn of_authority(view: &View, input: &Input) {
         }
         Order::Cancel(_) | Order::Terminate(_) | Order::ClaimTask(_) | Order::ClaimActivity(_) => {}
         Order::Wake(_) | Order::ResetSticky(_) => {}
+        Order::ChildOpened(_) | Order::BeginChild(_) | Order::ChildClosed(_) | Order::ExternalAnswered(_) => {
+        }
     }
 }
 
@@ -207,6 +209,17 @@ fn is_news(event: &HistoryEvent) -> bool {
                 | Attributes::ActivityTimedOut(_)
                 | Attributes::ActivityCanceled(_)
                 | Attributes::TimerFired(_)
+                | Attributes::StartChildFailed(_)
+                | Attributes::ChildStarted(_)
+                | Attributes::ChildCompleted(_)
+                | Attributes::ChildFailed(_)
+                | Attributes::ChildCanceled(_)
+                | Attributes::ChildTimedOut(_)
+                | Attributes::ChildTerminated(_)
+                | Attributes::SignalExternalFailed(_)
+                | Attributes::ExternalSignaled(_)
+                | Attributes::CancelExternalFailed(_)
+                | Attributes::ExternalCancelRequested(_)
         )
     )
 }
@@ -304,6 +317,9 @@ fn completed_by(event: &HistoryEvent) -> Option<i64> {
         Attributes::MarkerRecorded(marker) => Some(marker.workflow_task_completed_event_id),
         Attributes::SearchAttributesUpserted(upserted) => Some(upserted.workflow_task_completed_event_id),
         Attributes::PropertiesModified(modified) => Some(modified.workflow_task_completed_event_id),
+        Attributes::StartChildInitiated(child) => Some(child.workflow_task_completed_event_id),
+        Attributes::SignalExternalInitiated(sent) => Some(sent.workflow_task_completed_event_id),
+        Attributes::CancelExternalInitiated(sent) => Some(sent.workflow_task_completed_event_id),
         Attributes::WorkflowStarted(_)
         | Attributes::WorkflowTimedOut(_)
         | Attributes::WorkflowTerminated(_)
@@ -319,6 +335,17 @@ fn completed_by(event: &HistoryEvent) -> Option<i64> {
         | Attributes::ActivityFailed(_)
         | Attributes::ActivityTimedOut(_)
         | Attributes::ActivityCanceled(_)
+        | Attributes::StartChildFailed(_)
+        | Attributes::ChildStarted(_)
+        | Attributes::ChildCompleted(_)
+        | Attributes::ChildFailed(_)
+        | Attributes::ChildCanceled(_)
+        | Attributes::ChildTimedOut(_)
+        | Attributes::ChildTerminated(_)
+        | Attributes::SignalExternalFailed(_)
+        | Attributes::ExternalSignaled(_)
+        | Attributes::CancelExternalFailed(_)
+        | Attributes::ExternalCancelRequested(_)
         | Attributes::TimerFired(_) => None,
     }
 }

@@ -11,7 +11,7 @@ mod tell;
 mod turn;
 mod workers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
@@ -57,6 +57,8 @@ pub struct World {
     journal: Vec<Entry>,
     owner_ms: i64,
     workflow_id: String,
+    /// Letters that have not arrived.
+    letters: VecDeque<Input>,
     /// The last workflow task that was handed out.
     pub grant: Option<TaskGrant>,
     /// The last attempt of each activity that was handed out.
@@ -86,6 +88,7 @@ impl World {
             journal: Vec::new(),
             owner_ms: 0,
             workflow_id: "order-1".into(),
+            letters: VecDeque::new(),
             grant: None,
             attempts: BTreeMap::new(),
             names: tell::Names::default(),
@@ -171,7 +174,13 @@ impl World {
     /// Appends an order for a named run to the journal and decides it.
     pub fn order_for(&mut self, run_id: String, order: Order) -> Outcome {
         let workflow_id = self.workflow_id.clone();
-        self.append(Input { namespace_id: NAMESPACE.into(), workflow_id, run_id, order: Some(order) })
+        self.append(Input {
+            namespace_id: NAMESPACE.into(),
+            workflow_id,
+            run_id,
+            order: Some(order),
+            ..Input::default()
+        })
     }
 
     pub fn append(&mut self, input: Input) -> Outcome {
@@ -193,8 +202,30 @@ impl World {
             self.tell(&outcome);
         }
         self.journal.push(Entry { record, stamp, settings: self.settings.clone() });
+        self.letters.extend(outcome.letters.iter().cloned());
         self.remember(&outcome);
         outcome
+    }
+
+    /// The letters that are on their way arrive, and those that they lead to.
+    pub fn post(&mut self) -> &mut Self {
+        while self.post_one() {}
+        self
+    }
+
+    /// The letter that was sent first arrives, and nothing is told.
+    pub fn deliver(&mut self) -> Option<Outcome> {
+        let letter = self.letters.pop_front()?;
+        Some(self.append(letter))
+    }
+
+    fn post_one(&mut self) -> bool {
+        let Some(letter) = self.letters.pop_front() else { return false };
+        self.say(&format!("> letter to {}: {}", letter.workflow_id, tell::letter(&letter)));
+        let outcome = self.append(letter);
+        self.tell(&outcome);
+        self.replay();
+        true
     }
 
     fn remember(&mut self, outcome: &Outcome) {
@@ -290,6 +321,7 @@ impl World {
             namespace_id: NAMESPACE.into(),
             workflow_id,
             run_id: run_id.to_owned(),
+            sender: None,
             order: Some(Order::Wake(wake::Wake {})),
         };
         let outcome = self.append(input);

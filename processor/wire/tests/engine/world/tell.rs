@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::failure::Info;
-use everlog_engine::input::Input;
+use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::task::Task;
 use everlog_engine::time::{Timestamp, span_ms};
-use everlog_engine::vocabulary::{QueueKind, RetryState, TaskFailedCause, TimeoutType};
+use everlog_engine::vocabulary::{
+    ChildFailedCause, Execution, ExternalFailedCause, QueueKind, RetryState, Status, TaskFailedCause,
+    TimeoutType,
+};
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Step, TaskGrant};
 
 use super::{EPOCH_MS, Home};
@@ -35,6 +38,28 @@ pub fn order(input: &Input) -> String {
     let run = if input.run_id.is_empty() { String::new() } else { format!("(run {}) ", input.run_id) };
     let order = format!("{:?}", input.order.as_ref().expect("an order says what is ordered"));
     format!("{run}{order}")
+}
+
+/// What a letter asks for.
+pub fn letter(input: &Input) -> String {
+    match input.order.as_ref().expect("a letter orders something") {
+        Order::Start(begin) => format!("start {}", begin.workflow_type),
+        Order::Signal(signal) => format!("signal {}", signal.name),
+        Order::Cancel(_) => "cancel".into(),
+        Order::Terminate(_) => "terminate".into(),
+        Order::ChildOpened(opened) if opened.run_id.is_empty() => "the child cannot be".into(),
+        Order::ChildOpened(_) => "the child is there".into(),
+        Order::BeginChild(_) => "begin".into(),
+        Order::ChildClosed(closed) => {
+            let status = Status::try_from(closed.status).expect("a status is one of those that are known");
+            format!("the child is {status:?}").to_lowercase()
+        }
+        Order::ExternalAnswered(answered) => match answered.cause {
+            0 => "it has arrived".into(),
+            _cause => "it has not arrived".into(),
+        },
+        other => panic!("{other:?} is no letter"),
+    }
 }
 
 /// A span as people write it.
@@ -285,6 +310,20 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         Attributes::MarkerRecorded(marker) => format!("marker.recorded {}", marker.marker_name),
         Attributes::SearchAttributesUpserted(_) => "search_attributes.upserted".into(),
         Attributes::PropertiesModified(_) => "memo.modified".into(),
+        Attributes::StartChildInitiated(_)
+        | Attributes::StartChildFailed(_)
+        | Attributes::ChildStarted(_)
+        | Attributes::ChildCompleted(_)
+        | Attributes::ChildFailed(_)
+        | Attributes::ChildCanceled(_)
+        | Attributes::ChildTimedOut(_)
+        | Attributes::ChildTerminated(_)
+        | Attributes::SignalExternalInitiated(_)
+        | Attributes::SignalExternalFailed(_)
+        | Attributes::ExternalSignaled(_)
+        | Attributes::CancelExternalInitiated(_)
+        | Attributes::CancelExternalFailed(_)
+        | Attributes::ExternalCancelRequested(_) => between(what),
         Attributes::ActivityScheduled(_)
         | Attributes::ActivityStarted(_)
         | Attributes::ActivityCompleted(_)
@@ -293,4 +332,50 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         | Attributes::ActivityCancelRequested(_)
         | Attributes::ActivityCanceled(_) => unreachable!("told with the activity's id"),
     }
+}
+
+/// Events of what passes between workflows.
+fn between(what: &Attributes) -> String {
+    match what {
+        Attributes::StartChildInitiated(initiated) => format!("child.initiated {}", initiated.workflow_id),
+        Attributes::StartChildFailed(failed) => {
+            let cause = ChildFailedCause::try_from(failed.cause).expect("a cause is known");
+            format!("child.start_failed {} {cause:?}", failed.workflow_id)
+        }
+        Attributes::ChildStarted(started) => format!("child.started {}", whom(&started.workflow_execution)),
+        Attributes::ChildCompleted(closed) => format!("child.completed {}", whom(&closed.workflow_execution)),
+        Attributes::ChildFailed(closed) => format!("child.failed {}", whom(&closed.workflow_execution)),
+        Attributes::ChildCanceled(closed) => format!("child.canceled {}", whom(&closed.workflow_execution)),
+        Attributes::ChildTimedOut(closed) => format!("child.timed_out {}", whom(&closed.workflow_execution)),
+        Attributes::ChildTerminated(closed) => {
+            format!("child.terminated {}", whom(&closed.workflow_execution))
+        }
+        Attributes::SignalExternalInitiated(initiated) => {
+            format!("external.signal_initiated {}", whom(&initiated.workflow_execution))
+        }
+        Attributes::SignalExternalFailed(failed) => {
+            format!("external.signal_failed {} {:?}", whom(&failed.workflow_execution), cause(failed.cause))
+        }
+        Attributes::ExternalSignaled(reached) => {
+            format!("external.signaled {}", whom(&reached.workflow_execution))
+        }
+        Attributes::CancelExternalInitiated(initiated) => {
+            format!("external.cancel_initiated {}", whom(&initiated.workflow_execution))
+        }
+        Attributes::CancelExternalFailed(failed) => {
+            format!("external.cancel_failed {} {:?}", whom(&failed.workflow_execution), cause(failed.cause))
+        }
+        Attributes::ExternalCancelRequested(reached) => {
+            format!("external.cancel_requested {}", whom(&reached.workflow_execution))
+        }
+        other => unreachable!("{other:?} is told elsewhere"),
+    }
+}
+
+fn whom(execution: &Option<Execution>) -> &str {
+    execution.as_ref().map_or("nobody", |execution| &execution.workflow_id)
+}
+
+fn cause(number: i32) -> ExternalFailedCause {
+    ExternalFailedCause::try_from(number).expect("a cause is known")
 }

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::command::{Command, Order};
 use everlog_engine::machine::task::Sticky;
-use everlog_engine::machine::{activity, close, completion, marker, properties, timer};
+use everlog_engine::machine::{activity, child, close, completion, external, marker, properties, timer};
 use everlog_engine::payload::Payload;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ActivityType, Entry, Fields, TaskQueue};
+use everlog_engine::vocabulary::{ActivityType, Entry, Execution, Fields, TaskQueue, WorkflowType};
 use prost::Message;
 
 use super::clients::text;
@@ -25,7 +25,11 @@ pub struct Turn {
 
 impl Turn {
     pub fn new(run: &Run) -> Self {
-        let order = completion::Complete { identity: "worker".into(), ..completion::Complete::default() };
+        let order = completion::Complete {
+            identity: "worker".into(),
+            namespace: "shop".into(),
+            ..completion::Complete::default()
+        };
         let open = run.activities.values();
         let open = open.map(|activity| (activity.activity_id.clone(), activity.scheduled_event_id)).collect();
         Self { open, order, words: Vec::new() }
@@ -102,6 +106,50 @@ impl Turn {
     pub fn search_attributes(&mut self, entries: &[(&str, Option<&str>)]) -> &mut Self {
         let order = properties::UpsertSearchAttributes { search_attributes: Some(fields(entries)) };
         self.command("search attributes", Order::UpsertSearchAttributes(order))
+    }
+
+    /// A child on the parent's queue.
+    pub fn child(&mut self, workflow_id: &str) -> &mut Self {
+        self.child_with(workflow_id, "", |_start| {})
+    }
+
+    pub fn child_with(
+        &mut self,
+        workflow_id: &str,
+        note: &str,
+        change: impl FnOnce(&mut child::Start),
+    ) -> &mut Self {
+        let mut order = child::Start {
+            workflow_id: workflow_id.into(),
+            workflow_type: Some(WorkflowType { name: "Parcel".into() }),
+            input: Some(text(workflow_id)),
+            ..child::Start::default()
+        };
+        change(&mut order);
+        let word = format!("child {workflow_id} {note}");
+        self.command(word.trim_end(), Order::StartChild(Box::new(order)))
+    }
+
+    pub fn signal_other(&mut self, workflow_id: &str, child_only: bool) -> &mut Self {
+        let order = external::SignalOther {
+            execution: Some(Execution { workflow_id: workflow_id.into(), run_id: String::new() }),
+            signal_name: "hello".into(),
+            child_workflow_only: child_only,
+            ..external::SignalOther::default()
+        };
+        let only = if child_only { ", if it is a child" } else { "" };
+        self.command(&format!("signal {workflow_id}{only}"), Order::SignalExternal(Box::new(order)))
+    }
+
+    pub fn cancel_other(&mut self, workflow_id: &str, child_only: bool) -> &mut Self {
+        let order = external::CancelOther {
+            workflow_id: workflow_id.into(),
+            child_workflow_only: child_only,
+            reason: "enough".into(),
+            ..external::CancelOther::default()
+        };
+        let only = if child_only { ", if it is a child" } else { "" };
+        self.command(&format!("cancel {workflow_id}{only}"), Order::RequestCancelExternal(Box::new(order)))
     }
 
     pub fn complete(&mut self, result: &str) -> &mut Self {

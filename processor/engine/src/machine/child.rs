@@ -1,0 +1,586 @@
+//! A child: a workflow that another one starts and hears the end of, wherever it lives.
+//!
+//! (none)     --command-->                                 initiated
+//! initiated  --it is there-->                             started
+//! initiated  --it cannot be-->                            (none)
+//! started    --the last run of its chain has closed-->    (none)
+//!
+//! What parent and child tell each other stands in `family.rs`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::command::Command;
+use crate::draft::{Draft, bytes};
+use crate::event::{Attributes, HistoryEvent};
+use crate::input::{Input, Order, Sender};
+use crate::machine::close::within_size;
+use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::properties;
+use crate::machine::start::Begin;
+use crate::run::Run;
+use crate::time::{Duration, span_ms};
+use crate::vocabulary::{
+    ChildFailedCause as FailedCause, ConflictPolicy, Execution, ParentClosePolicy as ClosePolicy,
+    RetryPolicy, RetryState, TaskFailedCause as Cause, TaskQueue, WorkflowType,
+};
+
+/// Command: start a child.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Start {
+    /// The name of its namespace: the parent's, or empty.
+    #[prost(string, tag = "1")]
+    pub namespace: String,
+    /// Its Workflow Id.
+    #[prost(string, tag = "2")]
+    pub workflow_id: String,
+    /// Its type.
+    #[prost(message, optional, tag = "3")]
+    pub workflow_type: Option<WorkflowType>,
+    /// The queue of its tasks; the parent's where absent.
+    #[prost(message, optional, tag = "4")]
+    pub task_queue: Option<TaskQueue>,
+    /// Arguments, opaque.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub input: Option<Bytes>,
+    /// Limit over its chain of runs.
+    #[prost(message, optional, tag = "6")]
+    pub workflow_execution_timeout: Option<Duration>,
+    /// Limit of each of its runs.
+    #[prost(message, optional, tag = "7")]
+    pub workflow_run_timeout: Option<Duration>,
+    /// Timeout of its tasks; that of the parent's where absent.
+    #[prost(message, optional, tag = "8")]
+    pub workflow_task_timeout: Option<Duration>,
+    /// What becomes of it when the parent's run closes.
+    #[prost(enumeration = "ClosePolicy", tag = "9")]
+    pub parent_close_policy: i32,
+    /// Of old SDKs, carried along.
+    #[prost(string, tag = "10")]
+    pub control: String,
+    /// What to do about a closed run of the id.
+    #[prost(int32, tag = "11")]
+    pub workflow_id_reuse_policy: i32,
+    /// Refused: workflow retry policies come later.
+    #[prost(message, optional, tag = "12")]
+    pub retry_policy: Option<RetryPolicy>,
+    /// Refused: cron schedules come later.
+    #[prost(string, tag = "13")]
+    pub cron_schedule: String,
+    /// Headers, opaque.
+    #[prost(bytes = "bytes", optional, tag = "14")]
+    pub header: Option<Bytes>,
+    /// An encoded map.
+    #[prost(bytes = "bytes", optional, tag = "15")]
+    pub memo: Option<Bytes>,
+    /// An encoded map.
+    #[prost(bytes = "bytes", optional, tag = "16")]
+    pub search_attributes: Option<Bytes>,
+    /// Priority, opaque; the parent's where absent.
+    #[prost(bytes = "bytes", optional, tag = "18")]
+    pub priority: Option<Bytes>,
+}
+
+/// Event: a child is to be started.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Initiated {
+    /// The name of its namespace.
+    #[prost(string, tag = "1")]
+    pub namespace: String,
+    /// Its Workflow Id.
+    #[prost(string, tag = "2")]
+    pub workflow_id: String,
+    /// Its type.
+    #[prost(message, optional, tag = "3")]
+    pub workflow_type: Option<WorkflowType>,
+    /// The queue of its tasks.
+    #[prost(message, optional, tag = "4")]
+    pub task_queue: Option<TaskQueue>,
+    /// Arguments, opaque.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub input: Option<Bytes>,
+    /// Limit over its chain of runs.
+    #[prost(message, optional, tag = "6")]
+    pub workflow_execution_timeout: Option<Duration>,
+    /// Limit of each of its runs.
+    #[prost(message, optional, tag = "7")]
+    pub workflow_run_timeout: Option<Duration>,
+    /// Timeout of its tasks.
+    #[prost(message, optional, tag = "8")]
+    pub workflow_task_timeout: Option<Duration>,
+    /// What becomes of it when the parent's run closes.
+    #[prost(enumeration = "ClosePolicy", tag = "9")]
+    pub parent_close_policy: i32,
+    /// Of old SDKs, carried along.
+    #[prost(string, tag = "10")]
+    pub control: String,
+    /// The task that asked for it.
+    #[prost(int64, tag = "11")]
+    pub workflow_task_completed_event_id: i64,
+    /// What to do about a closed run of the id.
+    #[prost(int32, tag = "12")]
+    pub workflow_id_reuse_policy: i32,
+    /// When and how often a failed run of it is made again.
+    #[prost(message, optional, tag = "13")]
+    pub retry_policy: Option<RetryPolicy>,
+    /// When its runs begin.
+    #[prost(string, tag = "14")]
+    pub cron_schedule: String,
+    /// Headers, opaque.
+    #[prost(bytes = "bytes", optional, tag = "15")]
+    pub header: Option<Bytes>,
+    /// An encoded map.
+    #[prost(bytes = "bytes", optional, tag = "16")]
+    pub memo: Option<Bytes>,
+    /// An encoded map.
+    #[prost(bytes = "bytes", optional, tag = "17")]
+    pub search_attributes: Option<Bytes>,
+    /// Its namespace's UUID.
+    #[prost(string, tag = "18")]
+    pub namespace_id: String,
+    /// Priority, opaque.
+    #[prost(bytes = "bytes", optional, tag = "20")]
+    pub priority: Option<Bytes>,
+}
+
+/// Event: a child could not be started.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct StartFailed {
+    /// The name of its namespace.
+    #[prost(string, tag = "1")]
+    pub namespace: String,
+    /// Its Workflow Id.
+    #[prost(string, tag = "2")]
+    pub workflow_id: String,
+    /// Its type.
+    #[prost(message, optional, tag = "3")]
+    pub workflow_type: Option<WorkflowType>,
+    /// Why.
+    #[prost(enumeration = "FailedCause", tag = "4")]
+    pub cause: i32,
+    /// Of old SDKs, carried along.
+    #[prost(string, tag = "5")]
+    pub control: String,
+    /// Its Initiated event.
+    #[prost(int64, tag = "6")]
+    pub initiated_event_id: i64,
+    /// Its namespace's UUID.
+    #[prost(string, tag = "8")]
+    pub namespace_id: String,
+}
+
+/// Event: a child is there.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Started {
+    /// The name of its namespace.
+    #[prost(string, tag = "1")]
+    pub namespace: String,
+    /// Its Initiated event.
+    #[prost(int64, tag = "2")]
+    pub initiated_event_id: i64,
+    /// Its first run.
+    #[prost(message, optional, tag = "3")]
+    pub workflow_execution: Option<Execution>,
+    /// Its type.
+    #[prost(message, optional, tag = "4")]
+    pub workflow_type: Option<WorkflowType>,
+    /// Headers, opaque.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub header: Option<Bytes>,
+    /// Its namespace's UUID.
+    #[prost(string, tag = "6")]
+    pub namespace_id: String,
+}
+
+macro_rules! closing {
+    ($(#[$doc:meta])* $name:ident {
+        $(payload $payload:ident = $payload_tag:literal;)?
+        $(retry_state = $retry_tag:literal;)?
+        namespace = $namespace:literal, namespace_id = $namespace_id:literal, execution = $execution:literal,
+        workflow_type = $workflow_type:literal, initiated = $initiated:literal, started = $started:literal
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, prost::Message)]
+        pub struct $name {
+            $(
+                /// What it had to say, opaque.
+                #[prost(bytes = "bytes", optional, tag = $payload_tag)]
+                pub $payload: Option<Bytes>,
+            )?
+            $(
+                /// Why there was no other attempt.
+                #[prost(enumeration = "RetryState", tag = $retry_tag)]
+                pub retry_state: i32,
+            )?
+            /// The name of its namespace.
+            #[prost(string, tag = $namespace)]
+            pub namespace: String,
+            /// Its namespace's UUID.
+            #[prost(string, tag = $namespace_id)]
+            pub namespace_id: String,
+            /// The run that ended it.
+            #[prost(message, optional, tag = $execution)]
+            pub workflow_execution: Option<Execution>,
+            /// Its type.
+            #[prost(message, optional, tag = $workflow_type)]
+            pub workflow_type: Option<WorkflowType>,
+            /// Its Initiated event.
+            #[prost(int64, tag = $initiated)]
+            pub initiated_event_id: i64,
+            /// Its Started event.
+            #[prost(int64, tag = $started)]
+            pub started_event_id: i64,
+        }
+    };
+}
+
+closing! {
+    /// Event: a child returned.
+    Completed {
+        payload result = "1";
+        namespace = "2", namespace_id = "7", execution = "3", workflow_type = "4", initiated = "5", started = "6"
+    }
+}
+closing! {
+    /// Event: a child failed.
+    Failed {
+        payload failure = "1";
+        retry_state = "7";
+        namespace = "2", namespace_id = "8", execution = "3", workflow_type = "4", initiated = "5", started = "6"
+    }
+}
+closing! {
+    /// Event: a child ended as canceled.
+    Canceled {
+        payload details = "1";
+        namespace = "2", namespace_id = "7", execution = "3", workflow_type = "4", initiated = "5", started = "6"
+    }
+}
+closing! {
+    /// Event: a child took too long.
+    TimedOut {
+        retry_state = "6";
+        namespace = "1", namespace_id = "7", execution = "2", workflow_type = "3", initiated = "4", started = "5"
+    }
+}
+closing! {
+    /// Event: a child was ended from outside.
+    Terminated {
+        namespace = "1", namespace_id = "6", execution = "2", workflow_type = "3", initiated = "4", started = "5"
+    }
+}
+
+/// Whose child a chain of runs is.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Parent {
+    /// The name of its namespace.
+    #[prost(string, tag = "1")]
+    pub namespace: String,
+    /// Its namespace's UUID.
+    #[prost(string, tag = "2")]
+    pub namespace_id: String,
+    /// Its Workflow Id.
+    #[prost(string, tag = "3")]
+    pub workflow_id: String,
+    /// Its run.
+    #[prost(string, tag = "4")]
+    pub run_id: String,
+    /// The child's Initiated event in its history.
+    #[prost(int64, tag = "5")]
+    pub initiated_event_id: i64,
+    /// The workflow at the root of the tree.
+    #[prost(message, optional, tag = "6")]
+    pub root: Option<Execution>,
+}
+
+/// A child that has not closed.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Child {
+    /// Its Initiated event.
+    #[prost(int64, tag = "1")]
+    pub initiated_event_id: i64,
+    /// The name of its namespace.
+    #[prost(string, tag = "2")]
+    pub namespace: String,
+    /// Its namespace's UUID.
+    #[prost(string, tag = "3")]
+    pub namespace_id: String,
+    /// Its Workflow Id.
+    #[prost(string, tag = "4")]
+    pub workflow_id: String,
+    /// Its type.
+    #[prost(message, optional, tag = "5")]
+    pub workflow_type: Option<WorkflowType>,
+    /// What becomes of it when the parent's run closes.
+    #[prost(enumeration = "ClosePolicy", tag = "6")]
+    pub close_policy: i32,
+    /// Its first run; empty until it is there.
+    #[prost(string, tag = "7")]
+    pub run_id: String,
+    /// Its Started event; 0 until that is written.
+    #[prost(int64, tag = "8")]
+    pub started_event_id: i64,
+    /// Of old SDKs, carried along.
+    #[prost(string, tag = "9")]
+    pub control: String,
+    /// Headers that it was started with, opaque.
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub header: Option<Bytes>,
+}
+
+impl Parent {
+    /// Where a letter about the child goes.
+    pub(crate) fn sender(&self) -> Sender {
+        Sender {
+            namespace_id: self.namespace_id.clone(),
+            workflow_id: self.workflow_id.clone(),
+            run_id: self.run_id.clone(),
+            initiated_event_id: self.initiated_event_id,
+            child_only: true,
+        }
+    }
+
+    /// The parent's run, as the child's Started event names it.
+    pub(crate) fn execution(&self) -> Execution {
+        Execution { workflow_id: self.workflow_id.clone(), run_id: self.run_id.clone() }
+    }
+}
+
+impl Child {
+    pub(crate) fn execution(&self, run_id: &str) -> Option<Execution> {
+        Some(Execution { workflow_id: self.workflow_id.clone(), run_id: run_id.into() })
+    }
+
+    pub(crate) fn letter(&self, parent: &Run, order: Order) -> Input {
+        Input {
+            namespace_id: self.namespace_id.clone(),
+            workflow_id: self.workflow_id.clone(),
+            run_id: String::new(),
+            sender: Some(Sender { child_only: true, ..Sender::of(parent, 0) }),
+            order: Some(order),
+        }
+    }
+}
+
+/// The run at the root of the tree that `run` belongs to.
+pub fn root(run: &Run) -> Execution {
+    let own = || Execution { workflow_id: run.start.workflow_id.clone(), run_id: run.start.run_id.clone() };
+    run.start.parent.as_ref().and_then(|parent| parent.root.clone()).unwrap_or_else(own)
+}
+
+/// Takes the command, and sends the child on its way.
+pub(crate) fn start(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &Start,
+    completed: i64,
+    namespace: &str,
+) -> Result<(), TaskFailure> {
+    let cause = Cause::BadStartChildExecutionAttributes;
+    check(draft, order).map_err(|reason| TaskFailure::new(cause, &reason))?;
+    stays_at_home(&order.namespace, namespace).map_err(|reason| TaskFailure::new(cause, &reason))?;
+    within_size(draft, cause, order.input.as_ref(), "StartChildWorkflowExecutionCommandAttributes.Input")?;
+    if draft.run.children.len() as i64 >= draft.settings.pending_children_max() {
+        let (count, limit) = (draft.run.children.len(), draft.settings.pending_children_max());
+        let reason = format!(
+            "the number of pending child workflow executions, {count}, has reached the per-workflow limit of {limit}"
+        );
+        return Err(TaskFailure::new(Cause::PendingChildWorkflowsLimitExceeded, &reason));
+    }
+    let initiated = initiated(draft, order, completed, namespace);
+    let mut begin = begin(draft, order, &initiated, command, namespace);
+    let (namespace_id, workflow_id) = (initiated.namespace_id.clone(), initiated.workflow_id.clone());
+    let initiated_event_id = draft.emit_at(draft.now_ms(), initiated.into(), extras(command));
+    let sender = Sender::of(&draft.run, initiated_event_id);
+    if let Some(parent) = &mut begin.parent {
+        parent.initiated_event_id = initiated_event_id;
+    }
+    begin.request_id = draft.stamp.id(REQUEST_IDS + u32::try_from(initiated_event_id).unwrap_or_default());
+    let order = Some(Order::Start(begin));
+    draft.send(Input { namespace_id, workflow_id, run_id: String::new(), sender: Some(sender), order });
+    Ok(())
+}
+
+/// What a workflow asks of others stays within its namespace: nobody has allowed its worker anything elsewhere.
+pub(crate) fn stays_at_home(given: &str, own: &str) -> Result<(), String> {
+    if given.is_empty() || given == own {
+        return Ok(());
+    }
+    Err(format!("cross-namespace commands are not allowed: {own:?} asks something of {given:?}."))
+}
+
+/// Request ids of children are numbered from here, apart from the other ids of a record.
+const REQUEST_IDS: u32 = 1 << 24;
+
+fn check(draft: &Draft<'_>, order: &Start) -> Result<(), String> {
+    let id_bytes_max = draft.settings.id_bytes_max;
+    let on = "StartChildWorkflowExecutionCommand";
+    let name = order.workflow_type.as_ref().map_or("", |workflow_type| &workflow_type.name);
+    for (what, text) in [("WorkflowId", order.workflow_id.as_str()), ("WorkflowType", name)] {
+        if text.is_empty() {
+            return Err(format!("Required field {what} is not set on {on}."));
+        }
+        if text.len() as i64 > id_bytes_max {
+            return Err(format!("{what} on {on} exceeds length limit."));
+        }
+    }
+    if order.task_queue.as_ref().is_some_and(|queue| queue.name.len() as i64 > id_bytes_max) {
+        return Err(format!("TaskQueue on {on} exceeds length limit."));
+    }
+    let spans = [
+        ("WorkflowExecutionTimeout", order.workflow_execution_timeout),
+        ("WorkflowRunTimeout", order.workflow_run_timeout),
+        ("WorkflowTaskTimeout", order.workflow_task_timeout),
+    ];
+    for (what, span) in spans {
+        if span.is_some_and(Duration::is_negative) {
+            return Err(format!("Invalid {what} on {on}: negative duration."));
+        }
+    }
+    if order.retry_policy.is_some() {
+        return Err(format!("RetryPolicy on {on} is not supported yet."));
+    }
+    if !order.cron_schedule.is_empty() {
+        return Err(format!("CronSchedule on {on} is not supported yet."));
+    }
+    if properties::has_too_many_keys(order.memo.as_ref(), draft.settings) {
+        return Err(format!("Memo on {on} exceeds size limit."));
+    }
+    if let Some(given) = &order.search_attributes {
+        properties::check_number(given, draft.settings)?;
+        properties::check_sizes(&properties::read(Some(given)), draft.settings)?;
+    }
+    Ok(())
+}
+
+fn initiated(draft: &Draft<'_>, order: &Start, completed: i64, namespace: &str) -> Initiated {
+    let start = &draft.run.start;
+    let queue = order.task_queue.as_ref().map(|queue| queue.name.as_str()).filter(|name| !name.is_empty());
+    let policy = match order.parent_close_policy {
+        0 => ClosePolicy::Terminate.into(),
+        policy => policy,
+    };
+    Initiated {
+        namespace: namespace.to_owned(),
+        workflow_id: order.workflow_id.clone(),
+        workflow_type: order.workflow_type.clone(),
+        task_queue: Some(TaskQueue::normal(queue.unwrap_or(&start.task_queue))),
+        input: order.input.clone(),
+        workflow_execution_timeout: Some(order.workflow_execution_timeout.unwrap_or_default()),
+        workflow_run_timeout: Some(order.workflow_run_timeout.unwrap_or_default()),
+        workflow_task_timeout: Some(match span_ms(order.workflow_task_timeout) {
+            0 => Duration::from_ms(start.task_timeout_ms),
+            timeout_ms => Duration::from_ms(timeout_ms.min(draft.settings.task_timeout_max_ms)),
+        }),
+        parent_close_policy: policy,
+        control: order.control.clone(),
+        workflow_task_completed_event_id: completed,
+        workflow_id_reuse_policy: order.workflow_id_reuse_policy.max(1),
+        retry_policy: order.retry_policy.clone(),
+        cron_schedule: order.cron_schedule.clone(),
+        header: order.header.clone(),
+        memo: order.memo.clone(),
+        search_attributes: order.search_attributes.clone(),
+        namespace_id: start.namespace_id.clone(),
+        priority: order.priority.clone(),
+    }
+}
+
+/// What the child is started with.
+fn begin(
+    draft: &Draft<'_>,
+    order: &Start,
+    initiated: &Initiated,
+    command: &Command,
+    namespace: &str,
+) -> Begin {
+    let start = &draft.run.start;
+    let name = initiated.workflow_type.as_ref().map_or("", |workflow_type| &workflow_type.name);
+    Begin {
+        workflow_type: name.to_owned(),
+        task_queue: initiated.task_queue.as_ref().map_or_else(String::new, |queue| queue.name.clone()),
+        input: order.input.clone(),
+        execution_timeout_ms: span_ms(order.workflow_execution_timeout),
+        run_timeout_ms: span_ms(order.workflow_run_timeout),
+        task_timeout_ms: span_ms(initiated.workflow_task_timeout),
+        memo: order.memo.clone(),
+        search_attributes: order.search_attributes.clone(),
+        header: order.header.clone(),
+        reuse_policy: initiated.workflow_id_reuse_policy,
+        conflict_policy: ConflictPolicy::Fail.into(),
+        user_metadata: command.user_metadata.clone(),
+        priority: order.priority.clone().or_else(|| start.priority.clone()),
+        retention_ms: start.retention_ms,
+        parent: Some(Parent {
+            namespace: namespace.to_owned(),
+            namespace_id: start.namespace_id.clone(),
+            workflow_id: start.workflow_id.clone(),
+            run_id: start.run_id.clone(),
+            initiated_event_id: 0,
+            root: Some(root(&draft.run)),
+        }),
+        ..Begin::default()
+    }
+}
+
+pub(crate) fn apply_initiated(run: &mut Run, event: &HistoryEvent, initiated: &Initiated) {
+    let child = Child {
+        initiated_event_id: event.event_id,
+        namespace: initiated.namespace.clone(),
+        namespace_id: initiated.namespace_id.clone(),
+        workflow_id: initiated.workflow_id.clone(),
+        workflow_type: initiated.workflow_type.clone(),
+        close_policy: initiated.parent_close_policy,
+        run_id: String::new(),
+        started_event_id: 0,
+        control: initiated.control.clone(),
+        header: initiated.header.clone(),
+    };
+    run.head.state_bytes += bytes(&child);
+    Arc::make_mut(&mut run.children).insert(event.event_id, Arc::new(child));
+}
+
+/// The event may be buffered: then its id comes when it is written.
+pub(crate) fn apply_started(run: &mut Run, event: &HistoryEvent, started: &Started) {
+    let children = Arc::make_mut(&mut run.children);
+    let Some(child) = children.get_mut(&started.initiated_event_id).map(Arc::make_mut) else { return };
+    run.head.state_bytes -= bytes(child);
+    child.run_id =
+        started.workflow_execution.as_ref().map_or_else(String::new, |execution| execution.run_id.clone());
+    child.started_event_id = event.event_id;
+    child.header = None;
+    run.head.state_bytes += bytes(child);
+}
+
+pub(crate) fn apply_closed(run: &mut Run, initiated_event_id: i64) {
+    if run.children.contains_key(&initiated_event_id)
+        && let Some(closed) = Arc::make_mut(&mut run.children).remove(&initiated_event_id)
+    {
+        run.head.state_bytes -= bytes(closed.as_ref());
+    }
+}
+
+/// The Initiated event that a closing event of a child belongs to.
+pub(crate) fn closed_child(attributes: &Attributes) -> Option<i64> {
+    match attributes {
+        Attributes::ChildCompleted(closed) => Some(closed.initiated_event_id),
+        Attributes::ChildFailed(closed) => Some(closed.initiated_event_id),
+        Attributes::ChildCanceled(closed) => Some(closed.initiated_event_id),
+        Attributes::ChildTimedOut(closed) => Some(closed.initiated_event_id),
+        Attributes::ChildTerminated(closed) => Some(closed.initiated_event_id),
+        _other => None,
+    }
+}
+
+/// The Started event was buffered when the closing event was, and has its id only now.
+pub(crate) fn set_started(attributes: &mut Attributes, started_event_id: i64) {
+    match attributes {
+        Attributes::ChildCompleted(closed) => closed.started_event_id = started_event_id,
+        Attributes::ChildFailed(closed) => closed.started_event_id = started_event_id,
+        Attributes::ChildCanceled(closed) => closed.started_event_id = started_event_id,
+        Attributes::ChildTimedOut(closed) => closed.started_event_id = started_event_id,
+        Attributes::ChildTerminated(closed) => closed.started_event_id = started_event_id,
+        _other => {}
+    }
+}

@@ -1,0 +1,198 @@
+//! Parent and child: what they tell each other, by letters alone.
+//!
+//! parent --Start--> child: the command; parent <--Opened-- child: it is there, or cannot be;
+//! parent --Begin--> child: its first workflow task comes only now; parent <--Closed-- child: its last run has ended;
+//! parent --Terminate, Cancel--> child: the parent's run has closed. Letters keep their order, so that this one finds
+//! what an earlier one has started.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::draft::{Draft, Extras};
+use crate::event::{Attributes, HistoryEvent};
+use crate::input::{Input, Order, Sender};
+use crate::machine::child::{Canceled, Child, Completed, Failed, StartFailed, Started, Terminated, TimedOut};
+use crate::machine::close::Terminate;
+use crate::machine::{cancel, task};
+use crate::outcome::{Outcome, Rejection, Reply};
+use crate::run::Run;
+use crate::vocabulary::{
+    ChildFailedCause as FailedCause, ParentClosePolicy as ClosePolicy, RetryState, Status, WorkflowType,
+};
+
+/// Letter to the parent: the child is there, or cannot be.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Opened {
+    /// Its Initiated event.
+    #[prost(int64, tag = "1")]
+    pub initiated_event_id: i64,
+    /// Its first run; empty where it cannot be.
+    #[prost(string, tag = "2")]
+    pub run_id: String,
+    /// Why it cannot be.
+    #[prost(enumeration = "FailedCause", tag = "3")]
+    pub cause: i32,
+}
+
+/// Letter to the child: its parent knows of it.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Begin {}
+
+/// Letter to the parent: the last run of the child's chain has closed.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Closed {
+    /// Its Initiated event.
+    #[prost(int64, tag = "1")]
+    pub initiated_event_id: i64,
+    /// The run that closed.
+    #[prost(string, tag = "2")]
+    pub run_id: String,
+    /// How.
+    #[prost(enumeration = "Status", tag = "3")]
+    pub status: i32,
+    /// Result, failure or details, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub payload: Option<Bytes>,
+    /// Why there was no other attempt.
+    #[prost(enumeration = "RetryState", tag = "5")]
+    pub retry_state: i32,
+    /// The type of the run that closed.
+    #[prost(message, optional, tag = "6")]
+    pub workflow_type: Option<WorkflowType>,
+}
+
+/// What a parent hears of the start that it asked for.
+pub(crate) fn answer_to_start(sender: &Sender, reply: &Reply) -> Input {
+    let (run_id, cause) = match reply {
+        Reply::Started(started) if started.started => (started.run_id.clone(), FailedCause::Unspecified),
+        Reply::Rejected(Rejection::NotFound(_)) => (String::new(), FailedCause::NamespaceNotFound),
+        _taken => (String::new(), FailedCause::WorkflowAlreadyExists),
+    };
+    let initiated_event_id = sender.initiated_event_id;
+    sender.answer(Order::ChildOpened(Opened { initiated_event_id, run_id, cause: cause.into() }))
+}
+
+/// The child is there, or cannot be.
+pub(crate) fn opened(draft: &mut Draft<'_>, order: &Opened) {
+    let Some(child) = draft.run.children.get(&order.initiated_event_id).cloned() else { return };
+    if !child.run_id.is_empty() {
+        return;
+    }
+    if order.run_id.is_empty() {
+        draft.record(StartFailed {
+            namespace: child.namespace.clone(),
+            workflow_id: child.workflow_id.clone(),
+            workflow_type: child.workflow_type.clone(),
+            cause: order.cause,
+            control: child.control.clone(),
+            initiated_event_id: child.initiated_event_id,
+            namespace_id: child.namespace_id.clone(),
+        });
+    } else {
+        draft.record(Started {
+            namespace: child.namespace.clone(),
+            initiated_event_id: child.initiated_event_id,
+            workflow_execution: child.execution(&order.run_id),
+            workflow_type: child.workflow_type.clone(),
+            header: child.header.clone(),
+            namespace_id: child.namespace_id.clone(),
+        });
+        draft.send(child.letter(&draft.run, Order::BeginChild(Begin {})));
+    }
+    task::settle(draft);
+}
+
+/// The parent has closed before it heard that the child is there: one that is abandoned begins all the same.
+pub(crate) fn opened_too_late(run: &Run, order: &Opened) -> Outcome {
+    let child = run.children.get(&order.initiated_event_id);
+    let abandoned = |child: &&Arc<Child>| child.close_policy == i32::from(ClosePolicy::Abandon);
+    let letters = match child.filter(abandoned) {
+        Some(child) if !order.run_id.is_empty() => vec![child.letter(run, Order::BeginChild(Begin {}))],
+        Some(_) | None => Vec::new(),
+    };
+    Outcome { letters, ..Outcome::answer(Reply::Done) }
+}
+
+/// The parent knows of this run: its first workflow task comes, unless something else has brought it already.
+pub(crate) fn begin_child(draft: &mut Draft<'_>) {
+    if draft.run.head.previous_started_event_id == 0 {
+        task::settle(draft);
+    }
+}
+
+/// A child has closed for good.
+pub(crate) fn closed(draft: &mut Draft<'_>, order: &Closed) {
+    let Some(child) = draft.run.children.get(&order.initiated_event_id).cloned() else { return };
+    draft.record_with(closing(&child, order), Extras::default());
+    task::settle(draft);
+}
+
+macro_rules! closing_event {
+    ($name:ident, $child:expr, $order:expr $(, $field:ident = $value:expr)*) => {
+        $name {
+            namespace: $child.namespace.clone(),
+            namespace_id: $child.namespace_id.clone(),
+            workflow_execution: $child.execution(&$order.run_id),
+            workflow_type: $order.workflow_type.clone().or_else(|| $child.workflow_type.clone()),
+            initiated_event_id: $child.initiated_event_id,
+            started_event_id: $child.started_event_id,
+            $($field: $value,)*
+        }
+        .into()
+    };
+}
+
+fn closing(child: &Child, order: &Closed) -> Attributes {
+    let (payload, retry_state) = (order.payload.clone(), order.retry_state);
+    match Status::try_from(order.status).unwrap_or(Status::Terminated) {
+        Status::Completed => closing_event!(Completed, child, order, result = payload),
+        Status::Failed => {
+            closing_event!(Failed, child, order, failure = payload, retry_state = retry_state)
+        }
+        Status::Canceled => closing_event!(Canceled, child, order, details = payload),
+        Status::TimedOut => closing_event!(TimedOut, child, order, retry_state = retry_state),
+        Status::Terminated | Status::Unspecified | Status::Running | Status::ContinuedAsNew => {
+            closing_event!(Terminated, child, order)
+        }
+    }
+}
+
+/// What a run that has just closed has to tell: its children what becomes of them, its parent how it ended if no other
+/// run follows.
+pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<Input> {
+    let mut letters: Vec<_> = run.children.values().filter_map(|child| last_word(run, child)).collect();
+    if let Some(parent) = run.start.parent.as_ref().filter(|_| run.head.successor_run_id.is_empty()) {
+        let (payload, retry_state) = match &last.attributes {
+            Some(Attributes::WorkflowCompleted(event)) => (event.result.clone(), 0),
+            Some(Attributes::WorkflowFailed(event)) => (event.failure.clone(), event.retry_state),
+            Some(Attributes::WorkflowCanceled(event)) => (event.details.clone(), 0),
+            Some(Attributes::WorkflowTimedOut(event)) => (None, event.retry_state),
+            _other => (None, 0),
+        };
+        let closed = Closed {
+            initiated_event_id: parent.initiated_event_id,
+            run_id: run.start.run_id.clone(),
+            status: run.head.status,
+            payload,
+            retry_state,
+            workflow_type: run.start.workflow_type.clone(),
+        };
+        letters.push(parent.sender().answer(Order::ChildClosed(closed)));
+    }
+    letters
+}
+
+fn last_word(run: &Run, child: &Child) -> Option<Input> {
+    let (reason, identity) = ("by parent close policy".to_owned(), "history-service".to_owned());
+    let order = match ClosePolicy::try_from(child.close_policy).unwrap_or(ClosePolicy::Terminate) {
+        ClosePolicy::Abandon => return None,
+        ClosePolicy::Terminate | ClosePolicy::Unspecified => {
+            Order::Terminate(Terminate { reason, identity, ..Terminate::default() })
+        }
+        ClosePolicy::RequestCancel => {
+            Order::Cancel(cancel::Request { reason, identity, ..cancel::Request::default() })
+        }
+    };
+    Some(child.letter(run, order))
+}

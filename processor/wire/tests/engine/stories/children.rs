@@ -1,0 +1,267 @@
+//! Children: they begin when their parent knows of them, and their parent hears how they end.
+
+use everlog_engine::event::Attributes;
+use everlog_engine::machine::start::Started;
+use everlog_engine::vocabulary::{ParentClosePolicy, ReusePolicy};
+use expect_test::expect;
+
+use crate::world::{World, application, minutes};
+
+/// The Started event of the current run.
+fn started(world: &World) -> Started {
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    match &kept.events[0].attributes {
+        Some(Attributes::WorkflowStarted(started)) => started.clone(),
+        other => panic!("{other:?} starts nothing"),
+    }
+}
+
+#[test]
+fn a_child_begins_when_its_parent_knows_of_it_and_reports_its_end() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1")).post();
+    world.on("parcel-1").task(|t| t.complete("delivered")).post();
+    world.on("order-1").task(|t| t.complete("done")).post();
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: child parcel-1
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        < run 2: workflow.started
+        > letter to order-1: the child is there
+        < child.started parcel-1, task.scheduled
+        > letter to parcel-1: begin
+        < task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > letter to order-1: the child is completed
+        < child.completed parcel-1
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+    "#]]);
+}
+
+#[test]
+fn a_child_knows_its_parent_and_the_root() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1")).post();
+    let root = world.run().start.run_id.clone();
+    world.on("parcel-1").task(|t| t.child("label-1")).post();
+    let parcel = world.run().start.run_id.clone();
+    let event = started(world.on("label-1"));
+    let parent = event.parent_workflow_execution.expect("it has a parent");
+    assert_eq!((parent.workflow_id.as_str(), parent.run_id), ("parcel-1", parcel));
+    assert_eq!((event.parent_workflow_namespace.as_str(), event.parent_initiated_event_id), ("shop", 5));
+    let found = event.root_workflow_execution.expect("it has a root");
+    assert_eq!((found.workflow_id.as_str(), found.run_id), ("order-1", root));
+    world.on("label-1").task(|t| t.continue_as_new(|_again| {}));
+    assert_eq!(started(&world).parent_initiated_event_id, 5, "the run that follows is a child as well");
+}
+
+#[test]
+fn every_end_of_a_child_reaches_its_parent_once() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| {
+        t.child("fails").child("is-canceled").child("is-terminated").child_with(
+            "is-late",
+            "for 1m",
+            |start| {
+                start.workflow_run_timeout = crate::world::delay(minutes(1));
+            },
+        )
+    });
+    world.post().hush();
+    world.on("fails").task(|t| t.fail(application("no", |_as_it_is| {})));
+    world.on("is-canceled").cancel().task(|t| t.cancel());
+    world.on("is-terminated").terminate("enough");
+    world.advance(minutes(1));
+    world.on("order-1").hush().post();
+    world.expect(expect![[r#"
+        > letter to order-1: the child is failed
+        < child.failed fails
+        > letter to order-1: the child is canceled
+        < child.canceled is-canceled
+        > letter to order-1: the child is terminated
+        < child.terminated is-terminated
+        > letter to order-1: the child is timedout
+        < child.timed_out is-late
+    "#]]);
+}
+
+#[test]
+fn only_the_last_run_of_a_chain_reports() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1")).post().hush();
+    world.on("parcel-1").task(|t| t.continue_as_new(|_again| {})).post();
+    world.task(|t| t.complete("delivered")).post();
+    world.expect(expect![[r#"
+        > task: continue as new
+        < task.started, task.completed, workflow.continued_as_new, run 3: workflow.started, task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > letter to order-1: the child is completed
+        < child.completed parcel-1
+    "#]]);
+}
+
+#[test]
+fn an_id_that_is_taken_fails_the_start() {
+    let mut world = World::new();
+    world.start("parcel-1").start("order-1").hush();
+    world.task(|t| t.child("parcel-1")).post();
+    world.on("parcel-1").task(|t| t.complete("done"));
+    world.on("order-1").task(|t| {
+        t.child_with("parcel-1", "once", |start| {
+            start.workflow_id_reuse_policy = ReusePolicy::RejectDuplicate.into();
+        })
+    });
+    world.post().task(|t| t.child("parcel-1")).post();
+    world.expect(expect![[r#"
+        > task: child parcel-1
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        ! taken: Workflow execution is already running. WorkflowId: parcel-1, run 1.
+        > letter to order-1: the child cannot be
+        < child.start_failed parcel-1 WorkflowAlreadyExists, task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > task: child parcel-1 once
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        ! taken: Workflow execution already finished. WorkflowId: parcel-1, run 1. Workflow Id reuse policy: reject duplicate workflow Id.
+        > letter to order-1: the child cannot be
+        < child.start_failed parcel-1 WorkflowAlreadyExists, task.scheduled
+        > task: child parcel-1
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        < run 3: workflow.started
+        > letter to order-1: the child is there
+        < child.started parcel-1, task.scheduled
+        > letter to parcel-1: begin
+        < task.scheduled
+    "#]]);
+}
+
+#[test]
+fn a_run_that_closes_decides_on_its_children() {
+    let mut world = World::new();
+    let child = |policy: ParentClosePolicy| {
+        move |start: &mut everlog_engine::machine::child::Start| start.parent_close_policy = policy.into()
+    };
+    world.start("order-1").task(|t| {
+        t.child_with("ends", "", child(ParentClosePolicy::Terminate))
+            .child_with("stays", "", child(ParentClosePolicy::Abandon))
+            .child_with("is-asked", "", child(ParentClosePolicy::RequestCancel))
+    });
+    world.post().hush();
+    world.task(|t| t.continue_as_new(|_again| {})).post();
+    world.expect(expect![[r#"
+        > task: continue as new
+        < task.started, task.completed, workflow.continued_as_new, run 5: workflow.started, task.scheduled
+        > letter to ends: terminate
+        < workflow.terminated "by parent close policy"
+        > letter to is-asked: cancel
+        < workflow.cancel_requested
+        > letter to order-1: the child is terminated
+        = nothing to do
+    "#]]);
+}
+
+#[test]
+fn a_parent_that_closes_at_once_leaves_only_what_it_abandons() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| {
+        t.child("ends")
+            .child_with("stays", "", |start| start.parent_close_policy = ParentClosePolicy::Abandon.into())
+            .complete("done")
+    });
+    world.post();
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: child ends, child stays, complete the workflow
+        < task.started, task.completed, child.initiated ends, child.initiated stays, workflow.completed
+        > letter to ends: start Parcel
+        < run 2: workflow.started
+        > letter to stays: start Parcel
+        < run 3: workflow.started
+        > letter to ends: terminate
+        < workflow.terminated "by parent close policy"
+        > letter to order-1: the child is there
+        = nothing to do
+        > letter to order-1: the child is there
+        = nothing to do
+        > letter to order-1: the child is terminated
+        = nothing to do
+        > letter to stays: begin
+        < task.scheduled
+    "#]]);
+}
+
+#[test]
+fn an_end_that_comes_with_the_beginning_is_written_behind_it() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1"));
+    world.signal("one").claim().hush();
+    world.post();
+    world.on("parcel-1").terminate("lost").post();
+    world.on("order-1").answer(|t| t.marker("m"));
+    world.expect(expect![[r#"
+        > letter to parcel-1: start Parcel
+        < run 2: workflow.started
+        > letter to order-1: the child is there
+        < (waits: child.started parcel-1)
+        > letter to parcel-1: begin
+        < task.scheduled
+        > terminate: lost
+        < workflow.terminated "lost"
+        > letter to order-1: the child is terminated
+        < (waits: child.terminated parcel-1)
+        > task: marker m
+        < task.completed, marker.recorded m, child.started parcel-1, child.terminated parcel-1, task.scheduled
+    "#]]);
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    let ends = kept.events.iter().find_map(|event| match &event.attributes {
+        Some(Attributes::ChildTerminated(closed)) => Some((closed.clone(), event.event_id)),
+        _other => None,
+    });
+    let (closed, event_id) = ends.expect("it has ended");
+    let started = kept.events.iter().find_map(|event| match &event.attributes {
+        Some(Attributes::ChildStarted(_)) => Some(event.event_id),
+        _other => None,
+    });
+    assert_eq!((closed.initiated_event_id, Some(closed.started_event_id)), (5, started));
+    assert!(started < Some(event_id), "it began before it ended");
+}
+
+#[test]
+fn children_are_bounded() {
+    let mut world = World::with(|settings| settings.pending_children_max = 2);
+    world.start("order-1").task(|t| t.child("a").child("b").child("c"));
+    world.task(|t| t.child("a").child("b")).post().task(|t| t.child("c"));
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: child a, child b, child c
+        < task.started, task.failed PendingChildWorkflowsLimitExceeded, (task attempt 2)
+        ! invalid: PendingChildWorkflowsLimitExceeded: the number of pending child workflow executions, 2, has reached the per-workflow limit of 2
+        > task: child a, child b
+        < (task attempt 2 is taken), task.scheduled attempt 2, task.started, task.completed, child.initiated a, child.initiated b
+        > letter to a: start Parcel
+        < run 2: workflow.started
+        > letter to b: start Parcel
+        < run 3: workflow.started
+        > letter to order-1: the child is there
+        < child.started a, task.scheduled
+        > letter to order-1: the child is there
+        < child.started b
+        > letter to a: begin
+        < task.scheduled
+        > letter to b: begin
+        < task.scheduled
+        > task: child c
+        < task.started, task.failed PendingChildWorkflowsLimitExceeded, (task attempt 2)
+        ! invalid: PendingChildWorkflowsLimitExceeded: the number of pending child workflow executions, 2, has reached the per-workflow limit of 2
+    "#]]);
+}

@@ -1,0 +1,160 @@
+//! Signals to other workflows, and requests to cancel them.
+
+use everlog_engine::event::Attributes;
+use expect_test::expect;
+
+use crate::world::World;
+
+#[test]
+fn a_signal_reaches_another_workflow_and_its_sender_hears_so() {
+    let mut world = World::new();
+    world.start("other").start("order-1").hush();
+    world.task(|t| t.signal_other("other", false)).post();
+    world.expect(expect![[r#"
+        > task: signal other
+        < task.started, task.completed, external.signal_initiated other
+        > letter to other: signal hello
+        < workflow.signaled hello
+        > letter to order-1: it has arrived
+        < external.signaled other, task.scheduled
+    "#]]);
+    let sender = world.run().start.run_id.clone();
+    let other = world.on("other").run().start.run_id.clone();
+    let kept = world.home.kept(&other).expect("the run is there");
+    let signaled = kept.events.iter().find_map(|event| match &event.attributes {
+        Some(Attributes::WorkflowSignaled(signaled)) => signaled.external_workflow_execution.clone(),
+        _other => None,
+    });
+    assert_eq!(signaled.map(|run| (run.workflow_id, run.run_id)), Some(("order-1".into(), sender)));
+}
+
+#[test]
+fn nobody_oneself_and_a_stranger_who_is_no_child_are_not_reached() {
+    let mut world = World::new();
+    world.start("other").start("closed").terminate("enough").start("order-1").hush();
+    world.task(|t| {
+        t.signal_other("nobody", false)
+            .signal_other("order-1", false)
+            .signal_other("other", true)
+            .signal_other("closed", false)
+            .cancel_other("nobody", false)
+            .cancel_other("order-1", false)
+            .cancel_other("other", true)
+    });
+    world.post();
+    world.expect(expect![[r#"
+        > task: signal nobody, signal order-1, signal other, if it is a child, signal closed, cancel nobody, cancel order-1, cancel other, if it is a child
+        < task.started, task.completed, external.signal_initiated nobody, external.signal_initiated order-1, external.signal_initiated other, external.signal_initiated closed, external.cancel_initiated nobody, external.cancel_initiated order-1, external.cancel_initiated other
+        > letter to nobody: signal hello
+        ! not found: workflow execution not found
+        > letter to order-1: signal hello
+        ! not found: workflow execution not found
+        > letter to other: signal hello
+        ! not found: workflow execution not found
+        > letter to closed: signal hello
+        ! not found: workflow execution already completed
+        > letter to nobody: cancel
+        ! not found: workflow execution not found
+        > letter to order-1: cancel
+        ! not found: workflow execution not found
+        > letter to other: cancel
+        ! not found: workflow execution not found
+        > letter to order-1: it has not arrived
+        < external.signal_failed nobody NotFound, task.scheduled
+        > letter to order-1: it has not arrived
+        < external.signal_failed order-1 NotFound
+        > letter to order-1: it has not arrived
+        < external.signal_failed other NotFound
+        > letter to order-1: it has not arrived
+        < external.signal_failed closed NotFound
+        > letter to order-1: it has not arrived
+        < external.cancel_failed nobody NotFound
+        > letter to order-1: it has not arrived
+        < external.cancel_failed order-1 NotFound
+        > letter to order-1: it has not arrived
+        < external.cancel_failed other NotFound
+    "#]]);
+}
+
+#[test]
+fn a_request_to_cancel_reaches_the_open_and_the_closed() {
+    let mut world = World::new();
+    world.start("other").start("closed").terminate("enough").start("order-1").hush();
+    world.task(|t| t.cancel_other("other", false).cancel_other("closed", false)).post();
+    world.expect(expect![[r#"
+        > task: cancel other, cancel closed
+        < task.started, task.completed, external.cancel_initiated other, external.cancel_initiated closed
+        > letter to other: cancel
+        < workflow.cancel_requested
+        > letter to closed: cancel
+        = nothing to do
+        > letter to order-1: it has arrived
+        < external.cancel_requested other, task.scheduled
+        > letter to order-1: it has arrived
+        < external.cancel_requested closed
+    "#]]);
+}
+
+#[test]
+fn a_child_is_not_started_and_canceled_in_one_task() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1").cancel_other("parcel-1", true));
+    world.task(|t| t.child("parcel-1")).post();
+    world.task(|t| t.cancel_other("parcel-1", true)).post();
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: child parcel-1, cancel parcel-1, if it is a child
+        < task.started, task.failed BadRequestCancelExternalWorkflowExecutionAttributes, (task attempt 2)
+        ! invalid: BadRequestCancelExternalWorkflowExecutionAttributes: Start and RequestCancel for child workflow is not allowed in same workflow task.
+        > task: child parcel-1
+        < (task attempt 2 is taken), task.scheduled attempt 2, task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        < run 2: workflow.started
+        > letter to order-1: the child is there
+        < child.started parcel-1, task.scheduled
+        > letter to parcel-1: begin
+        < task.scheduled
+        > task: cancel parcel-1, if it is a child
+        < task.started, task.completed, external.cancel_initiated parcel-1
+        > letter to parcel-1: cancel
+        < workflow.cancel_requested
+        > letter to order-1: it has arrived
+        < external.cancel_requested parcel-1, task.scheduled
+    "#]]);
+}
+
+#[test]
+fn too_many_signals_are_told_to_the_sender() {
+    let mut world = World::with(|settings| settings.signals_max = 1);
+    world.start("other").signal("one").start("order-1").hush();
+    world.task(|t| t.signal_other("other", false)).post();
+    world.expect(expect![[r#"
+        > task: signal other
+        < task.started, task.completed, external.signal_initiated other
+        > letter to other: signal hello
+        ! invalid: exceeded workflow execution limit for signal events
+        > letter to order-1: it has not arrived
+        < external.signal_failed other SignalCountLimitExceeded, task.scheduled
+    "#]]);
+}
+
+#[test]
+fn signals_and_requests_under_way_are_bounded() {
+    let mut world = World::with(|settings| {
+        settings.pending_signals_max = 1;
+        settings.pending_cancels_max = 1;
+    });
+    world.start("order-1").task(|t| t.signal_other("a", false).signal_other("b", false));
+    world.task(|t| t.cancel_other("a", false).cancel_other("b", false));
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: signal a, signal b
+        < task.started, task.failed PendingSignalsLimitExceeded, (task attempt 2)
+        ! invalid: PendingSignalsLimitExceeded: the number of pending signals, 1, has reached the per-workflow limit of 1
+        > task: cancel a, cancel b
+        < (task attempt 2 is taken)
+        ! invalid: PendingRequestCancelLimitExceeded: the number of pending requests to cancel external workflows, 1, has reached the per-workflow limit of 1
+    "#]]);
+}
