@@ -17,6 +17,8 @@ use everlog_tests::kafka::Cluster;
 use everlog_tests::process::Process;
 use everlog_tests::server::binary;
 use prost::Message;
+use rdkafka::config::ClientConfig;
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use tokio::task::JoinSet;
 use tonic::transport::Endpoint;
 
@@ -65,6 +67,32 @@ async fn told(stranger: &mut Process, why: &str) -> anyhow::Result<()> {
     }
     let said = stranger.said()?;
     ensure!(said.contains("do not trust each other") && said.contains(why), "{said}");
+    Ok(())
+}
+
+/// What a node says late, of a group that another one has taken meanwhile, must not keep the others from balancing.
+#[tokio::test]
+async fn a_late_word_on_who_has_a_group_is_put_right() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let apart = [("EVERLOG_KAFKA__GROUP_PARTITIONS", "1".to_owned())];
+    let mut first = node(&place, "one", &apart)?;
+    first.ready().await?;
+    let producer: ThreadedProducer<_> = ClientConfig::new()
+        .set("bootstrap.servers", place.bootstrap())
+        .set("message.timeout.ms", "10000")
+        .create_with_context(DefaultProducerContext)?;
+    let (topic, row) = (format!("{}control", place.prefix()), r#"{"node":"nobody","serves":true}"#);
+    let record = BaseRecord::to(&topic).partition(0).key("owner/0").payload(row);
+    producer.send(record).map_err(|(error, _)| error)?;
+    tokio::task::spawn_blocking(move || producer.flush(Duration::from_secs(10))).await??;
+    let mut second = node(&place, "two", &apart)?;
+    second.ready().await?;
+    let deadline = Instant::now() + WITHIN;
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    while !second.said()?.contains("took a group of partitions over") {
+        looks.tick().await;
+        ensure!(Instant::now() < deadline, "nothing is moved: {}\n{}", first.said()?, second.said()?);
+    }
     Ok(())
 }
 

@@ -24,7 +24,7 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -121,6 +121,8 @@ struct Group {
     is_coming: AtomicBool,
     /// Others were not told that it comes, or is here: the brokers did not take the row.
     is_untold: AtomicBool,
+    /// At how many looks in a row somebody else was said to have it, though it is here.
+    denied: AtomicU32,
     /// Held by whoever brings its rows, takes it over or lets go of it.
     turn: tokio::sync::Mutex<()>,
     /// How far the changelog of each partition was when its rows were brought last, while this node follows them.

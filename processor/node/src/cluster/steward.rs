@@ -27,6 +27,9 @@ const TOLD_WITHIN: Duration = Duration::from_secs(30);
 const DEPART_WITHIN: Duration = Duration::from_secs(25);
 const LOOK_AT_DEPARTURE_EVERY: Duration = Duration::from_millis(10);
 
+/// After so many looks at which others say that somebody else has a group, whoever has it says so again.
+const DENIED_LOOKS: u32 = 10;
+
 impl Cluster {
     /// Says that this node is there. Where no other one is, it takes all partitions over before it returns.
     ///
@@ -202,15 +205,24 @@ impl Cluster {
         });
     }
 
-    /// Tells again what the brokers did not take: while a group is on its way no other one is moved.
+    /// Tells again what the brokers did not take, and what a late row of somebody else contradicts: while a group is on
+    /// its way no other one is moved, so the last word on each has to be that of whoever has it.
     fn tell_untold(self: &Arc<Self>) {
+        let view = self.shown.load_full();
         let news = self.groups().filter_map(|number| {
             let group = &self.groups[number];
             let serves = group.is_held.load(Ordering::Acquire);
             let is_mine = serves || group.is_coming.load(Ordering::Acquire);
             // Whoever has it now tells so itself.
-            let is_due = group.is_untold.swap(false, Ordering::AcqRel) && is_mine;
-            is_due.then(|| (number, OwnerRow { node: self.me.clone(), serves }))
+            let is_untold = group.is_untold.swap(false, Ordering::AcqRel) && is_mine;
+            // Others may be right for a while: whoever is taking it tells so before this node has noticed.
+            let is_denied = serves && view.owners.get(&number).is_some_and(|owner| owner.node != self.me);
+            let looks = if is_denied { group.denied.fetch_add(1, Ordering::AcqRel) + 1 } else { 0 };
+            let is_denied = looks >= DENIED_LOOKS;
+            if looks == 0 || is_denied {
+                group.denied.store(0, Ordering::Release);
+            }
+            (is_untold || is_denied).then(|| (number, OwnerRow { node: self.me.clone(), serves }))
         });
         let news: Vec<_> = news.collect();
         if !news.is_empty() {
