@@ -16,7 +16,7 @@ use crate::client::{NAMESPACE, QUEUE, TASK_TIMEOUT_S};
 use crate::ledger::{Deed, Ledger, Via};
 use crate::reader;
 
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_secs(180);
 /// Of a thousand orders, those that are first sent in a transaction which is aborted, and those in one that is not.
 const ABORTED_PERMILLE: u32 = 250;
 const COMMITTED_PERMILLE: u32 = 500;
