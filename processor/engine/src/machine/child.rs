@@ -444,7 +444,10 @@ fn check(draft: &Draft<'_>, order: &Start) -> Result<(), String> {
     if !order.cron_schedule.is_empty() {
         return Err(format!("CronSchedule on {on} is not supported yet."));
     }
-    if properties::has_too_many_keys(order.memo.as_ref(), draft.settings) {
+    let memo = order.memo.as_ref();
+    if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
+        || properties::has_too_many_keys(memo, draft.settings)
+    {
         return Err(format!("Memo on {on} exceeds size limit."));
     }
     if let Some(given) = &order.search_attributes {

@@ -265,3 +265,19 @@ fn children_are_bounded() {
         ! invalid: PendingChildWorkflowsLimitExceeded: the number of pending child workflow executions, 2, has reached the per-workflow limit of 2
     "#]]);
 }
+
+#[test]
+fn the_memo_of_a_child_is_bounded() {
+    let mut world = World::with(|settings| settings.memo_bytes_max = 100);
+    let memo = |bytes: usize| {
+        move |start: &mut everlog_engine::machine::child::Start| start.memo = Some(vec![0x0a; bytes].into())
+    };
+    world.start("order-1").task(|t| t.child_with("a", "with a large memo", memo(101)));
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: child a with a large memo
+        < task.started, task.failed BadStartChildExecutionAttributes, (task attempt 2)
+        ! invalid: BadStartChildExecutionAttributes: Memo on StartChildWorkflowExecutionCommand exceeds size limit.
+    "#]]);
+}
