@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::clock::now_ms;
+use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::names::Names;
 use crate::schemas::Lookup;
@@ -28,6 +29,7 @@ const KEEP_LOOK_MS_MIN: u64 = 1_000;
 const KEEP_LOOK_MS_MAX: u64 = 600_000;
 /// Partitions that a reason names.
 const NAMED_MAX: usize = 2;
+const NOT_YET: &str = "commands are not read yet";
 
 /// How the reading fares.
 #[derive(Default)]
@@ -71,10 +73,16 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Begins to read. What goes wrong from here on stops nothing else.
-    pub fn start(config: &Config, log: &Arc<dyn Log>, schemas: Lookup, names: Names) -> Self {
+    /// Begins to read, once this node is to have partitions. What goes wrong from here on stops nothing else.
+    pub fn start(
+        config: &Config,
+        log: &Arc<dyn Log>,
+        cluster: &Arc<Cluster>,
+        schemas: Lookup,
+        names: Names,
+    ) -> Self {
         let sight = Arc::new(Sight {
-            trouble: Mutex::new(Some("commands are not read yet".into())),
+            trouble: Mutex::new(cluster.is_host().then(|| NOT_YET.into())),
             ..Sight::default()
         });
         let (stop, stopped) = watch::channel(false);
@@ -82,6 +90,7 @@ impl Commands {
             kafka: config.kafka.options(&config.server.name),
             options: config.ingress_options(names.ids.of(Noun::Command)),
             journals: Shared::new(log),
+            cluster: Arc::clone(cluster),
             schemas,
             names,
             sight: Arc::clone(&sight),
@@ -108,6 +117,7 @@ struct Reading {
     kafka: everlog_log_kafka::Options,
     options: Options,
     journals: Shared<dyn Log>,
+    cluster: Arc<Cluster>,
     schemas: Lookup,
     names: Names,
     sight: Arc<Sight>,
@@ -138,8 +148,11 @@ impl Reading {
         let _ = closed.await;
     }
 
-    /// Opens the topic, however long that takes.
+    /// Opens the topic, however long that takes. A node that has just come leaves it to the others: the group waits for each
+    /// reader that has gone without a word, so one that comes and goes would keep the partitions of another from being read.
     async fn open(&self) -> source::Source {
+        self.cluster.until_host().await;
+        self.sight.set_trouble(Some(NOT_YET.into()));
         let mut pause = PAUSE_MIN;
         loop {
             let kafka = self.kafka.clone();

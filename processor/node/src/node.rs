@@ -181,7 +181,7 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
         tokio::spawn(Arc::clone(cluster).run(failed));
     }
     all_serve(&running, &health, asked.clone()).await;
-    let commands = start_commands(config, &home, (&schemas, &names), (&health, &registry));
+    let commands = start_commands(config, &home, cluster.as_ref(), (&schemas, &names), (&health, &registry));
     keep_public(config, &home, (&schemas, &names), &running, (&inbox, &registry));
     let mut gateway = Gateway::start(listeners.calls.0, calls);
     let addresses =
@@ -277,12 +277,12 @@ async fn known_ids(
 fn start_commands(
     config: &Config,
     home: &Home,
+    cluster: Option<&Arc<Cluster>>,
     (schemas, names): (&Arc<Schemas>, &Names),
     (health, registry): (&Health, &Registry),
 ) -> Option<Commands> {
-    let is_read = config.kafka.is_used() && config.ingress.enabled;
-    let start = || Commands::start(config, &home.log(), Lookup(Arc::clone(schemas)), names.clone());
-    let commands = is_read.then(start)?;
+    let cluster = cluster.filter(|_on_kafka| config.ingress.enabled)?;
+    let commands = Commands::start(config, &home.log(), cluster, Lookup(Arc::clone(schemas)), names.clone());
     let sight = commands.sight();
     metrics::watch_commands(registry, Arc::clone(&sight));
     health.mind(move || sight.trouble());

@@ -235,6 +235,17 @@ impl Cluster {
         Some(format!("the node is not among the placed ones yet{told}{}", missed.unwrap_or_default()))
     }
 
+    /// True where this node is one of those that are to have partitions.
+    pub fn is_host(&self) -> bool {
+        self.shown.load().hosts.contains(&self.me)
+    }
+
+    /// Waits until it is, or the node ends.
+    pub async fn until_host(&self) {
+        let mut changes = self.version.subscribe();
+        while !self.is_host() && changes.changed().await.is_ok() {}
+    }
+
     /// What somebody should know of this node that does its part.
     pub fn remark(&self) -> Option<String> {
         let is_drained = self.shown.load().drains.contains(&self.me);

@@ -44,8 +44,8 @@ impl Cluster {
 struct Placer {
     /// Who lives by the brokers' word, and when they gave it.
     live: Option<(Instant, BTreeSet<String>)>,
-    /// Since when each node lives.
-    since: BTreeMap<String, Instant>,
+    /// Since when each node lives, and the start that it lives by.
+    since: BTreeMap<String, (String, Instant)>,
 }
 
 impl Placer {
@@ -64,18 +64,18 @@ impl Placer {
         let nodes = joined(&view, &there);
         let left_out: Vec<_> = there.difference(&nodes).cloned().collect();
         let is_first = self.since.is_empty();
-        self.since.retain(|node, _| nodes.contains(node));
+        self.since.retain(|node, (start, _)| nodes.contains(node) && view.nodes[node].instance == *start);
         for node in &nodes {
-            let is_old = is_first && view.placement.nodes.contains(node);
+            let is_old = is_first && view.hosts.contains(node);
             let now = Instant::now();
             let since = if is_old { now.checked_sub(SETTLED_AFTER).unwrap_or(now) } else { now };
-            self.since.entry(node.clone()).or_insert(since);
+            self.since.entry(node.clone()).or_insert_with(|| (view.nodes[node].instance.clone(), since));
         }
         let is_staying = |node: &&String| !view.nodes[*node].leaves && !view.drains.contains(*node);
         let staying: BTreeSet<_> = nodes.iter().filter(is_staying).cloned().collect();
         let nodes = if staying.is_empty() { nodes } else { staying };
         let is_settled =
-            |node: &&String| self.since.get(*node).is_some_and(|since| since.elapsed() >= SETTLED_AFTER);
+            |node: &&String| self.since.get(*node).is_some_and(|(_, since)| since.elapsed() >= SETTLED_AFTER);
         let groups = cluster.groups();
         let mut placed = view.placement.groups.clone();
         placed.resize(groups.end, None);

@@ -59,6 +59,14 @@ pub struct Placement {
     pub by: String,
 }
 
+impl Placement {
+    /// Those that are to have groups, and all nodes while nobody is.
+    fn hosts(&self) -> BTreeSet<String> {
+        let placed: BTreeSet<_> = self.groups.iter().flatten().cloned().collect();
+        if placed.is_empty() { self.nodes.clone() } else { placed }
+    }
+}
+
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
@@ -129,6 +137,9 @@ pub struct View {
     pub gone: BTreeMap<String, GoneRow>,
     /// Who is to have what.
     pub placement: Placement,
+    /// The nodes that queues may have their home at, as placed: they have groups. One that is new, or comes and goes, has none, so
+    /// no poll and no task is with it when it goes again.
+    pub hosts: BTreeSet<String>,
     /// Who has each group.
     pub owners: BTreeMap<usize, OwnerRow>,
     /// What an operator wants.
@@ -153,15 +164,18 @@ impl View {
             Row::Pin(group, name) => put(&mut self.pins, group, name),
             Row::Drain(name, Some(true)) => drop(self.drains.insert(name)),
             Row::Drain(name, Some(false) | None) => drop(self.drains.remove(&name)),
-            Row::Placement(placement) => self.placement = placement,
+            Row::Placement(placement) => {
+                self.hosts = placement.hosts();
+                self.placement = placement;
+            }
         }
     }
 
-    /// Another number whenever the placed nodes, or their processes, are others; the same wherever the rows are; never 0.
+    /// Another number whenever the nodes that homes are chosen among, or their processes, are others; the same wherever the
+    /// rows are; never 0.
     pub fn era(&self) -> u64 {
-        let nodes = self.placement.nodes.iter();
         let instance = |name| self.nodes.get(name).map_or("", |row| &row.instance);
-        weight(nodes.flat_map(|name| [name.as_bytes(), instance(name).as_bytes()])).max(1)
+        weight(self.hosts.iter().flat_map(|name| [name.as_bytes(), instance(name).as_bytes()])).max(1)
     }
 }
 
@@ -170,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_era_ends_when_a_node_comes_goes_or_starts_anew() {
+    fn an_era_ends_when_a_node_with_groups_comes_goes_or_starts_anew() {
         let mut view = View::default();
         let node = |instance: &str, leaves| NodeRow {
             address: "127.0.0.1:1".into(),
@@ -179,10 +193,12 @@ mod tests {
             leaves,
             ..NodeRow::default()
         };
-        let placed = |names: &[&str]| {
+        let given = |names: &[&str], groups: &[&str]| {
             let nodes = names.iter().map(|name| (*name).to_owned()).collect();
-            Row::Placement(Placement { nodes, ..Placement::default() })
+            let groups = groups.iter().map(|name| Some((*name).to_owned())).collect();
+            Row::Placement(Placement { nodes, groups, by: String::new() })
         };
+        let placed = |names: &[&str]| given(names, &[]);
         let mut eras = vec![view.era()];
         let steps = [
             (placed(&["a"]), true),
@@ -193,6 +209,12 @@ mod tests {
             (Row::Owner(0, Some(OwnerRow { node: "a".into(), serves: true })), false),
             (Row::Node("a".into(), Some(node("3", false))), true),
             (placed(&["b"]), true),
+            (given(&["a", "b"], &["b", "b"]), false),
+            (Row::Node("a".into(), Some(node("4", false))), false),
+            (given(&["a", "b"], &["b", "a"]), true),
+            (given(&["a", "b", "c"], &["b", "a"]), false),
+            (given(&["a", "b", "c"], &["a", "b"]), false),
+            (given(&["b", "c"], &["c", "c"]), true),
         ];
         for (row, is_other) in steps {
             view.take(row.clone());

@@ -124,7 +124,7 @@ impl Cluster {
         let view = self.shown.load();
         let kind = [u8::from(queue.activities)];
         let of = [queue.namespace_id.as_bytes(), queue.name.as_bytes(), &kind];
-        home(view.placement.nodes.iter().map(String::as_str), &of).map(str::to_owned)
+        home(view.hosts.iter().map(String::as_str), &of).map(str::to_owned)
     }
 
     /// Another node has something ready for a queue whose home is here.
