@@ -126,16 +126,23 @@ fn check(policy: &RetryPolicy) -> Result<(), String> {
     if policy.maximum_attempts == 1 {
         return Ok(());
     }
-    let negative = |span: Option<Duration>| span.is_some_and(Duration::is_negative);
-    if negative(policy.initial_interval) {
-        return Err("InitialInterval cannot be negative on retry policy.".into());
-    }
+    let forward = |name: &str, span: Option<Duration>| match span {
+        Some(span) if span.is_negative() => {
+            let is_torn = span.seconds > 0 || span.nanos > 0;
+            let why = if is_torn {
+                "duration has seconds and nanos with different signs"
+            } else {
+                "negative duration"
+            };
+            Err(format!("invalid {name} set on retry policy: {why}"))
+        }
+        Some(_) | None => Ok(()),
+    };
+    forward("InitialInterval", policy.initial_interval)?;
     if policy.backoff_coefficient < 1.0 {
         return Err("BackoffCoefficient cannot be less than 1 on retry policy.".into());
     }
-    if negative(policy.maximum_interval) {
-        return Err("MaximumInterval cannot be negative on retry policy.".into());
-    }
+    forward("MaximumInterval", policy.maximum_interval)?;
     if span_ms(policy.maximum_interval) < span_ms(policy.initial_interval) {
         return Err("MaximumInterval cannot be less than InitialInterval on retry policy.".into());
     }
@@ -146,9 +153,7 @@ fn check(policy: &RetryPolicy) -> Result<(), String> {
         if let Some(timeout) = name.strip_prefix("TemporalTimeout:")
             && !matches!(timeout, "StartToClose" | "ScheduleToStart" | "ScheduleToClose" | "Heartbeat")
         {
-            return Err(format!(
-                "Invalid timeout type value: {timeout} in NonRetryableErrorTypes on retry policy."
-            ));
+            return Err(format!("Invalid timeout type value: {timeout}."));
         }
     }
     Ok(())

@@ -141,10 +141,10 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         BadScheduleActivityAttributes: A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand.
         BadScheduleActivityAttributes: Invalid timeout on ScheduleActivityTaskCommand: negative duration.
         BadScheduleActivityAttributes: BackoffCoefficient cannot be less than 1 on retry policy.
-        BadScheduleActivityAttributes: InitialInterval cannot be negative on retry policy.
+        BadScheduleActivityAttributes: invalid InitialInterval set on retry policy: negative duration
         BadScheduleActivityAttributes: MaximumInterval cannot be less than InitialInterval on retry policy.
         BadScheduleActivityAttributes: MaximumAttempts cannot be negative on retry policy.
-        BadScheduleActivityAttributes: Invalid timeout type value: Never in NonRetryableErrorTypes on retry policy.
+        BadScheduleActivityAttributes: Invalid timeout type value: Never.
         BadRequestCancelActivityAttributes: ScheduledEventId is not set on RequestCancelActivityTaskCommand.
         BadRequestCancelActivityAttributes: activity with ScheduledEventId 77 is not pending.
         BadStartTimerAttributes: TimerId is not set on StartTimerCommand.
