@@ -13,6 +13,7 @@ mod settings;
 mod stamp;
 
 pub mod command;
+pub mod cron;
 pub mod event;
 pub mod failure;
 pub mod input;
