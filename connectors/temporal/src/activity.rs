@@ -4,9 +4,8 @@ use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::input::Order;
 use everlog_engine::machine::attempt::{Cancel, Complete, Fail, Heartbeat, Target};
-use everlog_engine::vocabulary::RetryPolicy;
 use everlog_partition::{ActivityTask, Delivery, Poll, Receipt};
-use everlog_temporal_api::common::{self, ActivityType, WorkflowExecution, WorkflowType};
+use everlog_temporal_api::common::{ActivityType, WorkflowExecution, WorkflowType};
 use everlog_temporal_api::workflowservice::{
     PollActivityTaskQueueRequest, PollActivityTaskQueueResponse, RecordActivityTaskHeartbeatByIdRequest,
     RecordActivityTaskHeartbeatByIdResponse, RecordActivityTaskHeartbeatRequest,
@@ -26,7 +25,7 @@ use crate::request::unversioned;
 use crate::status::{self, invalid};
 use crate::token::{Subject, unreadable};
 use crate::told::{self, Voice};
-use crate::{chance, failure, moment, poll, task};
+use crate::{chance, failure, moment, policy, poll, task};
 
 pub(crate) async fn poll(
     call: &Call<'_>,
@@ -90,21 +89,11 @@ pub(crate) fn response(
         schedule_to_close_timeout: scheduled.schedule_to_close_timeout.map(moment::outer),
         start_to_close_timeout: scheduled.start_to_close_timeout.map(moment::outer),
         heartbeat_timeout: scheduled.heartbeat_timeout.map(moment::outer),
-        retry_policy: activity.retry_policy.clone().map(retry_policy),
+        retry_policy: activity.retry_policy.clone().map(policy::outer),
         priority: scheduled.priority,
         ..PollActivityTaskQueueResponse::default()
     };
     (response, receipt)
-}
-
-pub(crate) fn retry_policy(policy: RetryPolicy) -> common::RetryPolicy {
-    common::RetryPolicy {
-        initial_interval: policy.initial_interval.map(moment::outer),
-        backoff_coefficient: policy.backoff_coefficient,
-        maximum_interval: policy.maximum_interval.map(moment::outer),
-        maximum_attempts: policy.maximum_attempts,
-        non_retryable_error_types: policy.non_retryable_error_types,
-    }
 }
 
 /// Which attempt a report is about.
@@ -292,19 +281,4 @@ pub(crate) async fn cancel_by_id(
     let report = Cancel { details: request.details, identity: request.identity, ..Cancel::default() };
     call_off(call, attempt, report).await?;
     Ok(RespondActivityTaskCanceledByIdResponse::default())
-}
-
-#[cfg(test)]
-mod tests {
-    use everlog_engine::normalized_retry_policy;
-
-    use super::*;
-
-    #[test]
-    fn a_worker_is_told_the_policy_in_force() {
-        let policy = retry_policy(normalized_retry_policy(None).expect("the default is valid"));
-        assert_eq!(policy.initial_interval, Some(prost_types::Duration { seconds: 1, nanos: 0 }));
-        assert_eq!(policy.maximum_interval, Some(prost_types::Duration { seconds: 100, nanos: 0 }));
-        assert_eq!((policy.backoff_coefficient, policy.maximum_attempts), (2.0, 0));
-    }
 }

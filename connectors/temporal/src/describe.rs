@@ -22,10 +22,10 @@ use everlog_temporal_api::workflowservice::{
 use prost::Message;
 use tonic::Status;
 
-use crate::activity::retry_policy;
 use crate::call::Call;
 use crate::history::read;
 use crate::moment::{duration, timestamp, timestamp_if_set};
+use crate::policy;
 use crate::task::execution;
 
 pub(crate) async fn describe(
@@ -179,7 +179,7 @@ fn options(activity: &Activity) -> ActivityOptions {
         schedule_to_start_timeout: Some(duration(activity.schedule_to_start_ms)),
         start_to_close_timeout: Some(duration(activity.start_to_close_ms)),
         heartbeat_timeout: Some(duration(activity.heartbeat_timeout_ms)),
-        retry_policy: activity.retry_policy.clone().map(retry_policy),
+        retry_policy: activity.retry_policy.clone().map(policy::outer),
         priority: activity.priority.clone(),
         ..ActivityOptions::default()
     }

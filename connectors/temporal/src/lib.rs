@@ -22,6 +22,7 @@ mod namespace;
 mod operator;
 mod passage;
 mod payload;
+mod policy;
 mod poll;
 mod query;
 mod queue;

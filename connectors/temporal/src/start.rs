@@ -1,6 +1,7 @@
 //! Starting runs: StartWorkflowExecution and SignalWithStartWorkflowExecution.
 
 use everlog_engine::input::Order;
+use everlog_engine::machine::chain;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy};
@@ -15,6 +16,7 @@ use tonic::Status;
 
 use crate::call::Call;
 use crate::payload::kept;
+use crate::policy;
 use crate::request::{Checks, not_yet, span_ms, unversioned};
 use crate::status::{self, invalid};
 use crate::task;
@@ -120,8 +122,6 @@ async fn send(
 }
 
 fn refuse_later_features(request: &StartWorkflowExecutionRequest) -> Result<(), Status> {
-    not_yet("retry_policy", request.retry_policy.is_some())?;
-    not_yet("cron_schedule", !request.cron_schedule.is_empty())?;
     not_yet("completion_callbacks", !request.completion_callbacks.is_empty())?;
     not_yet("versioning_override", request.versioning_override.is_some())?;
     not_yet("time_skipping_config", is_skipping(request.time_skipping_config.as_ref()))?;
@@ -147,6 +147,8 @@ fn begin(
     let workflow_type = request.workflow_type.map(|given| given.name).unwrap_or_default();
     checks.id("WorkflowType", &workflow_type)?;
     let start_delay_ms = span_ms("WorkflowStartDelay", request.workflow_start_delay)?;
+    let retry_policy = request.retry_policy.map(policy::inner);
+    chain::check(retry_policy.as_ref(), &request.cron_schedule).map_err(invalid)?;
     let begin = Begin {
         request_id: checks.request_id(request.request_id)?,
         workflow_type,
@@ -171,6 +173,8 @@ fn begin(
         continued_failure: request.continued_failure,
         last_completion_result: request.last_completion_result,
         parent: None,
+        retry_policy,
+        cron_schedule: request.cron_schedule,
     };
     let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: String::new() };
     Ok((execution, begin))
@@ -188,6 +192,9 @@ fn check(checks: &Checks<'_>, request: &StartWorkflowExecutionRequest) -> Result
     checks.user_metadata(request.user_metadata.as_ref())?;
     checks.links(&request.links)?;
     checks.priority(request.priority.as_ref())?;
+    if !request.cron_schedule.is_empty() && request.workflow_start_delay.is_some() {
+        return Err(invalid("CronSchedule and WorkflowStartDelay may not be used together."));
+    }
     check_policies(request.workflow_id_reuse_policy, request.workflow_id_conflict_policy)
 }
 
@@ -214,7 +221,6 @@ fn check_policies(reuse: i32, conflict: i32) -> Result<(), Status> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use everlog_temporal_api::common::RetryPolicy;
     use everlog_temporal_api::workflow::OnConflictOptions;
     use tonic::Code;
 
@@ -242,14 +248,6 @@ mod tests {
         let options = OnConflictOptions { attach_links: true, ..Default::default() };
         let cases = [
             (
-                StartWorkflowExecutionRequest { retry_policy: Some(RetryPolicy::default()), ..empty.clone() },
-                "retry_policy",
-            ),
-            (
-                StartWorkflowExecutionRequest { cron_schedule: "@daily".into(), ..empty.clone() },
-                "cron_schedule",
-            ),
-            (
                 StartWorkflowExecutionRequest { completion_callbacks: vec![Bytes::new()], ..empty.clone() },
                 "completion_callbacks",
             ),
@@ -274,13 +272,14 @@ mod tests {
     #[test]
     fn a_signal_with_start_is_held_against_the_same_features() {
         let request = SignalWithStartWorkflowExecutionRequest {
+            versioning_override: Some(Bytes::new()),
             cron_schedule: "@daily".into(),
             identity: "client".into(),
             ..Default::default()
         };
         let start = start_of(request);
-        assert_eq!(start.identity, "client");
+        assert_eq!((start.identity.as_str(), start.cron_schedule.as_str()), ("client", "@daily"));
         let status = refuse_later_features(&start).expect_err("it has to be refused");
-        assert_eq!(status.message(), "cron_schedule is not supported yet.");
+        assert_eq!(status.message(), "versioning_override is not supported yet.");
     }
 }

@@ -159,10 +159,7 @@ fn decide_open(
         Order::CancelActivity(order) => attempt::cancel(&mut draft, order),
         Order::HeartbeatActivity(order) => attempt::heartbeat(&mut draft, order),
         Order::ReleaseActivity(order) => attempt::release(&mut draft, order),
-        Order::Wake(_) => {
-            wake::wake(&mut draft);
-            Ok(Reply::Done)
-        }
+        Order::Wake(_) => return settle_what_is_due(draft),
         Order::ResetSticky(_) => {
             task::reset_sticky(&mut draft);
             Ok(Reply::Done)
@@ -189,6 +186,14 @@ fn decide_open(
         Ok(reply) if draft.changes().is_empty() => Outcome::answer(reply),
         Ok(reply) => Outcome { seen: taken(order), steps: vec![draft.finish()], ..Outcome::answer(reply) },
     }
+}
+
+fn settle_what_is_due(mut draft: Draft<'_>) -> Outcome {
+    let successor = wake::wake(&mut draft);
+    if draft.changes().is_empty() {
+        return Outcome::answer(Reply::Done);
+    }
+    Outcome::of(Reply::Done, draft.finish(), successor)
 }
 
 /// The request id of a signal that was taken.

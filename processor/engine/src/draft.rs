@@ -9,7 +9,7 @@ use crate::event::{Attributes, HistoryEvent};
 use crate::input::Input;
 use crate::machine::activity::{self, Activity};
 use crate::machine::task::{Sticky, Task};
-use crate::machine::{cancel, child, close, external, properties, start, timer};
+use crate::machine::{cancel, chain, child, close, external, properties, start, timer};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -282,7 +282,10 @@ fn encoded_bytes(event: &HistoryEvent) -> i64 {
 fn apply_fact(run: &mut Run, event: &HistoryEvent) {
     let Some(attributes) = &event.attributes else { return };
     match attributes {
-        Attributes::WorkflowStarted(started) => start::apply_started(run, started),
+        Attributes::WorkflowStarted(started) => {
+            start::apply_started(run, started);
+            chain::apply_started(run, event, started);
+        }
         Attributes::TaskScheduled(_)
         | Attributes::TaskStarted(_)
         | Attributes::TaskCompleted(_)

@@ -32,6 +32,13 @@ impl Outcome {
         Self { reply, steps: Vec::new(), current: None, seen: None, expired: false, letters: Vec::new() }
     }
 
+    /// An answer with what it did to a run, and with the first step of the run that follows it, where one does.
+    pub(crate) fn of(reply: Reply, step: Step, successor: Option<Step>) -> Self {
+        let current = successor.as_ref().map(|next| Current { run_id: next.run.start.run_id.clone() });
+        let steps = std::iter::once(step).chain(successor).collect();
+        Self { steps, current, ..Self::answer(reply) }
+    }
+
     /// A refusal: it leaves nothing.
     pub fn refuse(rejection: Rejection) -> Self {
         Self::answer(Reply::Rejected(rejection))

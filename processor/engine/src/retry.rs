@@ -32,6 +32,9 @@ pub struct Attempt<'a> {
     pub expires_ms: i64,
     /// Its failure, opaque, if the worker gave one.
     pub failure: Option<&'a Bytes>,
+    /// A wait that the failure asks for is no longer than the policy's longest (of workflows), or takes its place (of
+    /// activities).
+    pub asked_within_policy: bool,
 }
 
 /// Decides whether there is another attempt.
@@ -46,7 +49,11 @@ pub fn verdict(attempt: Attempt<'_>) -> Verdict {
     if attempts_max > 0 && attempt.number >= attempts_max {
         return Verdict::Final(RetryState::MaximumAttemptsReached);
     }
-    let delay_ms = asked_delay_ms(&failure).unwrap_or_else(|| interval_ms(attempt.policy, attempt.number));
+    let delay_ms = match asked_delay_ms(&failure) {
+        Some(asked_ms) if attempt.asked_within_policy => within_longest(asked_ms, attempt.policy),
+        Some(asked_ms) => asked_ms,
+        None => interval_ms(attempt.policy, attempt.number),
+    };
     if attempt.expires_ms > 0 && attempt.now_ms.saturating_add(delay_ms) > attempt.expires_ms {
         return Verdict::Final(RetryState::Timeout);
     }
@@ -75,6 +82,15 @@ fn asked_delay_ms(failure: &Failure) -> Option<i64> {
             application.next_retry_delay.map(|delay| delay.to_ms().max(0))
         }
         Some(Info::Canceled(_) | Info::Terminated(_) | Info::Server(_) | Info::Timeout(_)) | None => None,
+    }
+}
+
+/// A wait of no length counts as none that was asked for, and so as the longest, as on Temporal's server.
+fn within_longest(asked_ms: i64, policy: &RetryPolicy) -> i64 {
+    match (asked_ms, span_ms(policy.maximum_interval)) {
+        (asked_ms, 0) => asked_ms,
+        (0, longest_ms) => longest_ms,
+        (asked_ms, longest_ms) => asked_ms.min(longest_ms),
     }
 }
 
@@ -171,7 +187,14 @@ mod tests {
     }
 
     fn after(policy: &RetryPolicy, number: i32, failure: &Bytes) -> Verdict {
-        verdict(Attempt { policy, number, now_ms: 1_000_000, expires_ms: 0, failure: Some(failure) })
+        verdict(Attempt {
+            policy,
+            number,
+            now_ms: 1_000_000,
+            expires_ms: 0,
+            failure: Some(failure),
+            asked_within_policy: false,
+        })
     }
 
     #[test]
@@ -189,6 +212,26 @@ mod tests {
     }
 
     #[test]
+    fn a_workflow_may_ask_for_no_longer_a_wait_than_its_policy_has() {
+        let policy = normalized(None).expect("the default is valid");
+        let wait = |asked_ms| {
+            let failure = application("E", Some(asked_ms));
+            let (failure, expires_ms) = (Some(&failure), 0);
+            verdict(Attempt {
+                policy: &policy,
+                number: 1,
+                now_ms: 0,
+                expires_ms,
+                failure,
+                asked_within_policy: true,
+            })
+        };
+        assert_eq!(wait(30), Verdict::Again { delay_ms: 30 });
+        assert_eq!(wait(3_600_000), Verdict::Again { delay_ms: 100_000 });
+        assert_eq!(wait(0), Verdict::Again { delay_ms: 100_000 });
+    }
+
+    #[test]
     fn a_type_on_the_list_is_final() {
         let given = RetryPolicy { non_retryable_error_types: vec!["Fatal".into()], ..RetryPolicy::default() };
         let policy = normalized(Some(&given)).expect("valid");
@@ -201,7 +244,14 @@ mod tests {
         let policy = normalized(None).expect("the default is valid");
         let failure = application("E", None);
         let failure = Some(&failure);
-        let attempt = Attempt { policy: &policy, number: 1, now_ms: 5_000, expires_ms: 5_999, failure };
+        let attempt = Attempt {
+            policy: &policy,
+            number: 1,
+            now_ms: 5_000,
+            expires_ms: 5_999,
+            failure,
+            asked_within_policy: false,
+        };
         assert_eq!(verdict(attempt), Verdict::Final(RetryState::Timeout));
         assert_eq!(verdict(Attempt { expires_ms: 6_000, ..attempt }), Verdict::Again { delay_ms: 1000 });
     }
@@ -209,7 +259,14 @@ mod tests {
     #[test]
     fn a_failure_without_words_is_tried_again() {
         let policy = normalized(None).expect("the default is valid");
-        let attempt = Attempt { policy: &policy, number: 1, now_ms: 0, expires_ms: 0, failure: None };
+        let attempt = Attempt {
+            policy: &policy,
+            number: 1,
+            now_ms: 0,
+            expires_ms: 0,
+            failure: None,
+            asked_within_policy: false,
+        };
         assert_eq!(verdict(attempt), Verdict::Again { delay_ms: 1000 });
     }
 

@@ -7,6 +7,7 @@ use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
 use crate::machine::child::{Child, Parent};
 use crate::machine::external::External;
+use crate::machine::chain::Chain;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::timer::Timer;
 use crate::vocabulary::{Entry, Status, WorkflowType};
@@ -30,6 +31,8 @@ pub struct Run {
     pub externals: Arc<BTreeMap<i64, Arc<External>>>,
     /// Events that wait for the end of the started workflow task to get their ids, in order of arrival.
     pub buffered: Arc<Vec<HistoryEvent>>,
+    /// What the run that follows by itself is made of, where one may.
+    pub chain: Option<Arc<Chain>>,
 }
 
 /// What is fixed when a run begins.
@@ -184,6 +187,7 @@ impl Run {
             children: Arc::default(),
             externals: Arc::default(),
             buffered: Arc::default(),
+            chain: None,
         }
     }
 

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_engine::command::{self, Command};
-use everlog_engine::event::History;
+use everlog_engine::event::{Attributes, History};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{activity, attempt, close, completion, signal, start, task, timer};
-use everlog_engine::vocabulary::{ActivityType, TaskQueue};
+use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
 use everlog_engine::{Reply, Run, Settings};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
@@ -153,15 +153,30 @@ impl House {
     }
 
     fn start(&mut self) {
-        let reply = self.order(Order::Start(start::Begin {
+        self.start_with(|_begin| {});
+    }
+
+    fn start_with(&mut self, change: impl FnOnce(&mut start::Begin)) {
+        let mut begin = start::Begin {
             request_id: "request".into(),
             workflow_type: "Order".into(),
             task_queue: "orders".into(),
             input: Some(Bytes::from_static(b"input")),
             retention_ms: 60_000,
             ..start::Begin::default()
-        }));
+        };
+        change(&mut begin);
+        let reply = self.order(Order::Start(begin));
         assert!(matches!(reply, Reply::Started(_)), "{reply:?}");
+    }
+
+    /// The Started event of the current run.
+    fn started(&mut self) -> start::Started {
+        let history = History::decode(self.read().page.history).expect("a history");
+        match history.events.into_iter().next().and_then(|event| event.attributes) {
+            Some(Attributes::WorkflowStarted(started)) => started,
+            other => panic!("{other:?} starts nothing"),
+        }
     }
 
     fn complete(&mut self, run: &Run, orders: Vec<command::Order>) {
@@ -298,6 +313,65 @@ fn a_timer_outlives_a_crash() {
     house.crash();
     house.advance(1_000);
     house.until(|house| house.names().contains(&"TimerFired"));
+}
+
+#[test]
+fn a_failed_run_is_tried_again_although_the_house_falls_at_every_step() {
+    let mut house = House::build();
+    house.start_with(|begin| {
+        begin.retry_policy = Some(RetryPolicy { maximum_attempts: 3, ..RetryPolicy::default() });
+    });
+    for (attempt, wait_ms) in [(1, 1_000), (2, 2_000)] {
+        house.crash();
+        let task = workflow(house.poll(false));
+        assert_eq!((house.started().attempt, house.started().input), (attempt, Some("input".into())));
+        house.crash();
+        house.complete(
+            &task.run,
+            vec![command::Order::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })],
+        );
+        house.crash();
+        assert_eq!(house.names(), ["WorkflowStarted"], "the next one waits");
+        house.advance(wait_ms);
+        house.until(|house| house.names().contains(&"TaskScheduled"));
+    }
+    let task = workflow(house.poll(false));
+    house
+        .complete(&task.run, vec![command::Order::FailWorkflow(close::Fail { failure: Some(Bytes::new()) })]);
+    house.crash();
+    assert_eq!(house.started().attempt, 3);
+    assert_eq!(house.names().last(), Some(&"WorkflowFailed"));
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_followed_by_its_schedule_after_a_crash() {
+    let mut house = House::build();
+    house.start_with(|begin| {
+        begin.cron_schedule = "@every 60s".into();
+        begin.run_timeout_ms = 10_000;
+    });
+    let first = house.started().original_execution_run_id;
+    house.crash();
+    house.advance(70_000);
+    house.until(|house| house.started().original_execution_run_id != first);
+    house.crash();
+    let next = house.started();
+    assert_eq!((&next.continued_execution_run_id, &next.first_execution_run_id), (&first, &first));
+    assert!(next.continued_failure.is_some());
+    // Its task comes after 50 s, and its own time is over 10 s later.
+    house.advance(55_000);
+    let task = workflow(house.poll(false));
+    let result = Some(Bytes::from_static(b"result"));
+    house.complete(
+        &task.run,
+        vec![command::Order::CompleteWorkflow(close::Complete { result: result.clone() })],
+    );
+    house.crash();
+    let last = house.started();
+    assert_eq!((last.last_completion_result, last.continued_failure), (result, None));
+    assert_eq!(house.order(Order::Terminate(close::Terminate::default())), Reply::Done);
+    house.crash();
+    assert_eq!(house.names().last(), Some(&"WorkflowTerminated"));
 }
 
 #[test]

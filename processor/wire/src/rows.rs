@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everlog_engine::event::History;
 use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::chain::Chain;
 use everlog_engine::machine::child::Child;
 use everlog_engine::machine::external::External;
 use everlog_engine::machine::timer::Timer;
@@ -25,6 +26,7 @@ const TIMER: u8 = b't';
 const CHILD: u8 = b'c';
 const EXTERNAL: u8 = b'e';
 const REQUEST: u8 = b'r';
+const CHAIN: u8 = b'n';
 
 /// The suffix of the row that remembers a signal's request id.
 pub fn request_suffix(request_id: &str) -> Vec<u8> {
@@ -71,6 +73,12 @@ pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Byt
     }
     if old.is_none_or(|old| !Arc::ptr_eq(&old.externals, &new.externals)) {
         diff_numbered(EXTERNAL, old.map(|old| old.externals.as_ref()), &new.externals, &mut emit);
+    }
+    match (old.and_then(|old| old.chain.as_ref()), &new.chain) {
+        (Some(before), Some(now)) if Arc::ptr_eq(before, now) => {}
+        (_, Some(now)) => emit(&[CHAIN], Some(now.encode_to_vec().into())),
+        (Some(_), None) => emit(&[CHAIN], None),
+        (None, None) => {}
     }
 }
 
@@ -139,6 +147,7 @@ pub struct Builder {
     children: BTreeMap<i64, Arc<Child>>,
     externals: BTreeMap<i64, Arc<External>>,
     buffered: History,
+    chain: Option<Chain>,
 }
 
 impl Builder {
@@ -168,6 +177,7 @@ impl Builder {
                 let external: External = decode("a signal or request on its way", value)?;
                 self.externals.insert(external.initiated_event_id, Arc::new(external));
             }
+            Some(&CHAIN) => self.chain = Some(decode("what a run hands on", value)?),
             Some(&REQUEST) => {}
             Some(_) | None => {
                 return Err(Error::Decode {
@@ -195,6 +205,7 @@ impl Builder {
                 children: Arc::new(self.children),
                 externals: Arc::new(self.externals),
                 buffered: Arc::new(self.buffered.events),
+                chain: self.chain.map(Arc::new),
             })),
             (Some(_), None) | (None, Some(_)) => {
                 Err(Error::Decode { what: "a run", detail: "its head or its start is missing".into() })

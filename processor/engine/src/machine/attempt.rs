@@ -274,6 +274,7 @@ fn judge(draft: &Draft<'_>, activity: &Activity, failure: Option<&Bytes>) -> Ver
         now_ms: draft.now_ms(),
         expires_ms: activity.expires_ms,
         failure,
+        asked_within_policy: false,
     })
 }
 

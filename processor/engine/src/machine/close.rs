@@ -5,13 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::command::Command;
-use crate::draft::{Change, Draft, Extras, Step, bytes};
+use crate::draft::{Draft, Extras, Step, bytes};
 use crate::event::HistoryEvent;
 use crate::machine::completion::{TaskFailure, extras};
-use crate::machine::start::{self, Place};
-use crate::machine::{properties, task, turn};
-use crate::run::{Run, Start};
-use crate::time::{Duration, Timestamp, span_ms};
+use crate::machine::{chain, turn};
+use crate::run::Run;
+use crate::time::{Duration, Timestamp};
 use crate::vocabulary::{
     Initiator, RetryPolicy, RetryState, Status, TaskFailedCause as Cause, TaskQueue, WorkflowType,
 };
@@ -61,7 +60,7 @@ pub struct ContinueAsNew {
     /// How long its first task waits.
     #[prost(message, optional, tag = "6")]
     pub backoff_start_interval: Option<Duration>,
-    /// Refused: workflow retry policies come later.
+    /// When the new run is tried again.
     #[prost(message, optional, tag = "7")]
     pub retry_policy: Option<RetryPolicy>,
     /// Who continues.
@@ -73,7 +72,7 @@ pub struct ContinueAsNew {
     /// A result for the new run, opaque.
     #[prost(bytes = "bytes", optional, tag = "10")]
     pub last_completion_result: Option<Bytes>,
-    /// Refused: cron schedules come later.
+    /// When the run behind the new one comes.
     #[prost(string, tag = "11")]
     pub cron_schedule: String,
     /// Headers, opaque.
@@ -229,16 +228,16 @@ pub(crate) fn complete(
     command: &Command,
     order: &Complete,
     completed: i64,
-) -> Result<(), TaskFailure> {
+) -> Result<Option<Step>, TaskFailure> {
     let cause = Cause::BadCompleteWorkflowExecutionAttributes;
     within_size(draft, cause, order.result.as_ref(), "CompleteWorkflowExecutionCommandAttributes.Result")?;
-    let event = Completed {
+    let next = chain::after_result(draft, order.result.as_ref());
+    let closing = |new_execution_run_id| Completed {
         result: order.result.clone(),
         workflow_task_completed_event_id: completed,
-        new_execution_run_id: String::new(),
+        new_execution_run_id,
     };
-    draft.emit_at(draft.now_ms(), event.into(), extras(command));
-    Ok(())
+    Ok(chain::close(draft, next, extras(command), |run_id| closing(run_id).into()))
 }
 
 pub(crate) fn fail(
@@ -246,20 +245,20 @@ pub(crate) fn fail(
     command: &Command,
     order: &Fail,
     completed: i64,
-) -> Result<(), TaskFailure> {
+) -> Result<Option<Step>, TaskFailure> {
     let cause = Cause::BadFailWorkflowExecutionAttributes;
     let Some(failure) = &order.failure else {
         return Err(TaskFailure::new(cause, "Failure is not set on FailWorkflowExecutionCommand."));
     };
     within_size(draft, cause, Some(failure), "FailWorkflowExecutionCommandAttributes.Failure")?;
-    let event = Failed {
+    let (state, next) = chain::after_failure(draft, failure);
+    let closing = |new_execution_run_id| Failed {
         failure: Some(failure.clone()),
-        retry_state: RetryState::RetryPolicyNotSet.into(),
+        retry_state: state.into(),
         workflow_task_completed_event_id: completed,
-        new_execution_run_id: String::new(),
+        new_execution_run_id,
     };
-    draft.emit_at(draft.now_ms(), event.into(), extras(command));
-    Ok(())
+    Ok(chain::close(draft, next, extras(command), |run_id| closing(run_id).into()))
 }
 
 pub(crate) fn cancel(
@@ -273,132 +272,6 @@ pub(crate) fn cancel(
     let event = Canceled { workflow_task_completed_event_id: completed, details: order.details.clone() };
     draft.emit_at(draft.now_ms(), event.into(), extras(command));
     Ok(())
-}
-
-/// Closes the run and makes the one that continues it.
-pub(crate) fn continue_as_new(
-    draft: &mut Draft<'_>,
-    command: &Command,
-    order: &ContinueAsNew,
-    completed: i64,
-) -> Result<Step, TaskFailure> {
-    check_continue(draft, order)?;
-    let start = next_start(draft, order);
-    let event = ContinuedAsNew {
-        new_execution_run_id: start.run_id.clone(),
-        workflow_type: start.workflow_type.clone(),
-        task_queue: Some(TaskQueue::normal(&start.task_queue)),
-        input: order.input.clone(),
-        workflow_run_timeout: Some(Duration::from_ms(start.run_timeout_ms)),
-        workflow_task_timeout: Some(Duration::from_ms(start.task_timeout_ms)),
-        workflow_task_completed_event_id: completed,
-        backoff_start_interval: order.backoff_start_interval,
-        initiator: order.initiator,
-        failure: order.failure.clone(),
-        last_completion_result: order.last_completion_result.clone(),
-        header: order.header.clone(),
-        memo: order.memo.clone(),
-        search_attributes: order.search_attributes.clone(),
-    };
-    draft.change(Change::Successor(start.run_id.clone()));
-    draft.emit_at(draft.now_ms(), event.into(), extras(command));
-    Ok(successor(draft, order, start))
-}
-
-fn successor(draft: &Draft<'_>, order: &ContinueAsNew, next: Start) -> Step {
-    let started = start::Started {
-        input: order.input.clone(),
-        continued_execution_run_id: draft.run.start.run_id.clone(),
-        initiator: Initiator::Workflow.into(),
-        continued_failure: order.failure.clone(),
-        last_completion_result: order.last_completion_result.clone(),
-        header: order.header.clone(),
-        memo: order.memo.clone(),
-        search_attributes: order.search_attributes.clone(),
-        ..start::started(&next)
-    };
-    let (namespace_id, workflow_id) = (next.namespace_id.clone(), next.workflow_id.clone());
-    let place = Place {
-        namespace_id: &namespace_id,
-        workflow_id: &workflow_id,
-        stamp: draft.stamp,
-        settings: draft.settings,
-    };
-    let mut fresh = start::open(next, started, Extras::default(), place);
-    if fresh.run.head.backoff_until_ms == 0 {
-        task::schedule(&mut fresh, 1);
-    }
-    fresh.finish()
-}
-
-fn next_start(draft: &Draft<'_>, order: &ContinueAsNew) -> Start {
-    let old = &draft.run.start;
-    let now_ms = draft.now_ms();
-    let begun_ms = old.start_ms.saturating_add(old.first_task_backoff_ms).min(now_ms);
-    let lived_ms = now_ms.saturating_sub(begun_ms);
-    let spacing_ms = draft.settings.continue_interval_min_ms.saturating_sub(lived_ms).max(0);
-    let or_old = |span: Option<Duration>, old_ms: i64| match span_ms(span) {
-        0 => old_ms,
-        ms => ms,
-    };
-    let queue = order.task_queue.as_ref().map(|queue| queue.name.clone()).filter(|name| !name.is_empty());
-    let workflow_type = order.workflow_type.clone().filter(|workflow_type| !workflow_type.name.is_empty());
-    let start = Start {
-        run_id: draft.stamp.id(1),
-        workflow_type: workflow_type.or_else(|| old.workflow_type.clone()),
-        task_queue: queue.unwrap_or_else(|| old.task_queue.clone()),
-        run_timeout_ms: or_old(order.workflow_run_timeout, old.run_timeout_ms),
-        task_timeout_ms: or_old(order.workflow_task_timeout, old.task_timeout_ms),
-        start_ms: now_ms,
-        first_task_backoff_ms: span_ms(order.backoff_start_interval).max(spacing_ms),
-        request_id: draft.stamp.id(2),
-        run_expires_ms: 0,
-        user_metadata: None,
-        continued_run_id: old.run_id.clone(),
-        ..old.as_ref().clone()
-    };
-    start::bounded(start, draft.settings)
-}
-
-fn check_continue(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<(), TaskFailure> {
-    let cause = Cause::BadContinueAsNewAttributes;
-    let bad = |reason: &str| Err(TaskFailure::new(cause, reason));
-    let id_bytes_max = draft.settings.id_bytes_max;
-    if order.workflow_type.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
-        return bad("WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
-    }
-    if order.task_queue.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
-        return bad("TaskQueue on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
-    }
-    let spans = [order.workflow_run_timeout, order.workflow_task_timeout, order.backoff_start_interval];
-    if spans.into_iter().flatten().any(Duration::is_negative) {
-        return bad("Invalid duration on ContinueAsNewWorkflowExecutionCommand: negative duration.");
-    }
-    if order.retry_policy.is_some() {
-        return bad("RetryPolicy on ContinueAsNewWorkflowExecutionCommand is not supported yet.");
-    }
-    if !order.cron_schedule.is_empty() {
-        return bad("CronSchedule on ContinueAsNewWorkflowExecutionCommand is not supported yet.");
-    }
-    if order.initial_versioning_behavior != 0 {
-        return bad(
-            "InitialVersioningBehavior on ContinueAsNewWorkflowExecutionCommand is not supported yet.",
-        );
-    }
-    if let Some(given) = &order.search_attributes {
-        properties::check_number(given, draft.settings)
-            .map_err(|reason| TaskFailure::new(Cause::BadSearchAttributes, &reason))?;
-        properties::check_sizes(&properties::read(Some(given)), draft.settings)
-            .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
-    }
-    let memo = order.memo.as_ref();
-    if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
-        || properties::has_too_many_keys(memo, draft.settings)
-    {
-        let reason = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
-        return Err(TaskFailure::fatal(cause, reason));
-    }
-    within_size(draft, cause, order.input.as_ref(), "ContinueAsNewWorkflowExecutionCommandAttributes. Input")
 }
 
 /// An input over the limit ends the run: repeating the task would not make it smaller.
@@ -429,12 +302,11 @@ pub(crate) fn terminate(draft: &mut Draft<'_>, reason: &str, details: Option<Byt
 }
 
 /// The run's time is over, or that of the whole chain, after which nothing could be tried again.
-pub(crate) fn time_out(draft: &mut Draft<'_>) {
-    let chain_expires_ms = draft.run.start.execution_expires_ms;
-    let chain_is_over = chain_expires_ms > 0 && chain_expires_ms <= draft.now_ms();
-    let retry_state = if chain_is_over { RetryState::Timeout } else { RetryState::RetryPolicyNotSet };
+pub(crate) fn time_out(draft: &mut Draft<'_>) -> Option<Step> {
+    let (state, next) = chain::after_timeout(draft);
     turn::abandon(draft);
-    draft.emit(TimedOut { retry_state: retry_state.into(), new_execution_run_id: String::new() });
+    let closing = |new_execution_run_id| TimedOut { retry_state: state.into(), new_execution_run_id };
+    chain::close(draft, next, Extras::default(), |run_id| closing(run_id).into())
 }
 
 /// Nothing is open in a closed run.
@@ -447,6 +319,7 @@ pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) 
     run.timers = Arc::default();
     run.externals = Arc::default();
     run.buffered = Arc::default();
+    run.chain = None;
     let children: i64 = run.children.values().map(|child| bytes(child.as_ref())).sum();
     run.head.state_bytes = bytes(run.properties.as_ref()).saturating_add(children);
 }

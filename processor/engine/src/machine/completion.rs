@@ -6,10 +6,9 @@ use crate::command::{Command, Order};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
 use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
-use crate::machine::{activity, attempt, child, close, external, marker, properties, timer, turn};
+use crate::machine::{activity, attempt, chain, child, close, external, marker, properties, timer, turn};
 use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
 use crate::payload::check_user_metadata;
-use crate::run::Current;
 use crate::vocabulary::TaskFailedCause as Cause;
 
 /// Order: a worker completes a workflow task.
@@ -224,11 +223,17 @@ fn execute(
             properties::upsert_search_attributes(draft, command, order, completed)
         }
         Order::ModifyProperties(order) => properties::modify(draft, command, order, completed),
-        Order::CompleteWorkflow(order) => close::complete(draft, command, order, completed),
-        Order::FailWorkflow(order) => close::fail(draft, command, order, completed),
+        Order::CompleteWorkflow(order) => {
+            effects.successor = close::complete(draft, command, order, completed)?;
+            Ok(())
+        }
+        Order::FailWorkflow(order) => {
+            effects.successor = close::fail(draft, command, order, completed)?;
+            Ok(())
+        }
         Order::CancelWorkflow(order) => close::cancel(draft, command, order, completed),
         Order::ContinueAsNew(order) => {
-            effects.successor = Some(close::continue_as_new(draft, command, order, completed)?);
+            effects.successor = chain::continue_as_new(draft, command, order, completed)?;
             Ok(())
         }
         Order::StartChild(order) => child::start(draft, command, order, completed, namespace),
@@ -269,9 +274,7 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
         .map(|activity| ActivityGrant { run: step.run.clone(), activity: activity.clone() })
         .collect();
     let reply = CompletedReply { task: grant.map(|grant| grant.of(&step)), activities };
-    let current = successor.as_ref().map(|next| Current { run_id: next.run.start.run_id.clone() });
-    let steps = std::iter::once(step).chain(successor).collect();
-    Outcome { steps, current, ..Outcome::answer(Reply::Completed(Box::new(reply))) }
+    Outcome::of(Reply::Completed(Box::new(reply)), step, successor)
 }
 
 /// The completion is not accepted: the task fails and says why. A repeated failure is not written again, whatever it

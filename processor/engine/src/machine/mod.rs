@@ -5,6 +5,7 @@ pub mod attempt;
 pub(crate) mod buffer;
 pub mod cancel;
 pub mod child;
+pub mod chain;
 pub mod close;
 pub mod completion;
 pub mod external;

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::cron;
 use crate::draft::{Change, Draft, Extras, Step, bytes};
 use crate::machine::child::Parent;
 use crate::machine::signal::{self, Signal};
 use crate::machine::task::{self, Task};
-use crate::machine::{close, properties, turn};
+use crate::machine::{chain, close, properties, turn};
 use crate::outcome::{Outcome, Rejection, Reply, Started as StartedReply, TaskGrant};
 use crate::payload;
+use crate::retry;
 use crate::run::{Current, Properties, Run, Start};
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -91,6 +93,12 @@ pub struct Begin {
     /// A result of an earlier run, opaque.
     #[prost(bytes = "bytes", optional, tag = "22")]
     pub last_completion_result: Option<Bytes>,
+    /// When a failed run is tried again; never where absent.
+    #[prost(message, optional, tag = "23")]
+    pub retry_policy: Option<RetryPolicy>,
+    /// When runs come; empty = once, at once.
+    #[prost(string, tag = "24")]
+    pub cron_schedule: String,
     /// Whose child it is: its first workflow task waits until the parent knows of it.
     #[prost(message, optional, tag = "40")]
     pub parent: Option<Parent>,
@@ -147,15 +155,18 @@ pub struct Started {
     /// The first run of the chain.
     #[prost(string, tag = "16")]
     pub first_execution_run_id: String,
-    /// Always absent: workflow retry policies are refused.
+    /// When a failed run is tried again, with all its defaults filled in.
     #[prost(message, optional, tag = "17")]
     pub retry_policy: Option<RetryPolicy>,
-    /// 1 for a run that is no retry.
+    /// From 1, counted anew by each run that is no retry.
     #[prost(int32, tag = "18")]
     pub attempt: i32,
     /// When the chain must have ended.
     #[prost(message, optional, tag = "19")]
     pub workflow_execution_expiration_time: Option<Timestamp>,
+    /// When runs come; empty = there is no schedule.
+    #[prost(string, tag = "20")]
+    pub cron_schedule: String,
     /// How long the first workflow task waits.
     #[prost(message, optional, tag = "21")]
     pub first_workflow_task_backoff: Option<Duration>,
@@ -198,8 +209,10 @@ pub struct Place<'a> {
     pub settings: &'a Settings,
 }
 
-/// What no gateway lets through and no start may have: maps that take much more memory than they have bytes.
+/// What no gateway lets through and no start may have: maps that take much more memory than they have bytes, policies
+/// that contradict themselves, schedules that never come.
 fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
+    chain::check(order.retry_policy.as_ref(), &order.cron_schedule).map_err(Rejection::InvalidArgument)?;
     if properties::has_too_many_keys(order.memo.as_ref(), settings) {
         return Err(Rejection::InvalidArgument("Memo size exceeds limit.".into()));
     }
@@ -320,7 +333,11 @@ fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
     let start = first_start(order, &run_id, place);
     let eager =
         order.eager && order.signal.is_none() && order.parent.is_none() && start.first_task_backoff_ms == 0;
+    let is_repeated = !order.cron_schedule.is_empty();
     let started = Started {
+        initiator: if is_repeated { Initiator::Cron.into() } else { Initiator::Unspecified.into() },
+        retry_policy: order.retry_policy.as_ref().and_then(|policy| retry::normalized(Some(policy)).ok()),
+        cron_schedule: order.cron_schedule.clone(),
         input: order.input.clone(),
         identity: order.identity.clone(),
         header: order.header.clone(),
@@ -379,7 +396,10 @@ fn first_start(order: &Begin, run_id: &str, place: Place<'_>) -> Start {
             timeout_ms => now_ms.saturating_add(timeout_ms),
         },
         run_expires_ms: 0,
-        first_task_backoff_ms: span_ms(order.start_delay_ms),
+        first_task_backoff_ms: match span_ms(order.start_delay_ms) {
+            0 => cron::backoff_ms(&order.cron_schedule, now_ms, now_ms).unwrap_or(0),
+            delay_ms => delay_ms,
+        },
         request_id: order.request_id.clone(),
         retention_ms: span_ms(order.retention_ms),
         user_metadata: order.user_metadata.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::draft::{Change, Draft};
+use crate::draft::{Change, Draft, Step};
 use crate::machine::activity::Activity;
 use crate::machine::timer::{self, Timer};
 use crate::machine::{attempt, close, task, turn};
@@ -17,13 +17,13 @@ enum Due {
 }
 
 /// Settles what is due. Too early is harmless: nothing is due then, and the run's next deadline stands. What happened
-/// while nobody looked comes before the next task, so that the workflow sees all of it at once.
-pub(crate) fn wake(draft: &mut Draft<'_>) {
+/// while nobody looked comes before the next task, so that the workflow sees all of it at once. The first step of the run
+/// that follows, where the run's time is over and one does.
+pub(crate) fn wake(draft: &mut Draft<'_>) -> Option<Step> {
     let now_ms = draft.now_ms();
     let expires_ms = draft.run.start.run_expires_ms;
     if expires_ms > 0 && expires_ms <= now_ms {
-        close::time_out(draft);
-        return;
+        return close::time_out(draft);
     }
     let mut news = false;
     let backoff_ms = draft.run.head.backoff_until_ms;
@@ -44,6 +44,7 @@ pub(crate) fn wake(draft: &mut Draft<'_>) {
     if news {
         task::settle(draft);
     }
+    None
 }
 
 fn wake_task(draft: &mut Draft<'_>) {

@@ -35,7 +35,9 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     };
     let kin = kin().into_iter().map(|attributes| (attributes.name().to_owned(), attributes));
     let of_kin = of_kin().into_iter().map(|attributes| (format!("{}.kin", attributes.name()), attributes));
-    all.chain(grown).chain(kin).chain(of_kin).enumerate().map(event).collect()
+    let repeated = start::Started { attempt: 2, cron_schedule: "@daily".into(), ..Default::default() };
+    let repeated = std::iter::once(("WorkflowStarted.repeated".to_owned(), repeated.into()));
+    all.chain(grown).chain(kin).chain(of_kin).chain(repeated).enumerate().map(event).collect()
 }
 
 /// Events that once had no place for the version of a worker.
@@ -119,6 +121,7 @@ fn workflow() -> Vec<Attributes> {
         root_workflow_execution: execution("root"),
         priority: Some(Bytes::from_static(b"\x08\x03")),
         eager_execution_accepted: true,
+        cron_schedule: String::new(),
         ..start::Started::default()
     };
     let signaled = signal::Signaled {

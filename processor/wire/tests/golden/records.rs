@@ -168,6 +168,11 @@ fn grown() -> Vec<Order> {
     let again = CommandOrder::ContinueAsNew(Box::new(again));
     let again = Command { command_type: again.command_type(), order: Some(again), ..Default::default() };
     vec![
+        Order::Start(start::Begin {
+            retry_policy: Some(policy()),
+            cron_schedule: "@daily".into(),
+            ..Default::default()
+        }),
         Order::Terminate(close::Terminate { links: vec![some(b"link")], ..Default::default() }),
         Order::FailTask(task::Fail { binary_checksum, worker_version, ..Default::default() }),
         Order::CompleteTask(completion::Complete { commands: vec![again], ..Default::default() }),
@@ -339,6 +344,8 @@ fn begin() -> start::Begin {
         continued_failure: Some(failure()),
         last_completion_result: Some(some(b"result")),
         parent: None,
+        retry_policy: None,
+        cron_schedule: String::new(),
     }
 }
 

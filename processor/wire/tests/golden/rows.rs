@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everlog_engine::event::HistoryEvent;
 use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::chain::Chain;
 use everlog_engine::machine::child::Child;
 use everlog_engine::machine::external::External;
 use everlog_engine::machine::task::{Sticky, Task};
@@ -13,7 +14,7 @@ use everlog_engine::machine::timer::Timer;
 use everlog_engine::vocabulary::{Entry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
 use everlog_engine::{Head, Properties, Run, Start};
 
-use crate::events::{execution, failure, policy, queue, samples, some};
+use crate::events::{execution, failure, map, policy, queue, samples, some};
 use crate::records::parent;
 
 pub const RUN_ID: &str = "0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
@@ -38,6 +39,7 @@ pub fn sample() -> Run {
             task_id: 0,
             ..samples().remove("WorkflowSignaled").expect("there is a sample")
         }]),
+        chain: Some(Arc::new(chain())),
     }
 }
 
@@ -99,6 +101,20 @@ fn start() -> Start {
         chain_start_ms: 1_763_690_000_000,
         continued_run_id: String::new(),
         parent: None,
+    }
+}
+
+fn chain() -> Chain {
+    Chain {
+        retry_policy: Some(policy()),
+        cron_schedule: "@daily".into(),
+        attempt: 2,
+        input: Some(some(b"input")),
+        header: Some(map()),
+        memo: Some(map()),
+        search_attributes: Some(map()),
+        last_completion_result: Some(some(b"result")),
+        links: vec![some(b"link")],
     }
 }
 

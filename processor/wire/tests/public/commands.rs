@@ -11,6 +11,7 @@ use everlog_engine::payload::Payloads;
 use everlog_engine::{Failure, FailureInfo};
 use everlog_wire::public::blob::Blob;
 use everlog_wire::public::command::{Code, Command, Complete, Fail, Signal, Start, Verdict};
+use everlog_wire::public::event::RetryPolicy;
 use everlog_wire::public::payload::Payload;
 use everlog_wire::public::{Noun, Writer};
 use prost::Message;
@@ -206,6 +207,36 @@ fn a_text_that_is_not_utf_8_is_refused() {
 }
 
 #[test]
+fn a_start_may_be_retried_and_repeated() {
+    let json = br#"{"type": "start", "start": {"workflow_type": "Report", "task_queue": "reports",
+        "cron_schedule": "CRON_TZ=Europe/Berlin 0 9 * * MON-FRI",
+        "retry_policy": {"maximum_attempts": 3, "initial_interval_ms": 5000, "non_retryable_error_types": ["Gone"]}}}"#;
+    let policy = RetryPolicy {
+        maximum_attempts: 3,
+        initial_interval_ms: Some(5_000),
+        non_retryable_error_types: vec!["Gone".into()],
+        ..RetryPolicy::default()
+    };
+    let given = Start {
+        workflow_type: "Report".into(),
+        task_queue: "reports".into(),
+        cron_schedule: Some("CRON_TZ=Europe/Berlin 0 9 * * MON-FRI".into()),
+        retry_policy: Some(policy),
+        ..Start::default()
+    };
+    let command = Command { r#type: "start".into(), start: Some(given), ..Command::default() };
+    for bytes in [&json[..], &avro(&command)] {
+        let Some(Order::Start(begin)) = input(read(bytes, &[])).order else { panic!("no start") };
+        assert_eq!(begin.cron_schedule, "CRON_TZ=Europe/Berlin 0 9 * * MON-FRI");
+        let policy = begin.retry_policy.expect("a policy");
+        assert_eq!((policy.maximum_attempts, policy.non_retryable_error_types), (3, vec!["Gone".into()]));
+        assert_eq!(policy.initial_interval.map(|span| span.to_ms()), Some(5_000));
+    }
+    let typo = br#"{"type": "start", "start": {"workflow_type": "R", "task_queue": "r", "retry_policy": {"attempts": 3}}}"#;
+    assert_eq!(refusal(read(typo, &[])).0, Code::NotJson);
+}
+
+#[test]
 fn the_same_limits_hold_as_for_a_call() {
     let refused = |change: &dyn Fn(&mut Start<Payload<'static>>)| {
         let mut command = start();
@@ -221,6 +252,15 @@ fn the_same_limits_hold_as_for_a_call() {
     assert!(
         refused(&|start| start.reuse_policy = Some("Sometimes".into())).starts_with("unknown reuse_policy")
     );
+    assert_eq!(refused(&|start| start.cron_schedule = Some("never".into())), "invalid CronSchedule.");
+    let delayed = |start: &mut Start<Payload<'static>>| {
+        (start.cron_schedule, start.start_delay_ms) = (Some("@daily".into()), Some(1));
+    };
+    assert_eq!(refused(&delayed), "CronSchedule and WorkflowStartDelay may not be used together.");
+    let attempts = |start: &mut Start<Payload<'static>>| {
+        start.retry_policy = Some(RetryPolicy { maximum_attempts: -1, ..RetryPolicy::default() });
+    };
+    assert_eq!(refused(&attempts), "MaximumAttempts cannot be negative on retry policy.");
     let both = |start: &mut Start<Payload<'static>>| {
         start.reuse_policy = Some("TerminateIfRunning".into());
         start.conflict_policy = Some("Fail".into());

@@ -1,15 +1,16 @@
 //! A command's content as an order for the engine.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::start::Begin;
-use everlog_engine::machine::{attempt, cancel, close, signal};
+use everlog_engine::machine::{attempt, cancel, chain, close, signal};
 use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::ConflictPolicy;
+use everlog_engine::vocabulary::{self, ConflictPolicy};
 use prost::Message;
 
 use super::check::{invalid, policies, run_id, span_ms};
@@ -17,6 +18,7 @@ use super::json::JsonPayload;
 use super::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate};
 use super::{Ask, Code, Namespace, Place, Record, Refusal, Rules, World};
 use crate::public::blob::Blob;
+use crate::public::event::RetryPolicy;
 use crate::public::failure::{Application, Encoded, Info};
 use crate::public::payload::Payload;
 
@@ -179,6 +181,13 @@ impl Frame<'_> {
         rules.user_metadata(user_metadata.as_ref())?;
         let (reuse_policy, conflict_policy) =
             policies(start.reuse_policy.as_deref(), start.conflict_policy.as_deref())?;
+        let cron_schedule = start.cron_schedule.unwrap_or_default();
+        let start_delay_ms = span_ms("WorkflowStartDelay", start.start_delay_ms)?;
+        if !cron_schedule.is_empty() && start_delay_ms > 0 {
+            return Err(invalid("CronSchedule and WorkflowStartDelay may not be used together."));
+        }
+        let retry_policy = start.retry_policy.map(policy);
+        chain::check(retry_policy.as_ref(), &cron_schedule).map_err(invalid)?;
         Ok(Begin {
             request_id: self.request_id.clone(),
             workflow_type: start.workflow_type,
@@ -193,7 +202,7 @@ impl Frame<'_> {
             header,
             reuse_policy,
             conflict_policy,
-            start_delay_ms: span_ms("WorkflowStartDelay", start.start_delay_ms)?,
+            start_delay_ms,
             user_metadata,
             links: Vec::new(),
             priority: rules.priority(start.priority)?,
@@ -203,6 +212,8 @@ impl Frame<'_> {
             continued_failure: None,
             last_completion_result: None,
             parent: None,
+            retry_policy,
+            cron_schedule,
         })
     }
 
@@ -322,6 +333,17 @@ fn of_chain(input: Input, first_run_id: Option<String>) -> Result<(Input, String
     match first_run_id.as_str() {
         "" => Ok((input, first_run_id)),
         _chain => Ok((Input { run_id: String::new(), ..input }, first_run_id)),
+    }
+}
+
+fn policy(given: RetryPolicy<'_>) -> vocabulary::RetryPolicy {
+    let names = given.non_retryable_error_types.into_iter();
+    vocabulary::RetryPolicy {
+        initial_interval: given.initial_interval_ms.map(Duration::from_ms),
+        backoff_coefficient: given.backoff_coefficient,
+        maximum_interval: given.maximum_interval_ms.map(Duration::from_ms),
+        maximum_attempts: given.maximum_attempts,
+        non_retryable_error_types: names.map(Cow::into_owned).collect(),
     }
 }
 

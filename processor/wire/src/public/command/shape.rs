@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::public::blob::Blob;
-use crate::public::event::Priority;
+use crate::public::event::{Priority, RetryPolicy};
 
 /// An order for a workflow; `P` is how a payload is written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,6 +76,10 @@ pub struct Start<P> {
     pub details: Option<P>,
     /// Priority of its tasks.
     pub priority: Option<Priority<'static>>,
+    /// When a run that failed or took too long is tried again.
+    pub retry_policy: Option<RetryPolicy<'static>>,
+    /// When runs come.
+    pub cron_schedule: Option<String>,
 }
 
 /// Send a signal to an open run.
@@ -180,7 +184,7 @@ empty! {
     Start {
         workflow_type, task_queue, input, workflow_execution_timeout_ms, workflow_run_timeout_ms,
         workflow_task_timeout_ms, start_delay_ms, memo, search_attributes, header, reuse_policy, conflict_policy,
-        summary, details, priority
+        summary, details, priority, retry_policy, cron_schedule
     }
     Signal { name, input, header }
     Terminate { reason, details, first_run_id }

@@ -27,7 +27,8 @@ pub struct Priority<'a> {
 }
 
 /// When and how often a failed attempt is made again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RetryPolicy<'a> {
     /// Wait before the second attempt, in ms.
     pub initial_interval_ms: Option<i64>,

@@ -71,6 +71,10 @@ pub struct WorkflowExecutionStarted<'a> {
     pub priority: Option<Priority<'a>>,
     /// The first workflow task was handed out with the start.
     pub eager_execution_accepted: bool,
+    /// From 1, counted anew by each run that is no retry.
+    pub attempt: i32,
+    /// When runs come.
+    pub cron_schedule: Option<Cow<'a, str>>,
 }
 
 impl<'a> From<&'a start::Started> for WorkflowExecutionStarted<'a> {
@@ -110,6 +114,8 @@ impl<'a> From<&'a start::Started> for WorkflowExecutionStarted<'a> {
             root_run_id: text_of(event.root_workflow_execution.as_ref().map(|run| run.run_id.as_str())),
             priority: priority(event.priority.as_ref()),
             eager_execution_accepted: event.eager_execution_accepted,
+            attempt: event.attempt,
+            cron_schedule: text(&event.cron_schedule),
         }
     }
 }

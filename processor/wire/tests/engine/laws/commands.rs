@@ -1,11 +1,13 @@
 //! Commands, drawn by dice: a few per task, mostly sensible.
 
+use bytes::Bytes;
 use everlog_engine::command::{Command, Later, Order};
 use everlog_engine::machine::{activity, child, close, external, marker, properties, timer};
 use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{ActivityType, Entry, Execution, RetryPolicy, TaskQueue, WorkflowType};
 
 use super::case::Case;
+use crate::world::{application, delay};
 
 impl Case {
     /// The commands of one task; a closing one stands last, mostly.
@@ -140,10 +142,38 @@ impl Case {
         }
     }
 
+    /// A policy of a workflow, with this chance; seldom one that contradicts itself.
+    pub fn workflow_retries(&mut self, chance: usize) -> Option<RetryPolicy> {
+        let policy = RetryPolicy {
+            initial_interval: self.dice.percent(50).then(|| Duration::from_ms(self.dice.span_ms())),
+            backoff_coefficient: *self.dice.one(&[0.0, 1.0, 2.0, 1_000.0, 0.5]),
+            maximum_attempts: *self.dice.one(&[0, 1, 2, 3, 3]),
+            non_retryable_error_types: vec!["Listed".into()],
+            ..RetryPolicy::default()
+        };
+        self.dice.percent(chance).then_some(policy)
+    }
+
+    /// A schedule, with this chance; seldom one that cannot be read.
+    pub fn schedule_of_runs(&mut self, chance: usize) -> String {
+        let schedules = ["* * * * *", "@every 7s", "@hourly", "CRON_TZ=Europe/Berlin 30 2 * * *", "never"];
+        let schedule = self.dice.word(&schedules).to_owned();
+        if self.dice.percent(chance) { schedule } else { String::new() }
+    }
+
+    fn workflow_failure(&mut self) -> Option<Bytes> {
+        match self.dice.below(5) {
+            0 => self.blob(),
+            1 => Some(application("Fatal", |failure| failure.non_retryable = true)),
+            2 => Some(application("Slow", |failure| failure.next_retry_delay = delay(self.dice.span_ms()))),
+            _usual => Some(application(self.dice.word(&["Flaky", "Listed"]), |_failure| {})),
+        }
+    }
+
     fn closing(&mut self) -> Order {
         match self.dice.below(8) {
             0..=2 => Order::CompleteWorkflow(close::Complete { result: self.blob() }),
-            3 => Order::FailWorkflow(close::Fail { failure: self.blob() }),
+            3 => Order::FailWorkflow(close::Fail { failure: self.workflow_failure() }),
             4 => Order::CancelWorkflow(close::Cancel { details: self.blob() }),
             _again => Order::ContinueAsNew(Box::new(close::ContinueAsNew {
                 input: self.blob(),
@@ -151,6 +181,8 @@ impl Case {
                 search_attributes: if self.dice.percent(20) { self.map() } else { None },
                 workflow_run_timeout: self.dice.percent(20).then(|| Duration::from_ms(self.dice.span_ms())),
                 backoff_start_interval: self.dice.percent(20).then(|| Duration::from_ms(self.dice.span_ms())),
+                retry_policy: self.workflow_retries(20),
+                cron_schedule: self.schedule_of_runs(20),
                 ..close::ContinueAsNew::default()
             })),
         }

@@ -115,9 +115,13 @@ fn finish(case: &mut Case, sights: &mut Sights) {
     while let Some(run) = case.run().filter(|run| run.is_open()).cloned() {
         let order = match &run.head.task {
             Some(pending) if pending.is_started() => {
-                let complete = everlog_engine::command::Order::CompleteWorkflow(close::Complete::default());
-                let command_type = complete.command_type();
-                let order = Some(complete);
+                // Behind a run of a schedule that completes there is always another.
+                let closing = match run.chain {
+                    None => everlog_engine::command::Order::CompleteWorkflow(close::Complete::default()),
+                    Some(_) => everlog_engine::command::Order::CancelWorkflow(close::Cancel::default()),
+                };
+                let command_type = closing.command_type();
+                let order = Some(closing);
                 let command = everlog_engine::command::Command { command_type, order, ..Default::default() };
                 answer(pending, vec![command])
             }

@@ -152,6 +152,8 @@ impl Case {
             conflict_policy: *self.dice.one(&[0, 0, 0, 0, 1, 2, 2, 3, 99]),
             eager: self.dice.percent(20),
             signal,
+            retry_policy: self.workflow_retries(25),
+            cron_schedule: self.schedule_of_runs(20),
             ..a_start(&request_id)
         })
     }

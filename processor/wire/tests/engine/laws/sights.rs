@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use everlog_engine::event::Attributes;
-use everlog_engine::vocabulary::TaskFailedCause;
+use everlog_engine::vocabulary::{Initiator, TaskFailedCause};
 use everlog_engine::{Change, Outcome, Rejection, Reply};
 
 #[derive(Default)]
@@ -96,6 +96,8 @@ const CORNERS: &[&str] = &[
     "a retry of an activity",
     "a retry of a task that is completed",
     "a run that was deleted",
+    "a run that was tried again",
+    "a run of a schedule behind another",
     "a run that settled by itself",
     "a run that was left alone",
     "advice to continue as new",
@@ -192,6 +194,15 @@ impl Sights {
                 Ok(cause) => self.saw(&format!("cause {cause:?}")),
                 Err(_unknown) => self.saw("cause unknown"),
             },
+            Attributes::WorkflowStarted(started) if started.attempt > 1 => {
+                self.saw("a run that was tried again");
+            }
+            Attributes::WorkflowStarted(started)
+                if started.initiator == i32::from(Initiator::Cron)
+                    && !started.continued_execution_run_id.is_empty() =>
+            {
+                self.saw("a run of a schedule behind another");
+            }
             Attributes::TaskScheduled(scheduled) if scheduled.attempt > 1 => {
                 self.saw("a retry of a task that is completed");
             }

@@ -123,8 +123,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         search(None),
         search(Some(Bytes::new())),
         search(Some(Bytes::from_static(b"\xff"))),
-        again(&|c| c.cron_schedule = "@daily".into()),
-        again(&|c| c.retry_policy = Some(RetryPolicy::default())),
+        again(&|c| c.retry_policy.get_or_insert_default().backoff_coefficient = 0.9),
         again(&|c| c.workflow_run_timeout = span(-1)),
         again(&|c| c.task_queue.get_or_insert_default().name.clone_from(&long)),
     ];
@@ -160,8 +159,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         BadSearchAttributes: SearchAttributes is not set on UpsertWorkflowSearchAttributesCommand.
         BadSearchAttributes: IndexedFields is not set on UpsertWorkflowSearchAttributesCommand.
         BadSearchAttributes: search attributes cannot be read
-        BadContinueAsNewAttributes: CronSchedule on ContinueAsNewWorkflowExecutionCommand is not supported yet.
-        BadContinueAsNewAttributes: RetryPolicy on ContinueAsNewWorkflowExecutionCommand is not supported yet.
+        BadContinueAsNewAttributes: invalid WorkflowRetryPolicy on ContinueAsNewWorkflowExecutionCommand: BackoffCoefficient cannot be less than 1 on retry policy.
         BadContinueAsNewAttributes: Invalid duration on ContinueAsNewWorkflowExecutionCommand: negative duration.
         BadContinueAsNewAttributes: TaskQueue on ContinueAsNewWorkflowExecutionCommand exceeds length limit.
     "#]]

@@ -10,5 +10,7 @@ mod commands;
 mod externals;
 mod extremes;
 mod limits;
+mod retries;
+mod schedules;
 mod starts;
 mod tasks;

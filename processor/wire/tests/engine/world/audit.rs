@@ -255,6 +255,7 @@ impl Audit {
         if self.closed {
             assert!(head.task.is_none() && run.activities.is_empty() && run.timers.is_empty());
             assert!(run.buffered.is_empty() && head.backoff_until_ms == 0 && head.close_ms > 0);
+            assert!(run.chain.is_none(), "a closed run hands nothing on any more");
             assert!(run.next_deadline_ms(Grace::default()).is_some(), "a closed run is deleted at last");
             return;
         }

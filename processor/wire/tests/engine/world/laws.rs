@@ -6,7 +6,7 @@ use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::attempt::Target;
 use everlog_engine::machine::task::{Task, Token};
 use everlog_engine::time::Timestamp;
-use everlog_engine::vocabulary::Status;
+use everlog_engine::vocabulary::{Initiator, Status};
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Stamp, Step, TaskGrant, View, apply};
 use prost::Message;
 
@@ -115,20 +115,55 @@ fn of_chain(view: &View, outcome: &Outcome) {
     let Some(step) = new.first() else { return };
     let start = &step.run.start;
     let closed = outcome.steps.iter().filter(|step| !step.run.is_open()).map(|step| &step.run).next();
-    if let Some(before) = closed.filter(|run| run.head.status == i32::from(Status::ContinuedAsNew)) {
+    if let Some(before) = closed.filter(|run| !run.head.successor_run_id.is_empty()) {
         assert_eq!(before.head.successor_run_id, start.run_id);
+        of_successor(before, step);
         assert_eq!(
             (&before.start.first_run_id, before.start.chain_start_ms),
             (&start.first_run_id, start.chain_start_ms)
         );
         assert_eq!(before.start.execution_expires_ms, start.execution_expires_ms);
     } else {
+        assert!(closed.is_none_or(|run| run.head.status != i32::from(Status::ContinuedAsNew)));
         assert_eq!(start.first_run_id, start.run_id);
     }
     assert!(
         view.current.as_ref().is_none_or(|run| !run.is_open()) || closed.is_some(),
         "two runs of an id are open"
     );
+}
+
+/// A run that follows by itself begins like the one before it, and says why it is there.
+fn of_successor(before: &Run, step: &Step) {
+    let Some(Attributes::WorkflowStarted(started)) =
+        step.events().next().and_then(|event| event.attributes.as_ref())
+    else {
+        panic!("a run begins with its start");
+    };
+    let status = Status::try_from(before.head.status).expect("a status is one of those that are known");
+    assert!(!matches!(status, Status::Canceled | Status::Terminated), "{status:?} ends a chain");
+    assert_eq!(started.continued_execution_run_id, before.start.run_id);
+    let initiator = Initiator::try_from(started.initiator).expect("somebody who is known");
+    let by_itself = matches!(initiator, Initiator::Retry | Initiator::Cron);
+    assert_eq!(started.attempt > 1, initiator == Initiator::Retry, "attempts are counted by retries only");
+    if status == Status::ContinuedAsNew {
+        // A workflow says itself how it goes on.
+        return;
+    }
+    assert!(by_itself, "{initiator:?} after {status:?}");
+    if initiator == Initiator::Retry {
+        let policy = started.retry_policy.as_ref().expect("a retry has a policy");
+        let attempts_max = policy.maximum_attempts;
+        assert!(attempts_max == 0 || started.attempt <= attempts_max, "an attempt too many");
+        let expires_ms = step.run.start.execution_expires_ms;
+        let begins_ms = step.run.start.start_ms + step.run.start.first_task_backoff_ms;
+        let is_held_back = step.run.start.first_task_backoff_ms <= 1_000;
+        assert!(expires_ms == 0 || begins_ms <= expires_ms || is_held_back, "a retry too late");
+    }
+    if initiator == Initiator::Cron {
+        assert!(!started.cron_schedule.is_empty(), "a run of no schedule");
+    }
+    assert_eq!(status == Status::Completed, started.continued_failure.is_none());
 }
 
 fn is_about_limits(rejection: &Rejection) -> bool {

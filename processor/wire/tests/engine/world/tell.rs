@@ -268,8 +268,10 @@ fn granted(home: &Home, grant: &TaskGrant) -> String {
 fn plain(event: &HistoryEvent, what: &Attributes) -> String {
     match what {
         Attributes::WorkflowStarted(started) => match span_ms(started.first_workflow_task_backoff) {
-            0 => "workflow.started".into(),
-            wait_ms => format!("workflow.started, first task in {}", span(wait_ms)),
+            0 => format!("workflow.started{}", nth(started.attempt)),
+            wait_ms => {
+                format!("workflow.started{}, first task in {}", nth(started.attempt), span(wait_ms))
+            }
         },
         Attributes::WorkflowCompleted(_) => "workflow.completed".into(),
         Attributes::WorkflowFailed(failed) => format!("workflow.failed {:?}", retry(failed.retry_state)),

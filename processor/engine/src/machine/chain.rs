@@ -1,0 +1,366 @@
+//! A chain: runs that continue one another.
+//!
+//! open  --continues as new-->                            closed, then a run made by the workflow, attempt 1
+//! open  --fails or times out, the policy allows more-->  closed, then a retry, the next attempt
+//! open  --returns, fails or times out, has a schedule--> closed, then a run of the schedule, attempt 1
+//! open  --is canceled or terminated, the chain's end-->  closed, and nothing follows
+//!
+//! The closing event and the new run's first one are written in the same step of the journal.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::command::Command;
+use crate::cron;
+use crate::draft::{Change, Draft, Extras, Step};
+use crate::event::{Attributes, HistoryEvent};
+use crate::failure;
+use crate::machine::close::{ContinueAsNew, ContinuedAsNew, within_size};
+use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::start::{self, Place, Started};
+use crate::machine::{properties, task};
+use crate::retry::{self, Attempt, Verdict};
+use crate::run::{Run, Start};
+use crate::time::{Duration, span_ms};
+use crate::vocabulary::{
+    Initiator, RetryPolicy, RetryState, TaskFailedCause as Cause, TaskQueue, TimeoutType,
+};
+
+/// What a run hands on to the one that follows it by itself, as its Started event has it. Kept while the run is open,
+/// and only of runs that are retried or repeated, are no first attempt, or began with links.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Chain {
+    /// When a failed run is tried again, with its defaults filled in.
+    #[prost(message, optional, tag = "1")]
+    pub retry_policy: Option<RetryPolicy>,
+    /// When the next run comes; empty = never.
+    #[prost(string, tag = "2")]
+    pub cron_schedule: String,
+    /// This run's attempt, from 1.
+    #[prost(int32, tag = "3")]
+    pub attempt: i32,
+    /// Arguments, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub input: Option<Bytes>,
+    /// Headers, opaque.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub header: Option<Bytes>,
+    /// An encoded map, as it was sent.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub memo: Option<Bytes>,
+    /// An encoded map, as it was sent.
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub search_attributes: Option<Bytes>,
+    /// The last result of the chain, opaque.
+    #[prost(bytes = "bytes", optional, tag = "8")]
+    pub last_completion_result: Option<Bytes>,
+    /// Links, opaque.
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub links: Vec<Bytes>,
+}
+
+/// The run that follows, before it begins.
+pub(crate) struct Next {
+    start: Start,
+    started: Started,
+    links: Vec<Bytes>,
+}
+
+/// Refuses what no run can be started with: a retry policy that contradicts itself, a schedule that is none.
+///
+/// # Errors
+/// What is wrong, in the words of Temporal's server.
+pub fn check(policy: Option<&RetryPolicy>, cron_schedule: &str) -> Result<(), String> {
+    if policy.is_some() {
+        retry::normalized(policy)?;
+    }
+    cron::check(cron_schedule).map_err(str::to_owned)
+}
+
+/// Closes the run with an event that names the one which follows, and begins that.
+pub(crate) fn close(
+    draft: &mut Draft<'_>,
+    next: Option<Next>,
+    extras: Extras,
+    closing: impl FnOnce(String) -> Attributes,
+) -> Option<Step> {
+    let run_id = next.as_ref().map(|next| next.start.run_id.clone()).unwrap_or_default();
+    if next.is_some() {
+        draft.change(Change::Successor(run_id.clone()));
+    }
+    draft.emit_at(draft.now_ms(), closing(run_id), extras);
+    next.map(|next| next.begin(draft))
+}
+
+/// What follows a run that returned.
+pub(crate) fn after_result(draft: &Draft<'_>, result: Option<&Bytes>) -> Option<Next> {
+    let chain = draft.run.chain.clone()?;
+    let backoff_ms = cron_backoff_ms(draft, &chain)?;
+    Some(follow(draft, &chain, Initiator::Cron, backoff_ms, None, result))
+}
+
+/// What follows a run that failed, and why it is, or is not, tried again.
+pub(crate) fn after_failure(draft: &Draft<'_>, failure: &Bytes) -> (RetryState, Option<Next>) {
+    after(draft, failure, None)
+}
+
+/// What follows a run that took too long, and why it is, or is not, tried again.
+pub(crate) fn after_timeout(draft: &Draft<'_>) -> (RetryState, Option<Next>) {
+    let chain_expires_ms = draft.run.start.execution_expires_ms;
+    if chain_expires_ms > 0 && chain_expires_ms <= draft.now_ms() {
+        return (RetryState::Timeout, None);
+    }
+    let failure = failure::timeout(TimeoutType::StartToClose, "workflow timeout", None, None);
+    let result = draft.run.chain.as_ref().and_then(|chain| chain.last_completion_result.clone());
+    after(draft, &failure, result.as_ref())
+}
+
+/// `retried_result` is the last result that a retry gets to see.
+fn after(draft: &Draft<'_>, failure: &Bytes, retried_result: Option<&Bytes>) -> (RetryState, Option<Next>) {
+    let Some(chain) = draft.run.chain.clone() else { return (RetryState::RetryPolicyNotSet, None) };
+    let state = match retry_verdict(draft, &chain, failure) {
+        Verdict::Again { delay_ms } => {
+            let next = follow(draft, &chain, Initiator::Retry, delay_ms, Some(failure), retried_result);
+            return (RetryState::InProgress, Some(next));
+        }
+        Verdict::Final(state) => state,
+    };
+    let result = chain.last_completion_result.as_ref();
+    let again = |backoff_ms| follow(draft, &chain, Initiator::Cron, backoff_ms, Some(failure), result);
+    (state, cron_backoff_ms(draft, &chain).map(again))
+}
+
+fn retry_verdict(draft: &Draft<'_>, chain: &Chain, failure: &Bytes) -> Verdict {
+    let Some(policy) = &chain.retry_policy else { return Verdict::Final(RetryState::RetryPolicyNotSet) };
+    retry::verdict(Attempt {
+        policy,
+        number: chain.attempt,
+        now_ms: draft.now_ms(),
+        expires_ms: draft.run.start.execution_expires_ms,
+        failure: Some(failure),
+        asked_within_policy: true,
+    })
+}
+
+fn cron_backoff_ms(draft: &Draft<'_>, chain: &Chain) -> Option<i64> {
+    let start = &draft.run.start;
+    let nominal_ms = start.start_ms.saturating_add(start.first_task_backoff_ms);
+    cron::backoff_ms(&chain.cron_schedule, nominal_ms, draft.now_ms())
+}
+
+/// A run that begins as this one did.
+fn follow(
+    draft: &Draft<'_>,
+    chain: &Chain,
+    initiator: Initiator,
+    backoff_ms: i64,
+    failure: Option<&Bytes>,
+    result: Option<&Bytes>,
+) -> Next {
+    let start = start::bounded(start_after(draft, backoff_ms), draft.settings);
+    let started = Started {
+        input: chain.input.clone(),
+        continued_execution_run_id: draft.run.start.run_id.clone(),
+        initiator: initiator.into(),
+        continued_failure: failure.cloned(),
+        last_completion_result: result.cloned(),
+        retry_policy: chain.retry_policy.clone(),
+        attempt: if initiator == Initiator::Retry { chain.attempt.saturating_add(1) } else { 1 },
+        cron_schedule: chain.cron_schedule.clone(),
+        memo: chain.memo.clone(),
+        search_attributes: chain.search_attributes.clone(),
+        header: chain.header.clone(),
+        ..start::started(&start)
+    };
+    Next { start, started, links: chain.links.clone() }
+}
+
+/// The start of a run that follows this one, with all that is the same.
+fn start_after(draft: &Draft<'_>, backoff_ms: i64) -> Start {
+    let old = &draft.run.start;
+    let now_ms = draft.now_ms();
+    let begun_ms = old.start_ms.saturating_add(old.first_task_backoff_ms).min(now_ms);
+    let lived_ms = now_ms.saturating_sub(begun_ms);
+    let spacing_ms = draft.settings.continue_interval_min_ms.saturating_sub(lived_ms).max(0);
+    Start {
+        run_id: draft.stamp.id(1),
+        start_ms: now_ms,
+        first_task_backoff_ms: backoff_ms.max(spacing_ms),
+        request_id: draft.stamp.id(2),
+        run_expires_ms: 0,
+        user_metadata: None,
+        continued_run_id: old.run_id.clone(),
+        ..old.as_ref().clone()
+    }
+}
+
+/// Closes the run and makes the one that continues it as the workflow says.
+pub(crate) fn continue_as_new(
+    draft: &mut Draft<'_>,
+    command: &Command,
+    order: &ContinueAsNew,
+    completed: i64,
+) -> Result<Option<Step>, TaskFailure> {
+    let policy = check_continue(draft, order)?;
+    let next = continued(draft, order, policy);
+    let closing = ContinuedAsNew {
+        new_execution_run_id: String::new(),
+        workflow_type: next.start.workflow_type.clone(),
+        task_queue: Some(TaskQueue::normal(&next.start.task_queue)),
+        input: order.input.clone(),
+        workflow_run_timeout: Some(Duration::from_ms(next.start.run_timeout_ms)),
+        workflow_task_timeout: Some(Duration::from_ms(next.start.task_timeout_ms)),
+        workflow_task_completed_event_id: completed,
+        backoff_start_interval: order.backoff_start_interval,
+        initiator: order.initiator,
+        failure: order.failure.clone(),
+        last_completion_result: order.last_completion_result.clone(),
+        header: order.header.clone(),
+        memo: order.memo.clone(),
+        search_attributes: order.search_attributes.clone(),
+    };
+    Ok(close(draft, Some(next), extras(command), |new_execution_run_id| {
+        ContinuedAsNew { new_execution_run_id, ..closing }.into()
+    }))
+}
+
+/// A run as the workflow wants it: what the command leaves out of type, queue and timeouts is this run's, all else is
+/// only there if the command has it.
+fn continued(draft: &Draft<'_>, order: &ContinueAsNew, policy: Option<RetryPolicy>) -> Next {
+    let like_old = start_after(draft, span_ms(order.backoff_start_interval));
+    let or_old = |span: Option<Duration>, old_ms: i64| match span_ms(span) {
+        0 => old_ms,
+        ms => ms,
+    };
+    let queue = order.task_queue.as_ref().map(|queue| queue.name.clone()).filter(|name| !name.is_empty());
+    let workflow_type = order.workflow_type.clone().filter(|workflow_type| !workflow_type.name.is_empty());
+    let start = Start {
+        workflow_type: workflow_type.or_else(|| like_old.workflow_type.clone()),
+        task_queue: queue.unwrap_or_else(|| like_old.task_queue.clone()),
+        run_timeout_ms: or_old(order.workflow_run_timeout, like_old.run_timeout_ms),
+        task_timeout_ms: or_old(order.workflow_task_timeout, like_old.task_timeout_ms),
+        ..like_old
+    };
+    let start = start::bounded(start, draft.settings);
+    let is_retry = order.initiator == i32::from(Initiator::Retry);
+    let attempt = draft.run.chain.as_ref().map_or(1, |chain| chain.attempt);
+    let started = Started {
+        input: order.input.clone(),
+        continued_execution_run_id: draft.run.start.run_id.clone(),
+        initiator: match order.initiator {
+            0 => Initiator::Workflow.into(),
+            given => given,
+        },
+        continued_failure: order.failure.clone(),
+        last_completion_result: order.last_completion_result.clone(),
+        retry_policy: policy,
+        attempt: if is_retry { attempt.saturating_add(1) } else { 1 },
+        cron_schedule: order.cron_schedule.clone(),
+        header: order.header.clone(),
+        memo: order.memo.clone(),
+        search_attributes: order.search_attributes.clone(),
+        ..start::started(&start)
+    };
+    let links = draft.run.chain.as_ref().map(|chain| chain.links.clone()).unwrap_or_default();
+    Next { start, started, links }
+}
+
+/// What a command to continue as new has to be like; its retry policy with its defaults filled in.
+fn check_continue(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<Option<RetryPolicy>, TaskFailure> {
+    let cause = Cause::BadContinueAsNewAttributes;
+    let bad = |reason: &str| Err(TaskFailure::new(cause, reason));
+    let id_bytes_max = draft.settings.id_bytes_max;
+    if order.workflow_type.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
+        return bad("WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
+    }
+    if order.task_queue.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
+        return bad("TaskQueue on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
+    }
+    let spans = [order.workflow_run_timeout, order.workflow_task_timeout, order.backoff_start_interval];
+    if spans.into_iter().flatten().any(Duration::is_negative) {
+        return bad("Invalid duration on ContinueAsNewWorkflowExecutionCommand: negative duration.");
+    }
+    // A schedule is not looked at: one that cannot be read brings no further run.
+    let policy = match order.retry_policy.as_ref().map(|policy| retry::normalized(Some(policy))).transpose() {
+        Ok(policy) => policy,
+        Err(reason) => {
+            let place = "invalid WorkflowRetryPolicy on ContinueAsNewWorkflowExecutionCommand";
+            return bad(&format!("{place}: {reason}"));
+        }
+    };
+    if order.initial_versioning_behavior != 0 {
+        return bad(
+            "InitialVersioningBehavior on ContinueAsNewWorkflowExecutionCommand is not supported yet.",
+        );
+    }
+    if let Some(given) = &order.search_attributes {
+        properties::check_number(given, draft.settings)
+            .map_err(|reason| TaskFailure::new(Cause::BadSearchAttributes, &reason))?;
+        properties::check_sizes(&properties::read(Some(given)), draft.settings)
+            .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
+    }
+    let memo = order.memo.as_ref();
+    if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
+        || properties::has_too_many_keys(memo, draft.settings)
+    {
+        let reason = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
+        return Err(TaskFailure::fatal(cause, reason));
+    }
+    within_size(
+        draft,
+        cause,
+        order.input.as_ref(),
+        "ContinueAsNewWorkflowExecutionCommandAttributes. Input",
+    )?;
+    Ok(policy)
+}
+
+impl Next {
+    fn begin(self, draft: &Draft<'_>) -> Step {
+        let Self { start, started, links } = self;
+        let (namespace_id, workflow_id) = (start.namespace_id.clone(), start.workflow_id.clone());
+        let place = Place {
+            namespace_id: &namespace_id,
+            workflow_id: &workflow_id,
+            stamp: draft.stamp,
+            settings: draft.settings,
+        };
+        let mut fresh = start::open(start, started, Extras { links, ..Extras::default() }, place);
+        if fresh.run.head.backoff_until_ms == 0 {
+            task::schedule(&mut fresh, 1);
+        }
+        fresh.finish()
+    }
+}
+
+pub(crate) fn apply_started(run: &mut Run, event: &HistoryEvent, started: &Started) {
+    let is_kept = started.retry_policy.is_some()
+        || !started.cron_schedule.is_empty()
+        || !event.links.is_empty()
+        || started.attempt > 1;
+    if is_kept {
+        run.chain = Some(Arc::new(Chain::of(event, started)));
+    }
+}
+
+impl Chain {
+    /// Without a policy and a schedule nothing follows by itself, so nothing is handed on but what a run made by the
+    /// workflow gets too.
+    fn of(event: &HistoryEvent, started: &Started) -> Self {
+        let bare = Self { attempt: started.attempt, links: event.links.clone(), ..Self::default() };
+        if started.retry_policy.is_none() && started.cron_schedule.is_empty() {
+            return bare;
+        }
+        Self {
+            retry_policy: started.retry_policy.clone(),
+            cron_schedule: started.cron_schedule.clone(),
+            input: started.input.clone(),
+            header: started.header.clone(),
+            memo: started.memo.clone(),
+            search_attributes: started.search_attributes.clone(),
+            last_completion_result: started.last_completion_result.clone(),
+            ..bare
+        }
+    }
+}
