@@ -40,6 +40,8 @@ PYTHON_SUITES = [
     "delays",
     "continuing",
     "children",
+    "retries",
+    "schedules",
     "policies",
     "markers",
     "metadata",

@@ -4,7 +4,6 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.client import Schedule, ScheduleActionStartWorkflow, ScheduleSpec
-from temporalio.common import RetryPolicy
 from temporalio.service import RPCStatusCode
 
 import expect
@@ -29,22 +28,6 @@ class Idle:
 
     @workflow.update
     def change(self) -> None: ...
-
-
-@case(everlog_only=True)
-async def starts_with_a_cron_schedule(world: World) -> None:
-    for options in [{}, {"start_signal": "stop"}]:
-        start = world.start(Idle.run, cron_schedule="* * * * *", **options)
-        error = await expect.refused(RPCStatusCode.INVALID_ARGUMENT, start)
-        expect.that("cron_schedule" in error.message, "the field is named", error.message)
-
-
-@case(everlog_only=True)
-async def starts_with_a_retry_policy(world: World) -> None:
-    for options in [{}, {"start_signal": "stop"}]:
-        start = world.start(Idle.run, retry_policy=RetryPolicy(maximum_attempts=2), **options)
-        error = await expect.refused(RPCStatusCode.INVALID_ARGUMENT, start)
-        expect.that("retry_policy" in error.message, "the field is named", error.message)
 
 
 @case(everlog_only=True)
