@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
+use crate::machine::chain::Chain;
 use crate::machine::child::{Child, Parent};
 use crate::machine::external::External;
-use crate::machine::chain::Chain;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::timer::Timer;
 use crate::vocabulary::{Entry, Status, WorkflowType};

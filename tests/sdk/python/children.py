@@ -6,6 +6,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.client import WorkflowFailureError, WorkflowHandle
+from temporalio.common import RetryPolicy
 from temporalio.exceptions import (
     ApplicationError,
     CancelledError,
@@ -40,9 +41,12 @@ class Leaf:
         if how == "continue":
             workflow.continue_as_new("return")
         info = workflow.info()
+        if how == "fail once" and info.attempt == 1:
+            raise ApplicationError("not yet", type="Spring")
         parent, root = info.parent, info.root
         return {
             "heard": self.heard,
+            "attempt": info.attempt,
             "parent": parent.workflow_id if parent else None,
             "root": root.workflow_id if root else None,
         }
@@ -61,6 +65,10 @@ class Tree:
         if how == "grow":
             return await workflow.execute_child_workflow(Tree.run, args=["return", child + "-leaf"], id=child)
         options: dict[str, Any] = {"run_timeout": timedelta(seconds=1)} if how == "time out" else {}
+        if how == "fail once":
+            options["retry_policy"] = RetryPolicy(initial_interval=timedelta(milliseconds=100))
+        if how == "each second":
+            options["cron_schedule"] = "@every 1s"
         how = {"time out": "wait"}.get(how, how)
         return await workflow.execute_child_workflow(Leaf.run, how, id=child, **options)
 
@@ -155,7 +163,8 @@ async def a_child_returns_to_its_parent(world: World) -> None:
         child = world.id("child")
         handle = await world.start(Tree.run, "return", child)
         found = await handle.result()
-    expect.equal(found, {"heard": [], "parent": handle.id, "root": handle.id}, "what the child knows")
+    known = {"heard": [], "attempt": 1, "parent": handle.id, "root": handle.id}
+    expect.equal(found, known, "what the child knows")
     expect.equal(
         await world.shape(handle),
         [
@@ -192,7 +201,8 @@ async def a_grandchild_knows_the_root(world: World) -> None:
         child = world.id("child")
         handle = await world.start(Tree.run, "grow", child)
         found = await handle.result()
-    expect.equal(found, {"heard": [], "parent": child, "root": handle.id}, "what the grandchild knows")
+    known = {"heard": [], "attempt": 1, "parent": child, "root": handle.id}
+    expect.equal(found, known, "what the grandchild knows")
 
 
 @case()
@@ -232,6 +242,40 @@ async def only_the_last_run_of_a_chain_reports(world: World) -> None:
     expect.equal(found["parent"], handle.id, "the run that continues knows the parent too")
     closed = events_named(await world.history(handle), "ChildWorkflowExecutionCompleted")
     expect.equal(len(closed), 1, "reports")
+
+
+@case()
+async def a_child_that_fails_is_tried_again_by_its_policy(world: World) -> None:
+    async with world.worker(Tree, Leaf):
+        child = world.id("leaf")
+        handle = await world.start(Tree.run, "fail once", child)
+        expect.equal((await handle.result())["attempt"], 2, "the attempt that returned")
+        history = await world.history(handle)
+        expect.equal(len(events_named(history, "ChildWorkflowExecutionStarted")), 1, "it is one child")
+        first = events_named(history, "ChildWorkflowExecutionStarted")[0].workflow_execution.run_id
+        last = events_named(history, "ChildWorkflowExecutionCompleted")[0].workflow_execution.run_id
+        expect.that(first != last, "its second run has returned", first)
+        asked = events_named(history, "StartChildWorkflowExecutionInitiated")[0]
+        expect.equal(asked.retry_policy.maximum_interval.ToMilliseconds(), 10_000, "the longest wait by itself")
+
+
+@case()
+async def a_child_with_a_schedule_comes_again_until_it_is_terminated(world: World) -> None:
+    async with world.worker(Tree, Leaf):
+        child = world.id("leaf")
+        handle = await world.start(Tree.run, "each second", child)
+        await world.until_event(handle, "ChildWorkflowExecutionStarted")
+        leaf = world.client.get_workflow_handle(child)
+        first = (await leaf.describe()).run_id
+
+        async def has_come_again() -> bool:
+            return (await leaf.describe()).run_id != first
+
+        await expect.eventually(has_come_again, "a second run")
+        await leaf.terminate("enough")
+        error = await expect.fails(WorkflowFailureError, handle.result())
+        expect.that(isinstance(error.cause, ChildWorkflowError), "its kind", error.cause)
+        expect.that(isinstance(error.cause.cause, TerminatedError), "its cause", error.cause.cause)
 
 
 @case()

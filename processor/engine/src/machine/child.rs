@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::command::Command;
+use crate::cron;
 use crate::draft::{Draft, bytes};
 use crate::event::{Attributes, HistoryEvent};
 use crate::input::{Input, Order, Sender};
@@ -19,6 +20,7 @@ use crate::machine::close::within_size;
 use crate::machine::completion::{TaskFailure, extras};
 use crate::machine::properties;
 use crate::machine::start::Begin;
+use crate::retry;
 use crate::run::Run;
 use crate::time::{Duration, span_ms};
 use crate::vocabulary::{
@@ -438,12 +440,11 @@ fn check(draft: &Draft<'_>, order: &Start) -> Result<(), String> {
             return Err(format!("Invalid {what} on {on}: negative duration."));
         }
     }
-    if order.retry_policy.is_some() {
-        return Err(format!("RetryPolicy on {on} is not supported yet."));
+    if let policy @ Some(_) = order.retry_policy.as_ref() {
+        retry::normalized(policy)
+            .map_err(|reason| format!("invalid WorkflowRetryPolicy on {on}: {reason}"))?;
     }
-    if !order.cron_schedule.is_empty() {
-        return Err(format!("CronSchedule on {on} is not supported yet."));
-    }
+    cron::check(&order.cron_schedule).map_err(|reason| format!("invalid CronSchedule on {on}: {reason}"))?;
     let memo = order.memo.as_ref();
     if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
         || properties::has_too_many_keys(memo, draft.settings)
@@ -480,7 +481,7 @@ fn initiated(draft: &Draft<'_>, order: &Start, completed: i64, namespace: &str) 
         control: order.control.clone(),
         workflow_task_completed_event_id: completed,
         workflow_id_reuse_policy: order.workflow_id_reuse_policy.max(1),
-        retry_policy: order.retry_policy.clone(),
+        retry_policy: order.retry_policy.as_ref().and_then(|policy| retry::normalized(Some(policy)).ok()),
         cron_schedule: order.cron_schedule.clone(),
         header: order.header.clone(),
         memo: order.memo.clone(),
@@ -515,6 +516,8 @@ fn begin(
         user_metadata: command.user_metadata.clone(),
         priority: order.priority.clone().or_else(|| start.priority.clone()),
         retention_ms: start.retention_ms,
+        retry_policy: initiated.retry_policy.clone(),
+        cron_schedule: order.cron_schedule.clone(),
         parent: Some(Parent {
             namespace: namespace.to_owned(),
             namespace_id: start.namespace_id.clone(),

@@ -95,6 +95,8 @@ impl Case {
                     workflow_run_timeout,
                     parent_close_policy: self.dice.below(4) as i32,
                     workflow_id_reuse_policy: self.dice.below(4) as i32,
+                    retry_policy: self.workflow_retries(10),
+                    cron_schedule: self.schedule_of_runs(3),
                     ..child::Start::default()
                 }))
             }
@@ -172,8 +174,8 @@ impl Case {
 
     fn closing(&mut self) -> Order {
         match self.dice.below(8) {
-            0..=2 => Order::CompleteWorkflow(close::Complete { result: self.blob() }),
-            3 => Order::FailWorkflow(close::Fail { failure: self.workflow_failure() }),
+            0..=1 => Order::CompleteWorkflow(close::Complete { result: self.blob() }),
+            2..=3 => Order::FailWorkflow(close::Fail { failure: self.workflow_failure() }),
             4 => Order::CancelWorkflow(close::Cancel { details: self.blob() }),
             _again => Order::ContinueAsNew(Box::new(close::ContinueAsNew {
                 input: self.blob(),

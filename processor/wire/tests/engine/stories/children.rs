@@ -1,20 +1,11 @@
 //! Children: they begin when their parent knows of them, and their parent hears how they end.
 
 use everlog_engine::event::Attributes;
-use everlog_engine::machine::start::Started;
 use everlog_engine::vocabulary::{ParentClosePolicy, ReusePolicy};
 use expect_test::expect;
 
-use crate::world::{World, application, minutes};
-
-/// The Started event of the current run.
-fn started(world: &World) -> Started {
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    match &kept.events[0].attributes {
-        Some(Attributes::WorkflowStarted(started)) => started.clone(),
-        other => panic!("{other:?} starts nothing"),
-    }
-}
+use super::retries::{policy, started};
+use crate::world::{World, application, minutes, seconds};
 
 #[test]
 fn a_child_begins_when_its_parent_knows_of_it_and_reports_its_end() {
@@ -102,6 +93,78 @@ fn only_the_last_run_of_a_chain_reports() {
         < task.started, task.completed, workflow.completed
         > letter to order-1: the child is completed
         < child.completed parcel-1
+    "#]]);
+}
+
+#[test]
+fn a_child_is_tried_again_before_its_parent_hears_of_it() {
+    let mut world = World::new();
+    world
+        .start("order-1")
+        .task(|t| t.child_with("parcel-1", "with 2 attempts", |start| start.retry_policy = policy(2)));
+    world.post().hush();
+    world.on("parcel-1").task(|t| t.fail(application("no", |_as_it_is| {}))).post();
+    world.advance(seconds(1)).task(|t| t.fail(application("no", |_as_it_is| {}))).post();
+    assert_eq!((started(&world).attempt, started(&world).parent_initiated_event_id), (2, 5));
+    world.expect(expect![[r#"
+        > task: fail the workflow
+        < task.started, task.completed, workflow.failed InProgress, run 3: workflow.started attempt 2, first task in 1s
+        @ 00:00:01
+        < (the delay is over), task.scheduled
+        > task: fail the workflow
+        < task.started, task.completed, workflow.failed MaximumAttemptsReached
+        > letter to order-1: the child is failed
+        < child.failed parcel-1
+    "#]]);
+}
+
+#[test]
+fn a_child_with_a_schedule_goes_on_until_it_is_ended() {
+    let mut world = World::new();
+    world
+        .start("order-1")
+        .task(|t| t.child_with("parcel-1", "each hour", |start| start.cron_schedule = "@hourly".into()));
+    world.post().on("parcel-1").advance(minutes(60)).task(|t| t.complete("delivered")).post();
+    world.terminate("enough").post();
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: child parcel-1 each hour
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        < run 2: workflow.started, first task in 800s
+        > letter to order-1: the child is there
+        < child.started parcel-1, task.scheduled
+        > letter to parcel-1: begin
+        = nothing to do
+        @ 00:13:20
+        < (the delay is over), task.scheduled
+        @ 01:00:00
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed, run 3: workflow.started, first task in 800s
+        > terminate: enough
+        < workflow.terminated "enough"
+        > letter to order-1: the child is terminated
+        < child.terminated parcel-1
+    "#]]);
+}
+
+#[test]
+fn a_child_that_could_never_run_fails_the_task() {
+    let mut world = World::new();
+    world
+        .start("order-1")
+        .task(|t| t.child_with("parcel-1", "with a bad policy", |start| start.retry_policy = policy(-1)));
+    world.task(|t| t.child_with("parcel-1", "now and then", |start| start.cron_schedule = "never".into()));
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: child parcel-1 with a bad policy
+        < task.started, task.failed BadStartChildExecutionAttributes, (task attempt 2)
+        ! invalid: BadStartChildExecutionAttributes: invalid WorkflowRetryPolicy on StartChildWorkflowExecutionCommand: MaximumAttempts cannot be negative on retry policy.
+        > task: child parcel-1 now and then
+        < (task attempt 2 is taken)
+        ! invalid: BadStartChildExecutionAttributes: invalid CronSchedule on StartChildWorkflowExecutionCommand: invalid CronSchedule.
     "#]]);
 }
 
