@@ -123,10 +123,29 @@ bites! {
         plan.shocks = vec![(500, Shock::Away { span_ms: 20_000 })];
     });
     ReplayInSlices, a_long_journal_is_committed_in_slices, ends_otherwise(stories::a_journal_that_is_longer_than_may_wait);
+    LetterNumbers, a_letter_that_comes_twice_is_taken_once, some_seed_fails(|plan| {
+        children(plan);
+        crashes(plan);
+        late_appends(plan);
+    });
+    LetterRows, a_letter_that_has_not_arrived_goes_along_with_the_commit, some_seed_fails(|plan| {
+        children(plan);
+        crashes(plan);
+        plan.nasty.delay_ms = 150;
+    });
+    InheritedPosts, numbers_of_letters_go_on_where_they_were_committed, some_seed_fails(|plan| {
+        children(plan);
+        crashes(plan);
+    });
     IngressIncarnation, a_topic_that_was_made_again_is_another_source, some_seed_fails(|plan| {
         plan.forwards = true;
         plan.commands_made_again = true;
     });
+}
+
+/// Each workflow has children, one after the other.
+fn children(plan: &mut Plan) {
+    plan.programs = vec![Program { generations: 0, steps: vec![Step::Child; 6] }; 3];
 }
 
 /// Somebody takes the partition at a time, whoever has it.

@@ -23,6 +23,7 @@ use crate::log::{Broker, Kept, Nasty, Shared, index};
 use crate::node::{Node, PARTITION, PARTITIONS};
 use crate::people::TYPE;
 use crate::public::{Command, Wanted};
+use crate::workflow::LEAF;
 
 const SPACES: [(Topic, Space); 3] =
     [(Topic::Changelog, Space::State), (Topic::History, Space::History), (Topic::Timers, Space::Timers)];
@@ -266,6 +267,7 @@ fn ended(book: &Book, histories: &Histories, found: &mut Vec<String>) {
         }
     }
     let mut chains = 0;
+    let mut leaves = BTreeSet::new();
     for (run_id, events) in histories {
         let ends = events.iter().filter(|event| closes(event)).count();
         if ends != 1 || !events.last().is_some_and(closes) {
@@ -277,6 +279,9 @@ fn ended(book: &Book, histories: &Histories, found: &mut Vec<String>) {
             let kind = started.workflow_type.as_ref().map_or("", |kind| &kind.name);
             if started.continued_execution_run_id.is_empty() && kind == TYPE {
                 chains += 1;
+            }
+            if kind == LEAF && !leaves.insert(started.workflow_id.clone()) {
+                found.push(format!("the child {} was started twice", started.workflow_id));
             }
         } else {
             found.push(format!("run {run_id} does not begin with its start"));

@@ -119,7 +119,7 @@ impl Plan {
 }
 
 fn program(dice: &mut Dice) -> Program {
-    let steps = [Step::Activity, Step::Both, Step::Timer, Step::Signal];
+    let steps = [Step::Activity, Step::Both, Step::Timer, Step::Signal, Step::Child];
     let generations = if dice.permille(300) { 1 + dice.below(2) as u8 } else { 0 };
     let length = 1 + dice.index(4);
     let mut steps: Vec<_> = (0..length).map(|_| steps[dice.index(steps.len())]).collect();

@@ -5,11 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::machine::{activity, close, timer};
+use everlog_engine::machine::{activity, child, close, timer};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
+use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue, WorkflowType};
+
+use crate::node::{PARTITION, PARTITIONS};
+use crate::people::address;
 
 pub const QUEUE: &str = "q";
+/// The type of the workflows' children.
+pub const LEAF: &str = "Leaf";
 
 /// A workflow's program: generations left, then a step each. It is its input.
 #[derive(Clone, Debug)]
@@ -25,6 +30,8 @@ pub enum Step {
     Both,
     Timer,
     Signal,
+    /// A child that has nothing to do.
+    Child,
 }
 
 impl Program {
@@ -34,6 +41,7 @@ impl Program {
             Step::Both => 1,
             Step::Timer => 2,
             Step::Signal => 3,
+            Step::Child => 4,
         });
         std::iter::once(self.generations).chain(steps).collect()
     }
@@ -47,7 +55,8 @@ impl Program {
             0 => Step::Activity,
             1 => Step::Both,
             2 => Step::Timer,
-            _ => Step::Signal,
+            3 => Step::Signal,
+            _ => Step::Child,
         });
         Self { generations: *generations, steps: steps.collect() }
     }
@@ -65,6 +74,9 @@ struct World {
     timers: BTreeSet<String>,
     fired: BTreeSet<String>,
     signals: usize,
+    run_id: String,
+    /// Children that were asked for; true of those that have ended.
+    children: BTreeMap<String, bool>,
 }
 
 impl World {
@@ -74,6 +86,7 @@ impl World {
             match event.attributes.as_ref() {
                 Some(Attributes::WorkflowStarted(started)) => {
                     world.program = Some(Program::read(&started.input.clone().unwrap_or_default()));
+                    world.run_id.clone_from(&started.original_execution_run_id);
                 }
                 Some(Attributes::ActivityScheduled(scheduled)) => {
                     world.scheduled.insert(scheduled.activity_id.clone(), event.event_id);
@@ -93,6 +106,13 @@ impl World {
                 Some(Attributes::TimerFired(fired)) => {
                     world.fired.insert(fired.timer_id.clone());
                 }
+                Some(Attributes::StartChildInitiated(initiated)) => {
+                    world.children.insert(initiated.workflow_id.clone(), false);
+                }
+                Some(Attributes::ChildCompleted(closed)) => {
+                    let child = closed.workflow_execution.clone().unwrap_or_default();
+                    world.children.insert(child.workflow_id, true);
+                }
                 Some(Attributes::WorkflowSignaled(_)) => world.signals += 1,
                 _other => {}
             }
@@ -110,6 +130,21 @@ impl World {
             }
         }
     }
+}
+
+/// A Workflow Id of the simulated partition for the child of a step.
+fn child_id(run_id: &str, number: usize) -> String {
+    let ids = (0..).map(|turn| format!("{run_id}/{number}/{turn}"));
+    let mut ids = ids.filter(|id| address(id, "").partition(PARTITIONS) == PARTITION);
+    ids.next().expect("the ids do not end")
+}
+
+fn start_child(workflow_id: String) -> command::Order {
+    command::Order::StartChild(Box::new(child::Start {
+        workflow_id,
+        workflow_type: Some(WorkflowType { name: LEAF.into() }),
+        ..child::Start::default()
+    }))
 }
 
 /// Signals in a history.
@@ -141,6 +176,14 @@ pub fn think(history: &[HistoryEvent]) -> Vec<Command> {
                     }));
                 }
                 world.fired.contains(&timer_id)
+            }
+            Step::Child => {
+                let id = child_id(&world.run_id, number);
+                let known = world.children.get(&id).copied();
+                if known.is_none() {
+                    orders.push(start_child(id));
+                }
+                known == Some(true)
             }
             Step::Signal => {
                 wanted_signals += 1;

@@ -16,7 +16,7 @@ use everlog_wire::{Body, Letter, Record};
 use crate::address::Address;
 use crate::error::Error;
 use crate::partition::{Entry, Event, HOLD_MS, Partition, Waiter};
-use crate::rules::Rules;
+use crate::rules::{Rule, Rules};
 
 /// Letters on their way to one partition at a time, and their bytes.
 const UNDER_WAY_MAX: usize = 1_000;
@@ -127,7 +127,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// A letter's record is applied: its order, if it is the one behind the last that was taken.
     pub(crate) fn open_letter(&mut self, offset: u64, letter: &Letter) -> Result<(), Error> {
         let post = self.position.post(letter.from);
-        let is_next = letter.number == post.taken + 1;
+        let is_next = letter.number == post.taken + 1 || !R::keeps(Rule::LetterNumbers);
         if is_next {
             post.taken = letter.number;
         } else {
@@ -184,6 +184,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
     /// Letters that have not arrived go along with the commit of what has sent them.
     pub(crate) fn keep_letters(&mut self) {
+        if !R::keeps(Rule::LetterRows) {
+            return;
+        }
         let first_bucket = self.buckets().next().unwrap_or_default();
         for (&to, lane) in &mut self.outbox.lanes {
             let kept = lane.kept;

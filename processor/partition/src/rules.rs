@@ -73,6 +73,12 @@ pub enum Rule {
     NoWorkBeyond,
     /// What was appended and not committed is replayed in slices: the next waits for the one before to be committed.
     ReplayInSlices,
+    /// A letter counts only as the one behind the last that was taken.
+    LetterNumbers,
+    /// Letters that have not arrived when outputs are committed are rows of the commit.
+    LetterRows,
+    /// How many letters were sent and taken goes with the position.
+    InheritedPosts,
 }
 
 /// Which rules a partition keeps.
@@ -119,6 +125,9 @@ pub(crate) fn inherited<R: Rules>(mut position: Position) -> Position {
     }
     if !R::keeps(Rule::InheritedMarks) {
         position.marks.clear();
+    }
+    if !R::keeps(Rule::InheritedPosts) {
+        position.posts.clear();
     }
     position
 }
