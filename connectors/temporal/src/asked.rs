@@ -51,6 +51,7 @@ named! {
     SignalWorkflowExecutionRequest,
     RequestCancelWorkflowExecutionRequest,
     TerminateWorkflowExecutionRequest,
+    DeleteWorkflowExecutionRequest,
     GetWorkflowExecutionHistoryRequest waits |request| request.wait_new_event,
     GetWorkflowExecutionHistoryReverseRequest,
     DescribeWorkflowExecutionRequest,

@@ -40,7 +40,7 @@ macro_rules! operations {
 operations! {
     GetSystemInfo, GetClusterInfo, DescribeNamespace, ListNamespaces, RegisterNamespace, UpdateNamespace,
     StartWorkflowExecution, SignalWithStartWorkflowExecution, SignalWorkflowExecution,
-    RequestCancelWorkflowExecution, TerminateWorkflowExecution, GetWorkflowExecutionHistory,
+    RequestCancelWorkflowExecution, TerminateWorkflowExecution, DeleteWorkflowExecution, GetWorkflowExecutionHistory,
     GetWorkflowExecutionHistoryReverse, DescribeWorkflowExecution, QueryWorkflow, PollWorkflowTaskQueue,
     RespondWorkflowTaskCompleted, RespondWorkflowTaskFailed, RespondQueryTaskCompleted, ResetStickyTaskQueue,
     ShutdownWorker, PollActivityTaskQueue, RecordActivityTaskHeartbeat, RecordActivityTaskHeartbeatById,

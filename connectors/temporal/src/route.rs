@@ -54,6 +54,7 @@ impl Kind {
             "SignalWorkflowExecution"
             | "RequestCancelWorkflowExecution"
             | "TerminateWorkflowExecution"
+            | "DeleteWorkflowExecution"
             | "GetWorkflowExecutionHistory"
             | "GetWorkflowExecutionHistoryReverse"
             | "DescribeWorkflowExecution"

@@ -40,6 +40,8 @@ switchboard! {
         RequestCancelWorkflowExecutionRequest => RequestCancelWorkflowExecutionResponse, signal::request_cancel;
     terminate_workflow_execution, TerminateWorkflowExecution,
         TerminateWorkflowExecutionRequest => TerminateWorkflowExecutionResponse, signal::terminate;
+    delete_workflow_execution, DeleteWorkflowExecution,
+        DeleteWorkflowExecutionRequest => DeleteWorkflowExecutionResponse, signal::delete;
     get_workflow_execution_history, GetWorkflowExecutionHistory,
         GetWorkflowExecutionHistoryRequest => GetWorkflowExecutionHistoryResponse, history::get;
     get_workflow_execution_history_reverse, GetWorkflowExecutionHistoryReverse,

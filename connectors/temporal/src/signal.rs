@@ -1,12 +1,12 @@
-//! What is sent to a run: signals, requests to cancel, terminations.
+//! What is sent to a run: signals, requests to cancel, terminations, deletions.
 
-use everlog_engine::input::Order;
+use everlog_engine::input::{Delete, Order};
 use everlog_engine::machine::{cancel, close, signal};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflowservice::{
-    RequestCancelWorkflowExecutionRequest, RequestCancelWorkflowExecutionResponse,
-    SignalWorkflowExecutionRequest, SignalWorkflowExecutionResponse, TerminateWorkflowExecutionRequest,
-    TerminateWorkflowExecutionResponse,
+    DeleteWorkflowExecutionRequest, DeleteWorkflowExecutionResponse, RequestCancelWorkflowExecutionRequest,
+    RequestCancelWorkflowExecutionResponse, SignalWorkflowExecutionRequest, SignalWorkflowExecutionResponse,
+    TerminateWorkflowExecutionRequest, TerminateWorkflowExecutionResponse,
 };
 use tonic::Status;
 
@@ -78,6 +78,16 @@ pub(crate) async fn terminate(
     };
     call.order(call.input(execution, Order::Terminate(order))).await?;
     Ok(TerminateWorkflowExecutionResponse::default())
+}
+
+/// The run is forgotten when the call is answered; one that is open is terminated first.
+pub(crate) async fn delete(
+    call: &Call<'_>,
+    request: DeleteWorkflowExecutionRequest,
+) -> Result<DeleteWorkflowExecutionResponse, Status> {
+    let execution = call.checks().execution(request.workflow_execution)?;
+    call.order(call.input(execution, Order::Delete(Delete {}))).await?;
+    Ok(DeleteWorkflowExecutionResponse::default())
 }
 
 /// Where the first run of a chain is named, the current run of that chain is meant, whatever other run is named.

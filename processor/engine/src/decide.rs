@@ -81,6 +81,7 @@ fn missing(order: &Order) -> Outcome {
         | Order::BeginChild(_)
         | Order::ChildClosed(_)
         | Order::ExternalAnswered(_)
+        | Order::Delete(_)
         | Order::Signal(_)
         | Order::Cancel(_)
         | Order::Terminate(_)
@@ -101,6 +102,7 @@ fn decide_closed(run: &Run, order: &Order, stamp: &Stamp) -> Outcome {
         Order::Wake(_) if run.expires_ms() <= stamp.now_ms => {
             Outcome { expired: true, ..Outcome::answer(Reply::Done) }
         }
+        Order::Delete(_) => Outcome { expired: true, ..Outcome::answer(Reply::Done) },
         Order::ChildOpened(order) => family::opened_too_late(run, order),
         Order::Wake(_)
         | Order::ResetSticky(_)
@@ -179,6 +181,11 @@ fn decide_open(
         Order::ExternalAnswered(order) => {
             external::answered(&mut draft, order);
             Ok(Reply::Done)
+        }
+        Order::Delete(_) => {
+            close::terminate(&mut draft, "Delete workflow execution", None, "history-service");
+            let (steps, expired) = (vec![draft.finish()], true);
+            return Outcome { steps, expired, ..Outcome::answer(Reply::Done) };
         }
     };
     match answer {

@@ -24,7 +24,7 @@ pub struct Input {
     /// What is ordered.
     #[prost(
         oneof = "Order",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 41, 42, 43"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 41, 42, 43, 44"
     )]
     pub order: Option<Order>,
 }
@@ -94,7 +94,13 @@ pub enum Order {
     ChildClosed(family::Closed),
     #[prost(message, tag = "43")]
     ExternalAnswered(external::Answered),
+    #[prost(message, tag = "44")]
+    Delete(Delete),
 }
+
+/// Order: forget the run, at once and for ever; one that is open is terminated first.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Delete {}
 
 /// Order: forget the worker that has the run in its cache.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]

@@ -133,13 +133,14 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             false => Ok(decide()),
         };
         let Ok(outcome) = decided else { return Ok(None) };
-        if outcome.expired {
-            self.expire(&key)?;
-        }
+        let expired = outcome.expired;
         if let (Reply::Completed(_), Waiter::Completion(_, answers, _)) = (&outcome.reply, waiter) {
             self.queries.answer_attached(&key, std::mem::take(answers));
         }
         let reply = self.absorb(&workflow, outcome)?;
+        if expired {
+            self.expire(&key)?;
+        }
         let wakes = matches!(input.order, Some(Order::Wake(_))) && R::keeps(Rule::EarlyAlarms);
         if wakes && !self.replaying {
             let deadline_ms = view.run.as_ref().and_then(|run| run.next_deadline_ms(stamp.grace()));

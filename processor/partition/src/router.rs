@@ -286,7 +286,8 @@ fn lane(input: &Input) -> Lane {
             | Order::ChildOpened(_)
             | Order::BeginChild(_)
             | Order::ChildClosed(_)
-            | Order::ExternalAnswered(_),
+            | Order::ExternalAnswered(_)
+            | Order::Delete(_),
         ) => Lane::Urgent,
     }
 }

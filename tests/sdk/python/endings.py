@@ -4,7 +4,11 @@ import time
 from datetime import timedelta
 
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause
-from temporalio.api.workflowservice.v1 import PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse
+from temporalio.api.workflowservice.v1 import (
+    DeleteWorkflowExecutionRequest,
+    PollWorkflowTaskQueueRequest,
+    PollWorkflowTaskQueueResponse,
+)
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import (
     CancelledError,
@@ -12,7 +16,7 @@ from temporalio.exceptions import (
     TimeoutError,
     TimeoutType,
 )
-from temporalio.service import RPCStatusCode
+from temporalio.service import RPCError, RPCStatusCode
 
 import expect
 from acts import Act, Plan, Stand, status
@@ -171,3 +175,30 @@ async def take_task(world: World) -> PollWorkflowTaskQueueResponse:
         )
         if task.task_token:
             return task
+
+
+@case()
+async def a_run_that_is_deleted_is_forgotten(world: World) -> None:
+    async def delete(workflow_id: str) -> None:
+        request = DeleteWorkflowExecutionRequest(namespace=NAMESPACE)
+        request.workflow_execution.workflow_id = workflow_id
+        await world.client.workflow_service.delete_workflow_execution(request)
+
+    async def is_gone(workflow_id: str) -> bool:
+        try:
+            await world.describe(workflow_id)
+        except RPCError as error:
+            return error.status == RPCStatusCode.NOT_FOUND
+        return False
+
+    async with world.worker(Act):
+        # Not remembered by the case: there is no history to check afterwards.
+        for plan in ["wait", "return"]:
+            id = world.id()
+            handle = await world.client.start_workflow(Act.run, Plan(plan), id=id, task_queue=world.queue)
+            if plan == "return":
+                await handle.result()
+            await delete(id)
+            await expect.eventually(lambda: is_gone(id), "the run is gone")
+            await expect.refused(RPCStatusCode.NOT_FOUND, handle.fetch_history())
+    await expect.refused(RPCStatusCode.NOT_FOUND, delete(world.id("unknown")))

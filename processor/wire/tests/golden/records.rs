@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_engine::command::{Command, Later, Order as CommandOrder};
-use everlog_engine::input::{Input, Order, ResetSticky, Sender};
+use everlog_engine::input::{Delete, Input, Order, ResetSticky, Sender};
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::{self, Sticky};
 use everlog_engine::machine::{
@@ -205,6 +205,7 @@ fn name(order: &Order) -> &'static str {
         Order::BeginChild(_) => "BeginChild",
         Order::ChildClosed(_) => "ChildClosed",
         Order::ExternalAnswered(_) => "ExternalAnswered",
+        Order::Delete(_) => "Delete",
     }
 }
 
@@ -297,6 +298,7 @@ fn orders() -> Vec<Order> {
         Order::ReleaseActivity(attempt::Release { target }),
         Order::Wake(wake::Wake {}),
         Order::ResetSticky(ResetSticky {}),
+        Order::Delete(Delete {}),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Orders, drawn by dice: mostly what a client or a worker would do now, often too late, sometimes nonsense.
 
 use bytes::Bytes;
-use everlog_engine::input::{Order, ResetSticky};
+use everlog_engine::input::{Delete, Order, ResetSticky};
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::Sticky;
 use everlog_engine::machine::{attempt, cancel, close, completion, start, task, wake};
@@ -28,9 +28,10 @@ enum Kind {
     ReleaseActivity,
     Wake,
     ResetSticky,
+    Delete,
 }
 
-const ALL: [Kind; 19] = [
+const ALL: [Kind; 20] = [
     Kind::Start,
     Kind::Start,
     Kind::Signal,
@@ -50,6 +51,7 @@ const ALL: [Kind; 19] = [
     Kind::ReleaseActivity,
     Kind::Wake,
     Kind::ResetSticky,
+    Kind::Delete,
 ];
 
 impl Case {
@@ -78,6 +80,7 @@ impl Case {
             Kind::ReleaseActivity => self.release_activity(),
             Kind::Wake => (self.some_run(), Order::Wake(wake::Wake {})),
             Kind::ResetSticky => (self.some_run(), Order::ResetSticky(ResetSticky {})),
+            Kind::Delete => (self.some_run(), Order::Delete(Delete {})),
         }
     }
 

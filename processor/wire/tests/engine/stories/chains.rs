@@ -262,3 +262,35 @@ fn what_others_say_with_an_order_stands_on_its_event() {
     }
     assert_eq!(versions, [version.clone(), version]);
 }
+
+#[test]
+fn a_run_is_deleted_open_or_closed() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1")).hush();
+    world.delete().post().delete();
+    assert!(world.current().is_none(), "nothing is left of it");
+    world.start("order-1").terminate("enough").delete();
+    world.expect(expect![[r#"
+        > delete
+        < workflow.terminated "Delete workflow execution"
+        < (the run is deleted)
+        > letter to parcel-1: start Parcel
+        < run 2: workflow.started
+        > letter to parcel-1: terminate
+        < workflow.terminated "by parent close policy"
+        > letter to order-1: the child is there
+        ! not found: workflow execution not found
+        > letter to order-1: the child is terminated
+        ! not found: workflow execution not found
+        > delete
+        ! not found: workflow execution not found
+        > start order-1
+        < run 3: workflow.started, task.scheduled
+        > terminate: enough
+        < workflow.terminated "enough"
+        > delete
+        < (the run is deleted)
+        = nothing to do
+    "#]]);
+    assert!(world.current().is_none(), "nothing is left of it");
+}

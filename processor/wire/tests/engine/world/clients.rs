@@ -1,7 +1,7 @@
 //! What clients do: start, signal, cancel, terminate.
 
 use bytes::Bytes;
-use everlog_engine::input::{Order, ResetSticky};
+use everlog_engine::input::{Delete, Order, ResetSticky};
 use everlog_engine::machine::{cancel, close, signal, start};
 use everlog_engine::payload;
 
@@ -73,6 +73,11 @@ impl World {
     pub fn cancel_chain(&mut self, first_run_id: &str, note: &str) -> &mut Self {
         let order = cancel::Request { first_run_id: first_run_id.into(), ..cancel::Request::default() };
         self.verb(&format!("cancel, {note}"), Order::Cancel(order));
+        self
+    }
+
+    pub fn delete(&mut self) -> &mut Self {
+        self.verb("delete", Order::Delete(Delete {}));
         self
     }
 

@@ -94,7 +94,7 @@ fn of_authority(view: &View, input: &Input) {
             assert!(!seen && (!same || order.request_id.is_empty()), "a start was taken twice");
         }
         Order::Cancel(_) | Order::Terminate(_) | Order::ClaimTask(_) | Order::ClaimActivity(_) => {}
-        Order::Wake(_) | Order::ResetSticky(_) => {}
+        Order::Wake(_) | Order::ResetSticky(_) | Order::Delete(_) => {}
         Order::ChildOpened(_) | Order::BeginChild(_) | Order::ChildClosed(_) | Order::ExternalAnswered(_) => {
         }
     }
