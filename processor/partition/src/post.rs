@@ -114,7 +114,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             // They come again.
             return;
         }
-        let taken = self.position.post(from).taken;
+        let taken = self.position.taken_from(from);
         let records = letters.into_iter().filter_map(|bytes| Record::read(bytes).ok());
         let is_new = |record: &Record| match &record.body {
             Some(Body::Letter(letter)) => letter.number > taken,

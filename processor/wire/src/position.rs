@@ -107,6 +107,12 @@ impl Position {
         &mut self.posts[index]
     }
 
+    /// The number of the last letter that was taken from a partition; 0 = none.
+    pub fn taken_from(&self, partition: u32) -> u64 {
+        let index = self.posts.binary_search_by_key(&partition, |post| post.partition);
+        index.map_or(0, |index| self.posts[index].taken)
+    }
+
     /// The row's bytes.
     pub fn encode(&self) -> Bytes {
         self.encode_to_vec().into()
