@@ -86,6 +86,7 @@ async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
         violations.iter().for_each(|violation| println!("    {violation}"));
         acked += outcome.acked;
         holds &= violations.is_empty();
+        let what = [outcome.how].into_iter().chain(violations.iter().cloned()).collect::<Vec<_>>().join("; ");
         table.push(format!(
             "{:<5} {:<4} {:>8} {:>6} {:>9} {:>7} {:>6.1}  {}: {}",
             row.name,
@@ -96,7 +97,7 @@ async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
             outcome.acked,
             begun.elapsed().as_secs_f64(),
             row.claim,
-            outcome.how,
+            what,
         ));
         println!("{}", table.last().map_or("", String::as_str));
     }
