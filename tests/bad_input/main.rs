@@ -12,6 +12,7 @@ mod sizes;
 mod starts;
 mod tokens;
 mod transport;
+mod updates;
 mod worker;
 mod world;
 
@@ -37,6 +38,7 @@ fn table() -> Vec<Row> {
     rows.extend(tokens::rows());
     rows.extend(polls::rows());
     rows.extend(transport::rows());
+    rows.extend(updates::rows());
     rows.sort_by_key(|row| row.number);
     rows
 }

@@ -65,6 +65,9 @@ named! {
     RespondActivityTaskFailedByIdRequest,
     RespondActivityTaskCanceledByIdRequest,
     DescribeTaskQueueRequest,
+    UpdateWorkflowExecutionRequest waits |_| true,
+    PollWorkflowExecutionUpdateRequest waits |_| true,
+    ExecuteMultiOperationRequest waits |_| true,
 }
 
 tokened! {

@@ -21,7 +21,7 @@ use crate::request::{Checks, not_yet, span_ms, unversioned};
 use crate::status;
 use crate::task::{accept, response};
 use crate::token::{Subject, unreadable};
-use crate::{activity, failure};
+use crate::{activity, failure, update};
 
 fn subject(call: &Call<'_>) -> Result<(WorkflowExecution, task::Token), Status> {
     match call.task()? {
@@ -50,17 +50,21 @@ pub(crate) async fn complete(
         metering_metadata: request.metering_metadata,
         binary_checksum: request.binary_checksum,
         worker_version: request.worker_version_stamp,
-        has_messages: false,
+        has_messages: !request.messages.is_empty(),
+        messages: update::said(request.messages),
+        takes_events_again: request
+            .capabilities
+            .is_some_and(|capabilities| capabilities.discard_speculative_workflow_task_with_events),
         namespace: call.namespace.record.name.clone(),
     };
     let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
     let input = call.input(execution, Order::CompleteTask(order));
     let completion = call.gateway.router.complete_task(input, answers).await.map_err(status::of_failure)?;
-    match completion.reply {
-        Reply::Completed(_) => {}
+    let reset_history_event_id = match completion.reply {
+        Reply::Completed(completed) => completed.reset_event_id,
         Reply::Rejected(rejection) => return Err(status::of_rejection(rejection)),
         _other => return Err(status::unexpected_reply()),
-    }
+    };
     let (workflow_task, receipt) = match completion.task {
         Some(task) => {
             let (response, receipt) = response(call.voice(), task)?;
@@ -71,13 +75,12 @@ pub(crate) async fn complete(
     let (activity_tasks, receipts): (Vec<_>, Vec<_>) =
         completion.activities.into_iter().map(|task| activity::response(call.voice(), task)).unzip();
     receipts.into_iter().chain([receipt]).for_each(accept);
-    Ok(RespondWorkflowTaskCompletedResponse { workflow_task, activity_tasks, reset_history_event_id: 0 })
+    Ok(RespondWorkflowTaskCompletedResponse { workflow_task, activity_tasks, reset_history_event_id })
 }
 
 fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Result<(), Status> {
     not_yet("page_number", request.page_number != 0)?;
     not_yet("intermediate_page", request.intermediate_page)?;
-    not_yet("messages", !request.messages.is_empty())?;
     not_yet("versioning_behavior", request.versioning_behavior != 0)?;
     unversioned(request.deployment_options.as_ref(), "deployment_options")
 }
@@ -155,7 +158,6 @@ pub(crate) async fn fail(
     let checks = call.checks();
     checks.length("Identity", &request.identity)?;
     checks.length("BinaryChecksum", &request.binary_checksum)?;
-    not_yet("messages", !request.messages.is_empty())?;
     unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let failure = match request.failure {
         Some(failure) if checks.is_oversize(Some(&failure)) => {

@@ -18,6 +18,7 @@ mod limits;
 mod map;
 mod metrics;
 mod moment;
+mod multi;
 mod namespace;
 mod operator;
 mod passage;
@@ -38,6 +39,7 @@ mod task;
 mod token;
 mod told;
 mod transport;
+mod update;
 mod worker;
 
 use std::future::Future;

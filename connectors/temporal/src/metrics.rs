@@ -24,6 +24,7 @@ macro_rules! operations {
     ($($name:ident),* $(,)?) => {
         /// A call that this gateway answers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(clippy::enum_variant_names, reason = "the names are the API's")]
         pub(crate) enum Operation { $($name),* }
 
         impl Operation {
@@ -46,7 +47,7 @@ operations! {
     ShutdownWorker, PollActivityTaskQueue, RecordActivityTaskHeartbeat, RecordActivityTaskHeartbeatById,
     RespondActivityTaskCompleted, RespondActivityTaskCompletedById, RespondActivityTaskFailed,
     RespondActivityTaskFailedById, RespondActivityTaskCanceled, RespondActivityTaskCanceledById,
-    DescribeTaskQueue,
+    DescribeTaskQueue, UpdateWorkflowExecution, PollWorkflowExecutionUpdate, ExecuteMultiOperation,
 }
 
 /// How many operations there are.

@@ -18,6 +18,10 @@ pub(crate) enum Kind {
     Workflow,
     /// Namespace and an execution.
     Execution,
+    /// Namespace and an update of an execution.
+    Update,
+    /// Namespace and operations, of which the first is the start of a Workflow Id.
+    Operations,
     /// A task token.
     Token,
     /// A worker that waits at a queue.
@@ -59,7 +63,10 @@ impl Kind {
             | "GetWorkflowExecutionHistoryReverse"
             | "DescribeWorkflowExecution"
             | "QueryWorkflow"
+            | "UpdateWorkflowExecution"
             | "ResetStickyTaskQueue" => Some(Self::Execution),
+            "PollWorkflowExecutionUpdate" => Some(Self::Update),
+            "ExecuteMultiOperation" => Some(Self::Operations),
             "RespondWorkflowTaskCompleted"
             | "RespondWorkflowTaskFailed"
             | "RespondQueryTaskCompleted"
@@ -78,12 +85,12 @@ impl Kind {
     /// The call changes nothing, or what it changes is given back: it may be sent a second time by itself.
     pub(crate) fn may_be_repeated(self, path: &str) -> bool {
         match self {
-            Self::Poll { .. } | Self::Queue | Self::Everywhere => true,
+            Self::Poll { .. } | Self::Queue | Self::Everywhere | Self::Update => true,
             Self::Execution => {
                 let method = path.rsplit('/').next().unwrap_or_default();
                 method.starts_with("Get") || method.starts_with("Describe")
             }
-            Self::Workflow | Self::Token => false,
+            Self::Workflow | Self::Operations | Self::Token => false,
         }
     }
 }
@@ -110,6 +117,37 @@ struct ByExecution {
 struct Execution {
     #[prost(string, tag = "1")]
     workflow_id: String,
+}
+
+/// Field 1: the namespace by name; field 2: an `UpdateRef`.
+#[derive(Clone, PartialEq, Message)]
+struct ByUpdate {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(message, optional, tag = "2")]
+    update: Option<Update>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Update {
+    #[prost(message, optional, tag = "1")]
+    execution: Option<Execution>,
+}
+
+/// Field 1: the namespace by name; field 2: operations, of which one is a start. Read as one, they are merged.
+#[derive(Clone, PartialEq, Message)]
+struct ByOperations {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(message, optional, tag = "2")]
+    operations: Option<Operation>,
+}
+
+/// Field 1: a start.
+#[derive(Clone, PartialEq, Message)]
+struct Operation {
+    #[prost(message, optional, tag = "1")]
+    start: Option<ByWorkflow>,
 }
 
 /// Field 1: the token.
@@ -172,6 +210,14 @@ pub(crate) fn of_request(
         Kind::Execution => {
             let ByExecution { namespace, execution } = ByExecution::decode(message).ok()?;
             owner(&namespace, execution?.workflow_id)
+        }
+        Kind::Update => {
+            let ByUpdate { namespace, update } = ByUpdate::decode(message).ok()?;
+            owner(&namespace, update?.execution?.workflow_id)
+        }
+        Kind::Operations => {
+            let ByOperations { namespace, operations } = ByOperations::decode(message).ok()?;
+            owner(&namespace, operations?.start?.workflow_id)
         }
         Kind::Token => {
             let ByToken { token } = ByToken::decode(message).ok()?;

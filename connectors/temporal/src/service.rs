@@ -6,7 +6,10 @@ use tonic::{Request, Response, Status};
 
 use crate::call::Call;
 use crate::metrics::Operation;
-use crate::{Gateway, activity, completion, describe, history, query, queue, signal, start, system, task};
+use crate::{
+    Gateway, activity, completion, describe, history, multi, query, queue, signal, start, system, task,
+    update,
+};
 
 macro_rules! switchboard {
     ($($method:ident, $operation:ident, $request:ident => $response:ident, $handler:path;)*) => {
@@ -49,6 +52,12 @@ switchboard! {
     describe_workflow_execution, DescribeWorkflowExecution,
         DescribeWorkflowExecutionRequest => DescribeWorkflowExecutionResponse, describe::describe;
     query_workflow, QueryWorkflow, QueryWorkflowRequest => QueryWorkflowResponse, query::ask;
+    update_workflow_execution, UpdateWorkflowExecution,
+        UpdateWorkflowExecutionRequest => UpdateWorkflowExecutionResponse, update::update;
+    poll_workflow_execution_update, PollWorkflowExecutionUpdate,
+        PollWorkflowExecutionUpdateRequest => PollWorkflowExecutionUpdateResponse, update::poll;
+    execute_multi_operation, ExecuteMultiOperation,
+        ExecuteMultiOperationRequest => ExecuteMultiOperationResponse, multi::execute;
 
     poll_workflow_task_queue, PollWorkflowTaskQueue,
         PollWorkflowTaskQueueRequest => PollWorkflowTaskQueueResponse, task::poll;

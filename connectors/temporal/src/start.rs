@@ -137,7 +137,7 @@ fn is_skipping(config: Option<&TimeSkippingConfig>) -> bool {
     config.is_some_and(|config| *config != TimeSkippingConfig::default())
 }
 
-fn begin(
+pub(crate) fn begin(
     call: &Call<'_>,
     request: StartWorkflowExecutionRequest,
 ) -> Result<(WorkflowExecution, Begin), Status> {
@@ -175,6 +175,7 @@ fn begin(
         parent: None,
         retry_policy,
         cron_schedule: request.cron_schedule,
+        update: None,
     };
     let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: String::new() };
     Ok((execution, begin))

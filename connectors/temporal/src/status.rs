@@ -110,6 +110,11 @@ pub(crate) fn of_rejection(rejection: Rejection) -> Status {
         Rejection::Busy(message) => {
             exhausted(ResourceExhaustedCause::BusyWorkflow, ResourceExhaustedScope::Namespace, message)
         }
+        Rejection::NotReady(message) => not_ready(message),
+        Rejection::TooManyAtOnce(message) => {
+            exhausted(ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace, message)
+        }
+        Rejection::TooMany(message) => Status::failed_precondition(shortened(message)),
         Rejection::AlreadyStarted { message, run_id, first_run_id, request_id } => {
             let detail = errordetails::WorkflowExecutionAlreadyStartedFailure {
                 start_request_id: request_id,

@@ -102,6 +102,8 @@ fn namespace_info(call: &Call<'_>, record: &Record) -> NamespaceInfo {
     // What is missing here comes later; polls do end with ShutdownWorker.
     let capabilities = NamespaceCapabilities {
         eager_workflow_start: true,
+        sync_update: true,
+        async_update: true,
         worker_poll_complete_on_shutdown: true,
         ..NamespaceCapabilities::default()
     };

@@ -18,7 +18,7 @@ use crate::request::unversioned;
 use crate::status::{self, invalid};
 use crate::token::{Subject, TaskToken};
 use crate::told::{self, Voice};
-use crate::{chance, moment, poll};
+use crate::{chance, moment, poll, update};
 
 pub(crate) async fn poll(
     call: &Call<'_>,
@@ -98,6 +98,7 @@ pub(crate) fn response(
         scheduled_time: Some(moment::timestamp(pending.scheduled_ms)),
         started_time: Some(moment::timestamp(pending.started_ms)),
         queries: attached(queries)?,
+        messages: update::messages(&run, pending.started_event_id),
         ..PollWorkflowTaskQueueResponse::default()
     };
     Ok((response, receipt))

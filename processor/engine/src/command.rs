@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::machine::{activity, child, close, external, marker, properties, timer};
+use crate::machine::{activity, child, close, external, marker, properties, timer, update};
 use crate::vocabulary::TaskFailedCause as Cause;
 
 /// One command of a completed workflow task.
@@ -53,7 +53,7 @@ pub enum Order {
     #[prost(message, tag = "14")]
     UpsertSearchAttributes(properties::UpsertSearchAttributes),
     #[prost(message, tag = "15")]
-    ProtocolMessage(Later),
+    ProtocolMessage(update::Refer),
     #[prost(message, tag = "17")]
     ModifyProperties(properties::Modify),
     #[prost(message, tag = "18")]

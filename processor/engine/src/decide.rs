@@ -1,11 +1,14 @@
 //! The decision: what a journal record does, given the state; the same for everybody who decides it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::draft::Draft;
 use crate::input::{Input, Order, Sender};
 use crate::machine::start::Place;
-use crate::machine::{attempt, cancel, close, completion, external, family, signal, start, task, turn, wake};
+use crate::machine::{
+    attempt, cancel, close, completion, external, family, signal, start, task, turn, update, wake,
+};
 use crate::outcome::{ActivityGrant, Outcome, Rejection, Reply};
 use crate::run::Run;
 use crate::settings::Settings;
@@ -20,6 +23,8 @@ pub struct View {
     pub current: Option<Arc<Run>>,
     /// The run has taken the signal's request id before.
     pub seen: bool,
+    /// Of the updates that the order speaks of, see [`Input::update_ids`], those that the addressed run has completed.
+    pub done: BTreeMap<String, update::Done>,
 }
 
 /// Decides one record. Never panics, whatever the record says; refuses with a value.
@@ -27,12 +32,16 @@ pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) ->
     let place = Place { namespace_id: &input.namespace_id, workflow_id: &input.workflow_id, stamp, settings };
     let outcome = match &input.order {
         None => Outcome::refuse(Rejection::InvalidArgument("Unknown order.".into())),
-        Some(Order::Start(order)) => start::begin(view.current.as_ref(), view.seen, order, place),
+        Some(Order::Start(order)) => {
+            start::begin(view.current.as_ref(), (view.seen, &view.done), order, place)
+        }
         Some(order) => match &view.run {
             None => missing(order),
             Some(run) if !may_reach(run, input) => Outcome::refuse(Rejection::unknown()),
-            Some(run) if run.is_open() => decide_open(run, view.seen, input, order, stamp, settings),
-            Some(run) => decide_closed(run, order, stamp),
+            Some(run) if run.is_open() => {
+                decide_open(run, (view.seen, &view.done), input, order, stamp, settings)
+            }
+            Some(run) => decide_closed(run, &view.done, order, stamp),
         },
     };
     with_letters(input, within_limits(view, outcome, stamp, settings))
@@ -92,12 +101,19 @@ fn missing(order: &Order) -> Outcome {
         | Order::HeartbeatActivity(_)
         | Order::ReleaseActivity(_)
         | Order::Wake(_)
-        | Order::ResetSticky(_) => Outcome::refuse(Rejection::unknown()),
+        | Order::ResetSticky(_)
+        | Order::Update(_) => Outcome::refuse(Rejection::unknown()),
     }
 }
 
-fn decide_closed(run: &Run, order: &Order, stamp: &Stamp) -> Outcome {
+fn decide_closed(run: &Run, done: &BTreeMap<String, update::Done>, order: &Order, stamp: &Stamp) -> Outcome {
     match order {
+        Order::Update(order) if belongs(run, &order.first_run_id) => {
+            match update::standing(run, &order.update_id, done.get(&order.update_id)) {
+                Some(standing) => Outcome::answer(Reply::Update(Box::new(standing))),
+                None => Outcome::refuse(Rejection::closed()),
+            }
+        }
         Order::Cancel(request) if belongs(run, &request.first_run_id) => Outcome::answer(Reply::Done),
         Order::Wake(_) if run.expires_ms() <= stamp.now_ms => {
             Outcome { expired: true, ..Outcome::answer(Reply::Done) }
@@ -119,7 +135,7 @@ fn decide_closed(run: &Run, order: &Order, stamp: &Stamp) -> Outcome {
         | Order::HeartbeatActivity(_) => Outcome::refuse(Rejection::NotFound(
             "invalid activityID or activity already timed out or invoking workflow is completed".into(),
         )),
-        Order::Cancel(_) => Outcome::refuse(Rejection::unknown()),
+        Order::Cancel(_) | Order::Update(_) => Outcome::refuse(Rejection::unknown()),
         Order::Start(_)
         | Order::Signal(_)
         | Order::Terminate(_)
@@ -130,7 +146,7 @@ fn decide_closed(run: &Run, order: &Order, stamp: &Stamp) -> Outcome {
 
 fn decide_open(
     run: &Run,
-    seen: bool,
+    (seen, done): (bool, &BTreeMap<String, update::Done>),
     input: &Input,
     order: &Order,
     stamp: &Stamp,
@@ -150,9 +166,13 @@ fn decide_open(
             close::terminate_as_ordered(&mut draft, order);
             Ok(Reply::Done)
         }
-        Order::Cancel(_) | Order::Terminate(_) => Err(Rejection::unknown()),
+        Order::Update(order) if belongs(run, &order.first_run_id) => {
+            let done = done.get(&order.update_id);
+            update::admit(&mut draft, order, done).map(|standing| Reply::Update(Box::new(standing)))
+        }
+        Order::Cancel(_) | Order::Terminate(_) | Order::Update(_) => Err(Rejection::unknown()),
         Order::ClaimTask(order) => return claim_task(draft, order),
-        Order::CompleteTask(order) => return completion::complete(draft, order),
+        Order::CompleteTask(order) => return completion::complete(draft, order, done),
         Order::FailTask(order) => turn::fail(&mut draft, order),
         Order::ReleaseTask(order) => turn::release(&mut draft, order),
         Order::ClaimActivity(order) => return claim_activity(draft, order),

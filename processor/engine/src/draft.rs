@@ -9,7 +9,8 @@ use crate::event::{Attributes, HistoryEvent};
 use crate::input::Input;
 use crate::machine::activity::{self, Activity};
 use crate::machine::task::{Sticky, Task};
-use crate::machine::{cancel, chain, child, close, external, properties, start, timer};
+use crate::machine::update::{self, Update};
+use crate::machine::{cancel, chain, child, close, external, properties, start, task, timer};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -56,6 +57,10 @@ pub enum Change {
     Signals(i64),
     /// The run that continues this one.
     Successor(String),
+    /// An update waits for a worker's word.
+    Update(Box<Update>),
+    /// An update ended without an event.
+    UpdateEnded(String, update::End),
     /// The step is complete.
     Transition,
 }
@@ -122,13 +127,14 @@ impl<'a> Draft<'a> {
         self.record_at(self.now_ms(), attributes, extras);
     }
 
-    /// [`Draft::record`] of what happened at `time_ms`.
-    pub fn record_at(&mut self, time_ms: i64, attributes: Attributes, extras: Extras) {
+    /// [`Draft::record`] of what happened at `time_ms`. Returns the event's id; 0 where it is buffered and has none yet.
+    pub fn record_at(&mut self, time_ms: i64, attributes: Attributes, extras: Extras) -> i64 {
+        task::make_normal(self);
         if self.run.started_task().is_some() {
             self.change(Change::Buffered(Box::new(event(time_ms, attributes, extras))));
-        } else {
-            self.emit_at(time_ms, attributes, extras);
+            return 0;
         }
+        self.emit_at(time_ms, attributes, extras)
     }
 
     /// Sends an order to another Workflow Id once the record is decided.
@@ -210,6 +216,8 @@ impl Change {
             | Self::CloseAttempted(_)
             | Self::Signals(_)
             | Self::Successor(_)
+            | Self::Update(_)
+            | Self::UpdateEnded(..)
             | Self::Transition => None,
         }
     }
@@ -263,6 +271,8 @@ pub fn apply(run: &mut Run, change: &Change) {
         Change::CloseAttempted(attempted) => run.head.close_attempted = *attempted,
         Change::Signals(count) => run.head.signals = *count,
         Change::Successor(run_id) => run.head.successor_run_id.clone_from(run_id),
+        Change::Update(update) => update::apply_admitted(run, update),
+        Change::UpdateEnded(update_id, _) => update::apply_ended(run, update_id),
         Change::Transition => run.head.transitions = run.head.transitions.saturating_add(1),
     }
 }
@@ -328,6 +338,8 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
             timer::apply_closed(run, &canceled.timer_id, canceled.started_event_id);
         }
         Attributes::WorkflowCancelRequested(_) => cancel::apply_requested(run),
+        Attributes::UpdateAccepted(accepted) => update::apply_accepted(run, event.event_id, accepted),
+        Attributes::UpdateCompleted(completed) => update::apply_completed(run, completed),
         Attributes::SearchAttributesUpserted(upserted) => properties::apply_search_attributes(run, upserted),
         Attributes::PropertiesModified(modified) => properties::apply_memo(run, modified),
         Attributes::WorkflowCompleted(_) => close::apply_closed(run, event, Status::Completed),

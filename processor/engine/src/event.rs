@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::machine::{
-    activity, cancel, child, close, external, marker, properties, signal, start, task, timer,
+    activity, cancel, child, close, external, marker, properties, signal, start, task, timer, update,
 };
 use crate::time::Timestamp;
 
@@ -37,7 +37,7 @@ pub struct HistoryEvent {
     /// What happened.
     #[prost(
         oneof = "Attributes",
-        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 51"
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 51"
     )]
     pub attributes: Option<Attributes>,
 }
@@ -112,6 +112,8 @@ attributes! {
     SignalExternalFailed(external::SignalFailed) = "43", 38;
     ExternalSignaled(external::Signaled) = "44", 39;
     SearchAttributesUpserted(properties::SearchAttributesUpserted) = "45", 40;
+    UpdateAccepted(update::Accepted) = "46", 41;
+    UpdateCompleted(update::Completed) = "48", 43;
     PropertiesModified(properties::Modified) = "51", 46;
 }
 

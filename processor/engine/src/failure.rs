@@ -92,6 +92,13 @@ pub(crate) fn too_large(failure: &Bytes, bytes_max: i64) -> Bytes {
     server("Failure exceeds size limit.", true, Some(kept(failure, bytes_max / 4)))
 }
 
+/// Why an update failed or was rejected, in the server's words; it is final.
+pub(crate) fn of_update(message: &str, r#type: &str) -> Bytes {
+    let info = Application { r#type: r#type.into(), non_retryable: true, next_retry_delay: None };
+    let info = Some(Info::Application(info));
+    Failure { message: message.into(), source: "Server".into(), cause: None, info }.encode_to_vec().into()
+}
+
 fn server(message: &str, non_retryable: bool, cause: Option<Bytes>) -> Bytes {
     let info = Some(Info::Server(Server { non_retryable }));
     Failure { message: message.into(), source: String::new(), cause, info }.encode_to_vec().into()

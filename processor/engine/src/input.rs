@@ -1,7 +1,9 @@
 //! A journal record as the engine sees it: an order for one Workflow Id.
 
+use std::collections::BTreeSet;
+
 use crate::machine::{
-    attempt, cancel, child, close, completion, external, family, signal, start, task, wake,
+    attempt, cancel, child, close, completion, external, family, signal, start, task, update, wake,
 };
 use crate::run::Run;
 use crate::vocabulary::Execution;
@@ -24,7 +26,7 @@ pub struct Input {
     /// What is ordered.
     #[prost(
         oneof = "Order",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 41, 42, 43, 44"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 40, 41, 42, 43, 44"
     )]
     pub order: Option<Order>,
 }
@@ -86,6 +88,8 @@ pub enum Order {
     Wake(wake::Wake),
     #[prost(message, tag = "25")]
     ResetSticky(ResetSticky),
+    #[prost(message, tag = "26")]
+    Update(update::Admit),
     #[prost(message, tag = "40")]
     ChildOpened(family::Opened),
     #[prost(message, tag = "41")]
@@ -153,5 +157,22 @@ impl Input {
             _without_signal => None,
         }
         .filter(|request_id| !request_id.is_empty())
+    }
+
+    /// Ids of updates that must be looked up among those that the run has completed: all that the order speaks of and that
+    /// the run has not at hand.
+    pub fn update_ids(&self, run: &Run) -> BTreeSet<&str> {
+        let mut ids: BTreeSet<&str> = match &self.order {
+            Some(Order::Update(update)) => BTreeSet::from([update.update_id.as_str()]),
+            Some(Order::Start(begin)) => {
+                begin.update.iter().map(|update| update.update_id.as_str()).collect()
+            }
+            Some(Order::CompleteTask(complete)) => {
+                complete.messages.iter().map(|message| message.protocol_instance_id.as_str()).collect()
+            }
+            _without_updates => BTreeSet::new(),
+        };
+        ids.retain(|id| !run.updates.contains_key(*id));
+        ids
     }
 }

@@ -6,6 +6,7 @@ use crate::draft::Step;
 use crate::event::HistoryEvent;
 use crate::input::Input;
 use crate::machine::activity::Activity;
+use crate::machine::update::Standing;
 use crate::run::{Current, Run};
 use crate::vocabulary::Status;
 
@@ -64,6 +65,8 @@ pub enum Reply {
     Completed(Box<Completed>),
     /// A heartbeat was taken; true = the activity shall cancel itself.
     Heartbeat(bool),
+    /// An update was admitted, or found.
+    Update(Box<Standing>),
 }
 
 /// A run that a start made or found.
@@ -79,6 +82,8 @@ pub struct Started {
     pub status: Status,
     /// The first workflow task, where it was asked for with the start.
     pub task: Option<Box<TaskGrant>>,
+    /// The update that came with the start.
+    pub update: Option<Box<Standing>>,
 }
 
 /// What the completion of a workflow task yields.
@@ -88,6 +93,8 @@ pub struct Completed {
     pub task: Option<TaskGrant>,
     /// Activities that the worker asked to get at once, in the order of their commands.
     pub activities: Vec<ActivityGrant>,
+    /// The task left no trace: the worker has the run as it was behind this Started event. 0 = it left one.
+    pub reset_event_id: i64,
 }
 
 /// A workflow task in a worker's hand.
@@ -119,6 +126,12 @@ pub enum Rejection {
     InvalidArgument(String),
     /// Too much at the moment for this workflow.
     Busy(String),
+    /// The run cannot do that now.
+    NotReady(String),
+    /// Too many at once: it may go through when some are done.
+    TooManyAtOnce(String),
+    /// Too many in all.
+    TooMany(String),
     /// The Workflow Id is taken.
     AlreadyStarted {
         /// What is in the way.

@@ -10,6 +10,7 @@ use crate::machine::child::{Child, Parent};
 use crate::machine::external::External;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::timer::Timer;
+use crate::machine::update::Update;
 use crate::vocabulary::{Entry, Status, WorkflowType};
 
 /// The state of one run. Cloning is cheap: parts are shared until they change.
@@ -33,6 +34,8 @@ pub struct Run {
     pub buffered: Arc<Vec<HistoryEvent>>,
     /// What the run that follows by itself is made of, where one may.
     pub chain: Option<Arc<Chain>>,
+    /// Updates that are not completed, by their id.
+    pub updates: Arc<BTreeMap<String, Arc<Update>>>,
 }
 
 /// What is fixed when a run begins.
@@ -145,6 +148,12 @@ pub struct Head {
     /// Encoded bytes of open activities, timers, children, letters under way, buffered events, memo and search attributes.
     #[prost(int64, tag = "14")]
     pub state_bytes: i64,
+    /// The number of the update that was admitted last; updates are counted from 1.
+    #[prost(int64, tag = "15")]
+    pub updates_admitted: i64,
+    /// Updates that were completed.
+    #[prost(int64, tag = "16")]
+    pub updates_completed: i64,
 }
 
 /// Memo and search attributes as they stand now.
@@ -188,6 +197,7 @@ impl Run {
             externals: Arc::default(),
             buffered: Arc::default(),
             chain: None,
+            updates: Arc::default(),
         }
     }
 

@@ -85,6 +85,15 @@ pub struct Settings {
     /// Bytes of the details in the user metadata of a run or of a command; 0 = no limit.
     #[prost(int64, tag = "27")]
     pub details_bytes_max: i64,
+    /// Updates of a run that are not completed; 0 = no limit.
+    #[prost(int64, tag = "28")]
+    pub updates_in_flight_max: i64,
+    /// Bytes of a run's updates that nobody has accepted; 0 = no limit.
+    #[prost(int64, tag = "29")]
+    pub updates_bytes_max: i64,
+    /// Updates of a run, completed or not; from nine tenths on a worker is advised to continue as new. 0 = no limit.
+    #[prost(int64, tag = "30")]
+    pub updates_max: i64,
     /// Children of a run that have not closed; 0 = the standard.
     #[prost(int64, tag = "40")]
     pub pending_children_max: i64,
@@ -130,6 +139,9 @@ impl Settings {
             memo_keys_max: 10_000,
             summary_bytes_max: 400,
             details_bytes_max: 20_000,
+            updates_in_flight_max: 10,
+            updates_bytes_max: 20 << 20,
+            updates_max: 2_000,
             pending_children_max: PENDING_MAX,
             pending_signals_max: PENDING_MAX,
             pending_cancels_max: PENDING_MAX,

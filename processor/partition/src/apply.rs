@@ -1,11 +1,13 @@
 //! Applying: a journal record becomes new states, events, and an answer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
-use everlog_engine::event::HistoryEvent;
+use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::update::Done;
 use everlog_engine::{Grace, Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
 use everlog_log::Log;
 use everlog_store::{Base, Space};
@@ -82,7 +84,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn refuse(&mut self, waiter: Waiter, failure: Failure) {
         match waiter {
             Waiter::Nobody => {}
-            Waiter::Order(reply, _slot) => tell(reply, Err(failure)),
+            Waiter::Order(reply, _slot) | Waiter::Update(reply, _, _slot) => tell(reply, Err(failure)),
             Waiter::Completion(reply, _, _slot) => tell(reply, Err(failure)),
             Waiter::Claim(task, waiting) => self.offer_again(task, waiting),
         }
@@ -177,8 +179,14 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             (Some(request_id), Some(_)) => self.runs.has_request(&key, request_id)?,
             (Some(_) | None, _) => false,
         };
+        let mut done = BTreeMap::new();
+        for update_id in run.iter().flat_map(|run| input.update_ids(run)) {
+            if let Some(found) = self.runs.done_update(&key, update_id)? {
+                done.insert(update_id.to_owned(), found);
+            }
+        }
         let current = if starts { run.clone() } else { None };
-        Ok((key, View { run, current, seen }))
+        Ok((key, View { run, current, seen, done }))
     }
 
     /// Whether a run has taken a request, or one before it in its chain that ended lately: whoever asks again because it has heard
@@ -240,6 +248,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if grew {
             self.watchers.tell(key, &step.run);
         }
+        self.updates.settle(key, step);
         if !self.queries.is_empty() {
             for question in self.queries.settle(key, &step.run) {
                 self.send_query(key, &step.run, question);
@@ -255,6 +264,13 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             prost::encoding::message::encode(1, *event, &mut history);
         }
         let first_event_id = events.first().map_or(0, |event| event.event_id);
+        for event in events {
+            if let Some(Attributes::UpdateCompleted(completed)) = &event.attributes {
+                let update_id = completed.meta.as_ref().map_or("", |meta| meta.update_id.as_str());
+                let done = Done { event_id: event.event_id, batch_event_id: first_event_id };
+                self.runs.add_done_update(key, update_id, done);
+            }
+        }
         self.runs.store().put_new(Space::History, history_key(key, first_event_id), history.freeze());
         let start = &step.run.start;
         self.publish_events(&start.namespace_id, &start.workflow_id, &start.run_id, events);

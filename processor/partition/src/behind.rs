@@ -16,7 +16,8 @@ use prost::Message;
 use crate::address::RunKey;
 use crate::dispatch::TaskRef;
 use crate::error::Error;
-use crate::partition::{Event, HOLD_MS, Partition};
+use crate::event::Event;
+use crate::partition::{HOLD_MS, Partition};
 use crate::rules::Rules;
 use crate::runs::history_key;
 

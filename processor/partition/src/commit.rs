@@ -7,7 +7,8 @@ use everlog_log::{Commit, Log, Output, Topic};
 use everlog_store::{Base, Space};
 
 use crate::error::Error;
-use crate::partition::{Event, HOLD_MS, Partition};
+use crate::event::Event;
+use crate::partition::{HOLD_MS, Partition};
 use crate::rules::{Rule, Rules};
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::machine::activity::{Activity, Scheduled};
+use everlog_engine::machine::update::Standing;
 use everlog_engine::{Rejection, Reply, Run};
 
 use crate::address::Address;
@@ -227,6 +228,17 @@ pub enum QueryOutcome {
     NotReady(String),
     /// Too many questions wait for this run.
     Busy,
+}
+
+/// What a caller hears of an update behind the first answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpdateNews {
+    /// It is further than before.
+    Standing(Standing),
+    /// Its run was closed before a worker took it.
+    Closed,
+    /// The workflow task that it went along with failed.
+    TaskFailed,
 }
 
 /// A worker's answer.

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use crate::address::RunKey;
 use crate::delivery::{Delivery, Poll};
+use crate::event::Event;
 use crate::homes::{Homes, Offer};
-use crate::partition::Event;
 use crate::reply::tell;
 use crate::router::Send;
 

@@ -11,8 +11,9 @@ use crate::behind::PARKED_MAX;
 use crate::delivery::{Completion, Delivery, Receipt, WorkflowTask};
 use crate::dispatch::{QueueKey, Ready, TaskRef, Waiting};
 use crate::error::Error;
+use crate::event::Event;
 use crate::furnish;
-use crate::partition::{Event, Partition, Waiter, input};
+use crate::partition::{Partition, Waiter, input};
 use crate::reply::tell;
 use crate::rules::Rules;
 
@@ -161,6 +162,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 let completion = self.furnish_completion(key, reply)?;
                 tell(sender, Ok(completion));
             }
+            Waiter::Update(sender, news, _slot) => self.answer_update(key, reply, sender, news)?,
             Waiter::Claim(_, waiting) => self.hand_out(key, reply, waiting)?,
         }
         Ok(())
@@ -190,7 +192,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             | Reply::Rejected(_)
             | Reply::Started(_)
             | Reply::Completed(_)
-            | Reply::Heartbeat(_) => {
+            | Reply::Heartbeat(_)
+            | Reply::Update(_) => {
                 self.dispatcher.poll_again(waiting, &self.send);
                 return Ok(());
             }

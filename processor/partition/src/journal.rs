@@ -8,7 +8,8 @@ use everlog_store::Base;
 use everlog_wire::{Barrier, Body, Owner, Record};
 
 use crate::error::Error;
-use crate::partition::{Entry, Event, HOLD_MS, Partition, Waiter};
+use crate::event::Event;
+use crate::partition::{Entry, HOLD_MS, Partition, Waiter};
 use crate::router::Failure;
 use crate::rules::{Rule, Rules};
 
@@ -119,7 +120,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         for mut entry in entries.into_iter().rev() {
             self.reads.append(&mut entry.reads);
             match entry.waiter {
-                waiter @ (Waiter::Order(..) | Waiter::Completion(..)) => self.refuse(waiter, failure),
+                waiter @ (Waiter::Order(..) | Waiter::Update(..) | Waiter::Completion(..)) => {
+                    self.refuse(waiter, failure);
+                }
                 waiter @ (Waiter::Nobody | Waiter::Claim(..)) => {
                     self.pending.push_front(Entry::new(entry.record, waiter));
                 }

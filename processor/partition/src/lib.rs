@@ -13,6 +13,7 @@ mod delivery;
 mod dispatch;
 mod due;
 mod error;
+mod event;
 mod flights;
 mod former;
 mod furnish;
@@ -35,19 +36,21 @@ mod rules;
 mod runs;
 mod stats;
 mod time;
+mod update;
 mod watch;
 
 pub use address::{Address, BUCKETS, RunKey, WorkflowKey};
 pub use delivery::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
-    Reading, Receipt, Told, Want, WorkflowTask,
+    Reading, Receipt, Told, UpdateNews, Want, WorkflowTask,
 };
 pub use dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus, Ready, STICKY_LIVE_MS, TaskRef, Waiting};
 pub use error::{Error, RowsFault};
+pub use event::Event;
 pub use former::Former;
 pub use homes::{Homes, Offer};
-pub use partition::{Config, Event, Partition};
+pub use partition::{Config, Partition};
 pub use publish::{Public, Unnamed};
-pub use router::{Admission, Answer, Failure, Router, Send, Slot};
+pub use router::{Admission, Answer, Failure, Router, Send, Slot, UpdateCall};
 pub use rules::{Kept, Rule, Rules};
 pub use stats::{Rejections, Stats};

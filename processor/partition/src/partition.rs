@@ -10,20 +10,20 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
-use everlog_engine::{Reply, Settings, TaskGrant};
-use everlog_log::{Appended, Fence, Log, Offset, Tail};
+use everlog_engine::{Reply, Settings};
+use everlog_log::{Fence, Log, Offset, Tail};
 use everlog_store::{Base, Store};
-use everlog_wire::ingress::Source;
 use everlog_wire::{Body, Mark, Position, Record};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::address::{Address, RunKey, WorkflowKey};
 use crate::behind::Behind;
 use crate::delayed::Delayed;
-use crate::delivery::{Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, Want, WorkflowTask};
+use crate::delivery::{Completion, QueryAnswer, UpdateNews};
 use crate::dispatch::{Dispatcher, TaskRef, Waiting};
 use crate::due::Due;
 use crate::error::Error;
+use crate::event::Event;
 use crate::flights::Flights;
 use crate::furnish;
 use crate::ingest::{Feed, mark_of};
@@ -38,6 +38,7 @@ use crate::rules::{Kept, Rule, Rules};
 use crate::runs::Runs;
 use crate::stats::Stats;
 use crate::time::LogTime;
+use crate::update::Updates;
 use crate::watch::Watchers;
 
 /// How often what waits is looked through, in ms.
@@ -74,184 +75,11 @@ pub struct Config {
     pub journal_keep_records: u64,
 }
 
-/// What reaches a partition.
-pub enum Event {
-    /// An order to journal.
-    Order {
-        /// The order.
-        input: Input,
-        /// Its place among the waiting requests.
-        slot: Slot,
-        /// Where the answer goes.
-        reply: oneshot::Sender<Answer<Reply>>,
-    },
-    /// A completed workflow task, with answers to the queries that went along with it.
-    CompleteTask {
-        /// The order.
-        input: Input,
-        /// The worker's answers.
-        answers: Vec<QueryAnswer>,
-        /// Its place among the waiting requests.
-        slot: Slot,
-        /// Where the answer goes.
-        reply: oneshot::Sender<Answer<Completion>>,
-    },
-    /// A reader.
-    Read {
-        /// The run.
-        address: Address,
-        /// What to read of it.
-        want: Want,
-        /// Its place among the waiting readers.
-        slot: Slot,
-        /// Where the answer goes.
-        reply: oneshot::Sender<Answer<Option<Reading>>>,
-    },
-    /// A caller that waits for news of a run.
-    Watch {
-        /// The run.
-        address: Address,
-        /// The last event that the caller knows.
-        known_event_id: i64,
-        /// Its place among the waiting readers; given back once it is noted who waits.
-        slot: Slot,
-        /// Where the answer goes.
-        reply: oneshot::Sender<()>,
-    },
-    /// A question to a run's worker.
-    Query {
-        /// The question.
-        request: QueryRequest,
-        /// Its place among the waiting requests.
-        slot: Slot,
-        /// Where the answer goes.
-        reply: oneshot::Sender<Answer<QueryOutcome>>,
-    },
-    /// A worker's answer to a direct question.
-    QueryAnswered {
-        /// The answer.
-        answer: QueryAnswer,
-        /// Its place among the waiting requests.
-        slot: Slot,
-        /// False where nobody waits for it.
-        reply: oneshot::Sender<bool>,
-    },
-    /// A task that was granted with another order wants its history.
-    Furnish {
-        /// The task.
-        grant: TaskGrant,
-        /// Where the answer goes.
-        reply: oneshot::Sender<Answer<WorkflowTask>>,
-    },
-    /// The dispatcher found a poll for a task of this partition. As many can wait as polls were let in.
-    Claim {
-        /// The task.
-        task: TaskRef,
-        /// The poll.
-        waiting: Waiting,
-    },
-    /// The dispatcher found a poll for a question of this partition.
-    HandQuery {
-        /// The question.
-        query_id: String,
-        /// The poll.
-        waiting: Waiting,
-    },
-    /// A question that was given to a worker reached nobody.
-    QueryLost {
-        /// The question.
-        query_id: String,
-    },
-    /// A task that was handed out reached nobody. As many can wait as tasks were claimed, each for a poll that was let
-    /// in.
-    Release {
-        /// The order that takes it back.
-        input: Input,
-    },
-    /// Public records for a journal that only its owner appends to, in the order of their source. Whoever sends them
-    /// sends the next ones for this partition when these are done.
-    Ingest {
-        /// `Forwarded` or `Unreadable`, each with its place.
-        bodies: Vec<Body>,
-        /// Told when all of them are applied; dropped where nobody knows, and they are to be sent again.
-        done: oneshot::Sender<Answer<()>>,
-    },
-    /// Asks how far the records of a source were applied.
-    Mark {
-        /// The source: its incarnation and its partition.
-        source: Source,
-        /// Told the offset behind the last record of it.
-        reply: oneshot::Sender<u64>,
-    },
-    /// Letters of another partition of this process, as journal records.
-    Letters {
-        /// Who sends them.
-        from: u32,
-        /// In the order of their numbers.
-        letters: Vec<Bytes>,
-    },
-    /// Letters have arrived.
-    LettersTaken {
-        /// At this partition.
-        by: u32,
-        /// Up to this number.
-        number: u64,
-    },
-    /// The letters on their way have not arrived for sure.
-    LettersLost {
-        /// At this partition.
-        by: u32,
-    },
-    /// The nodes have changed: what waits for a worker is offered again, perhaps at another home.
-    OfferAgain,
-    /// Nothing but an occasion to take a turn.
-    Nudge,
-    /// An append is durable, or has failed.
-    Appended(Result<Option<Appended>, everlog_log::Error>),
-    /// A commit is done, or has failed.
-    Committed(Result<(), everlog_log::Error>),
-    /// Rows of histories that were missing have come, or have not.
-    Restored(Result<everlog_log::Slice, everlog_log::Error>),
-}
-
-impl Event {
-    /// What the log tells is for the life of the partition that asked for it, and for no later one.
-    pub fn is_report(&self) -> bool {
-        matches!(self, Self::Appended(_) | Self::Committed(_) | Self::Restored(_))
-    }
-
-    /// The partition is not here, and nothing of this was taken: whoever waits for an answer is told.
-    pub fn refuse(self, failure: Failure) {
-        match self {
-            Self::Order { reply, .. } => tell(reply, Err(failure)),
-            Self::CompleteTask { reply, .. } => tell(reply, Err(failure)),
-            Self::Read { reply, .. } => tell(reply, Err(failure)),
-            Self::Query { reply, .. } => tell(reply, Err(failure)),
-            Self::Furnish { reply, .. } => tell(reply, Err(failure)),
-            Self::Watch { .. }
-            | Self::QueryAnswered { .. }
-            | Self::Claim { .. }
-            | Self::HandQuery { .. }
-            | Self::QueryLost { .. }
-            | Self::Release { .. }
-            | Self::Ingest { .. }
-            | Self::Mark { .. }
-            | Self::Letters { .. }
-            | Self::LettersTaken { .. }
-            | Self::LettersLost { .. }
-            | Self::OfferAgain
-            | Self::Nudge
-            | Self::Appended(_)
-            | Self::Committed(_)
-            | Self::Restored(_) => {}
-        }
-    }
-}
-
 /// Who waits for a journal record.
 pub(crate) enum Waiter {
     Nobody,
     Order(oneshot::Sender<Answer<Reply>>, Slot),
+    Update(oneshot::Sender<Answer<Reply>>, mpsc::Sender<UpdateNews>, Slot),
     Completion(oneshot::Sender<Answer<Completion>>, Vec<QueryAnswer>, Slot),
     Claim(TaskRef, Waiting),
 }
@@ -285,6 +113,7 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) due: Due,
     pub(crate) queries: Queries,
     pub(crate) watchers: Watchers,
+    pub(crate) updates: Updates,
     pub(crate) pending: VecDeque<Entry>,
     pub(crate) flights: Flights,
     /// The journal as it grows, where others append to it too.
@@ -351,6 +180,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             due: Due::default(),
             queries: Queries::default(),
             watchers: Watchers::default(),
+            updates: Updates::default(),
             pending: VecDeque::new(),
             flights: Flights::default(),
             tail: None,
@@ -406,7 +236,10 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.time.tick(now_ms);
         if self.tail.is_some()
             && R::keeps(Rule::ReadsBehindAppends)
-            && matches!(event, Event::Read { .. } | Event::Watch { .. } | Event::Query { .. })
+            && matches!(
+                event,
+                Event::Read { .. } | Event::Watch { .. } | Event::Query { .. } | Event::AwaitUpdate { .. }
+            )
         {
             // Somebody else may own the partition by now: what is appended from here on will tell.
             self.reads.push(event);
@@ -424,6 +257,16 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 } else {
                     self.enqueue(input, Waiter::Order(reply, slot));
                 }
+            }
+            Event::Update { input, slot, reply, news } => {
+                if self.is_overfull() {
+                    tell(reply, Err(Failure::Busy));
+                } else {
+                    self.enqueue(input, Waiter::Update(reply, news, slot));
+                }
+            }
+            Event::AwaitUpdate { address, update_id, slot: _slot, reply, news } => {
+                self.await_update(&address, &update_id, reply, news)?;
             }
             Event::CompleteTask { input, answers, slot, reply } => {
                 self.enqueue(input, Waiter::Completion(reply, answers, slot));
@@ -548,6 +391,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.dispatcher.sweep(&self.send);
         }
         self.watchers.sweep();
+        self.updates.sweep();
         self.look_at_parked()?;
         self.offer_held()?;
         for query_id in self.queries.sweep(now_ms) {

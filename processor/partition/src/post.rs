@@ -15,7 +15,8 @@ use everlog_wire::{Body, Letter, Record};
 
 use crate::address::Address;
 use crate::error::Error;
-use crate::partition::{Entry, Event, HOLD_MS, Partition, Waiter};
+use crate::event::Event;
+use crate::partition::{Entry, HOLD_MS, Partition, Waiter};
 use crate::rules::{Rule, Rules};
 
 /// Letters on their way to one partition at a time, and their bytes.

@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::update::Standing;
 use everlog_engine::{Reply, TaskGrant};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::address::Address;
 use crate::delivery::{
-    Completion, Delivery, Poll, QueryAnswer, QueryOutcome, QueryRequest, Reading, Want, WorkflowTask,
+    Completion, Delivery, Poll, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want,
+    WorkflowTask,
 };
 use crate::dispatch::{Dispatcher, PollTicket, QueueStatus};
-use crate::partition::Event;
+use crate::event::Event;
+use crate::update::NEWS_MAX;
 
 /// Sends an event to the thread that owns a partition; false where it is gone.
 pub type Send = Arc<dyn Fn(u32, Event) -> bool + std::marker::Send + Sync>;
@@ -47,6 +50,16 @@ pub struct Router {
     send: Send,
     dispatcher: Arc<Dispatcher>,
     admission: Arc<Admission>,
+}
+
+/// The first answer of a call about an update, and what comes of the update later. Nothing more comes where the update is
+/// not there or has its outcome; or the partition is gone, and the call may be made again.
+#[derive(Debug)]
+pub struct UpdateCall<T> {
+    /// The answer.
+    pub first: T,
+    /// What comes later.
+    pub news: mpsc::Receiver<UpdateNews>,
 }
 
 /// How many requests wait, per partition, against three limits: completions and cancellations are let in when starts
@@ -163,6 +176,38 @@ impl Router {
         Ok((reply, task))
     }
 
+    /// Brings an update to a run, alone or with a start.
+    ///
+    /// # Errors
+    /// As [`Router::order`].
+    pub async fn update(&self, input: Input) -> Answer<UpdateCall<Reply>> {
+        let partition = Address::of(&input).partition(self.partitions);
+        let slot = self.admission.enter(partition, lane(&input))?;
+        let (sender, receiver) = oneshot::channel();
+        let (told, news) = mpsc::channel(NEWS_MAX);
+        self.post(partition, Event::Update { input, slot, reply: sender, news: told })?;
+        let first = receiver.await.map_err(|_dropped| Failure::Unavailable)??;
+        Ok(UpdateCall { first, news })
+    }
+
+    /// How an update stands; none where the run does not know it, or is not known itself.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn await_update(
+        &self,
+        address: Address,
+        update_id: String,
+    ) -> Answer<UpdateCall<Option<Standing>>> {
+        let partition = address.partition(self.partitions);
+        let slot = self.admission.enter(partition, Lane::Read)?;
+        let (sender, receiver) = oneshot::channel();
+        let (told, news) = mpsc::channel(NEWS_MAX);
+        self.post(partition, Event::AwaitUpdate { address, update_id, slot, reply: sender, news: told })?;
+        let first = receiver.await.map_err(|_dropped| Failure::Unavailable)??;
+        Ok(UpdateCall { first, news })
+    }
+
     /// Completes a workflow task; answers to the queries that were attached to it go along.
     ///
     /// # Errors
@@ -268,7 +313,9 @@ impl Router {
 /// What ends work, or stops it, goes first when a partition is overloaded.
 fn lane(input: &Input) -> Lane {
     match &input.order {
-        None | Some(Order::Start(_) | Order::Signal(_) | Order::HeartbeatActivity(_)) => Lane::Ordinary,
+        None | Some(Order::Start(_) | Order::Signal(_) | Order::Update(_) | Order::HeartbeatActivity(_)) => {
+            Lane::Ordinary
+        }
         Some(
             Order::Cancel(_)
             | Order::Terminate(_)

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use everlog_engine::machine::update::Done;
 use everlog_engine::{Current, Grace, Run};
 use everlog_store::{Base, Space, Store};
 use everlog_wire::rows::{self, Builder};
@@ -89,6 +90,19 @@ impl<B: Base> Runs<B> {
     pub fn add_request(&mut self, key: &RunKey, request_id: &str) {
         let row = state_key(key, &rows::request_suffix(request_id));
         self.store.put_new(Space::State, row, Bytes::from_static(&[1]));
+    }
+
+    /// Where the outcome of an update that was completed stands.
+    pub fn done_update(&self, key: &RunKey, update_id: &str) -> Result<Option<Done>, Error> {
+        let row = self.store.get(Space::State, &state_key(key, &rows::done_suffix(update_id)))?;
+        let done = row.map(Done::decode).transpose();
+        done.map_err(|error| Error::damaged("the row of a completed update", &error))
+    }
+
+    /// An update was completed.
+    pub fn add_done_update(&mut self, key: &RunKey, update_id: &str, done: Done) {
+        let row = state_key(key, &rows::done_suffix(update_id));
+        self.store.put(Space::State, row, done.encode_to_vec().into());
     }
 
     /// Writes the rows of every changed run, and the rows of their alarms, into the store's overlay.
@@ -189,9 +203,9 @@ impl<B: Base> Runs<B> {
         let mut builder = Builder::default();
         let mut damage = None;
         let prefix_bytes = key.bytes().len();
-        let (requests, behind) = rows::request_range();
+        let (looked_up, behind) = rows::looked_up_range();
         let spans = [
-            (key.bytes().clone(), state_key(key, &requests)),
+            (key.bytes().clone(), state_key(key, &looked_up)),
             (state_key(key, &behind), state_key(key, &[u8::MAX])),
         ];
         for (from, to) in spans {

@@ -12,6 +12,7 @@ use everlog_engine::machine::chain::Chain;
 use everlog_engine::machine::child::Child;
 use everlog_engine::machine::external::External;
 use everlog_engine::machine::timer::Timer;
+use everlog_engine::machine::update::Update;
 use everlog_engine::{Head, Properties, Run, Start};
 use prost::Message;
 
@@ -25,8 +26,11 @@ const ACTIVITY: u8 = b'a';
 const TIMER: u8 = b't';
 const CHILD: u8 = b'c';
 const EXTERNAL: u8 = b'e';
-const REQUEST: u8 = b'r';
 const CHAIN: u8 = b'n';
+const UPDATE: u8 = b'u';
+/// These two are neighbours: a run is loaded without them.
+const DONE: u8 = b'q';
+const REQUEST: u8 = b'r';
 
 /// The suffix of the row that remembers a signal's request id.
 pub fn request_suffix(request_id: &str) -> Vec<u8> {
@@ -36,14 +40,21 @@ pub fn request_suffix(request_id: &str) -> Vec<u8> {
     suffix
 }
 
+/// The suffix of the row that remembers where the outcome of an update stands.
+pub fn done_suffix(update_id: &str) -> Vec<u8> {
+    let mut suffix = request_suffix(update_id);
+    suffix[0] = DONE;
+    suffix
+}
+
 /// True of the suffix of a row that is part of the run itself, rather than looked up one by one.
 pub fn is_part(suffix: &[u8]) -> bool {
-    suffix.first() != Some(&REQUEST)
+    !matches!(suffix.first(), Some(&(REQUEST | DONE)))
 }
 
 /// Where the rows that are looked up one by one begin; all parts of the run have other suffixes.
-pub fn request_range() -> ([u8; 1], [u8; 1]) {
-    ([REQUEST], [REQUEST + 1])
+pub fn looked_up_range() -> ([u8; 1], [u8; 1]) {
+    ([DONE], [REQUEST + 1])
 }
 
 /// Every row that differs between two states of a run; a row without a value is deleted.
@@ -79,6 +90,9 @@ pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Byt
         (_, Some(now)) => emit(&[CHAIN], Some(now.encode_to_vec().into())),
         (Some(_), None) => emit(&[CHAIN], None),
         (None, None) => {}
+    }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.updates, &new.updates)) {
+        diff_updates(old, new, &mut emit);
     }
 }
 
@@ -123,6 +137,25 @@ fn diff_timers(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option
     }
 }
 
+fn diff_updates(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
+    let none = BTreeMap::new();
+    let before = old.map_or(&none, |old| old.updates.as_ref());
+    for (id, update) in new.updates.iter() {
+        if before.get(id) != Some(update) {
+            emit(&update_suffix(id), Some(update.encode_to_vec().into()));
+        }
+    }
+    for id in before.keys().filter(|id| !new.updates.contains_key(id.as_str())) {
+        emit(&update_suffix(id), None);
+    }
+}
+
+fn update_suffix(id: &str) -> Vec<u8> {
+    let mut suffix = timer_suffix(id);
+    suffix[0] = UPDATE;
+    suffix
+}
+
 fn numbered_suffix(kind: u8, id: i64) -> [u8; 9] {
     let mut suffix = [kind; 9];
     suffix[1..].copy_from_slice(&id.to_be_bytes());
@@ -148,6 +181,7 @@ pub struct Builder {
     externals: BTreeMap<i64, Arc<External>>,
     buffered: History,
     chain: Option<Chain>,
+    updates: BTreeMap<String, Arc<Update>>,
 }
 
 impl Builder {
@@ -178,7 +212,11 @@ impl Builder {
                 self.externals.insert(external.initiated_event_id, Arc::new(external));
             }
             Some(&CHAIN) => self.chain = Some(decode("what a run hands on", value)?),
-            Some(&REQUEST) => {}
+            Some(&UPDATE) => {
+                let update: Update = decode("an update", value)?;
+                self.updates.insert(update.update_id.clone(), Arc::new(update));
+            }
+            Some(&(REQUEST | DONE)) => {}
             Some(_) | None => {
                 return Err(Error::Decode {
                     what: "a state row",
@@ -206,6 +244,7 @@ impl Builder {
                 externals: Arc::new(self.externals),
                 buffered: Arc::new(self.buffered.events),
                 chain: self.chain.map(Arc::new),
+                updates: Arc::new(self.updates),
             })),
             (Some(_), None) | (None, Some(_)) => {
                 Err(Error::Decode { what: "a run", detail: "its head or its start is missing".into() })

@@ -35,6 +35,7 @@ PYTHON_SUITES = [
     "timers",
     "signals",
     "queries",
+    "updates",
     "lifecycle",
     "endings",
     "delays",

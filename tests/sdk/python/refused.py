@@ -26,16 +26,6 @@ class Idle:
     def stop(self) -> None:
         self.stopped = True
 
-    @workflow.update
-    def change(self) -> None: ...
-
-
-@case(everlog_only=True)
-async def updates(world: World) -> None:
-    async with world.worker(Idle):
-        handle = await world.start(Idle.run)
-        await expect.refused(RPCStatusCode.UNIMPLEMENTED, handle.execute_update(Idle.change))
-
 
 @case(everlog_only=True)
 async def schedules_and_lists(world: World) -> None:

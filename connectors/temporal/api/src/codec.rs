@@ -43,6 +43,9 @@ const COMMAND: &[Part] = &[
     leaf(302, 48),
 ];
 
+/// Callbacks and links of an update.
+const UPDATE: &[Part] = &[Part { tag: 5, bytes: 256, parts: &[leaf(4, 48), leaf(5, 48)] }];
+
 /// Lists within lists, by request.
 const NESTED: &[(&str, &[Part])] = &[
     (
@@ -51,6 +54,22 @@ const NESTED: &[(&str, &[Part])] = &[
     ),
     ("RespondWorkflowTaskFailedRequest", &[leaf(7, 192)]),
     ("StartWorkflowExecutionRequest", &[Part { tag: 12, bytes: 0, parts: RETRY_POLICY }]),
+    ("UpdateWorkflowExecutionRequest", UPDATE),
+    (
+        "ExecuteMultiOperationRequest",
+        &[Part {
+            tag: 2,
+            bytes: 2_048,
+            parts: &[
+                Part {
+                    tag: 1,
+                    bytes: 0,
+                    parts: &[Part { tag: 12, bytes: 0, parts: RETRY_POLICY }, leaf(21, 48), leaf(24, 48)],
+                },
+                Part { tag: 2, bytes: 0, parts: UPDATE },
+            ],
+        }],
+    ),
     ("SignalWithStartWorkflowExecutionRequest", &[Part { tag: 15, bytes: 0, parts: RETRY_POLICY }]),
 ];
 

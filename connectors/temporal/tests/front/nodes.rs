@@ -8,9 +8,14 @@ use bytes::Bytes;
 use everlog_partition::{Event, Failure, QueueKey};
 use everlog_temporal::{Body, Broken, Later, Limits, Peers, Place};
 use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::update::UpdateRef;
+use everlog_temporal_api::workflowservice::execute_multi_operation_request::Operation;
+use everlog_temporal_api::workflowservice::execute_multi_operation_request::operation::Operation as Kind;
 use everlog_temporal_api::workflowservice::{
-    DescribeTaskQueueRequest, DescribeWorkflowExecutionRequest, PollWorkflowTaskQueueRequest,
+    DescribeTaskQueueRequest, DescribeWorkflowExecutionRequest, ExecuteMultiOperationRequest,
+    PollWorkflowExecutionUpdateRequest, PollWorkflowTaskQueueRequest,
     RespondActivityTaskCompletedByIdRequest, ShutdownWorkerRequest, SignalWorkflowExecutionRequest,
+    UpdateWorkflowExecutionRequest,
 };
 use http_body_util::Full;
 use prost::Message;
@@ -156,6 +161,36 @@ async fn what_another_node_owns_is_brought_there_whatever_names_it() {
     }
     let homes = town.homes.lock().expect("nobody panics").clone();
     assert_eq!(homes, [("normal".to_owned(), false)], "where its normal queue is");
+}
+
+#[tokio::test]
+async fn calls_about_updates_are_brought_to_the_owner_of_their_run() {
+    let town = Town::new(Town::there(), &[Does::Answers, Does::Breaks(Broken::Unanswered)]);
+    let mut front = front(&town).await;
+    let update = UpdateWorkflowExecutionRequest {
+        namespace: "default".into(),
+        workflow_execution: Some(Default::default()),
+        ..Default::default()
+    };
+    assert_eq!(refused!(front, update_workflow_execution, update.clone()).code(), Code::DataLoss);
+    let poll = PollWorkflowExecutionUpdateRequest {
+        namespace: "default".into(),
+        update_ref: Some(UpdateRef { workflow_execution: Some(Default::default()), ..UpdateRef::default() }),
+        ..Default::default()
+    };
+    let answer = refused!(front, poll_workflow_execution_update, poll);
+    assert_eq!(answer.code(), Code::DataLoss, "it is brought again: it changes nothing");
+    let kinds = [Kind::StartWorkflow(start()), Kind::UpdateWorkflow(update)];
+    let operations = kinds.into_iter().map(|kind| Operation { operation: Some(kind) }).collect();
+    let both = ExecuteMultiOperationRequest { namespace: "default".into(), operations, ..Default::default() };
+    assert_eq!(refused!(front, execute_multi_operation, both).code(), Code::DataLoss);
+    let brought = [
+        "UpdateWorkflowExecution",
+        "PollWorkflowExecutionUpdate",
+        "PollWorkflowExecutionUpdate",
+        "ExecuteMultiOperation",
+    ];
+    assert_eq!(town.brought(), brought);
 }
 
 #[tokio::test]

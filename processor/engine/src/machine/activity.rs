@@ -563,10 +563,8 @@ pub(crate) fn close(draft: &mut Draft<'_>, activity: &Activity, closing: impl Fn
             last_failure: activity.last_failure.clone(),
         };
         // While the events are buffered, Started has no id yet: the flush wires the two together.
-        if draft.run.started_task().is_none() {
-            started_event_id = draft.run.head.next_event_id;
-        }
-        draft.record_at(activity.started_ms, started.into(), crate::draft::Extras::default());
+        started_event_id =
+            draft.record_at(activity.started_ms, started.into(), crate::draft::Extras::default());
     }
     draft.record(closing(started_event_id));
 }

@@ -19,7 +19,7 @@ use crate::failure;
 use crate::machine::close::{ContinueAsNew, ContinuedAsNew, within_size};
 use crate::machine::completion::{TaskFailure, extras};
 use crate::machine::start::{self, Place, Started};
-use crate::machine::{properties, task};
+use crate::machine::{properties, task, update};
 use crate::retry::{self, Attempt, Verdict};
 use crate::run::{Run, Start};
 use crate::time::{Duration, span_ms};
@@ -90,7 +90,13 @@ pub(crate) fn close(
         draft.change(Change::Successor(run_id.clone()));
     }
     draft.emit_at(draft.now_ms(), closing(run_id), extras);
-    next.map(|next| next.begin(draft))
+    match next {
+        Some(next) => Some(next.begin(draft)),
+        None => {
+            update::close(draft, None);
+            None
+        }
+    }
 }
 
 /// What follows a run that returned.
@@ -317,7 +323,7 @@ fn check_continue(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<Option<Ret
 }
 
 impl Next {
-    fn begin(self, draft: &Draft<'_>) -> Step {
+    fn begin(self, draft: &mut Draft<'_>) -> Step {
         let Self { start, started, links } = self;
         let (namespace_id, workflow_id) = (start.namespace_id.clone(), start.workflow_id.clone());
         let place = Place {
@@ -327,6 +333,7 @@ impl Next {
             settings: draft.settings,
         };
         let mut fresh = start::open(start, started, Extras { links, ..Extras::default() }, place);
+        update::close(draft, Some(&mut fresh));
         if fresh.run.head.backoff_until_ms == 0 {
             task::schedule(&mut fresh, 1);
         }

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::draft::{Draft, Extras, Step, bytes};
 use crate::event::HistoryEvent;
 use crate::machine::completion::{TaskFailure, extras};
-use crate::machine::{chain, turn};
+use crate::machine::{chain, turn, update};
 use crate::run::Run;
 use crate::time::{Duration, Timestamp};
 use crate::vocabulary::{
@@ -293,6 +293,7 @@ pub(crate) fn terminate_as_ordered(draft: &mut Draft<'_>, order: &Terminate) {
     turn::abandon(draft);
     let extras = Extras { links, ..Extras::default() };
     draft.emit_at(draft.now_ms(), Terminated { reason, details, identity }.into(), extras);
+    update::close(draft, None);
 }
 
 /// Ends the run because it must not go on.

@@ -1,11 +1,14 @@
 //! The completion of a workflow task: the worker's commands, taken all together or not at all.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use crate::command::{Command, Order};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
 use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
+use crate::machine::update::{self, Done, Message, Messages};
 use crate::machine::{activity, attempt, chain, child, close, external, marker, properties, timer, turn};
 use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
 use crate::payload::check_user_metadata;
@@ -47,6 +50,12 @@ pub struct Complete {
     /// Protocol messages came along: more than a sign of life.
     #[prost(bool, tag = "11")]
     pub has_messages: bool,
+    /// What the worker says of updates.
+    #[prost(message, repeated, tag = "12")]
+    pub messages: Vec<Message>,
+    /// The worker takes events a second time that came with a task which left no trace.
+    #[prost(bool, tag = "13")]
+    pub takes_events_again: bool,
     /// The name of the run's namespace, for what it asks of other workflows.
     #[prost(string, tag = "40")]
     pub namespace: String,
@@ -85,7 +94,12 @@ struct Effects {
     successor: Option<Step>,
     eager: Vec<i64>,
     needs_task: bool,
+    /// The task was as if it had never been.
+    traceless: bool,
 }
+
+/// Events that a worker is shown a second time because the task that it saw them with left no trace.
+const SHOWN_AGAIN_MAX: i64 = 10;
 
 /// Metadata of a command goes onto its event.
 pub(crate) fn extras(command: &Command) -> Extras {
@@ -96,8 +110,8 @@ pub(crate) fn extras(command: &Command) -> Extras {
     }
 }
 
-/// Completes the task with all its commands, or fails it.
-pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete) -> Outcome {
+/// Completes the task with all its commands, or fails it. `done`: updates that were completed before.
+pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete, done: &BTreeMap<String, Done>) -> Outcome {
     let task = match check(&draft, order) {
         Ok(task) => task,
         Err(rejection) => return too_late(draft, order, rejection),
@@ -108,8 +122,11 @@ pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete) -> Outcome {
         let reply = Reply::Rejected(Rejection::NotFound("workflow task heartbeat timeout".into()));
         return Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) };
     }
+    if leaves_no_trace(&draft, order, &task) {
+        return discard(draft, order, &task, done);
+    }
     let run = draft.run.clone();
-    match execute_all(&mut draft, order) {
+    match execute_all(&mut draft, order, done) {
         Ok(effects) => finish(draft, order, &task, effects),
         Err(failure) => {
             draft.roll_back(run);
@@ -153,8 +170,45 @@ fn is_heartbeat(order: &Complete) -> bool {
     order.force_new_task && order.commands.is_empty() && !order.has_messages
 }
 
-fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskFailure> {
-    turn::write_transient(draft);
+/// A speculative task that brought nothing but refusals is as if it had never been; unless its worker has been shown
+/// events that it would not take a second time, or many.
+fn leaves_no_trace(draft: &Draft<'_>, order: &Complete, task: &Task) -> bool {
+    let behind = task.scheduled_event_id.saturating_sub(draft.run.head.previous_started_event_id);
+    // Between the two there is always the Completed event of the last task.
+    let shown = behind.saturating_sub(2);
+    let shown_max = if order.takes_events_again { SHOWN_AGAIN_MAX } else { 0 };
+    task.speculative
+        && order.commands.is_empty()
+        && !order.force_new_task
+        && shown <= shown_max
+        && order.messages.iter().all(update::is_refusal)
+}
+
+fn discard(mut draft: Draft<'_>, order: &Complete, task: &Task, done: &BTreeMap<String, Done>) -> Outcome {
+    let run = draft.run.clone();
+    turn::end(&mut draft);
+    keep_worker(&mut draft, order);
+    if let Err(failure) = Messages::of(&order.messages, done).take_rest(&mut draft) {
+        draft.roll_back(run);
+        return refuse(draft, task, &failure, &order.identity);
+    }
+    finish(draft, order, task, Effects { traceless: true, ..Effects::default() })
+}
+
+/// The worker that completed a task has the run in its cache, or has not.
+fn keep_worker(draft: &mut Draft<'_>, order: &Complete) {
+    let sticky = order.sticky.as_ref().filter(|sticky| !sticky.queue.is_empty());
+    if draft.run.head.sticky.as_ref() != sticky {
+        draft.change(Change::Sticky(sticky.cloned()));
+    }
+}
+
+fn execute_all(
+    draft: &mut Draft<'_>,
+    order: &Complete,
+    done: &BTreeMap<String, Done>,
+) -> Result<Effects, TaskFailure> {
+    turn::write_started(draft);
     let task = draft.run.head.task.clone().unwrap_or_default();
     let completed = draft.emit(Completed {
         scheduled_event_id: task.scheduled_event_id,
@@ -167,10 +221,8 @@ fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskF
     });
     turn::end(draft);
     draft.change(Change::TaskDone(task.started_event_id));
-    let sticky = order.sticky.as_ref().filter(|sticky| !sticky.queue.is_empty());
-    if draft.run.head.sticky.as_ref() != sticky {
-        draft.change(Change::Sticky(sticky.cloned()));
-    }
+    keep_worker(draft, order);
+    let mut messages = Messages::of(&order.messages, done);
     let mut effects = Effects::default();
     for command in &order.commands {
         let Some(kind) = command.kind() else { continue };
@@ -180,8 +232,12 @@ fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskF
             // More than a whole history may have: the run will be ended for it, so the rest need not be looked at.
             break;
         }
-        if kind.closes && !draft.run.buffered.is_empty() {
-            return Err(TaskFailure::new(Cause::UnhandledCommand, ""));
+        if kind.closes {
+            let has_news = !draft.run.buffered.is_empty();
+            if has_news || update::is_ungiven(&draft.run, task.updates_given) {
+                return Err(TaskFailure::new(Cause::UnhandledCommand, ""));
+            }
+            messages.take_rest(draft)?;
         }
         check_user_metadata(command.user_metadata.as_ref(), draft.settings)
             .map_err(|reason| TaskFailure::new(kind.bad, reason))?;
@@ -189,8 +245,12 @@ fn execute_all(draft: &mut Draft<'_>, order: &Complete) -> Result<Effects, TaskF
             let reason = format!("{0}CommandAttributes is not set on {0}Command.", kind.name);
             return Err(TaskFailure::new(kind.bad, &reason));
         };
-        execute(draft, command, said, completed, order, &mut effects)?;
+        match said {
+            Order::ProtocolMessage(refer) => messages.take(draft, refer)?,
+            said => execute(draft, command, said, completed, order, &mut effects)?,
+        }
     }
+    messages.take_rest(draft)?;
     Ok(effects)
 }
 
@@ -241,7 +301,7 @@ fn execute(
             external::send_cancel(draft, command, order, completed, namespace)
         }
         Order::SignalExternal(order) => external::send_signal(draft, command, order, completed, namespace),
-        Order::ProtocolMessage(_) => later(Cause::BadUpdateWorkflowExecutionMessage, "Updates"),
+        Order::ProtocolMessage(_) => Ok(()),
         Order::ScheduleNexusOperation(_) => {
             later(Cause::BadScheduleNexusOperationAttributes, "Nexus operations")
         }
@@ -252,19 +312,27 @@ fn execute(
 }
 
 fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects) -> Outcome {
-    let Effects { successor, eager, needs_task } = effects;
+    let Effects { successor, eager, needs_task, traceless } = effects;
     let mut grant = None;
     let mut claims = Vec::new();
-    if draft.run.is_open() {
+    if !draft.run.is_open() {
+        update::close(&mut draft, None);
+    } else {
+        if !order.force_new_task {
+            update::reject_ignored(&mut draft, task.updates_given);
+        }
         for (index, scheduled_event_id) in (0..).zip(eager) {
             claims.extend(attempt::start_at_once(&mut draft, index, scheduled_event_id, &order.identity));
         }
         if needs_task || order.force_new_task || !draft.run.buffered.is_empty() {
             let first_ms = if is_heartbeat(order) { task.first_scheduled_ms } else { draft.now_ms() };
-            task::schedule_since(&mut draft, 1, first_ms);
-            if order.return_new_task {
-                grant = Some(turn::start_at_once(&mut draft, &order.identity, true));
-            }
+            let held = if order.force_new_task { task.updates_given } else { 0 };
+            task::schedule_since(&mut draft, first_ms, held);
+        } else {
+            task::settle_updates(&mut draft);
+        }
+        if draft.run.head.task.is_some() && order.return_new_task {
+            grant = Some(turn::start_at_once(&mut draft, &order.identity, true));
         }
     }
     let step = draft.finish();
@@ -273,7 +341,8 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
         .filter_map(|id| step.run.activities.get(&id))
         .map(|activity| ActivityGrant { run: step.run.clone(), activity: activity.clone() })
         .collect();
-    let reply = CompletedReply { task: grant.map(|grant| grant.of(&step)), activities };
+    let reset_event_id = if traceless { step.run.head.previous_started_event_id } else { 0 };
+    let reply = CompletedReply { task: grant.map(|grant| grant.of(&step)), activities, reset_event_id };
     Outcome::of(Reply::Completed(Box::new(reply)), step, successor)
 }
 

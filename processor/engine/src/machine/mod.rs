@@ -17,4 +17,5 @@ pub mod start;
 pub mod task;
 pub mod timer;
 pub(crate) mod turn;
+pub mod update;
 pub mod wake;

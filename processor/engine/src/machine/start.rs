@@ -1,5 +1,6 @@
 //! The start of a run: who may use a Workflow Id, and the first events.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use crate::draft::{Change, Draft, Extras, Step, bytes};
 use crate::machine::child::Parent;
 use crate::machine::signal::{self, Signal};
 use crate::machine::task::{self, Task};
+use crate::machine::update::{self, Admit, Done};
 use crate::machine::{chain, close, properties, turn};
 use crate::outcome::{Outcome, Rejection, Reply, Started as StartedReply, TaskGrant};
 use crate::payload;
@@ -102,6 +104,9 @@ pub struct Begin {
     /// Whose child it is: its first workflow task waits until the parent knows of it.
     #[prost(message, optional, tag = "40")]
     pub parent: Option<Parent>,
+    /// An update that goes with the start, or to the run that is there.
+    #[prost(message, optional, tag = "25")]
+    pub update: Option<Admit>,
 }
 
 /// Event: a run began.
@@ -223,13 +228,23 @@ fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
 }
 
 /// Starts a run, or answers what is in the way. `existing` is the current run of the Workflow Id; `seen`: it has taken
-/// the request's signal before.
-pub(crate) fn begin(existing: Option<&Arc<Run>>, seen: bool, order: &Begin, place: Place<'_>) -> Outcome {
+/// the request's signal before; `done`: the request's update, where it has completed that.
+pub(crate) fn begin(
+    existing: Option<&Arc<Run>>,
+    (seen, done): (bool, &BTreeMap<String, Done>),
+    order: &Begin,
+    place: Place<'_>,
+) -> Outcome {
     if let Err(rejection) = check(order, place.settings) {
         return Outcome::refuse(rejection);
     }
     let Some(run) = existing else { return create(Vec::new(), order, place) };
     let made_it = !order.request_id.is_empty() && run.start.request_id == order.request_id;
+    if let Some(update) = &order.update
+        && let Some(outcome) = update_existing(run, done, (order, update), place)
+    {
+        return outcome;
+    }
     if made_it || (order.signal.is_some() && seen) {
         return Outcome::answer(found_again(run, made_it, order));
     }
@@ -312,7 +327,43 @@ fn found(run: &Run, started: bool) -> Reply {
         started,
         status: Status::try_from(run.head.status).unwrap_or(Status::Unspecified),
         task: None,
+        update: None,
     })
+}
+
+/// The update that goes with a start is for the run that is there: it has the update already, or it is open and is to
+/// be used. None where a run is to be started, or the start is refused.
+fn update_existing(
+    run: &Run,
+    done: &BTreeMap<String, Done>,
+    (order, update): (&Begin, &Admit),
+    place: Place<'_>,
+) -> Option<Outcome> {
+    if let Some(standing) = update::standing(run, &update.update_id, done.get(&update.update_id)) {
+        return Some(Outcome::answer(updated(found(run, false), standing)));
+    }
+    let made_it = run.start.request_id == order.request_id;
+    if !run.is_open() {
+        return made_it.then(|| Outcome::refuse(Rejection::closed()));
+    }
+    if !made_it && conflict(order) != ConflictPolicy::UseExisting {
+        return None;
+    }
+    let mut draft = Draft::new(run.clone(), place.stamp, place.settings);
+    Some(match update::admit(&mut draft, update, None) {
+        Ok(standing) => {
+            let reply = updated(found(run, made_it), standing);
+            Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) }
+        }
+        Err(rejection) => Outcome::refuse(rejection),
+    })
+}
+
+fn updated(reply: Reply, standing: update::Standing) -> Reply {
+    match reply {
+        Reply::Started(reply) => Reply::Started(StartedReply { update: Some(Box::new(standing)), ..reply }),
+        other => other,
+    }
 }
 
 fn use_existing(run: &Run, order: &Begin, place: Place<'_>) -> Outcome {
@@ -362,11 +413,16 @@ fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
     if draft.run.head.backoff_until_ms == 0 && order.parent.is_none() {
         task::schedule(&mut draft, 1);
     }
+    let update = match order.update.as_ref().map(|update| update::admit(&mut draft, update, None)) {
+        Some(Ok(standing)) => Some(Box::new(standing)),
+        Some(Err(rejection)) => return Outcome::refuse(rejection),
+        None => None,
+    };
     let grant = eager.then(|| turn::start_at_once(&mut draft, &order.identity, false));
     let step = draft.finish();
     let task = grant.map(|grant| Box::new(grant.of(&step)));
     let reply = match found(&step.run, true) {
-        Reply::Started(reply) => Reply::Started(StartedReply { task, ..reply }),
+        Reply::Started(reply) => Reply::Started(StartedReply { task, update, ..reply }),
         other => other,
     };
     let seen = order.signal.as_ref().map(|signal| signal.request_id.clone()).filter(|id| !id.is_empty());

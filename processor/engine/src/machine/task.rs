@@ -6,15 +6,21 @@
 //!
 //! A *transient* task is a second or later attempt: its Scheduled and Started events get ids, are shown to the
 //! worker, and are written only when it is completed. Anything new in the history turns it back into a first attempt.
+//!
+//! A *speculative* task is scheduled for nothing but updates. Its events are written when it fails, times out, or is completed
+//! with more than refusals; and as soon as anything else is written, behind them. Else it leaves no trace.
 
 use bytes::Bytes;
 
-use crate::draft::{Change, Draft};
+use crate::draft::{Change, Draft, Extras};
 use crate::event::HistoryEvent;
-use crate::machine::{buffer, turn};
+use crate::machine::{buffer, turn, update};
 use crate::run::Grace;
 use crate::time::{Duration, Timestamp};
 use crate::vocabulary::{QueueKind, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType};
+
+/// How long a speculative task waits on a normal queue before it becomes one like any other, in ms.
+const SPECULATIVE_WAIT_MS: i64 = 5_000;
 
 /// The pending workflow task of a run.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -61,6 +67,15 @@ pub struct Task {
     /// Bytes of history when it was started.
     #[prost(int64, tag = "14")]
     pub history_bytes: i64,
+    /// It is there for nothing but updates, and not written.
+    #[prost(bool, tag = "15")]
+    pub speculative: bool,
+    /// Of a started task: its worker has been given the updates up to this number.
+    #[prost(int64, tag = "16")]
+    pub updates_given: i64,
+    /// Up to this number they came with the tasks before it in an unbroken row of heartbeats.
+    #[prost(int64, tag = "17")]
+    pub updates_held: i64,
 }
 
 /// The worker that has a run in its cache.
@@ -266,7 +281,11 @@ impl Task {
             return Some(grace.deadline_ms(self.started_ms, self.timeout_ms));
         }
         let sticky = sticky.filter(|_| self.is_on_sticky_queue());
-        sticky.map(|sticky| grace.deadline_ms(self.scheduled_ms, sticky.schedule_to_start_ms))
+        let wait_ms = match sticky {
+            Some(sticky) => Some(sticky.schedule_to_start_ms),
+            None => self.speculative.then_some(SPECULATIVE_WAIT_MS),
+        };
+        wait_ms.map(|wait_ms| grace.deadline_ms(self.scheduled_ms, wait_ms))
     }
 
     fn is_on_sticky_queue(&self) -> bool {
@@ -325,12 +344,56 @@ impl Task {
 
 /// Puts a task on its queue. Buffered events are written before it, and make it a first attempt.
 pub(crate) fn schedule(draft: &mut Draft<'_>, attempt: i32) {
-    schedule_since(draft, attempt, draft.now_ms());
+    let attempt = if buffer::flush(draft) { 1 } else { attempt };
+    put(
+        draft,
+        Task { attempt, written: attempt == 1, first_scheduled_ms: draft.now_ms(), ..Task::default() },
+    );
 }
 
-/// [`schedule`], as part of a row of heartbeats that began at `first_scheduled_ms`.
-pub(crate) fn schedule_since(draft: &mut Draft<'_>, attempt: i32, first_scheduled_ms: i64) {
-    let attempt = if buffer::flush(draft) { 1 } else { attempt };
+/// [`schedule`], as part of a row of heartbeats that began at `first_scheduled_ms`; the updates up to `updates_held` are in the
+/// worker's hands.
+pub(crate) fn schedule_since(draft: &mut Draft<'_>, first_scheduled_ms: i64, updates_held: i64) {
+    buffer::flush(draft);
+    put(draft, Task { attempt: 1, written: true, first_scheduled_ms, updates_held, ..Task::default() });
+}
+
+/// Updates that no task brings to a worker get one of their own. The first task of a run is never one that may leave no
+/// trace.
+pub(crate) fn settle_updates(draft: &mut Draft<'_>) {
+    let head = &draft.run.head;
+    if !draft.run.is_open()
+        || head.task.is_some()
+        || head.backoff_until_ms > 0
+        || !update::is_ungiven(&draft.run, 0)
+    {
+        return;
+    }
+    if head.previous_started_event_id == 0 {
+        return schedule(draft, 1);
+    }
+    let first_scheduled_ms = draft.now_ms();
+    put(draft, Task { attempt: 1, speculative: true, first_scheduled_ms, ..Task::default() });
+}
+
+/// Something else is about to be written: a speculative task becomes one like any other, and stands before it.
+pub(crate) fn make_normal(draft: &mut Draft<'_>) {
+    let Some(task) = draft.run.head.task.clone().filter(|task| task.speculative) else { return };
+    write(draft, task);
+}
+
+/// Writes Scheduled of a task that is not written, and Started if it is started.
+pub(crate) fn write(draft: &mut Draft<'_>, mut task: Task) {
+    task.scheduled_event_id = draft.emit_at(task.scheduled_ms, task.scheduled().into(), Extras::default());
+    if task.is_started() {
+        task.started_event_id = draft.emit_at(task.started_ms, task.started().into(), Extras::default());
+    }
+    task.written = true;
+    task.speculative = false;
+    draft.change(Change::Task(Some(Box::new(task))));
+}
+
+fn put(draft: &mut Draft<'_>, task: Task) {
     let normal = draft.run.start.task_queue.clone();
     let queue = match &draft.run.head.sticky {
         Some(sticky) => {
@@ -340,13 +403,10 @@ pub(crate) fn schedule_since(draft: &mut Draft<'_>, attempt: i32, first_schedule
     };
     let mut task = Task {
         scheduled_event_id: draft.run.head.next_event_id,
-        attempt,
-        written: attempt == 1,
         queue: Some(queue),
         scheduled_ms: draft.now_ms(),
-        first_scheduled_ms,
-        timeout_ms: timeout_ms(draft, attempt),
-        ..Task::default()
+        timeout_ms: timeout_ms(draft, task.attempt),
+        ..task
     };
     if task.written {
         task.scheduled_event_id = draft.emit(task.scheduled());
@@ -379,12 +439,15 @@ pub(crate) fn settle(draft: &mut Draft<'_>) {
 
 /// The worker that had the run in its cache did not come for the task.
 pub(crate) fn time_out_scheduled(draft: &mut Draft<'_>) {
+    make_normal(draft);
     let Some(task) = draft.run.head.task.clone().filter(|task| !task.is_started()) else { return };
     if task.written {
         draft.emit(task.timed_out(TimeoutType::ScheduleToStart));
     }
     draft.change(Change::Task(None));
-    draft.change(Change::Sticky(None));
+    if draft.run.head.sticky.is_some() {
+        draft.change(Change::Sticky(None));
+    }
     schedule(draft, task.attempt);
 }
 

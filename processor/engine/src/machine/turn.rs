@@ -7,9 +7,9 @@
 //! started    --interrupt-->      scheduled: too much happened meanwhile
 //! started    --abandon-->        (none): the run is closed from outside
 
-use crate::draft::{Change, Draft, Extras, Step};
+use crate::draft::{Change, Draft, Step};
 use crate::machine::task::{self, Claim, Fail, Failed, Release, Task, Token};
-use crate::machine::{buffer, close};
+use crate::machine::{buffer, close, update};
 use crate::outcome::{Rejection, Reply, TaskGrant};
 use crate::vocabulary::{SuggestReason, TaskFailedCause, TimeoutType};
 
@@ -60,6 +60,10 @@ fn start(draft: &mut Draft<'_>, sticky: bool, identity: &str, poll_id: &str) -> 
     poll_id.clone_into(&mut task.request_id);
     task.history_bytes = draft.run.head.history_bytes;
     task.suggest_reasons = suggest_reasons(draft);
+    task.updates_given = draft.run.head.updates_admitted;
+    if !sticky {
+        task.updates_held = 0;
+    }
     task.started_event_id =
         if task.written { draft.emit(task.started()) } else { task.scheduled_event_id.saturating_add(1) };
     draft.change(Change::Task(Some(Box::new(task))));
@@ -71,8 +75,11 @@ fn suggest_reasons(draft: &Draft<'_>) -> Vec<i32> {
     let head = &draft.run.head;
     let too_large = head.history_bytes >= draft.settings.suggest_bytes;
     let too_many = head.next_event_id >= draft.settings.suggest_events;
-    let reasons =
-        [(too_large, SuggestReason::HistorySizeTooLarge), (too_many, SuggestReason::TooManyHistoryEvents)];
+    let reasons = [
+        (too_large, SuggestReason::HistorySizeTooLarge),
+        (too_many, SuggestReason::TooManyHistoryEvents),
+        (update::are_many(draft), SuggestReason::TooManyUpdates),
+    ];
     reasons.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason.into()).collect()
 }
 
@@ -86,7 +93,10 @@ pub(crate) fn started<'a>(draft: &'a Draft<'_>, token: Option<&Token>) -> Result
 /// The worker says that it could not do the task. A repeated failure is not taken: the task then times out, which
 /// keeps a worker that always fails from spinning.
 pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejection> {
-    let attempt = started(draft, order.token.as_ref())?.attempt;
+    let (attempt, given) = {
+        let task = started(draft, order.token.as_ref())?;
+        (task.attempt, task.updates_given)
+    };
     if order.cause == i32::from(TaskFailedCause::GrpcMessageTooLarge) {
         close::terminate(draft, "GrpcMessageTooLarge", None, "history-service");
     } else if attempt == 1 {
@@ -98,6 +108,7 @@ pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejecti
             worker_version: order.worker_version.clone(),
             ..Failed::default()
         };
+        update::abort_given(draft, given);
         fail_started(draft, failed);
     }
     Ok(Reply::Done)
@@ -112,6 +123,7 @@ pub(crate) fn fail_started(draft: &mut Draft<'_>, failed: Failed) {
 
 /// Ends the started task as failed; there will be no other.
 pub(crate) fn fail_for_good(draft: &mut Draft<'_>, failed: Failed) {
+    task::make_normal(draft);
     let Some(task) = draft.run.started_task() else { return };
     if task.written {
         let failed = Failed {
@@ -126,6 +138,7 @@ pub(crate) fn fail_for_good(draft: &mut Draft<'_>, failed: Failed) {
 
 /// The started task took too long.
 pub(crate) fn time_out_started(draft: &mut Draft<'_>) {
+    task::make_normal(draft);
     let Some(task) = draft.run.started_task().cloned() else { return };
     if task.written {
         draft.emit(task.timed_out(TimeoutType::StartToClose));
@@ -142,7 +155,11 @@ pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, R
     }
     end(draft);
     task::reset_sticky(draft);
-    task::schedule(draft, task.attempt);
+    if task.speculative {
+        task::settle_updates(draft);
+    } else {
+        task::schedule(draft, task.attempt);
+    }
     Ok(Reply::Done)
 }
 
@@ -169,15 +186,10 @@ pub(crate) fn end(draft: &mut Draft<'_>) {
     }
 }
 
-/// Writes Scheduled and Started of a started transient task, so that what follows can refer to them.
-pub(crate) fn write_transient(draft: &mut Draft<'_>) {
-    let Some(mut task) = draft.run.started_task().cloned().filter(|task| !task.written) else { return };
-    let scheduled = task.scheduled();
-    task.scheduled_event_id = draft.emit_at(task.scheduled_ms, scheduled.into(), Extras::default());
-    let started = task.started();
-    task.started_event_id = draft.emit_at(task.started_ms, started.into(), Extras::default());
-    task.written = true;
-    draft.change(Change::Task(Some(Box::new(task))));
+/// Writes Scheduled and Started of a started task that is not written, so that what follows can refer to them.
+pub(crate) fn write_started(draft: &mut Draft<'_>) {
+    let Some(task) = draft.run.started_task().cloned().filter(|task| !task.written) else { return };
+    task::write(draft, task);
     draft.begin_batch();
 }
 

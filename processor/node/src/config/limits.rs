@@ -73,6 +73,12 @@ section! {
         summary_bytes_max: i64 = 400, 0..=MIB;
         /// Bytes of the details in the user metadata of a start or of a command; 0 = no limit.
         details_bytes_max: i64 = 20_000, 0..=MIB;
+        /// Updates of a run that are not completed; 0 = no limit.
+        updates_in_flight_max: i64 = 10, 0..=1_000_000;
+        /// Bytes of a run's updates that nobody has accepted; 0 = no limit.
+        updates_bytes_max: i64 = 20 * MIB, 0..=1_024 * MIB;
+        /// Updates of a run, completed or not; from nine tenths on a worker is advised to continue as new. 0 = no limit.
+        updates_max: i64 = 2_000, 0..=10_000_000;
     }
 }
 
@@ -110,6 +116,9 @@ impl Limits {
             memo_keys_max: self.memo_keys_max,
             summary_bytes_max: self.summary_bytes_max,
             details_bytes_max: self.details_bytes_max,
+            updates_in_flight_max: self.updates_in_flight_max,
+            updates_bytes_max: self.updates_bytes_max,
+            updates_max: self.updates_max,
         }
     }
 

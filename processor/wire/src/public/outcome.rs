@@ -58,6 +58,9 @@ impl Outcome {
                 first_run_id: Some(started.first_run_id.clone()),
                 ..self
             },
+            Reply::Update(standing) => {
+                Self { status: "done".into(), run_id: Some(standing.run_id.clone()), ..self }
+            }
             Reply::Done
             | Reply::Task(_)
             | Reply::Activity(_)
@@ -80,7 +83,12 @@ impl Outcome {
             Refused::AlreadyStarted { run_id, first_run_id, .. } => {
                 Self { run_id: Some(run_id.clone()), first_run_id: Some(first_run_id.clone()), ..outcome }
             }
-            Refused::NotFound(_) | Refused::InvalidArgument(_) | Refused::Busy(_) => outcome,
+            Refused::NotFound(_)
+            | Refused::InvalidArgument(_)
+            | Refused::Busy(_)
+            | Refused::NotReady(_)
+            | Refused::TooManyAtOnce(_)
+            | Refused::TooMany(_) => outcome,
         }
     }
 
@@ -106,7 +114,10 @@ pub fn of_rejection(rejection: &Refused) -> (Code, &str) {
     match rejection {
         Refused::NotFound(reason) => (Code::NotFound, reason),
         Refused::InvalidArgument(reason) => (Code::InvalidArgument, reason),
-        Refused::Busy(reason) => (Code::Busy, reason),
+        Refused::Busy(reason) | Refused::NotReady(reason) | Refused::TooManyAtOnce(reason) => {
+            (Code::Busy, reason)
+        }
+        Refused::TooMany(reason) => (Code::InvalidArgument, reason),
         Refused::AlreadyStarted { message, .. } => (Code::AlreadyStarted, message),
     }
 }

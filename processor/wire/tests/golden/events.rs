@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::{
-    activity, cancel, child, close, external, marker, properties, signal, start, task, timer,
+    activity, cancel, child, close, external, marker, properties, signal, start, task, timer, update,
 };
 use everlog_engine::time::{Duration, Timestamp};
 use everlog_engine::vocabulary::{
@@ -37,7 +37,8 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     let of_kin = of_kin().into_iter().map(|attributes| (format!("{}.kin", attributes.name()), attributes));
     let repeated = start::Started { attempt: 2, cron_schedule: "@daily".into(), ..Default::default() };
     let repeated = std::iter::once(("WorkflowStarted.repeated".to_owned(), repeated.into()));
-    all.chain(grown).chain(kin).chain(of_kin).chain(repeated).enumerate().map(event).collect()
+    let updates = updates().into_iter().map(|attributes| (attributes.name().to_owned(), attributes));
+    all.chain(grown).chain(kin).chain(of_kin).chain(repeated).chain(updates).enumerate().map(event).collect()
 }
 
 /// Events that once had no place for the version of a worker.
@@ -458,4 +459,22 @@ fn externals() -> Vec<Attributes> {
         cancel_failed.into(),
         requested.into(),
     ]
+}
+
+/// They came last, and so do their ids.
+fn updates() -> Vec<Attributes> {
+    let accepted = update::Accepted {
+        protocol_instance_id: "update-1".into(),
+        accepted_request_message_id: "update-1/request".into(),
+        accepted_request_sequencing_event_id: 7,
+        accepted_request: Some(Bytes::from_static(
+            b"\x0a\x12\x0a\x08update-1\x12\x06client\x12\x0d\x12\x03add\x1a\x06\x0a\x04\x12\x02in",
+        )),
+    };
+    let completed = update::Completed {
+        meta: Some(update::Meta { update_id: "update-1".into(), identity: "client".into() }),
+        outcome: Some(Bytes::from_static(b"\x0a\x07\x0a\x05\x12\x03out")),
+        accepted_event_id: 8,
+    };
+    vec![accepted.into(), completed.into()]
 }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
-use everlog_wire::rows::{Builder, diff, is_part, request_suffix};
+use everlog_wire::rows::{Builder, diff, done_suffix, is_part, request_suffix};
 use everlog_wire::{Position, Record};
 use prost::Message;
 
@@ -85,8 +85,11 @@ fn rows_keep_their_bytes() {
         written.insert(name, value.expect("a new run has only rows with a value").to_vec());
     });
     let request = request_suffix("signal-1");
-    assert!(!is_part(&request));
-    written.insert(format!("{}.{}", char::from(request[0]), hex(&request)), vec![1]);
+    let done = done_suffix("update-0");
+    for (beside, bytes) in [(request, vec![1]), (done, rows::done().encode_to_vec())] {
+        assert!(!is_part(&beside));
+        written.insert(format!("{}.{}", char::from(beside[0]), hex(&beside)), bytes);
+    }
     let mut builder = Builder::default();
     for (name, bytes) in compare("rows.hex", written) {
         let (_, suffix) = line(&name.replace('.', " "));
@@ -116,6 +119,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Start.continued".to_owned(), rows::continued().encode_to_vec()),
         ("Position.posts".to_owned(), records::posted().encode().to_vec()),
         ("Start.parent".to_owned(), rows::of_parent().encode_to_vec()),
+        ("Head.updates".to_owned(), rows::updated().encode_to_vec()),
         ("TaskToken".to_owned(), records::token().encode_to_vec()),
         ("ActivityTarget".to_owned(), records::target().encode_to_vec()),
     ]);
@@ -130,6 +134,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(everlog_engine::Current::decode(bytes("Current")).expect("a row of old is read"), current);
     let continued = everlog_engine::Start::decode(bytes("Start.continued")).expect("a row of old is read");
     assert_eq!(continued, rows::continued());
+    let updated = everlog_engine::Head::decode(bytes("Head.updates")).expect("a row of old is read");
+    assert_eq!(updated, rows::updated());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::{self, Sticky};
 use everlog_engine::machine::{
     activity, attempt, cancel, child, close, completion, external, family, marker, properties, start, timer,
-    wake,
+    update, wake,
 };
 use everlog_engine::vocabulary::{
     ActivityType, ChildFailedCause, ConflictPolicy, Entry, ExternalFailedCause, Initiator, ParentClosePolicy,
@@ -42,7 +42,8 @@ pub fn samples() -> BTreeMap<String, Record> {
         ("Deliver".to_owned(), Record::new(7, Body::Deliver(Deliver { row: some(b"row") }))),
         ("Settings".to_owned(), Record::new(7, Body::Settings(first_settings()))),
         ("Settings.metadata".to_owned(), Record::new(7, Body::Settings(second_settings()))),
-        ("Settings.letters".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
+        ("Settings.letters".to_owned(), Record::new(7, Body::Settings(third_settings()))),
+        ("Settings.updates".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
         ("Letter".to_owned(), Record::new(0, Body::Letter(letter()))),
     ]);
     let orders = orders().into_iter().chain(letters()).map(|order| (name(&order).to_owned(), order));
@@ -52,7 +53,8 @@ pub fn samples() -> BTreeMap<String, Record> {
         ("CompleteTask.others".to_owned(), Order::CompleteTask(complete)),
         ("Start.child".to_owned(), Order::Start(start::Begin { parent: Some(parent()), ..begin() })),
     ];
-    for (name, order) in orders.chain(grown).chain(kin) {
+    let updates = updates().into_iter().map(|order| (format!("{}.update", name(&order)), order));
+    for (name, order) in orders.chain(grown).chain(kin).chain(updates) {
         let input = Input {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
@@ -72,12 +74,12 @@ fn first_settings() -> Settings {
 
 /// Settings as they were before anything went to other workflows.
 fn second_settings() -> Settings {
-    Settings {
-        pending_children_max: 0,
-        pending_signals_max: 0,
-        pending_cancels_max: 0,
-        ..Settings::standard()
-    }
+    Settings { pending_children_max: 0, pending_signals_max: 0, pending_cancels_max: 0, ..third_settings() }
+}
+
+/// Settings as they were before updates had limits.
+fn third_settings() -> Settings {
+    Settings { updates_in_flight_max: 0, updates_bytes_max: 0, updates_max: 0, ..Settings::standard() }
 }
 
 fn letter() -> Letter {
@@ -182,6 +184,26 @@ fn grown() -> Vec<Order> {
     ]
 }
 
+/// Orders with what they say of updates.
+fn updates() -> Vec<Order> {
+    let message = update::Message {
+        id: "update-1/accept".into(),
+        protocol_instance_id: "update-1".into(),
+        body: Some(update::Body { type_url: "type.googleapis.com/x".into(), value: some(b"body") }),
+    };
+    let refer = CommandOrder::ProtocolMessage(update::Refer { message_id: "update-1/accept".into() });
+    let refer = Command { command_type: refer.command_type(), order: Some(refer), ..Default::default() };
+    vec![
+        Order::Start(start::Begin { update: Some(admit()), ..Default::default() }),
+        Order::CompleteTask(completion::Complete {
+            commands: vec![refer],
+            messages: vec![message],
+            takes_events_again: true,
+            ..Default::default()
+        }),
+    ]
+}
+
 /// A new kind of order does not compile here: give it a name, and a sample in [`orders`].
 fn name(order: &Order) -> &'static str {
     match order {
@@ -201,6 +223,7 @@ fn name(order: &Order) -> &'static str {
         Order::ReleaseActivity(_) => "ReleaseActivity",
         Order::Wake(_) => "Wake",
         Order::ResetSticky(_) => "ResetSticky",
+        Order::Update(_) => "Update",
         Order::ChildOpened(_) => "ChildOpened",
         Order::BeginChild(_) => "BeginChild",
         Order::ChildClosed(_) => "ChildClosed",
@@ -299,6 +322,7 @@ fn orders() -> Vec<Order> {
         Order::Wake(wake::Wake {}),
         Order::ResetSticky(ResetSticky {}),
         Order::Delete(Delete {}),
+        Order::Update(admit()),
     ]
 }
 
@@ -348,6 +372,16 @@ fn begin() -> start::Begin {
         parent: None,
         retry_policy: None,
         cron_schedule: String::new(),
+        update: None,
+    }
+}
+
+fn admit() -> update::Admit {
+    update::Admit {
+        update_id: "update-1".into(),
+        request: some(b"request"),
+        first_run_id: "first".into(),
+        this_run_only: true,
     }
 }
 
@@ -370,6 +404,8 @@ fn complete() -> completion::Complete {
         binary_checksum: "checksum".into(),
         worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
         has_messages: true,
+        messages: Vec::new(),
+        takes_events_again: false,
         namespace: String::new(),
     }
 }
@@ -407,7 +443,7 @@ fn commands() -> Vec<CommandOrder> {
         CommandOrder::StartChild(Box::default()),
         CommandOrder::RequestCancelExternal(Box::default()),
         CommandOrder::SignalExternal(Box::default()),
-        CommandOrder::ProtocolMessage(Later {}),
+        CommandOrder::ProtocolMessage(update::Refer::default()),
         CommandOrder::ScheduleNexusOperation(Later {}),
         CommandOrder::RequestCancelNexusOperation(Later {}),
         CommandOrder::CompleteWorkflow(close::Complete { result: Some(some(b"result")) }),

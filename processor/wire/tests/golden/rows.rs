@@ -11,6 +11,7 @@ use everlog_engine::machine::child::Child;
 use everlog_engine::machine::external::External;
 use everlog_engine::machine::task::{Sticky, Task};
 use everlog_engine::machine::timer::Timer;
+use everlog_engine::machine::update::{Done, Update};
 use everlog_engine::vocabulary::{Entry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
 use everlog_engine::{Head, Properties, Run, Start};
 
@@ -40,6 +41,10 @@ pub fn sample() -> Run {
             ..samples().remove("WorkflowSignaled").expect("there is a sample")
         }]),
         chain: Some(Arc::new(chain())),
+        updates: Arc::new(BTreeMap::from([
+            ("update-1".into(), Arc::new(update())),
+            ("update-2".into(), Arc::new(accepted_update())),
+        ])),
     }
 }
 
@@ -72,6 +77,37 @@ fn external() -> External {
 /// Of a child's run.
 pub fn of_parent() -> Start {
     Start { parent: Some(parent()), ..start() }
+}
+
+fn update() -> Update {
+    Update {
+        update_id: "update-1".into(),
+        number: 3,
+        request: Some(some(b"request")),
+        accepted_event_id: 0,
+        this_run_only: true,
+    }
+}
+
+fn accepted_update() -> Update {
+    Update { update_id: "update-2".into(), request: None, accepted_event_id: 15, ..update() }
+}
+
+/// Where the outcome of an update stands.
+pub fn done() -> Done {
+    Done { event_id: 9, batch_event_id: 7 }
+}
+
+/// Of a run that has had updates.
+pub fn updated() -> Head {
+    let task = Task {
+        attempt: 1,
+        speculative: true,
+        updates_given: 4,
+        updates_held: 2,
+        ..head().task.unwrap_or_default()
+    };
+    Head { task: Some(task), updates_admitted: 4, updates_completed: 1, ..head() }
 }
 
 /// Of a run that continues another.
@@ -134,6 +170,7 @@ fn head() -> Head {
         request_id: "poll".into(),
         suggest_reasons: vec![SuggestReason::TooManyHistoryEvents.into()],
         history_bytes: 3_000,
+        ..Task::default()
     };
     Head {
         next_event_id: 22,
@@ -150,6 +187,7 @@ fn head() -> Head {
         transitions: 14,
         successor_run_id: "next".into(),
         state_bytes: 900,
+        ..Head::default()
     }
 }
 

@@ -214,6 +214,7 @@ impl Frame<'_> {
             parent: None,
             retry_policy,
             cron_schedule,
+            update: None,
         })
     }
 

@@ -6,6 +6,7 @@ mod external;
 pub(super) mod parts;
 mod task;
 mod timer;
+mod update;
 mod workflow;
 
 use std::borrow::Cow;
@@ -22,6 +23,7 @@ pub use external::*;
 pub use parts::{Priority, RetryPolicy};
 pub use task::*;
 pub use timer::*;
+pub use update::*;
 pub use workflow::*;
 
 use super::blob::Blob;
@@ -153,6 +155,10 @@ pub struct WorkflowEvent<'a> {
     /// The request to cancel has reached the other workflow.
     pub external_workflow_execution_cancel_requested:
         Option<Box<ExternalWorkflowExecutionCancelRequested<'a>>>,
+    /// A worker took an update.
+    pub workflow_execution_update_accepted: Option<Box<WorkflowExecutionUpdateAccepted<'a>>>,
+    /// A worker answered an update.
+    pub workflow_execution_update_completed: Option<Box<WorkflowExecutionUpdateCompleted<'a>>>,
 }
 
 /// The event's type as the world names it: Temporal's name.
@@ -199,6 +205,8 @@ pub fn type_name(attributes: &Attributes) -> &'static str {
         Attributes::CancelExternalInitiated(_) => "RequestCancelExternalWorkflowExecutionInitiated",
         Attributes::CancelExternalFailed(_) => "RequestCancelExternalWorkflowExecutionFailed",
         Attributes::ExternalCancelRequested(_) => "ExternalWorkflowExecutionCancelRequested",
+        Attributes::UpdateAccepted(_) => "WorkflowExecutionUpdateAccepted",
+        Attributes::UpdateCompleted(_) => "WorkflowExecutionUpdateCompleted",
     }
 }
 
@@ -302,6 +310,8 @@ impl<'a> WorkflowEvent<'a> {
             Attributes::ExternalCancelRequested(event) => {
                 record.external_workflow_execution_cancel_requested = boxed(event)
             }
+            Attributes::UpdateAccepted(event) => record.workflow_execution_update_accepted = boxed(event),
+            Attributes::UpdateCompleted(event) => record.workflow_execution_update_completed = boxed(event),
         }
     }
 
@@ -368,7 +378,9 @@ fn attempt(attributes: &Attributes) -> Option<i32> {
         | Attributes::ExternalSignaled(_)
         | Attributes::CancelExternalInitiated(_)
         | Attributes::CancelExternalFailed(_)
-        | Attributes::ExternalCancelRequested(_) => 0,
+        | Attributes::ExternalCancelRequested(_)
+        | Attributes::UpdateAccepted(_)
+        | Attributes::UpdateCompleted(_) => 0,
     };
     (attempt != 0).then_some(attempt)
 }

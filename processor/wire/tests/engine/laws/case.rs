@@ -51,6 +51,9 @@ impl Case {
             settings.task_heartbeat_max_ms = *dice.one(&[5_000, 1_800_000]);
             settings.wake_slice_max = *dice.one(&[1, 2, 100]);
             settings.continue_interval_min_ms = *dice.one(&[0, 1_000]);
+            settings.updates_in_flight_max = *dice.one(&[2, 10]);
+            settings.updates_max = *dice.one(&[5, 12, 2_000]);
+            settings.updates_bytes_max = *dice.one(&[400, 1 << 20]);
         });
         Self { world, dice, tasks: Vec::new(), attempts: Vec::new() }
     }
@@ -97,7 +100,7 @@ impl Case {
                 attempts.extend(granted.map(|grant| (grant.run.clone(), grant.activity.clone())));
             }
             Reply::Started(started) => tasks.extend(started.task.as_ref().map(|grant| grant.run.clone())),
-            Reply::Done | Reply::Rejected(_) | Reply::Gone | Reply::Heartbeat(_) => {}
+            Reply::Done | Reply::Rejected(_) | Reply::Gone | Reply::Heartbeat(_) | Reply::Update(_) => {}
         }
         for run in tasks {
             if let Some(task) = run.started_task() {

@@ -1,13 +1,14 @@
 //! Commands, drawn by dice: a few per task, mostly sensible.
 
 use bytes::Bytes;
-use everlog_engine::command::{Command, Later, Order};
-use everlog_engine::machine::{activity, child, close, external, marker, properties, timer};
+use everlog_engine::command::{Command, Order};
+use everlog_engine::machine::update::Message;
+use everlog_engine::machine::{activity, child, close, external, marker, properties, timer, update};
 use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{ActivityType, Entry, Execution, RetryPolicy, TaskQueue, WorkflowType};
 
 use super::case::Case;
-use crate::world::{application, delay};
+use crate::world::{acceptance, an_update, application, delay, rejection, response, text};
 
 impl Case {
     /// The commands of one task; a closing one stands last, mostly.
@@ -29,6 +30,42 @@ impl Case {
             commands[place].order = None;
         }
         commands
+    }
+
+    /// What a worker says of the updates of the run, mostly sensible; the commands get places for some of it.
+    pub fn messages(&mut self, commands: &mut Vec<Command>) -> Vec<Message> {
+        let mut updates: Vec<_> = self.run().map_or_else(Vec::new, |run| {
+            run.updates.values().map(|update| (update.update_id.clone(), update.accepted_event_id)).collect()
+        });
+        if self.dice.percent(2) {
+            updates.push(("update-99".into(), 0));
+        }
+        let mut messages = Vec::new();
+        for (update_id, accepted_event_id) in updates {
+            let odd = self.dice.percent(2);
+            let request = self.dice.percent(50).then(|| an_update(&update_id).request);
+            let roll = self.dice.below(10);
+            match (accepted_event_id > 0) != odd {
+                true if roll < 5 => messages.push(response(&update_id, text("done"))),
+                true => {}
+                false if roll < 3 => messages.push(acceptance(&update_id, request)),
+                false if roll < 6 => {
+                    messages.push(acceptance(&update_id, request));
+                    messages.push(response(&update_id, text("done")));
+                }
+                false if roll < 9 => messages.push(rejection(&update_id)),
+                false => {}
+            }
+        }
+        if self.dice.percent(50) {
+            let places = messages.iter().filter(|message| !message.id.ends_with("reject"));
+            let refer =
+                |message: &Message| Order::ProtocolMessage(update::Refer { message_id: message.id.clone() });
+            let mut all: Vec<_> = places.map(|message| of(refer(message))).collect();
+            all.append(commands);
+            *commands = all;
+        }
+        messages
     }
 
     fn command(&mut self) -> Command {
@@ -76,7 +113,7 @@ impl Case {
             18 => of(Order::ModifyProperties(properties::Modify { upserted_memo: self.map() })),
             19..=21 => of(self.ask_of_others()),
             _seldom if self.dice.percent(95) => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
-            _seldom => of(Order::ProtocolMessage(Later {})),
+            _seldom => of(Order::ProtocolMessage(update::Refer { message_id: "unknown".into() })),
         }
     }
 

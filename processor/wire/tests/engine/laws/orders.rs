@@ -4,10 +4,11 @@ use bytes::Bytes;
 use everlog_engine::input::{Delete, Order, ResetSticky};
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::Sticky;
+use everlog_engine::machine::update::Admit;
 use everlog_engine::machine::{attempt, cancel, close, completion, start, task, wake};
 
 use super::case::Case;
-use crate::world::{a_signal, application, delay, fields, start as a_start, text};
+use crate::world::{a_signal, an_update, application, delay, fields, start as a_start, text};
 
 /// What can be ordered.
 #[derive(Clone, Copy)]
@@ -29,9 +30,10 @@ enum Kind {
     Wake,
     ResetSticky,
     Delete,
+    Update,
 }
 
-const ALL: [Kind; 20] = [
+const ALL: [Kind; 22] = [
     Kind::Start,
     Kind::Start,
     Kind::Signal,
@@ -52,6 +54,8 @@ const ALL: [Kind; 20] = [
     Kind::Wake,
     Kind::ResetSticky,
     Kind::Delete,
+    Kind::Update,
+    Kind::Update,
 ];
 
 impl Case {
@@ -81,13 +85,14 @@ impl Case {
             Kind::Wake => (self.some_run(), Order::Wake(wake::Wake {})),
             Kind::ResetSticky => (self.some_run(), Order::ResetSticky(ResetSticky {})),
             Kind::Delete => (self.some_run(), Order::Delete(Delete {})),
+            Kind::Update => (self.some_run(), Order::Update(self.update())),
         }
     }
 
     /// What a client, a worker or the clock could well do now, as often as it is likely.
     fn sensible(&self) -> Vec<Kind> {
         let Some(run) = self.run().filter(|run| run.is_open()) else { return vec![Kind::Start] };
-        let mut kinds = vec![Kind::Signal, Kind::Wake];
+        let mut kinds = vec![Kind::Signal, Kind::Wake, Kind::Update, Kind::Update];
         match &run.head.task {
             Some(task) if task.is_started() => {
                 kinds.extend([Kind::CompleteTask; 5]);
@@ -142,6 +147,7 @@ impl Case {
     fn start(&mut self) -> Order {
         let request_id = format!("start-{}", self.dice.below(40));
         let signal = self.dice.percent(30).then(|| self.signal());
+        let update = (signal.is_none() && self.dice.percent(30)).then(|| self.update());
         Order::Start(start::Begin {
             execution_timeout_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
             run_timeout_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
@@ -157,6 +163,7 @@ impl Case {
             signal,
             retry_policy: self.workflow_retries(25),
             cron_schedule: self.schedule_of_runs(20),
+            update,
             ..a_start(&request_id)
         })
     }
@@ -167,6 +174,15 @@ impl Case {
             _named => format!("signal-{}", self.dice.below(30)),
         };
         Signal { input: self.blob(), ..a_signal(self.dice.word(&["go", "stop"]), &request_id) }
+    }
+
+    fn update(&mut self) -> Admit {
+        let update_id = format!("update-{}", self.dice.below(40));
+        Admit {
+            first_run_id: self.first_run_id(),
+            this_run_only: self.dice.percent(20),
+            ..an_update(&update_id)
+        }
     }
 
     fn first_run_id(&mut self) -> String {
@@ -239,7 +255,8 @@ impl Case {
 
     fn complete_task(&mut self) -> (String, Order) {
         let (run_id, token) = self.task_token();
-        let commands = self.commands();
+        let mut commands = self.commands();
+        let messages = self.messages(&mut commands);
         let schedule_to_start_ms = if self.dice.percent(80) { 10_000 } else { self.dice.span_ms() };
         let sticky = Sticky { queue: (self.dice.word(&["cache", ""])).into(), schedule_to_start_ms };
         let order = completion::Complete {
@@ -250,7 +267,9 @@ impl Case {
             return_new_task: self.dice.percent(40),
             force_new_task: self.dice.percent(20),
             sdk_metadata: self.blob(),
-            has_messages: self.dice.percent(5),
+            has_messages: !messages.is_empty(),
+            messages,
+            takes_events_again: self.dice.percent(50),
             ..completion::Complete::default()
         };
         (run_id, Order::CompleteTask(order))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use everlog_engine::event::Attributes;
+use everlog_engine::machine::update::End;
 use everlog_engine::vocabulary::{Initiator, TaskFailedCause};
 use everlog_engine::{Change, Outcome, Rejection, Reply};
 
@@ -61,6 +62,8 @@ const CORNERS: &[&str] = &[
     "cause PendingChildWorkflowsLimitExceeded",
     "cause PendingSignalsLimitExceeded",
     "cause PendingRequestCancelLimitExceeded",
+    "event UpdateAccepted",
+    "event UpdateCompleted",
     "cause UnhandledCommand",
     "cause BadScheduleActivityAttributes",
     "cause BadRequestCancelActivityAttributes",
@@ -72,6 +75,7 @@ const CORNERS: &[&str] = &[
     "cause BadModifyWorkflowPropertiesAttributes",
     "cause BadContinueAsNewAttributes",
     "cause BadFailWorkflowExecutionAttributes",
+    "cause BadUpdateWorkflowExecutionMessage",
     "cause StartTimerDuplicateId",
     "cause ScheduleActivityDuplicateId",
     "cause PendingActivitiesLimitExceeded",
@@ -83,6 +87,9 @@ const CORNERS: &[&str] = &[
     "refused Busy",
     "refused InvalidArgument",
     "refused NotFound",
+    "refused NotReady",
+    "refused TooMany",
+    "refused TooManyAtOnce",
     "reply Gone",
     "reply sticky task",
     "reply task with a tail",
@@ -101,6 +108,15 @@ const CORNERS: &[&str] = &[
     "a run that settled by itself",
     "a run that was left alone",
     "advice to continue as new",
+    "a speculative task",
+    "a task without a trace",
+    "an update with a start",
+    "an update found with a start",
+    "an update that is found",
+    "an update that is rejected",
+    "an update that ends with its run",
+    "an update that ends with its task",
+    "an update that goes over",
 ];
 
 impl Sights {
@@ -134,11 +150,17 @@ impl Sights {
                 }
             }
             Reply::Rejected(Rejection::Busy(_)) => self.saw("refused Busy"),
+            Reply::Rejected(Rejection::NotReady(_)) => self.saw("refused NotReady"),
+            Reply::Rejected(Rejection::TooMany(_)) => self.saw("refused TooMany"),
+            Reply::Rejected(Rejection::TooManyAtOnce(_)) => self.saw("refused TooManyAtOnce"),
             Reply::Rejected(Rejection::AlreadyStarted { .. }) => self.saw("refused AlreadyStarted"),
             Reply::Task(grant) if grant.sticky => self.saw("reply sticky task"),
             Reply::Task(grant) if !grant.tail.is_empty() => self.saw("reply task with a tail"),
             Reply::Gone => self.saw("reply Gone"),
             Reply::Completed(completed) => {
+                if completed.reset_event_id > 0 {
+                    self.saw("a task without a trace");
+                }
                 if completed.task.is_some() {
                     self.saw("reply next task");
                 }
@@ -146,12 +168,18 @@ impl Sights {
                     self.saw("reply eager activity");
                 }
             }
+            Reply::Started(started) if started.update.is_some() => self.saw(match started.started {
+                true => "an update with a start",
+                false => "an update found with a start",
+            }),
+            Reply::Update(_) if outcome.steps.is_empty() => self.saw("an update that is found"),
             Reply::Started(started) if started.task.is_some() => self.saw("reply eager first task"),
             Reply::Heartbeat(true) => self.saw("reply cancel yourself"),
             Reply::Done
             | Reply::Task(_)
             | Reply::Activity(_)
             | Reply::Started(_)
+            | Reply::Update(_)
             | Reply::Heartbeat(false) => {}
         }
         if outcome.expired {
@@ -175,7 +203,13 @@ impl Sights {
             Change::Unbuffered(_) => self.saw("a buffered event taken back"),
             Change::CloseAttempted(true) => self.saw("a close that was attempted"),
             Change::Activity(activity) if activity.backing_off => self.saw("a retry of an activity"),
+            Change::Task(Some(task)) if task.speculative => self.saw("a speculative task"),
+            Change::UpdateEnded(_, End::Rejected(_)) => self.saw("an update that is rejected"),
+            Change::UpdateEnded(_, End::Closed) => self.saw("an update that ends with its run"),
+            Change::UpdateEnded(_, End::TaskFailed) => self.saw("an update that ends with its task"),
+            Change::UpdateEnded(_, End::Moved(_)) => self.saw("an update that goes over"),
             Change::Activity(_)
+            | Change::Update(_)
             | Change::CloseAttempted(false)
             | Change::Flushed
             | Change::Task(_)

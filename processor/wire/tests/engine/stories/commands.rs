@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Later, Order};
-use everlog_engine::machine::{activity, close, properties, timer};
+use everlog_engine::machine::{activity, close, properties, timer, update};
 use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{RetryPolicy, TaskFailedCause};
@@ -169,7 +169,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
 #[test]
 fn what_comes_later_is_refused_and_never_dropped() {
     let later = [
-        Order::ProtocolMessage(Later {}),
+        Order::ProtocolMessage(update::Refer { message_id: "m".into() }),
         Order::ScheduleNexusOperation(Later {}),
         Order::RequestCancelNexusOperation(Later {}),
     ];
@@ -178,7 +178,7 @@ fn what_comes_later_is_refused_and_never_dropped() {
         writeln!(table, "{}", refused(of(order))).expect("a string takes all");
     }
     expect![[r#"
-        BadUpdateWorkflowExecutionMessage: Updates are not supported yet.
+        BadUpdateWorkflowExecutionMessage: ProtocolMessageCommand referenced absent message ID m
         BadScheduleNexusOperationAttributes: Nexus operations are not supported yet.
         BadRequestCancelNexusOperationAttributes: Nexus operations are not supported yet.
     "#]]

@@ -14,3 +14,5 @@ mod retries;
 mod schedules;
 mod starts;
 mod tasks;
+mod update_with_start;
+mod updates;

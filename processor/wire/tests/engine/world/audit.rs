@@ -31,6 +31,9 @@ pub struct Audit {
     signals: i64,
     requests: BTreeSet<String>,
     cancel_requested: bool,
+    /// Updates that were accepted and not completed, with their Accepted events.
+    updates: BTreeMap<String, i64>,
+    updates_completed: i64,
 }
 
 /// Where the workflow task stands, as far as it is written.
@@ -76,6 +79,7 @@ impl Audit {
                 let id = &signaled.request_id;
                 assert!(id.is_empty() || self.requests.insert(id.clone()), "signal {id} is written twice");
             }
+            Attributes::UpdateAccepted(_) | Attributes::UpdateCompleted(_) => self.update(id, what),
             Attributes::WorkflowCancelRequested(_) => {
                 assert!(!self.cancel_requested, "a cancellation is recorded once");
                 self.cancel_requested = true;
@@ -108,6 +112,28 @@ impl Audit {
             | Attributes::CancelExternalFailed(_)
             | Attributes::ExternalCancelRequested(_) => self.external(id, what),
             activity => self.activity_or_timer(event, activity),
+        }
+    }
+
+    fn update(&mut self, id: i64, what: &Attributes) {
+        match what {
+            Attributes::UpdateAccepted(accepted) => {
+                assert_eq!(self.phase, Phase::None, "a worker accepts with a completion");
+                assert!(accepted.accepted_request.is_some(), "nobody could replay the update");
+                let before = self.updates.insert(accepted.protocol_instance_id.clone(), id);
+                assert_eq!(before, None, "an update is accepted once");
+            }
+            Attributes::UpdateCompleted(completed) => {
+                let meta = completed.meta.as_ref().expect("an outcome names its update");
+                let accepted_id = self.updates.remove(&meta.update_id);
+                assert_eq!(
+                    accepted_id,
+                    Some(completed.accepted_event_id),
+                    "the outcome of what was not accepted"
+                );
+                self.updates_completed += 1;
+            }
+            other => panic!("{} is no event of an update", other.name()),
         }
     }
 
@@ -252,6 +278,7 @@ impl Audit {
         assert_eq!(head.history_bytes, self.bytes);
         assert_eq!(head.previous_started_event_id, self.previous_started_id);
         assert_eq!(head.state_bytes, state_bytes(run), "the state's size is not counted right");
+        self.state_of_updates(run);
         if self.closed {
             assert!(head.task.is_none() && run.activities.is_empty() && run.timers.is_empty());
             assert!(run.buffered.is_empty() && head.backoff_until_ms == 0 && head.close_ms > 0);
@@ -277,7 +304,15 @@ impl Audit {
             return;
         };
         assert_eq!(head.backoff_until_ms, 0, "a task is pending although the first one has to wait");
-        assert_eq!(task.written, task.attempt == 1, "first attempts are written, others are not");
+        assert_eq!(
+            task.written,
+            task.attempt == 1 && !task.speculative,
+            "first attempts are written, others are not"
+        );
+        assert!(
+            !task.speculative || run.buffered.is_empty(),
+            "events wait behind a task that is not written"
+        );
         assert_eq!(task.is_started(), task.claim > 0);
         let phase = match (task.written, task.is_started()) {
             (false, _) => Phase::None,
@@ -285,12 +320,32 @@ impl Audit {
             (true, true) => Phase::Started(task.scheduled_event_id, task.started_event_id),
         };
         assert_eq!(self.phase, phase);
-        if !task.written && task.is_started() {
+        if !task.written && (task.is_started() || task.speculative) {
             assert_eq!(task.scheduled_event_id, head.next_event_id, "the worker was shown other ids");
-            assert_eq!(task.started_event_id, head.next_event_id + 1);
+            assert!(!task.is_started() || task.started_event_id == head.next_event_id + 1);
         }
         if !task.is_started() {
             assert_eq!(is_on_sticky_queue(task), head.sticky.is_some(), "the task waits where nobody looks");
+        }
+    }
+
+    fn state_of_updates(&self, run: &Run) {
+        let head = &run.head;
+        assert_eq!(head.updates_completed, self.updates_completed);
+        let accepted = run.updates.iter().filter(|(_, update)| update.accepted_event_id > 0);
+        let accepted: BTreeMap<_, _> =
+            accepted.map(|(id, update)| (id.clone(), update.accepted_event_id)).collect();
+        assert_eq!(accepted, self.updates, "the accepted updates are others");
+        let waiting: Vec<_> = run.updates.values().filter(|update| update.accepted_event_id == 0).collect();
+        assert!(waiting.iter().all(|update| update.request.is_some()), "nobody could be given the update");
+        let numbers: BTreeSet<_> = waiting.iter().map(|update| update.number).collect();
+        assert_eq!(numbers.len(), waiting.len(), "updates share a number");
+        assert!(numbers.last().is_none_or(|last| *last <= head.updates_admitted));
+        assert!(waiting.is_empty() || run.is_open(), "an update waits for a closed run");
+        let asleep = head.backoff_until_ms > 0;
+        assert!(waiting.is_empty() || asleep || head.task.is_some(), "an update waits for no task");
+        if let Some(task) = head.task.as_ref().filter(|task| task.speculative) {
+            assert!(!waiting.is_empty() || task.is_started(), "a task is there for nothing");
         }
     }
 
@@ -382,6 +437,7 @@ fn earliest(run: &Run) -> Option<i64> {
         (Some(task), Some(Sticky { schedule_to_start_ms, .. })) if is_on_sticky_queue(task) => {
             due.push(task.scheduled_ms.saturating_add(*schedule_to_start_ms));
         }
+        (Some(task), _) if task.speculative => due.push(task.scheduled_ms.saturating_add(5_000)),
         (Some(_) | None, _) => {}
     }
     due.extend(run.timers.values().map(|timer| timer.fire_ms));

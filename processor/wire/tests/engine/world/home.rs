@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_engine::event::HistoryEvent;
+use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::update::Done;
 use everlog_engine::{Grace, Outcome, Run, Settings, Stamp, Step, View, decide};
 use everlog_wire::rows::{self, Builder};
 use everlog_wire::{Body, Record};
@@ -18,6 +19,7 @@ pub struct Home {
     runs: BTreeMap<String, Kept>,
     current: BTreeMap<String, String>,
     seen: BTreeSet<(String, String)>,
+    done: BTreeMap<(String, String), Done>,
 }
 
 /// A run with all that is remembered of it.
@@ -58,7 +60,13 @@ impl Home {
             (Some(_) | None, _) => false,
         };
         let current = run.clone().filter(|_| matches!(input.order, Some(Order::Start(_))));
-        View { run, current, seen }
+        let mut done = BTreeMap::new();
+        for (run, id) in run.iter().flat_map(|run| input.update_ids(run).into_iter().map(move |id| (run, id)))
+        {
+            let found = self.done.get(&(run.start.run_id.clone(), id.to_owned()));
+            done.extend(found.map(|found| (id.to_owned(), *found)));
+        }
+        View { run, current, seen, done }
     }
 
     fn absorb(&mut self, input: &Input, outcome: &Outcome, stamp: &Stamp) {
@@ -106,6 +114,15 @@ impl Home {
         kept.run = step.run.clone();
         assert_eq!(kept.reload(), *kept.run, "the rows say something else than the state");
         kept.batches.extend(step.batches().iter().map(|batch| batch[0].event_id));
+        for batch in step.batches() {
+            for event in &batch {
+                let Some(Attributes::UpdateCompleted(completed)) = &event.attributes else { continue };
+                let update_id = completed.meta.as_ref().map_or("", |meta| &meta.update_id);
+                let done = Done { event_id: event.event_id, batch_event_id: batch[0].event_id };
+                let before = self.done.insert((run_id.clone(), update_id.to_owned()), done);
+                assert!(before.is_none(), "update {update_id} was completed twice");
+            }
+        }
         for event in step.events() {
             kept.audit.event(event);
             kept.events.push(event.clone());
@@ -120,6 +137,7 @@ impl Home {
         };
         self.runs.remove(&run_id);
         self.seen.retain(|(of, _)| *of != run_id);
+        self.done.retain(|(of, _), _| *of != run_id);
         self.current.retain(|_, current| *current != run_id);
     }
 

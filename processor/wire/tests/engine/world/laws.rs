@@ -35,7 +35,7 @@ pub fn of_outcome(view: &View, input: &Input, outcome: &Outcome) {
                 assert!(grant.activity.is_started(), "an activity was handed out that is not started");
             }
         }
-        Reply::Done | Reply::Activity(_) | Reply::Heartbeat(_) => {}
+        Reply::Done | Reply::Activity(_) | Reply::Heartbeat(_) | Reply::Update(_) => {}
     }
     for run in [&view.run, &view.current].into_iter().flatten().filter(|run| !run.is_open()) {
         let touched = outcome.steps.iter().any(|step| step.run.start.run_id == run.start.run_id);
@@ -87,10 +87,16 @@ fn of_authority(view: &View, input: &Input) {
         Order::CancelActivity(order) => attempt(&order.target),
         Order::HeartbeatActivity(order) => attempt(&order.target),
         Order::ReleaseActivity(order) => attempt(&order.target),
+        Order::Update(order) => {
+            let run = view.run.as_ref().expect("an update is brought to a run");
+            let is_new = view.done.is_empty() && !run.updates.contains_key(&order.update_id);
+            assert!(is_new, "an update was taken twice");
+        }
         Order::Signal(_) => assert!(!view.seen, "a signal was taken twice"),
         Order::Start(order) => {
             let seen = view.seen && order.signal.is_some();
-            let same = view.current.as_ref().is_some_and(|run| run.start.request_id == order.request_id);
+            let same = order.update.is_none()
+                && view.current.as_ref().is_some_and(|run| run.start.request_id == order.request_id);
             assert!(!seen && (!same || order.request_id.is_empty()), "a start was taken twice");
         }
         Order::Cancel(_) | Order::Terminate(_) | Order::ClaimTask(_) | Order::ClaimActivity(_) => {}
@@ -225,6 +231,8 @@ fn of_news(before: &Run, step: &Step) {
             | Change::CloseAttempted(_)
             | Change::Signals(_)
             | Change::Successor(_)
+            | Change::Update(_)
+            | Change::UpdateEnded(..)
             | Change::Transition => {}
         }
     }
@@ -381,6 +389,8 @@ fn completed_by(event: &HistoryEvent) -> Option<i64> {
         | Attributes::ExternalSignaled(_)
         | Attributes::CancelExternalFailed(_)
         | Attributes::ExternalCancelRequested(_)
-        | Attributes::TimerFired(_) => None,
+        | Attributes::TimerFired(_)
+        | Attributes::UpdateAccepted(_)
+        | Attributes::UpdateCompleted(_) => None,
     }
 }

@@ -9,6 +9,7 @@ mod home;
 mod laws;
 mod tell;
 mod turn;
+mod updates;
 mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +24,7 @@ use expect_test::Expect;
 pub use clients::{a_signal, start, text};
 pub use home::Home;
 pub use turn::{Turn, fields, payload};
+pub use updates::{acceptance, an_update, fields_of_outcome, rejection, response};
 pub use workers::{application, delay, failure_of};
 
 /// The random id of the worlds' journals.
@@ -243,7 +245,7 @@ impl World {
                     self.grant = Some(grant.as_ref().clone());
                 }
             }
-            Reply::Done | Reply::Rejected(_) | Reply::Gone | Reply::Heartbeat(_) => {}
+            Reply::Done | Reply::Rejected(_) | Reply::Gone | Reply::Heartbeat(_) | Reply::Update(_) => {}
         }
     }
 

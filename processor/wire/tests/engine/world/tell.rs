@@ -7,6 +7,7 @@ use everlog_engine::failure::Info;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::task::Task;
+use everlog_engine::machine::update::{End, Stage};
 use everlog_engine::time::{Timestamp, span_ms};
 use everlog_engine::vocabulary::{
     ChildFailedCause, Execution, ExternalFailedCause, QueueKind, RetryState, Status, TaskFailedCause,
@@ -116,15 +117,22 @@ impl Names {
                 let number = self.run(&started.run_id);
                 let found = found.then(|| format!("{known} run {number}, {status}"));
                 let task = started.task.as_ref().map(|grant| granted(home, grant));
-                let words: Vec<_> = found.into_iter().chain(task).collect();
+                let update = started.update.as_ref().filter(|_| outcome.steps.is_empty());
+                let update = update.map(|standing| stands(&standing.stage));
+                let words: Vec<_> = found.into_iter().chain(task).chain(update).collect();
                 (!words.is_empty()).then(|| format!("= {}", words.join(", ")))
             }
             Reply::Task(grant) => Some(format!("= {}", granted(home, grant))),
+            Reply::Update(standing) => {
+                outcome.steps.is_empty().then(|| format!("= {}", stands(&standing.stage)))
+            }
             Reply::Gone => Some("= gone".into()),
             Reply::Completed(completed) => {
                 let next = completed.task.iter().map(|grant| granted(home, grant));
                 let handed = completed.activities.iter().map(|grant| grant.activity.activity_id.clone());
-                let words: Vec<_> = next.chain(handed).collect();
+                let back = (completed.reset_event_id > 0)
+                    .then(|| format!("back behind event {}", completed.reset_event_id));
+                let words: Vec<_> = back.into_iter().chain(next).chain(handed).collect();
                 (!words.is_empty()).then(|| format!("= {}", words.join(", ")))
             }
             Reply::Heartbeat(cancel) => cancel.then(|| "= cancel yourself".into()),
@@ -136,6 +144,9 @@ impl Names {
             Rejection::NotFound(message) => format!("not found: {message}"),
             Rejection::InvalidArgument(message) => format!("invalid: {message}"),
             Rejection::Busy(message) => format!("busy: {message}"),
+            Rejection::NotReady(message) => format!("not ready: {message}"),
+            Rejection::TooManyAtOnce(message) => format!("too many at once: {message}"),
+            Rejection::TooMany(message) => format!("too many: {message}"),
             Rejection::AlreadyStarted { message, run_id, .. } => {
                 let run = format!("run {}", self.run(run_id));
                 format!("taken: {}", message.replace(&format!("RunId: {run_id}"), &run))
@@ -162,6 +173,8 @@ impl Names {
                 Change::BackoffOver => Some("(the delay is over)".into()),
                 Change::CloseAttempted(true) => Some("(about to close)".into()),
                 Change::CloseAttempted(false) => Some("(not about to close)".into()),
+                Change::Update(update) => Some(format!("(update {} waits)", update.update_id)),
+                Change::UpdateEnded(id, end) => Some(format!("(update {id} {})", ended(end))),
                 Change::Flushed
                 | Change::Task(None)
                 | Change::TaskDone(_)
@@ -243,9 +256,32 @@ fn nth(attempt: i32) -> String {
     if attempt > 1 { format!(" attempt {attempt}") } else { String::new() }
 }
 
+fn ended(end: &End) -> String {
+    match end {
+        End::Rejected(outcome) => {
+            let read = super::fields_of_outcome(outcome);
+            format!("is rejected: {read}")
+        }
+        End::Closed => "ends with the run".into(),
+        End::TaskFailed => "ends with the task".into(),
+        End::Moved(_) => "goes over to the next run".into(),
+    }
+}
+
+fn stands(stage: &Stage) -> String {
+    match stage {
+        Stage::Admitted => "the update waits".into(),
+        Stage::Accepted => "the update is accepted".into(),
+        Stage::Completed(outcome) => format!("the update ended: {}", super::fields_of_outcome(outcome)),
+        Stage::Done(done) => format!("the update was completed with event {}", done.event_id),
+    }
+}
+
 /// The words for a task whose events are not written, or that moved.
 fn pending(task: &Task, scheduled: bool) -> Option<String> {
     match (task.written, task.is_started()) {
+        (false, false) if task.speculative => Some("(speculative task)".into()),
+        (false, true) if task.speculative => Some("(speculative task is taken)".into()),
         (false, false) => Some(format!("(task attempt {})", task.attempt)),
         (false, true) => Some(format!("(task attempt {} is taken)", task.attempt)),
         (true, false) if !scheduled => Some("(the task moves to the normal queue)".into()),
@@ -294,10 +330,7 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         }
         Attributes::TaskStarted(_) => "task.started".into(),
         Attributes::TaskCompleted(_) => "task.completed".into(),
-        Attributes::TaskTimedOut(out) => {
-            let kind = TimeoutType::try_from(out.timeout_type).expect("a timeout has a type");
-            format!("task.timed_out {kind:?}")
-        }
+        Attributes::TaskTimedOut(out) => format!("task.timed_out {:?}", timeout(out.timeout_type)),
         Attributes::TaskFailed(failed) => match TaskFailedCause::try_from(failed.cause) {
             Ok(cause) => format!("task.failed {cause:?}"),
             Err(_unknown) => format!("task.failed {}", failed.cause),
@@ -312,7 +345,9 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         Attributes::MarkerRecorded(marker) => format!("marker.recorded {}", marker.marker_name),
         Attributes::SearchAttributesUpserted(_) => "search_attributes.upserted".into(),
         Attributes::PropertiesModified(_) => "memo.modified".into(),
-        Attributes::StartChildInitiated(_)
+        Attributes::UpdateAccepted(_)
+        | Attributes::UpdateCompleted(_)
+        | Attributes::StartChildInitiated(_)
         | Attributes::StartChildFailed(_)
         | Attributes::ChildStarted(_)
         | Attributes::ChildCompleted(_)
@@ -336,9 +371,18 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
     }
 }
 
-/// Events of what passes between workflows.
+fn timeout(given: i32) -> TimeoutType {
+    TimeoutType::try_from(given).expect("a timeout has a type")
+}
+
+/// Events of updates, and of what passes between workflows.
 fn between(what: &Attributes) -> String {
     match what {
+        Attributes::UpdateAccepted(accepted) => format!("update.accepted {}", accepted.protocol_instance_id),
+        Attributes::UpdateCompleted(completed) => {
+            let meta = completed.meta.clone().unwrap_or_default();
+            format!("update.completed {}", meta.update_id)
+        }
         Attributes::StartChildInitiated(initiated) => format!("child.initiated {}", initiated.workflow_id),
         Attributes::StartChildFailed(failed) => {
             let cause = ChildFailedCause::try_from(failed.cause).expect("a cause is known");

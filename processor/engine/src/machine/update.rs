@@ -1,0 +1,533 @@
+//! An update: a request to an open run that its worker takes or refuses, and answers.
+//!
+//! (none)    --admit-->                     admitted: it goes along with the next workflow task, as a message
+//! admitted  --accept-->                    accepted, an event
+//! admitted  --reject, ignore, abort-->     (none), without a trace in the history
+//! admitted  --continue as new-->           (none), and admitted in the next run, unless it is meant for this run only
+//! accepted  --complete-->                  (none), an event; its id is remembered as long as the run
+//! accepted  --close-->                     accepted: it failed with its run
+//!
+//! What a started task has been given are the updates whose numbers are above `updates_held` and up to `updates_given`:
+//! see `task.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use crate::draft::{Change, Draft};
+use crate::failure;
+use crate::machine::completion::TaskFailure;
+use crate::machine::task;
+use crate::outcome::Rejection;
+use crate::run::Run;
+use crate::vocabulary::TaskFailedCause as Cause;
+
+/// Attempts of a workflow task from which on its run takes no update.
+pub const FAILING_ATTEMPTS: i32 = 3;
+
+/// How the type of a body begins in front of its name.
+const NAMES: &str = "temporal.api.update.v1.";
+
+/// An update that is not completed yet.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Update {
+    /// Its id, unique in the run.
+    #[prost(string, tag = "1")]
+    pub update_id: String,
+    /// From 1, in the order in which the run's updates were admitted.
+    #[prost(int64, tag = "2")]
+    pub number: i64,
+    /// The encoded `Request`, until it is accepted.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub request: Option<Bytes>,
+    /// Its Accepted event; 0 while it is not accepted.
+    #[prost(int64, tag = "4")]
+    pub accepted_event_id: i64,
+    /// It does not go over to a run that continues this one.
+    #[prost(bool, tag = "5")]
+    pub this_run_only: bool,
+}
+
+/// Where the outcome of a completed update stands.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Done {
+    /// Its Completed event.
+    #[prost(int64, tag = "1")]
+    pub event_id: i64,
+    /// The first event of the batch that the event is stored in.
+    #[prost(int64, tag = "2")]
+    pub batch_event_id: i64,
+}
+
+/// Order: bring an update to a run.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Admit {
+    /// The same id is taken once per run; never empty.
+    #[prost(string, tag = "1")]
+    pub update_id: String,
+    /// The encoded `Request`, which names the id as well.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub request: Bytes,
+    /// If set, the run must belong to the chain that began with this run.
+    #[prost(string, tag = "3")]
+    pub first_run_id: String,
+    /// It is meant for no run that continues this one.
+    #[prost(bool, tag = "4")]
+    pub this_run_only: bool,
+}
+
+/// A message of a worker that came with a completed task. Field numbers are those of Temporal's `Message`.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Message {
+    /// Commands refer to it by this.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// The update.
+    #[prost(string, tag = "2")]
+    pub protocol_instance_id: String,
+    /// What it says.
+    #[prost(message, optional, tag = "5")]
+    pub body: Option<Body>,
+}
+
+/// What a message says, as an `Any`.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Body {
+    /// The type's name, behind a domain and a slash.
+    #[prost(string, tag = "1")]
+    pub type_url: String,
+    /// The encoded message of that type.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub value: Bytes,
+}
+
+/// Command: here stands what a message says.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Refer {
+    /// The message.
+    #[prost(string, tag = "1")]
+    pub message_id: String,
+}
+
+/// Which update, and who asked.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Meta {
+    /// The update.
+    #[prost(string, tag = "1")]
+    pub update_id: String,
+    /// Who asked.
+    #[prost(string, tag = "2")]
+    pub identity: String,
+}
+
+/// Event: the worker took the update.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Accepted {
+    /// The update.
+    #[prost(string, tag = "1")]
+    pub protocol_instance_id: String,
+    /// The message that brought it to the worker.
+    #[prost(string, tag = "2")]
+    pub accepted_request_message_id: String,
+    /// The event behind which the worker got it.
+    #[prost(int64, tag = "3")]
+    pub accepted_request_sequencing_event_id: i64,
+    /// The `Request`, opaque.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub accepted_request: Option<Bytes>,
+}
+
+/// Event: the worker answered the update.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Completed {
+    /// The update.
+    #[prost(message, optional, tag = "1")]
+    pub meta: Option<Meta>,
+    /// The `Outcome`, opaque.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub outcome: Option<Bytes>,
+    /// Its Accepted event.
+    #[prost(int64, tag = "3")]
+    pub accepted_event_id: i64,
+}
+
+/// A worker's message: it takes the update.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Acceptance {
+    #[prost(string, tag = "1")]
+    accepted_request_message_id: String,
+    #[prost(int64, tag = "2")]
+    accepted_request_sequencing_event_id: i64,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    accepted_request: Option<Bytes>,
+}
+
+/// A worker's message: it refuses the update.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Refusal {
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    rejected_request: Option<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    failure: Option<Bytes>,
+}
+
+/// A worker's message: the update's outcome.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Response {
+    #[prost(message, optional, tag = "1")]
+    meta: Option<Meta>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    outcome: Option<Bytes>,
+}
+
+/// An `Outcome` that is a failure.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Failed {
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    failure: Option<Bytes>,
+}
+
+enum Said {
+    Acceptance(Acceptance),
+    Refusal(Refusal),
+    Response(Response),
+}
+
+/// How an update ended that leaves no event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was rejected: the encoded `Outcome`.
+    Rejected(Bytes),
+    /// Its run was closed before it was accepted.
+    Closed,
+    /// The workflow task that it went along with failed.
+    TaskFailed,
+    /// It waits in this run now.
+    Moved(String),
+}
+
+/// How far an update is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It waits for a worker's word.
+    Admitted,
+    /// A worker has taken it.
+    Accepted,
+    /// It has this encoded `Outcome`.
+    Completed(Bytes),
+    /// It has an outcome, which stands in the history.
+    Done(Done),
+}
+
+/// How an update stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The run that it is in.
+    pub run_id: String,
+    /// Its id.
+    pub update_id: String,
+    /// How far it is.
+    pub stage: Stage,
+}
+
+/// How an update of a run stands; none of one that the run does not know. `done`: where its outcome stands, if it has one.
+pub fn standing(run: &Run, update_id: &str, done: Option<&Done>) -> Option<Standing> {
+    let stage = match (done, run.updates.get(update_id)) {
+        (Some(done), _) => Stage::Done(*done),
+        (None, None) => return None,
+        (None, Some(update)) if update.accepted_event_id == 0 => Stage::Admitted,
+        (None, Some(_)) if run.is_open() => Stage::Accepted,
+        (None, Some(_)) => Stage::Completed(unfinished()),
+    };
+    Some(Standing { run_id: run.start.run_id.clone(), update_id: update_id.to_owned(), stage })
+}
+
+/// The outcome of an accepted update whose run is closed.
+pub fn unfinished() -> Bytes {
+    let message = "Workflow Update failed because the Workflow completed before the Update completed.";
+    failed(Some(failure::of_update(message, "AcceptedUpdateCompletedWorkflow")))
+}
+
+fn failed(failure: Option<Bytes>) -> Bytes {
+    Failed { failure }.encode_to_vec().into()
+}
+
+/// Updates that go along with the started task, in the order in which they were admitted.
+pub fn given(run: &Run) -> Vec<&Update> {
+    let Some(task) = run.started_task() else { return Vec::new() };
+    let mut given: Vec<&Update> = waiting(run)
+        .filter(|update| update.number > task.updates_held && update.number <= task.updates_given)
+        .collect();
+    given.sort_by_key(|update| update.number);
+    given
+}
+
+/// Updates that nobody has accepted.
+fn waiting(run: &Run) -> impl Iterator<Item = &Update> {
+    run.updates.values().map(Arc::as_ref).filter(|update| update.accepted_event_id == 0)
+}
+
+/// True where an update waits that the run's worker, or the one that had the last task, was not given.
+pub(crate) fn is_ungiven(run: &Run, given: i64) -> bool {
+    waiting(run).any(|update| update.number > given)
+}
+
+/// True where the worker should be advised to continue as new before no update is taken any more.
+pub(crate) fn are_many(draft: &Draft<'_>) -> bool {
+    let settings = draft.settings;
+    settings.updates_max > 0 && total(&draft.run) >= settings.updates_max.saturating_mul(9) / 10
+}
+
+fn total(run: &Run) -> i64 {
+    run.head.updates_completed.saturating_add(run.updates.len() as i64)
+}
+
+/// Admits an update, or finds it again.
+pub(crate) fn admit(
+    draft: &mut Draft<'_>,
+    order: &Admit,
+    done: Option<&Done>,
+) -> Result<Standing, Rejection> {
+    if let Some(standing) = standing(&draft.run, &order.update_id, done) {
+        return Ok(standing);
+    }
+    check(draft, order)?;
+    draft.change(Change::Update(Box::new(Update {
+        update_id: order.update_id.clone(),
+        number: draft.run.head.updates_admitted.saturating_add(1),
+        request: Some(order.request.clone()),
+        accepted_event_id: 0,
+        this_run_only: order.this_run_only,
+    })));
+    task::settle_updates(draft);
+    let (run_id, update_id) = (draft.run.start.run_id.clone(), order.update_id.clone());
+    Ok(Standing { run_id, update_id, stage: Stage::Admitted })
+}
+
+fn check(draft: &Draft<'_>, order: &Admit) -> Result<(), Rejection> {
+    let (run, settings) = (&draft.run, draft.settings);
+    if run.head.task.as_ref().is_some_and(|task| task.attempt >= FAILING_ATTEMPTS) {
+        let message = "Unable to perform workflow execution update due to Workflow Task in failed state.";
+        return Err(Rejection::NotReady(message.into()));
+    }
+    let in_flight = run.updates.len() as i64;
+    let most = settings.updates_in_flight_max;
+    if most > 0 && in_flight >= most {
+        let message = format!("limit on number of concurrent in-flight updates has been reached ({most})");
+        return Err(Rejection::TooManyAtOnce(message));
+    }
+    let bytes: usize = waiting(run).filter_map(|update| update.request.as_ref()).map(Bytes::len).sum();
+    let most = settings.updates_bytes_max;
+    if most > 0 && bytes.saturating_add(order.request.len()) as i64 > most {
+        let message = format!("limit on total size of in-flight updates has been reached ({most})");
+        return Err(Rejection::TooManyAtOnce(message));
+    }
+    let most = settings.updates_max;
+    if most > 0 && total(run) >= most {
+        let message = format!("limit on number of total updates has been reached ({most})");
+        return Err(Rejection::TooMany(message));
+    }
+    Ok(())
+}
+
+/// What a worker says of updates with a completed task, by the ids of its messages.
+pub(crate) struct Messages<'a> {
+    by_id: BTreeMap<&'a str, &'a Message>,
+    order: &'a [Message],
+    /// Updates that have been answered or refused: the run's, and those of this task.
+    over: BTreeSet<&'a str>,
+}
+
+impl<'a> Messages<'a> {
+    pub(crate) fn of(order: &'a [Message], done: &'a BTreeMap<String, Done>) -> Self {
+        let by_id = order.iter().map(|message| (message.id.as_str(), message)).collect();
+        Self { by_id, order, over: done.keys().map(String::as_str).collect() }
+    }
+
+    /// Takes the message in that a command refers to.
+    pub(crate) fn take(&mut self, draft: &mut Draft<'_>, command: &Refer) -> Result<(), TaskFailure> {
+        let message = self.by_id.remove(command.message_id.as_str()).ok_or_else(|| {
+            bad(&format!("ProtocolMessageCommand referenced absent message ID {}", command.message_id))
+        })?;
+        self.hear(draft, message)
+    }
+
+    /// Takes the messages in that no command has referred to. Nothing but refusals can come after the end of a run.
+    pub(crate) fn take_rest(&mut self, draft: &mut Draft<'_>) -> Result<(), TaskFailure> {
+        for message in self.order {
+            let is_left = self.by_id.remove(message.id.as_str()).is_some_and(|left| left == message);
+            if is_left && (draft.run.is_open() || is_refusal(message)) {
+                self.hear(draft, message)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, draft: &mut Draft<'_>, message: &'a Message) -> Result<(), TaskFailure> {
+        let bytes = message.body.as_ref().map_or(0, |body| body.value.len());
+        if bytes as i64 > draft.settings.blob_bytes_max {
+            let reason = "WorkflowExecutionUpdateCommandAttributes. Message exceeds size limit.";
+            return Err(TaskFailure::fatal(Cause::BadUpdateWorkflowExecutionMessage, reason));
+        }
+        let said = said(message)?;
+        let update_id = message.protocol_instance_id.as_str();
+        if self.over.contains(update_id) {
+            return Err(unexpected(&said, "Completed"));
+        }
+        if !matches!(said, Said::Acceptance(_)) {
+            self.over.insert(update_id);
+        }
+        hear(draft, update_id, said)
+    }
+}
+
+/// True of a message that refuses an update.
+pub(crate) fn is_refusal(message: &Message) -> bool {
+    matches!(said(message), Ok(Said::Refusal(_)))
+}
+
+fn bad(reason: &str) -> TaskFailure {
+    TaskFailure::new(Cause::BadUpdateWorkflowExecutionMessage, reason)
+}
+
+fn said(message: &Message) -> Result<Said, TaskFailure> {
+    let Some(body) = &message.body else { return Err(bad("missing body")) };
+    let name = body.type_url.rsplit('/').next().unwrap_or_default();
+    let unreadable = |_error| bad(&format!("unable to unmarshal request: a {name} cannot be read"));
+    let value = body.value.clone();
+    match name.strip_prefix(NAMES) {
+        Some("Acceptance") => Acceptance::decode(value).map(Said::Acceptance).map_err(unreadable),
+        Some("Rejection") => Refusal::decode(value).map(Said::Refusal).map_err(unreadable),
+        Some("Response") => Response::decode(value).map(Said::Response).map_err(unreadable),
+        Some(_) | None => Err(bad(&format!("unknown message type: {name}"))),
+    }
+}
+
+fn hear(draft: &mut Draft<'_>, update_id: &str, said: Said) -> Result<(), TaskFailure> {
+    let update = draft.run.updates.get(update_id).cloned();
+    if let Some(update) = &update {
+        expect(&said, update)?;
+    }
+    match (said, update) {
+        (Said::Acceptance(acceptance), update) => accept(draft, update_id, update.as_deref(), acceptance)?,
+        (Said::Refusal(refusal), Some(_)) => end(draft, update_id, End::Rejected(failed(refusal.failure))),
+        // It is as well known now as before.
+        (Said::Refusal(Refusal { rejected_request: Some(_), .. }), None) => {}
+        (Said::Response(response), Some(update)) => {
+            let meta = response.meta.unwrap_or_default();
+            let meta = Some(Meta { update_id: update_id.to_owned(), ..meta });
+            let accepted_event_id = update.accepted_event_id;
+            draft.emit(Completed { meta, outcome: response.outcome, accepted_event_id });
+        }
+        (Said::Refusal(_) | Said::Response(_), None) => return Err(unknown(update_id)),
+    }
+    Ok(())
+}
+
+fn unknown(update_id: &str) -> TaskFailure {
+    bad(&format!("update {update_id} wasn't found on the server."))
+}
+
+/// An update is taken or refused once, and answered once it is taken.
+fn expect(said: &Said, update: &Update) -> Result<(), TaskFailure> {
+    match (said, update.accepted_event_id > 0) {
+        (Said::Response(_), true) | (Said::Acceptance(_) | Said::Refusal(_), false) => Ok(()),
+        (Said::Response(_), false) => Err(unexpected(said, "Sent")),
+        (Said::Acceptance(_) | Said::Refusal(_), true) => Err(unexpected(said, "Accepted")),
+    }
+}
+
+fn unexpected(said: &Said, state: &str) -> TaskFailure {
+    let name = match said {
+        Said::Acceptance(_) => "Acceptance",
+        Said::Refusal(_) => "Rejection",
+        Said::Response(_) => "Response",
+    };
+    bad(&format!("received {name} message while in state {state}"))
+}
+
+/// The worker takes the update. One that is not known any more comes back with what the worker says of it.
+fn accept(
+    draft: &mut Draft<'_>,
+    update_id: &str,
+    update: Option<&Update>,
+    acceptance: Acceptance,
+) -> Result<(), TaskFailure> {
+    let request = update.and_then(|update| update.request.clone()).or(acceptance.accepted_request);
+    let accepted_request = Some(request.ok_or_else(|| unknown(update_id))?);
+    draft.emit(Accepted {
+        protocol_instance_id: update_id.to_owned(),
+        accepted_request_message_id: acceptance.accepted_request_message_id,
+        accepted_request_sequencing_event_id: acceptance.accepted_request_sequencing_event_id,
+        accepted_request,
+    });
+    Ok(())
+}
+
+/// Updates that the worker was given and said nothing of: it does not know what they are.
+pub(crate) fn reject_ignored(draft: &mut Draft<'_>, given: i64) {
+    let message = "Workflow Update is rejected because it wasn't processed by worker. Probably, Workflow Update is \
+                   not supported by the worker.";
+    for update_id in ids(&draft.run, given) {
+        let failure = failure::of_update(message, "UnprocessedUpdate");
+        end(draft, &update_id, End::Rejected(failed(Some(failure))));
+    }
+}
+
+/// The task failed that they went along with: their callers are told, and may ask again.
+pub(crate) fn abort_given(draft: &mut Draft<'_>, given: i64) {
+    for update_id in ids(&draft.run, given) {
+        end(draft, &update_id, End::TaskFailed);
+    }
+}
+
+/// The run is closed: what nobody has accepted goes over to the run that continues it, if there is one, or ends.
+pub(crate) fn close(draft: &mut Draft<'_>, mut next: Option<&mut Draft<'_>>) {
+    for update_id in ids(&draft.run, i64::MAX) {
+        let moves = draft.run.updates.get(&update_id).filter(|update| !update.this_run_only).cloned();
+        let how = match (moves, &mut next) {
+            (Some(update), Some(next)) => {
+                let number = next.run.head.updates_admitted.saturating_add(1);
+                next.change(Change::Update(Box::new(Update { number, ..update.as_ref().clone() })));
+                End::Moved(next.run.start.run_id.clone())
+            }
+            (Some(_) | None, _) => End::Closed,
+        };
+        end(draft, &update_id, how);
+    }
+}
+
+/// Updates that wait for a worker's word, in the order in which they were admitted, up to a number.
+fn ids(run: &Run, up_to: i64) -> Vec<String> {
+    let mut ids: Vec<_> = waiting(run).filter(|update| update.number <= up_to).collect();
+    ids.sort_by_key(|update| update.number);
+    ids.into_iter().map(|update| update.update_id.clone()).collect()
+}
+
+fn end(draft: &mut Draft<'_>, update_id: &str, end: End) {
+    draft.change(Change::UpdateEnded(update_id.to_owned(), end));
+}
+
+pub(crate) fn apply_admitted(run: &mut Run, update: &Update) {
+    run.head.updates_admitted = update.number;
+    Arc::make_mut(&mut run.updates).insert(update.update_id.clone(), Arc::new(update.clone()));
+}
+
+pub(crate) fn apply_ended(run: &mut Run, update_id: &str) {
+    Arc::make_mut(&mut run.updates).remove(update_id);
+}
+
+pub(crate) fn apply_accepted(run: &mut Run, event_id: i64, accepted: &Accepted) {
+    let update_id = accepted.protocol_instance_id.clone();
+    let number = run.updates.get(&update_id).map_or(0, |update| update.number);
+    let update = Update { update_id, number, accepted_event_id: event_id, ..Update::default() };
+    Arc::make_mut(&mut run.updates).insert(update.update_id.clone(), Arc::new(update));
+}
+
+pub(crate) fn apply_completed(run: &mut Run, completed: &Completed) {
+    let update_id = completed.meta.as_ref().map_or("", |meta| meta.update_id.as_str());
+    Arc::make_mut(&mut run.updates).remove(update_id);
+    run.head.updates_completed = run.head.updates_completed.saturating_add(1);
+}

@@ -1,0 +1,227 @@
+//! A house: one partition on the embedded log, driven by the test's own thread.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_engine::command::{self, Command};
+use everlog_engine::event::{Attributes, History};
+use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::{completion, start, task};
+use everlog_engine::{Reply, Run, Settings};
+use everlog_log::embedded::{Embedded, Options};
+use everlog_partition::{
+    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router, Unnamed, Want,
+};
+use everlog_store::{SharedRows, Store};
+use prost::Message;
+
+pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
+
+/// One partition, driven by the test's own thread; its clock is the test's.
+pub struct House {
+    pub partition: Option<Partition<Embedded, SharedRows>>,
+    pub log: Option<Arc<Embedded>>,
+    pub inbox: mpsc::Receiver<(u32, Event)>,
+    pub router: Router,
+    pub now_ms: Arc<AtomicI64>,
+    pub dir: tempfile::TempDir,
+}
+
+pub fn config() -> Config {
+    Config {
+        node: "test".into(),
+        public: Arc::new(Unnamed),
+        instance: bytes::Bytes::from_static(b"instance"),
+        settings: Settings::standard(),
+        commit_interval_ms: 100,
+        overlay_bytes_max: 64 << 20,
+        cached_runs_max: 10,
+        appends_max: 2,
+        append_records_max: 1_000,
+        wakes_max: 100,
+        buffered_queries_max: 10,
+        journal_keep_records: 10,
+    }
+}
+
+impl House {
+    pub fn build() -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
+        let (log, partition, inbox, router) = open(dir.path(), &now_ms);
+        let mut house = Self { partition: Some(partition), log: Some(log), inbox, router, now_ms, dir };
+        house.until(|house| house.partition().is_serving());
+        house
+    }
+
+    pub fn partition(&mut self) -> &mut Partition<Embedded, SharedRows> {
+        self.partition.as_mut().expect("the house stands")
+    }
+
+    /// The house falls, and a new one stands on its ground.
+    pub fn crash(&mut self) {
+        self.partition = None;
+        self.log = None;
+        let (log, partition, inbox, router) = open(self.dir.path(), &self.now_ms);
+        (self.log, self.partition, self.inbox, self.router) = (Some(log), Some(partition), inbox, router);
+        self.until(|house| house.partition().is_serving());
+    }
+
+    /// Brings events and time until something holds.
+    pub fn until(&mut self, mut holds: impl FnMut(&mut Self) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "it did not come to pass");
+            self.turn();
+        }
+    }
+
+    pub fn turn(&mut self) {
+        let now_ms = self.now_ms.load(Ordering::Relaxed);
+        self.partition().turn(now_ms).expect("the partition goes on");
+        if let Ok((_, event)) = self.inbox.recv_timeout(Duration::from_millis(5)) {
+            self.partition().handle(event, now_ms).expect("the partition goes on");
+        }
+    }
+
+    pub fn advance(&mut self, ms: i64) {
+        self.now_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// Runs a call of the router while the house is driven.
+    pub fn call<T>(&mut self, call: impl Future<Output = T> + Unpin) -> T {
+        let mut call = call;
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let std::task::Poll::Ready(answer) = std::pin::Pin::new(&mut call).poll(&mut context) {
+                return answer;
+            }
+            assert!(Instant::now() < deadline, "there was no answer");
+            self.turn();
+        }
+    }
+
+    pub fn order(&mut self, order: Order) -> Reply {
+        let router = self.router.clone();
+        let input = Input {
+            namespace_id: NAMESPACE.into(),
+            workflow_id: "order-1".into(),
+            run_id: String::new(),
+            sender: None,
+            order: Some(order),
+        };
+        self.call(Box::pin(async move { router.order(input).await })).expect("it is answered")
+    }
+
+    pub fn poll(&mut self, activities: bool) -> Delivery {
+        let router = self.router.clone();
+        let poll = Poll {
+            namespace_id: NAMESPACE.into(),
+            queue: "orders".into(),
+            activities,
+            sticky: false,
+            normal_queue: None,
+            identity: "worker".into(),
+            poll_id: "poll".into(),
+            rate_per_second: None,
+        };
+        self.call(Box::pin(async move { router.poll(poll).await })).expect("a task comes")
+    }
+
+    pub fn read(&mut self) -> Reading {
+        let router = self.router.clone();
+        let address =
+            Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
+        let want = Want::History { from_event_id: 1, batches_max: 0 };
+        let reading = self.call(Box::pin(async move { router.read(address, want).await }));
+        reading.expect("it is answered").expect("the run is known")
+    }
+
+    pub fn names(&mut self) -> Vec<&'static str> {
+        let history = History::decode(self.read().page.history).expect("a history");
+        history
+            .events
+            .iter()
+            .filter_map(|event| event.attributes.as_ref())
+            .map(|facts| facts.name())
+            .collect()
+    }
+
+    pub fn start(&mut self) {
+        self.start_with(|_begin| {});
+    }
+
+    pub fn start_with(&mut self, change: impl FnOnce(&mut start::Begin)) {
+        let mut begin = start::Begin {
+            request_id: "request".into(),
+            workflow_type: "Order".into(),
+            task_queue: "orders".into(),
+            input: Some(Bytes::from_static(b"input")),
+            retention_ms: 60_000,
+            ..start::Begin::default()
+        };
+        change(&mut begin);
+        let reply = self.order(Order::Start(begin));
+        assert!(matches!(reply, Reply::Started(_)), "{reply:?}");
+    }
+
+    /// The Started event of the current run.
+    pub fn started(&mut self) -> start::Started {
+        let history = History::decode(self.read().page.history).expect("a history");
+        match history.events.into_iter().next().and_then(|event| event.attributes) {
+            Some(Attributes::WorkflowStarted(started)) => started,
+            other => panic!("{other:?} starts nothing"),
+        }
+    }
+
+    pub fn complete(&mut self, run: &Run, orders: Vec<command::Order>) {
+        let token = run.head.task.as_ref().map(task::Task::token);
+        let commands = orders.into_iter().map(|order| Command {
+            command_type: order.command_type(),
+            order: Some(order),
+            ..Command::default()
+        });
+        let commands = commands.collect();
+        let reply = self.order(Order::CompleteTask(completion::Complete {
+            token,
+            commands,
+            ..completion::Complete::default()
+        }));
+        assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
+    }
+}
+
+type Opened = (Arc<Embedded>, Partition<Embedded, SharedRows>, mpsc::Receiver<(u32, Event)>, Router);
+
+fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>) -> Opened {
+    let clock = now_ms.clone();
+    let mut options = Options::new(dir);
+    options.partitions = 1;
+    options.clock = Arc::new(move || clock.load(Ordering::Relaxed));
+    let log = Arc::new(Embedded::open(options).expect("the log opens"));
+    let (sender, inbox) = mpsc::channel();
+    let sender = std::sync::Mutex::new(sender);
+    let send: everlog_partition::Send = Arc::new(move |id, event| {
+        sender.lock().map(|sender| sender.send((id, event)).is_ok()).unwrap_or(false)
+    });
+    let clock = now_ms.clone();
+    let dispatcher = Dispatcher::new(move || clock.load(Ordering::Relaxed));
+    let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000, 1_000)));
+    let store = Store::new(SharedRows::new(log.database()).expect("the rows are there"));
+    let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config(), Arc::default())
+        .expect("the partition recovers");
+    (log, partition, inbox, router)
+}
+
+pub fn workflow(delivery: Delivery) -> Box<everlog_partition::WorkflowTask> {
+    match delivery {
+        Delivery::Workflow(mut task) => {
+            task.receipt.take().expect("it can be given back").accept();
+            task
+        }
+        other => panic!("not a workflow task: {other:?}"),
+    }
+}

@@ -1,0 +1,104 @@
+//! Rows about updates: how many, without what they need, and with the start of a run.
+
+use everlog_temporal_api::enums::UpdateWorkflowExecutionLifecycleStage as Stage;
+use everlog_temporal_api::update::{Input, Meta, Request, WaitPolicy};
+use everlog_temporal_api::workflowservice::execute_multi_operation_request::Operation;
+use everlog_temporal_api::workflowservice::execute_multi_operation_request::operation::Operation as Kind;
+use everlog_temporal_api::workflowservice::{
+    ExecuteMultiOperationRequest, PollWorkflowExecutionUpdateRequest, UpdateWorkflowExecutionRequest,
+};
+use tokio::task::JoinSet;
+use tonic::Code;
+
+use crate::row::{Action, Row, Told, invalid, refused, row, story, tight};
+use crate::world::{BYSTANDER, CLOSED, World, execution, request, told};
+
+#[rustfmt::skip]
+pub fn rows() -> Vec<Row> {
+    use Code::{FailedPrecondition, NotFound, PermissionDenied, ResourceExhausted};
+    vec![
+        row(34, "11 updates in flight", story(eleven_at_once), refused(ResourceExhausted, "limit on number of concurrent in-flight updates has been reached").with("ResourceExhaustedFailure")),
+        tight(35, "an update more than a run may have", story(one_too_many), refused(FailedPrecondition, "limit on number of total updates has been reached")),
+        row(36, "update without a name", update(|u| name(u).clear()), invalid("UpdateName is not set on request.")),
+        row(36, "update with a name > 1000 bytes", update(|u| *name(u) = "x".repeat(1_001)), invalid("UpdateName length exceeds limit.")),
+        row(36, "update without a request", update(|u| u.request = None), invalid("Update request is not set on request.")),
+        row(36, "update of a closed run", update(|u| u.workflow_execution = Some(execution(CLOSED))), refused(NotFound, "workflow execution already completed")),
+        row(36, "update of an unknown run", update(|u| u.workflow_execution = Some(execution("unknown"))), refused(NotFound, "")),
+        row(36, "update that waits to be admitted", update(|u| u.wait_policy = wait(Stage::Admitted)), refused(PermissionDenied, "")),
+        row(36, "poll of an update without a reference", poll(), invalid("UpdateRef is not set on request.")),
+        row(69, "operations of different namespaces", operations("other", 2), invalid("")),
+        row(69, "operations that are not two", operations("default", 1), invalid("Operations have to be exactly [Start, Update].")),
+    ]
+}
+
+fn wait(stage: Stage) -> Option<WaitPolicy> {
+    Some(WaitPolicy { lifecycle_stage: stage.into() })
+}
+
+fn name(update: &mut UpdateWorkflowExecutionRequest) -> &mut String {
+    &mut update.request.get_or_insert_default().input.get_or_insert_default().name
+}
+
+/// An update that is fine.
+fn fine(world: &World, id: &str) -> UpdateWorkflowExecutionRequest {
+    let meta = Meta { update_id: world.fresh("update"), identity: "tests".into() };
+    let input = Input { name: "add".into(), ..Input::default() };
+    UpdateWorkflowExecutionRequest {
+        namespace: world.namespace.clone(),
+        workflow_execution: Some(execution(id)),
+        wait_policy: wait(Stage::Accepted),
+        request: Some(Request { meta: Some(meta), input: Some(input), ..Request::default() }),
+        ..UpdateWorkflowExecutionRequest::default()
+    }
+}
+
+fn update(edit: fn(&mut UpdateWorkflowExecutionRequest)) -> Action {
+    request(move |world| {
+        let mut update = fine(world, BYSTANDER);
+        edit(&mut update);
+        update
+    })
+}
+
+fn poll() -> Action {
+    request(|world| PollWorkflowExecutionUpdateRequest {
+        namespace: world.namespace.clone(),
+        ..PollWorkflowExecutionUpdateRequest::default()
+    })
+}
+
+fn operations(namespace: &'static str, count: usize) -> Action {
+    request(move |world| {
+        let mut start = world.start_of(&world.fresh("run"));
+        start.namespace = namespace.into();
+        let update = fine(world, &start.workflow_id);
+        let kinds = [Kind::StartWorkflow(start), Kind::UpdateWorkflow(update)];
+        let operation = |kind| Operation { operation: Some(kind) };
+        ExecuteMultiOperationRequest {
+            namespace: world.namespace.clone(),
+            operations: kinds.into_iter().take(count).map(operation).collect(),
+            ..ExecuteMultiOperationRequest::default()
+        }
+    })
+}
+
+/// Sends so many updates that nobody answers to a run; the first that is refused.
+async fn flood(world: World, count: usize) -> anyhow::Result<Told> {
+    let run = world.begin(|_fine| {}).await?;
+    let mut updates = JoinSet::new();
+    for _ in 0..count {
+        let (world, update) = (world.clone(), fine(&world, &run.id));
+        updates.spawn(async move { world.send(update).await });
+    }
+    // The others wait for a worker: they are given up with the set.
+    let Some(first) = updates.join_next().await else { anyhow::bail!("none was sent") };
+    Ok(told(first?))
+}
+
+async fn eleven_at_once(world: World) -> anyhow::Result<Told> {
+    flood(world, 11).await
+}
+
+async fn one_too_many(world: World) -> anyhow::Result<Told> {
+    flood(world, 4).await
+}
