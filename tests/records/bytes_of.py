@@ -47,5 +47,10 @@ def signal(name: str, **more: Any) -> dict[str, Any]:
     return {"type": "signal", "signal": {"name": name, **more}}
 
 
+def update(id: str, *input: Any) -> dict[str, Any]:
+    """Of the worker that the cases have."""
+    return {"type": "update", "update": {"id": id, "name": "add_item", "input": list(input)}}
+
+
 def start(**more: Any) -> dict[str, Any]:
     return {"type": "start", "start": {"workflow_type": "Quiet", "task_queue": "nobody", **more}}

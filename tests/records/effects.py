@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from bytes_of import as_json, body, framed, signal, start
+from bytes_of import as_json, body, framed, signal, start, update
 from case import Report, case
 from confluent_kafka import Producer
 from records import ids
@@ -141,6 +141,22 @@ def every_kind_of_command_takes_effect_in_json_and_in_avro(world: World, report:
                 failure = {"token": token, "message": "declined", "non_retryable": True}
                 outcome(order(f"{form}-4", {"type": "fail_activity", "fail_activity": failure}), "done")
                 world.await_events(f"{form}-4", "WorkflowExecutionFailed")
+            with report.row(f"{form}: an update's outcome comes when it is answered, to everyone who asked"):
+                run_id = outcome(order(f"{form}-u", SALE), "started")["run_id"]
+                told = outcome(order(f"{form}-u", update("u-1", "scones")), "completed")
+                assert (told["run_id"], told["update_id"]) == (run_id, "u-1"), told
+                assert json_of(told["result"]) == [["scones"]], told
+                again = outcome(order(f"{form}-u", update("u-1", "cream"), {"command-id": "again"}), "completed")
+                assert json_of(again["result"]) == [["scones"]], again
+                told = outcome(order(f"{form}-u", update("u-2", "stones")), "failed")
+                assert told["failure"][0]["message"] == "we sell no stones", told
+                both = {**SALE, **update("u-3", "tea"), "type": "update_with_start"}
+                both["start"] = {**SALE["start"], "conflict_policy": "UseExisting"}
+                assert outcome(order(f"{form}-u", both), "completed")["run_id"] == run_id
+                assert json_of(outcome(order(f"{form}-v", both), "completed")["result"]) == [["tea"]]
+                outcome(order(f"{form}-u", {"type": "terminate"}), "done")
+                late = outcome(order(f"{form}-u", update("u-9", "late")), "refused")
+                assert late["code"] == "not_found", late
             with report.row(f"{form}: cancel and terminate"):
                 started = outcome(order(f"{form}-5", SALE), "started")
                 outcome(order(f"{form}-5", {"type": "cancel", "cancel": {"reason": "changed my mind"}}), "done")

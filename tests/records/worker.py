@@ -19,6 +19,16 @@ class Sale:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
+    @workflow.update
+    def add_item(self, goods: str) -> list[str]:
+        self.notes.append(goods)
+        return self.notes
+
+    @add_item.validator
+    def sells(self, goods: str) -> None:
+        if goods == "stones":
+            raise ValueError("we sell no stones")
+
     @workflow.run
     async def run(self, goods: str) -> dict:
         receipt = await workflow.execute_activity(
@@ -32,11 +42,20 @@ class Sale:
         return {"receipt": receipt, "notes": self.notes}
 
 
+@workflow.defn(name="Order")
+class Order(Sale):
+    @workflow.run
+    async def run(self, order: dict) -> dict:
+        return await super().run(order["id"])
+
+
 async def main(address: str) -> None:
     client = await Client.connect(address)
-    await Worker(
-        client, task_queue="sales", workflows=[Sale], workflow_runner=UnsandboxedWorkflowRunner()
-    ).run()
+    workers = [
+        Worker(client, task_queue=queue, workflows=[kind], workflow_runner=UnsandboxedWorkflowRunner())
+        for queue, kind in (("sales", Sale), ("orders", Order))
+    ]
+    await asyncio.gather(*(worker.run() for worker in workers))
 
 
 if __name__ == "__main__":

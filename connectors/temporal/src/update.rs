@@ -68,6 +68,7 @@ pub(crate) fn asked(call: &Call<'_>, request: UpdateWorkflowExecutionRequest) ->
         this_run_only: !execution.run_id.is_empty(),
         first_run_id,
         request: update.encode_to_vec().into(),
+        patient: false,
     };
     let wanted = match wanted(request.wait_policy)? {
         Lifecycle::Unspecified => Lifecycle::Accepted,

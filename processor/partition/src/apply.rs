@@ -240,6 +240,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.write_batch(key, step, &batch);
         }
         self.runs.put(key, step.run.clone());
+        self.keep_promises(key, step)?;
         if self.replaying {
             return Ok(());
         }

@@ -170,7 +170,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             return Ok(());
         };
         self.stats.forwarded.fetch_add(1, Ordering::Relaxed);
-        self.publish_outcome(&told, |outcome| outcome.decided(&reply));
+        self.tell_or_promise(&key, source, forwarded, &reply)?;
         if let Reply::Rejected(rejection) = &reply {
             let (code, reason) = of_rejection(rejection);
             self.publish_rejection(&told, code.name(), reason);

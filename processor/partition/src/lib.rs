@@ -24,6 +24,7 @@ mod journal;
 mod leftovers;
 mod partition;
 mod post;
+mod promise;
 mod publish;
 mod query;
 mod reading;

@@ -203,16 +203,16 @@ impl<B: Base> Runs<B> {
         let mut builder = Builder::default();
         let mut damage = None;
         let prefix_bytes = key.bytes().len();
-        let (looked_up, behind) = rows::looked_up_range();
-        let spans = [
-            (key.bytes().clone(), state_key(key, &looked_up)),
-            (state_key(key, &behind), state_key(key, &[u8::MAX])),
-        ];
-        for (from, to) in spans {
-            self.store.scan(Space::State, &from, &to, &mut |row, value| {
-                damage = builder.row(&row[prefix_bytes..], value).err();
-                damage.is_none()
-            })?;
+        for (from, to) in rows::part_ranges() {
+            self.store.scan(
+                Space::State,
+                &state_key(key, &from),
+                &state_key(key, &to),
+                &mut |row, value| {
+                    damage = builder.row(&row[prefix_bytes..], value).err();
+                    damage.is_none()
+                },
+            )?;
             if let Some(damage) = damage {
                 return Err(damage.into());
             }

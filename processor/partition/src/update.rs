@@ -183,7 +183,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(true)
     }
 
-    fn outcome(&mut self, key: &RunKey, done: Done) -> Result<Option<Bytes>, Error> {
+    pub(crate) fn outcome(&mut self, key: &RunKey, done: Done) -> Result<Option<Bytes>, Error> {
         let row = self.runs.store().get(Space::History, &history_key(key, done.batch_event_id))?;
         let Some(history) = row.and_then(|row| History::decode(row).ok()) else { return Ok(None) };
         let event = history.events.into_iter().find(|event| event.event_id == done.event_id);

@@ -31,6 +31,8 @@ const UPDATE: u8 = b'u';
 /// These two are neighbours: a run is loaded without them.
 const DONE: u8 = b'q';
 const REQUEST: u8 = b'r';
+/// Behind all others: a run is loaded without them.
+const PROMISE: u8 = b'z';
 
 /// The suffix of the row that remembers a signal's request id.
 pub fn request_suffix(request_id: &str) -> Vec<u8> {
@@ -47,14 +49,23 @@ pub fn done_suffix(update_id: &str) -> Vec<u8> {
     suffix
 }
 
-/// True of the suffix of a row that is part of the run itself, rather than looked up one by one.
-pub fn is_part(suffix: &[u8]) -> bool {
-    !matches!(suffix.first(), Some(&(REQUEST | DONE)))
+/// How the suffixes of the rows begin that promise somebody the outcome of an update; what follows tells them apart.
+pub fn promise_prefix(update_id: &str) -> Vec<u8> {
+    let mut prefix = Vec::with_capacity(5 + update_id.len());
+    prefix.push(PROMISE);
+    prefix.extend_from_slice(&(update_id.len() as u32).to_be_bytes());
+    prefix.extend_from_slice(update_id.as_bytes());
+    prefix
 }
 
-/// Where the rows that are looked up one by one begin; all parts of the run have other suffixes.
-pub fn looked_up_range() -> ([u8; 1], [u8; 1]) {
-    ([DONE], [REQUEST + 1])
+/// True of the suffix of a row that is part of the run itself, rather than looked up one by one.
+pub fn is_part(suffix: &[u8]) -> bool {
+    !matches!(suffix.first(), Some(&(REQUEST | DONE | PROMISE)))
+}
+
+/// The suffixes between which the parts of a run stand: from the first up to, without it, the second.
+pub fn part_ranges() -> [([u8; 1], [u8; 1]); 2] {
+    [([0], [DONE]), ([REQUEST + 1], [PROMISE])]
 }
 
 /// Every row that differs between two states of a run; a row without a value is deleted.
@@ -216,7 +227,7 @@ impl Builder {
                 let update: Update = decode("an update", value)?;
                 self.updates.insert(update.update_id.clone(), Arc::new(update));
             }
-            Some(&(REQUEST | DONE)) => {}
+            Some(&(REQUEST | DONE | PROMISE)) => {}
             Some(_) | None => {
                 return Err(Error::Decode {
                     what: "a state row",

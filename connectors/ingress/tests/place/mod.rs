@@ -147,5 +147,6 @@ pub fn cancel() -> Command<Payload<'static>> {
         terminate: None,
         complete_activity: None,
         fail_activity: None,
+        update: None,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! (none)    --admit-->                     admitted: it goes along with the next workflow task, as a message
 //! admitted  --accept-->                    accepted, an event
-//! admitted  --reject, ignore, abort-->     (none), without a trace in the history
+//! admitted  --reject, ignore, abort-->     (none), without a trace in the history; a patient one is not aborted
 //! admitted  --continue as new-->           (none), and admitted in the next run, unless it is meant for this run only
 //! accepted  --complete-->                  (none), an event; its id is remembered as long as the run
 //! accepted  --close-->                     accepted: it failed with its run
@@ -48,6 +48,9 @@ pub struct Update {
     /// It does not go over to a run that continues this one.
     #[prost(bool, tag = "5")]
     pub this_run_only: bool,
+    /// A task that fails does not end it: it goes along with the next one.
+    #[prost(bool, tag = "6")]
+    pub patient: bool,
 }
 
 /// Where the outcome of a completed update stands.
@@ -76,6 +79,9 @@ pub struct Admit {
     /// It is meant for no run that continues this one.
     #[prost(bool, tag = "4")]
     pub this_run_only: bool,
+    /// Nobody waits who could ask again: it is admitted, and stays, while the run's tasks fail.
+    #[prost(bool, tag = "5")]
+    pub patient: bool,
 }
 
 /// A message of a worker that came with a completed task. Field numbers are those of Temporal's `Message`.
@@ -300,6 +306,7 @@ pub(crate) fn admit(
         request: Some(order.request.clone()),
         accepted_event_id: 0,
         this_run_only: order.this_run_only,
+        patient: order.patient,
     })));
     task::settle_updates(draft);
     let (run_id, update_id) = (draft.run.start.run_id.clone(), order.update_id.clone());
@@ -308,7 +315,7 @@ pub(crate) fn admit(
 
 fn check(draft: &Draft<'_>, order: &Admit) -> Result<(), Rejection> {
     let (run, settings) = (&draft.run, draft.settings);
-    if run.head.task.as_ref().is_some_and(|task| task.attempt >= FAILING_ATTEMPTS) {
+    if !order.patient && run.head.task.as_ref().is_some_and(|task| task.attempt >= FAILING_ATTEMPTS) {
         let message = "Unable to perform workflow execution update due to Workflow Task in failed state.";
         return Err(Rejection::NotReady(message.into()));
     }
@@ -476,10 +483,12 @@ pub(crate) fn reject_ignored(draft: &mut Draft<'_>, given: i64) {
     }
 }
 
-/// The task failed that they went along with: their callers are told, and may ask again.
+/// The task failed that they went along with: their callers are told, and may ask again. Patient ones wait for the next.
 pub(crate) fn abort_given(draft: &mut Draft<'_>, given: i64) {
     for update_id in ids(&draft.run, given) {
-        end(draft, &update_id, End::TaskFailed);
+        if !draft.run.updates.get(&update_id).is_some_and(|update| update.patient) {
+            end(draft, &update_id, End::TaskFailed);
+        }
     }
 }
 

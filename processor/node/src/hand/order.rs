@@ -15,6 +15,10 @@ pub enum Order {
     Signal(Signal),
     /// Send a signal, to a run that is started where none is open.
     SignalWithStart(SignalWithStart),
+    /// Send an update to the open run; the reply has its result.
+    Update(Update),
+    /// Send an update, to a run that is started where none is open.
+    UpdateWithStart(UpdateWithStart),
     /// Ask the open run to cancel itself.
     Cancel(Reason),
     /// End the open run at once.
@@ -76,6 +80,39 @@ pub struct SignalWithStart {
     /// An argument of the signal, in JSON; may be repeated.
     #[arg(long, value_name = "JSON")]
     signal_input: Vec<String>,
+    #[command(flatten)]
+    start: Start,
+}
+
+/// An update.
+#[derive(Args, Debug)]
+pub struct Update {
+    /// The name of its handler.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// An argument of it, in JSON; may be repeated.
+    #[arg(long, value_name = "JSON")]
+    input: Vec<String>,
+    /// Its id: a run takes an update of this id once. Without one, that of the command.
+    #[arg(long, value_name = "ID")]
+    update_id: Option<String>,
+    /// The run; without one, the current one.
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
+}
+
+/// An update and a start.
+#[derive(Args, Debug)]
+pub struct UpdateWithStart {
+    /// The name of the update's handler.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// An argument of the update, in JSON; may be repeated.
+    #[arg(long, value_name = "JSON")]
+    update_input: Vec<String>,
+    /// The update's id: a run takes an update of this id once. Without one, that of the command.
+    #[arg(long, value_name = "ID")]
+    update_id: Option<String>,
     #[command(flatten)]
     start: Start,
 }
@@ -147,6 +184,18 @@ impl Order {
                 command.put_raw("signal", named(&both.name, &both.signal_input)?);
                 command.put_raw("start", both.start.json()?);
             }
+            Self::Update(update) => {
+                command.put("type", "update")?;
+                command.put("run_id", &update.run_id)?;
+                let members = identified(&update.update_id, &update.name, &update.input)?;
+                command.put_raw("update", members);
+            }
+            Self::UpdateWithStart(both) => {
+                command.put("type", "update_with_start")?;
+                let members = identified(&both.update_id, &both.name, &both.update_input)?;
+                command.put_raw("update", members);
+                command.put_raw("start", both.start.json()?);
+            }
             Self::Cancel(reason) => reason.put("cancel", &mut command)?,
             Self::Terminate(reason) => reason.put("terminate", &mut command)?,
             Self::CompleteActivity(complete) => {
@@ -214,6 +263,14 @@ fn named(name: &str, input: &[String]) -> Result<String> {
     Ok(signal.to_string())
 }
 
+fn identified(id: &Option<String>, name: &str, input: &[String]) -> Result<String> {
+    let mut update = Members::default();
+    update.put("id", id)?;
+    update.put("name", name)?;
+    update.put_raw("input", values("--input", input)?);
+    Ok(update.to_string())
+}
+
 /// A list of values as they were written; null where there are none.
 fn values(flag: &str, texts: &[String]) -> Result<String> {
     if texts.is_empty() {
@@ -279,6 +336,8 @@ mod tests {
             format!("start {start} --reuse-policy RejectDuplicate --start-delay-ms 10"),
             "signal --name approved --input \"Ann\" --input true".into(),
             format!("signal-with-start --name add --signal-input 1 {start} --input 2"),
+            "update --name add --input 1 --update-id add-1".into(),
+            format!("update-with-start --name add --update-input 1 {start} --conflict-policy UseExisting"),
             "cancel --reason enough".into(),
             "terminate".into(),
             "complete-activity --activity-id charge --result [1]".into(),

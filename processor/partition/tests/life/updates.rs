@@ -63,6 +63,7 @@ impl House {
             request: Bytes::from_static(b"\x0a\x00"),
             first_run_id: String::new(),
             this_run_only: false,
+            patient: false,
         };
         let input = Input {
             namespace_id: NAMESPACE.into(),

@@ -6,6 +6,7 @@
 pub mod blob;
 mod codec;
 pub mod command;
+mod encoded_update;
 pub mod event;
 pub mod failure;
 pub mod outcome;

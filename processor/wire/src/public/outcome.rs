@@ -1,17 +1,23 @@
 //! Outcomes: what became of a command whose sender asked for a reply.
 
+use bytes::Bytes;
+use everlog_engine::machine::update::{Stage, Standing};
 use everlog_engine::{Rejection as Refused, Reply};
+use prost::Message;
 use serde::{Deserialize, Serialize};
 
 use super::blob::Blob;
 use super::command::{Code, Place};
-use super::{Bounds, Error, Noun, Writer, codec};
+use super::event::parts::payloads;
+use super::failure::{self, Failure};
+use super::payload::Payload;
+use super::{Bounds, Error, Noun, Writer, codec, encoded_update};
 
 /// What became of a command.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Outcome {
-    /// `started`, `found`, `done` or `refused`.
+    /// `started`, `found`, `done`, `completed`, `failed` or `refused`.
     pub status: String,
     /// When it was decided, in ms since 1970-01-01 UTC.
     pub time: i64,
@@ -37,6 +43,12 @@ pub struct Outcome {
     pub reason: Option<String>,
     /// The command's header of this name.
     pub correlation_id: Option<Blob>,
+    /// Of an update: its id.
+    pub update_id: Option<String>,
+    /// Of an update that completed: what its handler returned.
+    pub result: Option<Vec<Payload<'static>>>,
+    /// Of an update that failed: why.
+    pub failure: Option<Vec<Failure<'static>>>,
 }
 
 impl Outcome {
@@ -52,15 +64,19 @@ impl Outcome {
     pub fn decided(self, reply: &Reply) -> Self {
         match reply {
             Reply::Rejected(rejection) => self.rejected(rejection),
-            Reply::Started(started) => Self {
-                status: if started.started { "started" } else { "found" }.into(),
-                run_id: Some(started.run_id.clone()),
-                first_run_id: Some(started.first_run_id.clone()),
-                ..self
-            },
-            Reply::Update(standing) => {
-                Self { status: "done".into(), run_id: Some(standing.run_id.clone()), ..self }
+            Reply::Started(started) => {
+                let outcome = Self {
+                    status: if started.started { "started" } else { "found" }.into(),
+                    run_id: Some(started.run_id.clone()),
+                    first_run_id: Some(started.first_run_id.clone()),
+                    ..self
+                };
+                match &started.update {
+                    Some(standing) => outcome.updated(standing),
+                    None => outcome,
+                }
             }
+            Reply::Update(standing) => self.updated(standing),
             Reply::Done
             | Reply::Task(_)
             | Reply::Activity(_)
@@ -68,6 +84,25 @@ impl Outcome {
             | Reply::Completed(_)
             | Reply::Heartbeat(_) => Self { status: "done".into(), ..self },
         }
+    }
+
+    /// Tells how an update stands: how it ended, or that it is there.
+    #[must_use]
+    pub fn updated(self, standing: &Standing) -> Self {
+        let (run_id, update_id) = (Some(standing.run_id.clone()), Some(standing.update_id.clone()));
+        let told = Self { run_id, update_id, ..self };
+        match &standing.stage {
+            Stage::Completed(outcome) => told.answered(outcome),
+            Stage::Admitted | Stage::Accepted | Stage::Done(_) => Self { status: "done".into(), ..told },
+        }
+    }
+
+    /// Tells how a worker answered an update, as Temporal encodes it.
+    fn answered(self, outcome: &Bytes) -> Self {
+        let read = encoded_update::Outcome::decode(outcome.clone()).unwrap_or_default();
+        let failure = read.failure.as_ref().map(failure::read);
+        let status = if failure.is_some() { "failed" } else { "completed" }.into();
+        Self { status, result: payloads(read.success.as_ref()), failure, ..self }
     }
 
     /// Tells a refusal.

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
-use everlog_wire::rows::{Builder, diff, done_suffix, is_part, request_suffix};
+use everlog_wire::rows::{Builder, diff, done_suffix, is_part, promise_prefix, request_suffix};
 use everlog_wire::{Position, Record};
 use prost::Message;
 
@@ -86,7 +86,8 @@ fn rows_keep_their_bytes() {
     });
     let request = request_suffix("signal-1");
     let done = done_suffix("update-0");
-    for (beside, bytes) in [(request, vec![1]), (done, rows::done().encode_to_vec())] {
+    let promise = promise_prefix("update-1");
+    for (beside, bytes) in [(request, vec![1]), (done, rows::done().encode_to_vec()), (promise, vec![1])] {
         assert!(!is_part(&beside));
         written.insert(format!("{}.{}", char::from(beside[0]), hex(&beside)), bytes);
     }

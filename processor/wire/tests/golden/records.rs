@@ -382,6 +382,7 @@ fn admit() -> update::Admit {
         request: some(b"request"),
         first_run_id: "first".into(),
         this_run_only: true,
+        patient: true,
     }
 }
 

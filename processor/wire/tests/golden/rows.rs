@@ -86,6 +86,7 @@ fn update() -> Update {
         request: Some(some(b"request")),
         accepted_event_id: 0,
         this_run_only: true,
+        patient: true,
     }
 }
 

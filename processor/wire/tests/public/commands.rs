@@ -60,6 +60,15 @@ fn every_kind_becomes_its_order() {
         "start":{"workflow_type":"Order","task_queue":"orders","conflict_policy":"UseExisting"}}"#;
     let Order::Start(begin) = json(both) else { panic!("not a start") };
     assert_eq!(begin.signal.expect("with a signal").request_id, begin.request_id);
+    let Order::Update(update) = json(r#"{"type":"update","update":{"id":"u-1","name":"add","input":[1]}}"#)
+    else {
+        panic!("not an update")
+    };
+    assert_eq!((update.update_id.as_str(), update.patient), ("u-1", true));
+    let both = r#"{"type":"update_with_start","update":{"name":"add"},
+        "start":{"workflow_type":"Order","task_queue":"orders","conflict_policy":"UseExisting"}}"#;
+    let Order::Start(begin) = json(both) else { panic!("not a start") };
+    assert_eq!(begin.update.expect("with an update").update_id, begin.request_id);
     let Order::Cancel(cancel) = json(r#"{"type":"cancel"}"#) else { panic!("not a request") };
     assert_eq!(cancel.reason, "");
     let Order::Terminate(end) = json(r#"{"type":"terminate","terminate":{"reason":"enough","details":[1]}}"#)
@@ -173,7 +182,7 @@ fn a_bad_record_is_refused_by_name() {
     assert_eq!(refusal(read(&vec![b'{'; (1 << 20) + 1], &[])).0, Code::TooLarge);
     assert_eq!(refusal(read(b"{\"type\": 1}", &[])).0, Code::NotJson);
     assert_eq!(refusal(read(b"{\"type\": \"start\", \"sart\": {}}", &[])).0, Code::NotJson);
-    let unknown = Command { r#type: "update".into(), start: None, ..start() };
+    let unknown = Command { r#type: "pause".into(), start: None, ..start() };
     assert_eq!(refusal(read(&avro(&unknown), &[])).0, Code::CommandUnknown);
     let partless = Command { start: None, ..start() };
     assert_eq!(refusal(read(&avro(&partless), &[])).0, Code::CommandIncomplete);

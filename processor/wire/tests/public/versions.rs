@@ -11,7 +11,9 @@ use apache_avro::Schema;
 use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::schema_compatibility::SchemaCompatibility;
 use apache_avro::writer::datum::GenericDatumWriter;
+use bytes::Bytes;
 use everlog_engine::Reply;
+use everlog_engine::machine::update::{Stage, Standing};
 use everlog_wire::public::blob::Blob;
 use everlog_wire::public::command::{Code, Command, Place, Record};
 use everlog_wire::public::event::WorkflowEvent;
@@ -47,6 +49,17 @@ fn samples(noun: Noun) -> BTreeMap<String, Vec<u8>> {
             let answer = Outcome { correlation_id, ..Outcome::new(&place, 1).decided(&Reply::Done) };
             answer.write(7, &mut bytes).expect("it fits its schema");
             samples.insert("answered".into(), bytes);
+            let (run_id, update_id) = ("0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2".into(), "u-1".into());
+            // An outcome with one payload, as Temporal encodes it.
+            let stage = Stage::Completed(Bytes::from_static(b"\x0a\x05\x0a\x03\x12\x01\x37"));
+            let mut bytes = Vec::new();
+            let outcome = Outcome::new(&place, 1).updated(&Standing { run_id, update_id, stage });
+            assert_eq!(
+                (outcome.status.as_str(), outcome.result.as_ref().map(Vec::len)),
+                ("completed", Some(1))
+            );
+            outcome.write(7, &mut bytes).expect("it fits its schema");
+            samples.insert("updated".into(), bytes);
             samples
         }
         Noun::Rejection => {

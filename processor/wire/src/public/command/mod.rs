@@ -12,7 +12,7 @@ use everlog_engine::input::Input;
 use everlog_engine::machine::attempt::Target;
 
 pub use headers::{Ask, DELIVER_AHEAD_MS_MAX};
-pub use shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate};
+pub use shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};
 
 use super::payload::Payload;
 use super::schema::{Noun, Writer, WriterError};

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::start::Begin;
-use everlog_engine::machine::{attempt, cancel, chain, close, signal};
+use everlog_engine::machine::{attempt, cancel, chain, close, signal, update};
 use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{self, ConflictPolicy};
@@ -15,9 +15,10 @@ use prost::Message;
 
 use super::check::{invalid, policies, run_id, span_ms};
 use super::json::JsonPayload;
-use super::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate};
+use super::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};
 use super::{Ask, Code, Namespace, Place, Record, Refusal, Rules, World};
 use crate::public::blob::Blob;
+use crate::public::encoded_update;
 use crate::public::event::RetryPolicy;
 use crate::public::failure::{Application, Encoded, Info};
 use crate::public::payload::Payload;
@@ -95,9 +96,10 @@ fn request_id(place: &Place<'_>) -> String {
 
 /// Parts that the type does not name would be dropped without a word.
 fn parts_match<P>(command: &Command<P>) -> Result<(), Refusal> {
-    let parts: [(&str, bool, &[&str]); 6] = [
-        ("start", command.start.is_some(), &["start", "signal_with_start"]),
+    let parts: [(&str, bool, &[&str]); 7] = [
+        ("start", command.start.is_some(), &["start", "signal_with_start", "update_with_start"]),
         ("signal", command.signal.is_some(), &["signal", "signal_with_start"]),
+        ("update", command.update.is_some(), &["update", "update_with_start"]),
         ("cancel", command.cancel.is_some(), &["cancel"]),
         ("terminate", command.terminate.is_some(), &["terminate"]),
         ("complete_activity", command.complete_activity.is_some(), &["complete_activity"]),
@@ -145,6 +147,19 @@ impl Frame<'_> {
             "signal" => {
                 let signal = self.signal(needed("signal", command.signal)?)?;
                 Ok(Input { order: Some(Order::Signal(signal)), ..input })
+            }
+            "update" => {
+                let is_run_named = !input.run_id.is_empty();
+                let update = self.update(needed("update", command.update)?, is_run_named)?;
+                Ok(Input { order: Some(Order::Update(update)), ..input })
+            }
+            "update_with_start" => {
+                let update = self.update(needed("update", command.update)?, false)?;
+                let begin = self.start(needed("start", command.start)?)?;
+                if begin.conflict_policy == i32::from(ConflictPolicy::Unspecified) {
+                    return Err(invalid("WorkflowIdConflictPolicy is required for UpdateWithStart."));
+                }
+                Ok(Self::of_no_run(input, Order::Start(Begin { update: Some(update), ..begin }))?)
             }
             "cancel" => self.cancel(input, command.cancel.unwrap_or_default()),
             "terminate" => self.terminate(input, command.terminate.unwrap_or_default()),
@@ -230,6 +245,26 @@ impl Frame<'_> {
             header,
             request_id: self.request_id.clone(),
             links: Vec::new(),
+        })
+    }
+
+    /// A record waits for as long as it takes: nobody has to ask again.
+    fn update<P: Value>(&self, given: Update<P>, this_run_only: bool) -> Result<update::Admit, Refusal> {
+        let update_id = given.id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.request_id.clone());
+        self.rules.length("UpdateId", &update_id)?;
+        self.rules.id("UpdateName", &given.name)?;
+        let (args, header) = (list(given.input), map(given.header));
+        self.rules.blob(args.as_ref())?;
+        self.rules.blob(header.as_ref())?;
+        let meta = update::Meta { update_id: update_id.clone(), identity: self.identity.clone() };
+        let input = encoded_update::Input { header, name: given.name, args };
+        let request = encoded_update::Request { meta: Some(meta), input: Some(input) };
+        Ok(update::Admit {
+            update_id,
+            request: request.encode_to_vec().into(),
+            first_run_id: String::new(),
+            this_run_only,
+            patient: true,
         })
     }
 

@@ -11,7 +11,8 @@ use crate::public::event::{Priority, RetryPolicy};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "WorkflowCommand", deny_unknown_fields, bound(deserialize = "P: Deserialize<'de>"))]
 pub struct Command<P> {
-    /// `start`, `signal`, `signal_with_start`, `cancel`, `terminate`, `complete_activity` or `fail_activity`.
+    /// `start`, `signal`, `signal_with_start`, `update`, `update_with_start`, `cancel`, `terminate`, `complete_activity`
+    /// or `fail_activity`.
     pub r#type: String,
     /// The Workflow Id, the same as the key.
     #[serde(default)]
@@ -22,7 +23,7 @@ pub struct Command<P> {
     /// Who gives the order.
     #[serde(default)]
     pub identity: Option<String>,
-    /// For `start` and `signal_with_start`.
+    /// For `start`, `signal_with_start` and `update_with_start`.
     #[serde(default = "none")]
     pub start: Option<Start<P>>,
     /// For `signal` and `signal_with_start`.
@@ -40,6 +41,9 @@ pub struct Command<P> {
     /// For `fail_activity`.
     #[serde(default = "none")]
     pub fail_activity: Option<Fail<P>>,
+    /// For `update` and `update_with_start`.
+    #[serde(default = "none")]
+    pub update: Option<Update<P>>,
 }
 
 /// Start a run.
@@ -164,6 +168,20 @@ pub struct Fail<P> {
     pub last_heartbeat_details: Option<Vec<P>>,
 }
 
+/// Send an update to an open run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename = "SendUpdate", deny_unknown_fields, default, bound(deserialize = "P: Deserialize<'de>"))]
+pub struct Update<P> {
+    /// The update's id; absent: that of the command.
+    pub id: Option<String>,
+    /// The name of its handler.
+    pub name: String,
+    /// Its arguments.
+    pub input: Option<Vec<P>>,
+    /// Headers of the SDK.
+    pub header: Option<BTreeMap<String, P>>,
+}
+
 fn none<T>() -> Option<T> {
     None
 }
@@ -180,7 +198,10 @@ macro_rules! empty {
 }
 
 empty! {
-    Command { r#type, workflow_id, run_id, identity, start, signal, cancel, terminate, complete_activity, fail_activity }
+    Command {
+        r#type, workflow_id, run_id, identity, start, signal, cancel, terminate, complete_activity, fail_activity,
+        update
+    }
     Start {
         workflow_type, task_queue, input, workflow_execution_timeout_ms, workflow_run_timeout_ms,
         workflow_task_timeout_ms, start_delay_ms, memo, search_attributes, header, reuse_policy, conflict_policy,
@@ -193,4 +214,5 @@ empty! {
         activity_id, token, message, error_type, non_retryable, next_retry_delay_ms, source, stack_trace, details,
         last_heartbeat_details
     }
+    Update { id, name, input, header }
 }

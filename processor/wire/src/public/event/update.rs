@@ -3,43 +3,15 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use everlog_engine::machine::update::{self, Meta};
+use everlog_engine::machine::update;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{failure, fields, id, payloads, text, text_of};
 use crate::public::blob::Blob;
+use crate::public::encoded_update;
 use crate::public::failure::Failure;
 use crate::public::payload::{Fields, Payload};
-
-/// Temporal's `Request`.
-#[derive(Clone, PartialEq, Message)]
-struct EncodedRequest {
-    #[prost(message, optional, tag = "1")]
-    meta: Option<Meta>,
-    #[prost(message, optional, tag = "2")]
-    input: Option<EncodedInput>,
-}
-
-/// Temporal's `Input`.
-#[derive(Clone, PartialEq, Message)]
-struct EncodedInput {
-    #[prost(bytes = "bytes", optional, tag = "1")]
-    header: Option<Bytes>,
-    #[prost(string, tag = "2")]
-    name: String,
-    #[prost(bytes = "bytes", optional, tag = "3")]
-    args: Option<Bytes>,
-}
-
-/// Temporal's `Outcome`.
-#[derive(Clone, PartialEq, Message)]
-struct EncodedOutcome {
-    #[prost(bytes = "bytes", optional, tag = "1")]
-    success: Option<Bytes>,
-    #[prost(bytes = "bytes", optional, tag = "2")]
-    failure: Option<Bytes>,
-}
 
 /// What can be read of an encoded message, and the whole where that is not all.
 fn read<M: Message + Default>(given: Option<&Bytes>) -> (M, Option<Blob>) {
@@ -74,7 +46,7 @@ pub struct WorkflowExecutionUpdateAccepted<'a> {
 
 impl<'a> From<&'a update::Accepted> for WorkflowExecutionUpdateAccepted<'a> {
     fn from(event: &'a update::Accepted) -> Self {
-        let (request, whole) = read::<EncodedRequest>(event.accepted_request.as_ref());
+        let (request, whole) = read::<encoded_update::Request>(event.accepted_request.as_ref());
         let input = request.input.unwrap_or_default();
         let meta = request.meta.unwrap_or_default();
         let is_its = meta.update_id == event.protocol_instance_id;
@@ -111,7 +83,7 @@ pub struct WorkflowExecutionUpdateCompleted<'a> {
 
 impl<'a> From<&'a update::Completed> for WorkflowExecutionUpdateCompleted<'a> {
     fn from(event: &'a update::Completed) -> Self {
-        let (outcome, whole) = read::<EncodedOutcome>(event.outcome.as_ref());
+        let (outcome, whole) = read::<encoded_update::Outcome>(event.outcome.as_ref());
         Self {
             update_id: text_of(event.meta.as_ref().map(|meta| meta.update_id.as_str())),
             accepted_event_id: event.accepted_event_id,

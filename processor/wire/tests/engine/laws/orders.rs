@@ -181,6 +181,7 @@ impl Case {
         Admit {
             first_run_id: self.first_run_id(),
             this_run_only: self.dice.percent(20),
+            patient: self.dice.percent(20),
             ..an_update(&update_id)
         }
     }

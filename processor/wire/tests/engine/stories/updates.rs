@@ -304,6 +304,22 @@ fn a_task_that_fails_ends_the_updates_that_it_brought() {
 }
 
 #[test]
+fn an_update_of_a_patient_caller_waits_while_tasks_fail() {
+    let mut world = at_rest();
+    world.update("u1").update_with("u2", "patient", |admit| admit.patient = true).claim_sticky();
+    for _ in 0..3 {
+        world.fail_task(TaskFailedCause::WorkflowWorkerUnhandledFailure).advance(seconds(10)).claim();
+    }
+    assert_eq!(world.given(), ["u2"]);
+    world.update_with("u3", "patient", |admit| admit.patient = true);
+    world.hush().answer(|t| t.accept("u2").respond("u2"));
+    world.expect(expect![[r#"
+        > task: accept u2, answer u2
+        < task.scheduled attempt 3, task.started, task.completed, update.accepted u2, update.completed u2, (speculative task)
+    "#]]);
+}
+
+#[test]
 fn a_run_whose_task_keeps_failing_takes_no_update() {
     let mut world = World::new();
     world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError);

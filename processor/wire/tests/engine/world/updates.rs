@@ -86,6 +86,7 @@ pub fn an_update(update_id: &str) -> Admit {
         request: request.encode_to_vec().into(),
         first_run_id: String::new(),
         this_run_only: false,
+        patient: false,
     }
 }
 

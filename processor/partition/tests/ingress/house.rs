@@ -1,0 +1,322 @@
+//! A house: the partition of `order-1` on the embedded log, driven by the test's own thread.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll as Turn, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_engine::command::{self, Command};
+use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::{completion, signal, start, task};
+use everlog_engine::{Reply, Settings};
+use everlog_log::embedded::{Embedded, Options};
+use everlog_log::{Log, Topic};
+use everlog_partition::{
+    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Public, Router, Stats,
+    WorkflowTask,
+};
+use everlog_store::{SharedRows, Store};
+use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source};
+use everlog_wire::public::event::WorkflowEvent;
+use everlog_wire::public::outcome::Outcome;
+use everlog_wire::public::rejection::Rejection;
+use everlog_wire::public::{Noun, Writer};
+use everlog_wire::{Body, Record};
+use tokio::sync::oneshot;
+
+pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
+pub const BEGIN_MS: i64 = 1_700_000_000_000;
+pub const PARTITIONS: u32 = 2;
+
+pub struct Names;
+
+impl Public for Names {
+    fn namespace(&self, id: &str) -> Option<Arc<str>> {
+        (id == NAMESPACE).then(|| "default".into())
+    }
+
+    fn schema_id(&self, noun: Noun) -> u32 {
+        noun as u32 + 1
+    }
+}
+
+/// The partition that owns a Workflow Id.
+pub fn owner(workflow_id: &str) -> u32 {
+    Address::of(&input(workflow_id, begin())).partition(PARTITIONS)
+}
+
+/// The partition of `order-1`, driven by the test's own thread; its clock is the test's.
+pub struct House {
+    pub stand: Option<Stand>,
+    pub stats: Arc<Stats>,
+    pub now_ms: Arc<AtomicI64>,
+    pub dir: tempfile::TempDir,
+}
+
+pub struct Stand {
+    pub log: Arc<Embedded>,
+    pub partition: Partition<Embedded, SharedRows>,
+    pub inbox: mpsc::Receiver<(u32, Event)>,
+    pub router: Router,
+}
+
+pub fn config() -> Config {
+    Config {
+        node: "test".into(),
+        public: Arc::new(Names),
+        instance: Bytes::from_static(b"instance"),
+        settings: Settings::standard(),
+        commit_interval_ms: 100,
+        overlay_bytes_max: 64 << 20,
+        cached_runs_max: 10,
+        appends_max: 2,
+        append_records_max: 1_000,
+        wakes_max: 2,
+        buffered_queries_max: 10,
+        journal_keep_records: 10,
+    }
+}
+
+impl House {
+    pub fn build() -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let now_ms = Arc::new(AtomicI64::new(BEGIN_MS));
+        let mut house = Self { stand: None, stats: Arc::default(), now_ms, dir };
+        house.crash();
+        house
+    }
+
+    pub fn log(&self) -> Arc<Embedded> {
+        let clock = self.now_ms.clone();
+        let mut options = Options::new(self.dir.path());
+        options.partitions = PARTITIONS;
+        options.clock = Arc::new(move || clock.load(Ordering::Relaxed));
+        Arc::new(Embedded::open(options).expect("the log opens"))
+    }
+
+    /// The house falls, and a new one stands on its ground.
+    pub fn crash(&mut self) {
+        self.stand = None;
+        let log = self.log();
+        let (sender, inbox) = mpsc::channel();
+        let sender = Mutex::new(sender);
+        let send: everlog_partition::Send = Arc::new(move |id, event| {
+            sender.lock().map(|sender| sender.send((id, event)).is_ok()).unwrap_or(false)
+        });
+        let clock = self.now_ms.clone();
+        let dispatcher = Dispatcher::new(move || clock.load(Ordering::Relaxed));
+        let admission = Arc::new(Admission::new(PARTITIONS, 1_000, 1_000));
+        let router = Router::new(PARTITIONS, send.clone(), dispatcher.clone(), admission);
+        let store = Store::new(SharedRows::new(log.database()).expect("the rows are there"));
+        let (config, stats) = (config(), self.stats.clone());
+        let partition =
+            Partition::recover(owner("order-1"), log.clone(), store, dispatcher, send, config, stats);
+        let partition = partition.expect("the partition recovers");
+        self.stand = Some(Stand { log, partition, inbox, router });
+        self.until(|house| house.stand().partition.is_serving());
+    }
+
+    pub fn stand(&mut self) -> &mut Stand {
+        self.stand.as_mut().expect("the house stands")
+    }
+
+    pub fn turn(&mut self) {
+        let now_ms = self.now_ms.load(Ordering::Relaxed);
+        let Stand { partition, inbox, .. } = self.stand();
+        partition.turn(now_ms).expect("the partition goes on");
+        if let Ok((_, event)) = inbox.recv_timeout(Duration::from_millis(2)) {
+            partition.handle(event, now_ms).expect("the partition goes on");
+        }
+    }
+
+    /// Brings events and time until something holds.
+    pub fn until(&mut self, mut holds: impl FnMut(&mut Self) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "it did not come to pass");
+            self.turn();
+        }
+    }
+
+    pub fn call<T>(&mut self, call: impl Future<Output = T>) -> T {
+        let mut call = std::pin::pin!(call);
+        let mut answer = None;
+        self.until(|_| {
+            if let Turn::Ready(ready) = call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                answer = Some(ready);
+            }
+            answer.is_some()
+        });
+        answer.expect("it was answered")
+    }
+
+    pub fn advance(&mut self, ms: i64) {
+        self.now_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    /// Everything is applied and committed.
+    pub fn settle(&mut self) {
+        self.advance(1_000);
+        self.until(|house| {
+            house.advance(10);
+            house.stand().partition.is_idle()
+        });
+    }
+
+    pub fn bring(&mut self, bodies: Vec<Body>) {
+        let (done, heard) = oneshot::channel();
+        let now_ms = self.now_ms.load(Ordering::Relaxed);
+        let event = Event::Ingest { bodies, done };
+        self.stand().partition.handle(event, now_ms).expect("the partition goes on");
+        assert_eq!(self.call(heard), Ok(Ok(())));
+    }
+
+    /// Appends to the journal while nobody owns it, as the ingress does where the journal has many writers.
+    pub fn bring_behind_its_back(&mut self, bodies: Vec<Body>) {
+        self.stand = None;
+        let log = self.log();
+        let (sender, receiver) = mpsc::channel();
+        let records = bodies.into_iter().map(|body| Record::new(0, body).encode()).collect();
+        let done = Box::new(move |result| sender.send(result).expect("the test waits"));
+        log.append(owner("order-1"), records, done);
+        receiver.recv_timeout(Duration::from_secs(20)).expect("the log answers").expect("it is durable");
+        drop(log);
+        self.crash();
+    }
+
+    pub fn poll(&mut self, activities: bool) -> Delivery {
+        let router = self.stand().router.clone();
+        let poll = Poll {
+            namespace_id: NAMESPACE.into(),
+            queue: "orders".into(),
+            activities,
+            sticky: false,
+            normal_queue: None,
+            identity: "worker".into(),
+            poll_id: "poll".into(),
+            rate_per_second: None,
+        };
+        self.call(async move { router.poll(poll).await }).expect("a task comes")
+    }
+
+    pub fn workflow_task(&mut self) -> Box<WorkflowTask> {
+        let Delivery::Workflow(mut task) = self.poll(false) else { panic!("a workflow task comes") };
+        task.receipt.take().expect("it can be given back").accept();
+        task
+    }
+
+    pub fn complete(&mut self, task: &WorkflowTask, orders: Vec<command::Order>) {
+        self.complete_with(task, orders, |_complete| {});
+    }
+
+    pub fn complete_with(
+        &mut self,
+        task: &WorkflowTask,
+        orders: Vec<command::Order>,
+        change: impl FnOnce(&mut completion::Complete),
+    ) {
+        let token = task.run.head.task.as_ref().map(task::Task::token);
+        let commands = orders.into_iter().map(|order| Command {
+            command_type: order.command_type(),
+            order: Some(order),
+            ..Command::default()
+        });
+        let commands = commands.collect();
+        let mut complete = completion::Complete { token, commands, ..completion::Complete::default() };
+        change(&mut complete);
+        let reply = self.order(Order::CompleteTask(complete));
+        assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
+    }
+
+    /// A worker could not do the task.
+    pub fn fail(&mut self, task: &WorkflowTask) {
+        let token = task.run.head.task.as_ref().map(task::Task::token);
+        assert_eq!(self.order(Order::FailTask(task::Fail { token, ..task::Fail::default() })), Reply::Done);
+    }
+
+    fn order(&mut self, order: Order) -> Reply {
+        let router = self.stand().router.clone();
+        self.call(async move { router.order(input("order-1", order)).await }).expect("it is taken")
+    }
+
+    pub fn entries(&mut self, topic: Topic) -> Vec<(Bytes, Bytes)> {
+        let entries =
+            self.stand().log.topic_read(topic, owner("order-1"), 0, 1 << 20).expect("it can be read");
+        entries.into_iter().map(|(_, key, value)| (key, value)).collect()
+    }
+
+    pub fn events(&mut self) -> Vec<WorkflowEvent<'static>> {
+        let writer = Writer::own(Noun::Event);
+        let read = |(key, value): (Bytes, Bytes)| {
+            let event = WorkflowEvent::read(&writer, &value).expect("an event");
+            assert_eq!(value[..5], [0, 0, 0, 0, 1], "the schema's id stands in front");
+            assert_eq!(key, event.workflow_id.as_bytes());
+            assert_eq!(event.namespace, "default");
+            event
+        };
+        self.entries(Topic::Events).into_iter().map(read).collect()
+    }
+
+    pub fn count(&mut self, r#type: &str) -> usize {
+        self.events().iter().filter(|event| event.r#type == r#type).count()
+    }
+
+    pub fn outcomes(&mut self) -> Vec<Outcome> {
+        let writer = Writer::own(Noun::Outcome);
+        let entries = self.entries(Topic::Replies).into_iter();
+        entries.map(|(_, value)| Outcome::read(&writer, &value).expect("an outcome")).collect()
+    }
+
+    pub fn rejections(&mut self) -> Vec<Rejection<'static>> {
+        let writer = Writer::own(Noun::Rejection);
+        let entries = self.entries(Topic::Rejections).into_iter();
+        entries.map(|(_, value)| Rejection::read(&writer, &value).expect("a rejection")).collect()
+    }
+}
+
+pub fn input(workflow_id: &str, order: Order) -> Input {
+    let (namespace_id, workflow_id) = (NAMESPACE.into(), workflow_id.into());
+    Input { namespace_id, workflow_id, order: Some(order), ..Input::default() }
+}
+
+pub fn source(offset: u64) -> Source {
+    let incarnation = Bytes::from_static(&[7; 16]);
+    Source { incarnation, partition: 3, offset, topic: "everlog.commands".into(), follows: 0 }
+}
+
+pub fn original() -> Original {
+    let headers = vec![Header { key: "command-id".into(), value: Some(Bytes::from_static(b"c-1")) }];
+    let (key, value) = (Some(Bytes::from_static(b"order-1")), Some(Bytes::from_static(b"{}")));
+    Original { key, value, value_bytes: 2, headers }
+}
+
+pub fn reply_to() -> Option<ReplyTo> {
+    Some(ReplyTo { topic: "everlog.replies".into(), correlation_id: None })
+}
+
+pub fn forwarded(offset: u64, order: Order) -> Forwarded {
+    Forwarded {
+        source: Some(source(offset)),
+        input: Some(input("order-1", order)),
+        namespace: "default".into(),
+        command_id: Some("c-1".into()),
+        reply_to: reply_to(),
+        original: Some(original()),
+        ..Forwarded::default()
+    }
+}
+
+pub fn begin() -> Order {
+    Order::Start(start::Begin {
+        request_id: "request".into(),
+        workflow_type: "Order".into(),
+        task_queue: "orders".into(),
+        retention_ms: 86_400_000,
+        ..start::Begin::default()
+    })
+}
+
+pub fn a_signal() -> Order {
+    Order::Signal(signal::Signal { name: "changed".into(), ..signal::Signal::default() })
+}

@@ -1,0 +1,246 @@
+//! Public commands in the journal, and what the public topics say: everything once, whatever falls in between.
+
+mod house;
+mod promises;
+
+use std::sync::atomic::Ordering;
+
+use everlog_engine::command;
+use everlog_engine::input::Order;
+use everlog_engine::machine::{attempt, close};
+use everlog_partition::Delivery;
+use everlog_wire::Body;
+use everlog_wire::ingress::{Forwarded, Original, Source, Unreadable};
+
+use house::{BEGIN_MS, House, a_signal, begin, forwarded, input, original, owner, reply_to, source};
+
+#[test]
+fn a_command_is_applied_once_however_often_it_is_brought() {
+    let mut house = House::build();
+    house.bring(vec![Body::Forwarded(forwarded(0, begin())), Body::Forwarded(forwarded(1, a_signal()))]);
+    // Once before and once after its effect is committed, by its owner and by others.
+    house.crash();
+    house.bring(vec![Body::Forwarded(forwarded(1, a_signal()))]);
+    house.settle();
+    house.crash();
+    house.bring(vec![Body::Forwarded(forwarded(0, begin())), Body::Forwarded(forwarded(1, a_signal()))]);
+    house.bring_behind_its_back(vec![
+        Body::Forwarded(forwarded(1, a_signal())),
+        Body::Forwarded(forwarded(2, a_signal())),
+    ]);
+    house.settle();
+    assert_eq!((house.count("WorkflowExecutionStarted"), house.count("WorkflowExecutionSignaled")), (1, 2));
+    let outcomes = house.outcomes();
+    let told: Vec<_> =
+        outcomes.iter().map(|outcome| (outcome.offset, outcome.partition, outcome.status.as_str())).collect();
+    assert_eq!(told, [(0, 3, "started"), (1, 3, "done"), (2, 3, "done")]);
+    assert_eq!(outcomes[0].workflow_id.as_deref(), Some("order-1"));
+    assert!(outcomes[0].run_id.is_some());
+    assert!(house.rejections().is_empty());
+    assert!(house.stats.duplicates.load(Ordering::Relaxed) >= 4);
+}
+
+#[test]
+fn a_refused_command_leaves_one_rejection_and_one_outcome() {
+    let mut house = House::build();
+    let unreadable = Unreadable {
+        source: Some(source(1)),
+        code: "not_json".into(),
+        reason: "it is not JSON".into(),
+        reply_to: reply_to(),
+        original: Some(Original { value_bytes: 5_000, ..original() }),
+        ..Unreadable::default()
+    };
+    for _ in 0..3 {
+        house.bring(vec![
+            Body::Forwarded(forwarded(0, a_signal())),
+            Body::Unreadable(unreadable.clone()),
+            Body::Forwarded(Forwarded {
+                deliver_at_ms: BEGIN_MS + 400 * 86_400_000,
+                ..forwarded(2, begin())
+            }),
+        ]);
+        house.crash();
+    }
+    house.settle();
+    let rejections = house.rejections();
+    let codes: Vec<_> =
+        rejections.iter().map(|rejection| (rejection.offset, rejection.code.as_ref())).collect();
+    assert_eq!(codes, [(0, "not_found"), (1, "not_json"), (2, "header")]);
+    assert_eq!(rejections[0].value.as_ref().map(|value| &value.0[..]), Some(&b"{}"[..]));
+    assert_eq!((rejections[0].topic.as_ref(), rejections[0].partition), ("everlog.commands", 3));
+    assert_eq!(rejections[0].headers.len(), 1);
+    assert_eq!((rejections[1].value_bytes, rejections[1].reason.as_ref()), (5_000, "it is not JSON"));
+    let outcomes = house.outcomes();
+    let told: Vec<_> =
+        outcomes.iter().map(|outcome| (outcome.status.as_str(), outcome.code.as_deref())).collect();
+    assert_eq!(
+        told,
+        [("refused", Some("not_found")), ("refused", Some("not_json")), ("refused", Some("header"))]
+    );
+    assert!(house.events().is_empty());
+}
+
+#[test]
+fn a_command_waits_for_its_moment_through_crashes() {
+    let mut house = House::build();
+    let hour_ms = 3_600_000;
+    // More than are delivered in one turn, and one that is due before the index looks again.
+    let later = |offset| Forwarded { deliver_at_ms: BEGIN_MS + hour_ms, ..forwarded(offset, a_signal()) };
+    let soon = Forwarded { deliver_at_ms: BEGIN_MS + 5_000, ..forwarded(6, begin()) };
+    let mut bodies: Vec<_> = (1..=5).map(|offset| Body::Forwarded(later(offset))).collect();
+    bodies.push(Body::Forwarded(soon));
+    house.bring(bodies.clone());
+    house.settle();
+    assert!(house.events().is_empty());
+    house.crash();
+    house.bring(bodies);
+    house.advance(4_000);
+    house.until(|house| {
+        house.settle();
+        house.count("WorkflowExecutionStarted") == 1
+    });
+    house.advance(hour_ms - 60_000);
+    house.crash();
+    house.settle();
+    assert_eq!(house.count("WorkflowExecutionSignaled"), 0);
+    house.advance(50_000);
+    house.until(|house| {
+        house.settle();
+        house.count("WorkflowExecutionSignaled") == 5
+    });
+    let times: Vec<_> = house.events().into_iter().map(|event| (event.r#type, event.time)).collect();
+    for (r#type, time) in &times {
+        let due_ms =
+            if r#type == "WorkflowExecutionSignaled" { BEGIN_MS + hour_ms } else { BEGIN_MS + 5_000 };
+        assert!(*time >= due_ms && *time < due_ms + 60_000, "{type} came at {time}, {due_ms} was asked for");
+    }
+    house.crash();
+    house.advance(hour_ms);
+    house.settle();
+    assert_eq!(house.count("WorkflowExecutionSignaled"), 5);
+    assert_eq!(house.outcomes().len(), 6);
+}
+
+#[test]
+fn what_no_ingress_would_bring_stops_nobody() {
+    let mut house = House::build();
+    let nothing = Forwarded { input: None, ..forwarded(0, begin()) };
+    let others = (2..).map(|n| format!("order-{n}")).find(|id| owner(id) != owner("order-1"));
+    let astray = Forwarded { input: others.map(|id| input(&id, begin())), ..forwarded(1, begin()) };
+    let nowhere = Forwarded { source: None, ..forwarded(1, begin()) };
+    house.bring_behind_its_back(vec![
+        Body::Forwarded(nothing),
+        Body::Forwarded(astray),
+        Body::Forwarded(nowhere),
+        Body::Unreadable(Unreadable::default()),
+        Body::Forwarded(forwarded(2, begin())),
+    ]);
+    house.settle();
+    assert_eq!(house.count("WorkflowExecutionStarted"), 1);
+    let codes: Vec<_> = house.rejections().into_iter().map(|rejection| rejection.code).collect();
+    assert_eq!(codes, ["command_incomplete", "invalid_argument"]);
+    assert!(house.stats.skipped.load(Ordering::Relaxed) >= 2);
+}
+
+type Fall = Box<dyn FnMut(&mut House)>;
+
+#[test]
+fn what_followed_a_lost_part_of_an_append_waits_until_it_comes_again() {
+    let mut house = House::build();
+    house.bring(vec![Body::Forwarded(forwarded(0, begin()))]);
+    let second = Forwarded { source: Some(Source { follows: 5, ..source(5) }), ..forwarded(5, a_signal()) };
+    // The first record of the append, with the offset 4, is missing.
+    house.bring_behind_its_back(vec![Body::Forwarded(second.clone())]);
+    house.settle();
+    assert_eq!(house.count("WorkflowExecutionSignaled"), 0);
+    let both = [Body::Forwarded(forwarded(4, a_signal())), Body::Forwarded(second)];
+    house.bring_behind_its_back(both.to_vec());
+    house.bring_behind_its_back(both.to_vec());
+    house.settle();
+    assert_eq!(house.count("WorkflowExecutionSignaled"), 2);
+}
+
+/// Starts a workflow by a record, runs an activity, and closes; something falls between all steps.
+fn live(house: &mut House, mut falls: impl FnMut(&mut House)) {
+    house.bring(vec![Body::Forwarded(forwarded(0, begin()))]);
+    falls(house);
+    let task = house.workflow_task();
+    falls(house);
+    let queue = everlog_engine::vocabulary::TaskQueue::normal("orders");
+    let activity = everlog_engine::machine::activity::Schedule {
+        activity_id: "charge".into(),
+        activity_type: Some(everlog_engine::vocabulary::ActivityType { name: "Charge".into() }),
+        task_queue: Some(queue),
+        start_to_close_timeout: Some(everlog_engine::time::Duration::from_ms(1_000_000)),
+        ..Default::default()
+    };
+    house.complete(&task, vec![command::Order::ScheduleActivity(Box::new(activity))]);
+    falls(house);
+    let Delivery::Activity(mut task) = house.poll(true) else { panic!("an activity task comes") };
+    task.receipt.take().expect("it can be given back").accept();
+    falls(house);
+    let target = attempt::Target { activity_id: "charge".into(), ..attempt::Target::default() };
+    let complete = attempt::Complete { target: Some(target), ..attempt::Complete::default() };
+    house.bring(vec![Body::Forwarded(forwarded(7, Order::CompleteActivity(complete)))]);
+    falls(house);
+    house.bring(vec![Body::Forwarded(forwarded(8, a_signal()))]);
+    falls(house);
+    let task = house.workflow_task();
+    falls(house);
+    house.complete(&task, vec![command::Order::CompleteWorkflow(close::Complete { result: None })]);
+    falls(house);
+    house.settle();
+}
+
+#[test]
+fn every_event_is_published_once_and_in_order_whatever_falls() {
+    let mut at_rest = 0;
+    let falls: [(&str, Fall); 4] = [
+        ("nothing", Box::new(|_| {})),
+        ("before a commit", Box::new(House::crash)),
+        (
+            "after a commit",
+            Box::new(|house| {
+                house.settle();
+                house.crash();
+            }),
+        ),
+        (
+            "in the middle of a commit",
+            Box::new(move |house| {
+                house.advance(100);
+                for _ in 0..at_rest % 4 {
+                    house.turn();
+                }
+                at_rest += 1;
+                house.crash();
+            }),
+        ),
+    ];
+    for (what, mut falls) in falls {
+        let mut house = House::build();
+        live(&mut house, &mut falls);
+        let events = house.events();
+        let ids: Vec<_> = events.iter().map(|event| event.event_id).collect();
+        assert_eq!(ids, (1..=ids.len() as i64).collect::<Vec<_>>(), "{what}");
+        let types: Vec<_> = events.iter().map(|event| event.r#type.as_ref()).collect();
+        let expected = [
+            "WorkflowExecutionStarted",
+            "WorkflowTaskScheduled",
+            "WorkflowTaskStarted",
+            "WorkflowTaskCompleted",
+            "ActivityTaskScheduled",
+            "ActivityTaskStarted",
+            "ActivityTaskCompleted",
+            "WorkflowTaskScheduled",
+            "WorkflowExecutionSignaled",
+            "WorkflowTaskStarted",
+            "WorkflowTaskCompleted",
+            "WorkflowExecutionCompleted",
+        ];
+        assert_eq!(types, expected, "{what}");
+        assert_eq!(house.outcomes().len(), 3, "{what}");
+        assert_eq!(house.stats.unpublished.load(Ordering::Relaxed), 0);
+    }
+}

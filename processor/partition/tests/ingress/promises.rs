@@ -1,0 +1,149 @@
+//! Updates that come as commands: whoever asked hears the outcome once, when there is one, whatever falls in between.
+
+use bytes::Bytes;
+use everlog_engine::command::Order as CommandOrder;
+use everlog_engine::input::Order;
+use everlog_engine::machine::close;
+use everlog_engine::machine::update::{Admit, Body as Saying, Message, Meta, Refer, given};
+use everlog_wire::Body;
+use everlog_wire::ingress::Forwarded;
+use everlog_wire::public::outcome::Outcome;
+use prost::Message as _;
+
+use super::house::{House, begin, forwarded};
+
+/// A worker's outcome of an update.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Response {
+    #[prost(message, optional, tag = "1")]
+    meta: Option<Meta>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    outcome: Option<Bytes>,
+}
+
+/// Success, without a value.
+const OUTCOME: Bytes = Bytes::from_static(b"\x0a\x00");
+
+fn update(offset: u64, update_id: &str) -> Body {
+    let request = Bytes::from_static(b"\x0a\x00");
+    let admit = Admit { update_id: update_id.into(), request, patient: true, ..Admit::default() };
+    Body::Forwarded(forwarded(offset, Order::Update(admit)))
+}
+
+fn says(update_id: &str, name: &str, value: Vec<u8>) -> Message {
+    let type_url = format!("type.googleapis.com/temporal.api.update.v1.{name}");
+    let body = Some(Saying { type_url, value: value.into() });
+    Message { id: format!("{update_id}/{name}"), protocol_instance_id: update_id.into(), body }
+}
+
+fn accepts(update_id: &str) -> Message {
+    says(update_id, "Acceptance", Vec::new())
+}
+
+fn responds(update_id: &str) -> Message {
+    let meta = Some(Meta { update_id: update_id.into(), identity: String::new() });
+    says(update_id, "Response", Response { meta, outcome: Some(OUTCOME) }.encode_to_vec())
+}
+
+fn rejects(update_id: &str) -> Message {
+    // Failure with a message.
+    says(update_id, "Rejection", b"\x22\x04\x0a\x02no".to_vec())
+}
+
+impl House {
+    /// A worker takes the task, which brings these updates, and says this of them.
+    fn answer(&mut self, brought: &[&str], messages: Vec<Message>, mut orders: Vec<CommandOrder>) {
+        let task = self.workflow_task();
+        let ids: Vec<_> = given(&task.run).iter().map(|update| update.update_id.clone()).collect();
+        assert_eq!(ids, brought);
+        let refers = messages.iter().map(|message| Refer { message_id: message.id.clone() });
+        orders.splice(0..0, refers.map(CommandOrder::ProtocolMessage));
+        self.complete_with(&task, orders, |complete| complete.messages = messages);
+    }
+
+    /// Offset, status and code of each outcome.
+    fn told(&mut self) -> Vec<(i64, String, Option<String>)> {
+        let told = |outcome: Outcome| (outcome.offset, outcome.status, outcome.code);
+        self.outcomes().into_iter().map(told).collect()
+    }
+}
+
+fn is(offset: i64, status: &str) -> (i64, String, Option<String>) {
+    (offset, status.into(), None)
+}
+
+#[test]
+fn an_outcome_is_told_once_to_everyone_who_asked_for_it() {
+    let mut house = House::build();
+    house.bring(vec![
+        Body::Forwarded(forwarded(0, begin())),
+        update(1, "u1"),
+        update(2, "u1"),
+        update(3, "u2"),
+    ]);
+    house.crash();
+    house.settle();
+    assert_eq!(house.told(), [is(0, "started")]);
+    house.crash();
+    house.answer(&["u1", "u2"], vec![accepts("u1"), rejects("u2")], Vec::new());
+    house.crash();
+    house.settle();
+    assert_eq!(house.told(), [is(0, "started"), is(3, "failed")]);
+    house.bring(vec![update(4, "u3"), update(5, "u1")]);
+    house.crash();
+    house.answer(&["u3"], vec![responds("u1"), accepts("u3"), responds("u3")], Vec::new());
+    // Once before and once after it is committed; and who asks after that has it at once.
+    house.crash();
+    house.settle();
+    house.crash();
+    house.bring(vec![update(6, "u1")]);
+    house.settle();
+    let mut told = house.told().split_off(2);
+    told.sort();
+    assert_eq!(told, [1, 2, 4, 5, 6].map(|offset| is(offset, "completed")));
+    let outcomes = house.outcomes();
+    assert!(outcomes[2..].iter().all(|outcome| outcome.result.as_ref().is_some_and(Vec::is_empty)));
+    assert_eq!(outcomes[1].update_id.as_deref(), Some("u2"));
+    assert!(house.rejections().is_empty());
+}
+
+#[test]
+fn an_update_waits_while_tasks_fail_and_goes_over_to_the_next_run() {
+    let mut house = House::build();
+    house.bring(vec![Body::Forwarded(forwarded(0, begin())), update(1, "u1")]);
+    let task = house.workflow_task();
+    house.fail(&task);
+    house.crash();
+    house.settle();
+    house.answer(&["u1"], Vec::new(), vec![CommandOrder::ContinueAsNew(Box::default())]);
+    house.crash();
+    house.settle();
+    house.advance(5_000);
+    house.answer(&["u1"], vec![accepts("u1"), responds("u1")], Vec::new());
+    house.settle();
+    assert_eq!(house.told(), [is(0, "started"), is(1, "completed")]);
+    let runs: Vec<_> = house.outcomes().into_iter().map(|outcome| outcome.run_id).collect();
+    assert_ne!(runs[1], runs[0], "another run has answered it");
+}
+
+#[test]
+fn an_update_that_nobody_took_is_refused_with_the_end_of_its_run() {
+    let mut house = House::build();
+    let silent = |offset, update_id: &str| match update(offset, update_id) {
+        Body::Forwarded(forwarded) => Body::Forwarded(Forwarded { reply_to: None, ..forwarded }),
+        other => other,
+    };
+    house.bring(vec![Body::Forwarded(forwarded(0, begin())), update(1, "taken"), silent(2, "silent")]);
+    house.answer(&["taken", "silent"], vec![accepts("taken"), accepts("silent")], Vec::new());
+    house.bring(vec![update(3, "late"), silent(4, "silent too")]);
+    let end = Order::Terminate(close::Terminate::default());
+    house.bring(vec![Body::Forwarded(forwarded(5, end))]);
+    house.crash();
+    house.settle();
+    let refused = (3, "refused".into(), Some("not_found".into()));
+    let mut told = house.told();
+    told.sort();
+    assert_eq!(told, [is(0, "started"), is(1, "failed"), refused, is(5, "done")]);
+    let rejections: Vec<_> = house.rejections().iter().map(|rejection| rejection.offset).collect();
+    assert_eq!(rejections, [3, 4]);
+}
