@@ -7,6 +7,7 @@ use everlog_engine::event::HistoryEvent;
 use prost::Message;
 
 use crate::public::Command;
+use crate::updates::Told;
 
 /// A signal as its sender knows it. Its name is unique.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub struct Book {
     pub log_was_set_ms: i64,
     /// Public commands, in the order in which they were produced.
     pub commands: Vec<Command>,
+    /// What callers were told of their updates.
+    pub updates: BTreeMap<String, Told>,
 }
 
 pub fn fingerprint(event: &HistoryEvent) -> u64 {

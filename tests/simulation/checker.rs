@@ -23,6 +23,7 @@ use crate::log::{Broker, Kept, Nasty, Shared, index};
 use crate::node::{Node, PARTITION, PARTITIONS};
 use crate::people::TYPE;
 use crate::public::{Command, Wanted};
+use crate::updates;
 use crate::workflow::LEAF;
 
 const SPACES: [(Topic, Space); 3] =
@@ -38,6 +39,7 @@ pub fn check(broker: &Shared, book: &Book, owner: Option<&Node>) -> Vec<String> 
         Ok(histories) => {
             seen_is_true(book, &histories, &mut found);
             signals(book, &histories, &mut found);
+            updates::check(&book.updates, &histories, &mut found);
             found.extend(commanded(kept, book, &histories).err());
             ended(book, &histories, &mut found);
         }
@@ -150,7 +152,7 @@ fn signaled(histories: &Histories) -> BTreeMap<&str, Vec<&str>> {
 /// What was ordered once happened once at most. A command that was produced again under its id may happen again, but
 /// only in another run of the chain: a run knows the ids that it has taken, not those of the run before.
 fn is_once(book: &Book, name: &str, runs: &[&str]) -> bool {
-    let is_it = |command: &&Command| matches!(&command.wanted, Wanted::Signal(wanted) if wanted == name);
+    let is_it = |command: &&Command| matches!(&command.wanted, Wanted::Signal(wanted) | Wanted::Update(wanted) if wanted == name);
     let produced = book.commands.iter().filter(is_it).count();
     let distinct: BTreeSet<_> = runs.iter().collect();
     runs.len() <= produced.max(1) && distinct.len() == runs.len()
@@ -160,6 +162,7 @@ fn is_once(book: &Book, name: &str, runs: &[&str]) -> bool {
 /// nothing put off happened in the order in which it was produced.
 fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), String> {
     let mut effects = signaled(histories);
+    effects.extend(updates::completed(histories));
     for (run_id, events) in histories {
         if let Some(Attributes::WorkflowStarted(started)) =
             events.first().and_then(|event| event.attributes.as_ref())
@@ -181,7 +184,7 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
     for command in &book.commands {
         *asked.entry(command.place).or_default() += u64::from(command.replies);
         let name = match &command.wanted {
-            Wanted::Signal(name) | Wanted::Run(name) => name.as_str(),
+            Wanted::Signal(name) | Wanted::Update(name) | Wanted::Run(name) => name.as_str(),
             Wanted::Refusal => "",
         };
         let copy = copies.entry(name).or_default();
@@ -195,6 +198,10 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
         if happened == 0 && !may_be_known || name.is_empty() {
             *refusals.entry(command.place).or_default() += 1;
         }
+    }
+    for row in &kept.topics[index(Topic::Replies)].rows {
+        let outcome = Outcome::read(&Writer::own(Noun::Outcome), &row.value.clone().unwrap_or_default());
+        updates::replied(&outcome.map_err(|error| error.to_string())?, histories)?;
     }
     asked.retain(|_, count| *count > 0);
     if asked != told {
@@ -210,7 +217,7 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
         let expected = refusals.get(place).copied().unwrap_or_default();
         let repeated = book.commands.iter().any(|command| {
             command.place == *place
-                && matches!(&command.wanted, Wanted::Signal(name) if copies[name.as_str()] > 1)
+                && matches!(&command.wanted, Wanted::Signal(name) | Wanted::Update(name) if copies[name.as_str()] > 1)
         });
         if *found > expected + u64::from(repeated) {
             return Err(format!("{found} refusals of {place:?}, {expected} commands without effect"));

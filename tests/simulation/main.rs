@@ -25,6 +25,7 @@ mod skew;
 mod stale;
 mod stories;
 mod teeth;
+mod updates;
 mod workers;
 mod workflow;
 mod world;

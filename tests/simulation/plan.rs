@@ -49,6 +49,8 @@ pub struct Plan {
     /// When the last thing breaks, in ms from the beginning.
     pub chaos_ms: i64,
     pub shocks: Vec<(i64, Shock)>,
+    /// Somebody brings updates, and public commands do.
+    pub updates: bool,
     /// Public commands come along, too.
     pub forwards: bool,
     /// The topic of public commands is deleted and made again.
@@ -81,6 +83,7 @@ impl Plan {
             habits: Habits::default(),
             chaos_ms,
             shocks: Vec::new(),
+            updates: false,
             forwards: false,
             commands_made_again: false,
             poison: false,
@@ -102,6 +105,7 @@ impl Plan {
         if dice.permille(200) {
             plan.overlay_bytes_max = 1 << dice.span(8, 14);
         }
+        plan.updates = dice.permille(400);
         plan
     }
 

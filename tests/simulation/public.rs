@@ -20,6 +20,8 @@ const LATE_MS: i64 = 3_000;
 pub enum Wanted {
     /// A signal of this name, or a refusal.
     Signal(String),
+    /// The outcome of an update of this id, or a refusal.
+    Update(String),
     /// A run of this type, or a refusal.
     Run(String),
     /// A refusal.
@@ -43,6 +45,8 @@ pub struct Producer {
     pub town: Town,
     pub commands: Commands,
     pub workflow_id: String,
+    /// Some of the commands are updates.
+    updates: bool,
     pub dice: Dice,
     /// When the last of those that wait is due.
     last_ms: i64,
@@ -51,8 +55,8 @@ pub struct Producer {
 }
 
 impl Producer {
-    pub fn new(town: Town, commands: Commands, workflow_id: String, dice: Dice) -> Self {
-        Self { town, commands, workflow_id, dice, last_ms: 0, started: Vec::new() }
+    pub fn new(town: Town, commands: Commands, workflow_id: String, updates: bool, dice: Dice) -> Self {
+        Self { town, commands, workflow_id, updates, dice, last_ms: 0, started: Vec::new() }
     }
 
     /// Produces so many commands, and then as many to a topic that was made again, where that is planned.
@@ -132,6 +136,10 @@ impl Producer {
                 let name = format!("{workflow_id}/forwarded/{number}");
                 (signal(&name), Wanted::Signal(name))
             }
+            9 if self.updates => {
+                let id = format!("{workflow_id}/forwarded/{number}");
+                (update(&id), Wanted::Update(id))
+            }
             kind => {
                 if kind < 7 {
                     let due_ms = self.town.clock.now_ms() + self.dice.span(0, 5_000);
@@ -163,6 +171,10 @@ impl Producer {
 
 fn signal(name: &str) -> String {
     format!(r#"{{"type":"signal","signal":{{"name":"{name}","input":[1]}}}}"#)
+}
+
+fn update(id: &str) -> String {
+    format!(r#"{{"type":"update","update":{{"id":"{id}","name":"add","input":[1]}}}}"#)
 }
 
 fn start(kind: &str) -> String {

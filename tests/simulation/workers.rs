@@ -8,6 +8,7 @@ use prost::Message;
 
 use crate::dice::Dice;
 use crate::people::{NAMESPACE, Town, address, input};
+use crate::updates;
 use crate::workflow::{self, QUEUE};
 
 /// How often an answer is tried again.
@@ -119,9 +120,12 @@ impl Worker {
         }
         let signals = workflow::signals(&events);
         let answers: Vec<_> = task.queries.iter().map(|(id, _)| answer(id, signals)).collect();
+        let (messages, mut commands) = updates::said(&task.run);
+        commands.extend(workflow::think(&events));
         let order = completion::Complete {
             token: Some(task::Task::token(&pending)),
-            commands: workflow::think(&events),
+            commands,
+            messages,
             identity: self.name.clone(),
             ..completion::Complete::default()
         };

@@ -142,6 +142,11 @@ impl World {
                 self.tasks.spawn(town().poison(workflow_id.clone(), self.dice.fork()));
                 people += 1;
             }
+            if self.plan.updates {
+                let count = 1 + self.dice.index(4);
+                self.tasks.spawn(town().update(workflow_id.clone(), count, self.dice.fork()));
+                people += 1;
+            }
             if self.plan.forwards {
                 forwarded_to.get_or_insert(workflow_id.clone());
             }
@@ -149,8 +154,8 @@ impl World {
         }
         if let Some(workflow_id) = forwarded_to {
             let count = 1 + self.dice.below(10);
-            let producer =
-                Producer::new(self.town.clone(), self.commands.clone(), workflow_id, self.dice.fork());
+            let (town, commands) = (self.town.clone(), self.commands.clone());
+            let producer = Producer::new(town, commands, workflow_id, self.plan.updates, self.dice.fork());
             self.tasks.spawn(producer.produce(count, self.plan.commands_made_again));
             people += 1;
         }
