@@ -1,10 +1,16 @@
 //! Rows about commands: what a worker may not ask for when it completes a workflow task.
 
+use bytes::Bytes;
 use everlog_engine::command::{Command, Order};
-use everlog_engine::machine::{activity as engine_activity, child, external, timer as engine_timer};
+use everlog_engine::machine::{
+    activity as engine_activity, child, close, external, properties, timer as engine_timer,
+};
+use everlog_engine::payload::Payload;
 use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::{Execution, RetryPolicy, WorkflowType};
+use everlog_engine::vocabulary::{Entry, Execution, Fields, RetryPolicy, WorkflowType};
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
+
+use prost::Message;
 
 use crate::ids::signal_for;
 use crate::row::{Action, Row, Told, invalid, row, story, taken};
@@ -81,10 +87,33 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
+/// What search attributes are held against.
+#[rustfmt::skip]
+pub fn attribute_rows() -> Vec<Row> {
+    vec![
+        row(66, "an upsert of a search attribute that nobody knows", commands(|| vec![upsert("Nonsense", "[\"x\"]")]),
+            invalid("BadSearchAttributes: Namespace default has no mapping defined for search attribute Nonsense")
+                .leaves(BAD_ATTRIBUTES)),
+        row(66, "an upsert with a value of another type", commands(|| vec![upsert("TemporalChangeVersion", "3")]),
+            invalid("BadSearchAttributes: invalid value for search attribute TemporalChangeVersion of type KeywordList: 3")
+                .leaves(BAD_ATTRIBUTES)),
+        row(66, "an upsert of what only the server sets", commands(|| vec![upsert("RunId", "\"x\"")]),
+            invalid("BadSearchAttributes: RunId attribute can't be set in SearchAttributes").leaves(BAD_ATTRIBUTES)),
+        row(66, "a child with a search attribute that nobody knows", commands(|| vec![child_with("Nonsense", "1")]),
+            invalid("BadSearchAttributes: Namespace default has no mapping defined for search attribute Nonsense")
+                .leaves(BAD_ATTRIBUTES)),
+        row(66, "a continuation with a search attribute that nobody knows", commands(|| vec![again("Nonsense", "1")]),
+            invalid("BadSearchAttributes: Namespace default has no mapping defined for search attribute Nonsense")
+                .leaves(BAD_ATTRIBUTES)),
+    ]
+}
+
 const TOLD: &str = "the task fails, so that the history says why it goes on no further";
 const BAD_ACTIVITY: &str = "WORKFLOW_TASK_FAILED (BAD_SCHEDULE_ACTIVITY_ATTRIBUTES)";
 /// The whole transcript: the task is still with the worker.
 const NOTHING_WRITTEN: &str = "STARTED, WORKFLOW_TASK_SCHEDULED, WORKFLOW_TASK_STARTED.";
+
+const BAD_ATTRIBUTES: &str = "WORKFLOW_TASK_FAILED (BAD_SEARCH_ATTRIBUTES)";
 
 fn one(edit: impl Fn(&mut engine_activity::Schedule) + Send + Sync + Copy + 'static) -> Action {
     commands(move || vec![activity(edit)])
@@ -122,6 +151,29 @@ fn child(id: &str) -> Command {
 fn abroad() -> Command {
     let order = child::Start { namespace: "elsewhere".into(), ..a_child("child") };
     command(Order::StartChild(Box::new(order)))
+}
+
+fn attributes(name: &str, json: &str) -> Option<Bytes> {
+    let encoding = Entry { key: "encoding".into(), value: Bytes::from_static(b"json/plain") };
+    let value = Payload { metadata: vec![encoding], data: json.to_owned().into() };
+    let entry = Entry { key: name.into(), value: value.encode_to_vec().into() };
+    Some(Fields { entries: vec![entry] }.encode_to_vec().into())
+}
+
+fn upsert(name: &str, json: &str) -> Command {
+    let search_attributes = attributes(name, json);
+    command(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes { search_attributes }))
+}
+
+fn child_with(name: &str, json: &str) -> Command {
+    let order = child::Start { search_attributes: attributes(name, json), ..a_child("child") };
+    command(Order::StartChild(Box::new(order)))
+}
+
+fn again(name: &str, json: &str) -> Command {
+    let search_attributes = attributes(name, json);
+    let order = close::ContinueAsNew { search_attributes, ..close::ContinueAsNew::default() };
+    command(Order::ContinueAsNew(Box::new(order)))
 }
 
 fn signal_other(id: &str) -> Command {

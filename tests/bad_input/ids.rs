@@ -77,6 +77,8 @@ pub fn rows() -> Vec<Row> {
         row(54, "cancel a closed run: nothing is left to do", cancel(CLOSED), taken("")),
         row(54, "complete a task of a closed run", story(complete_closed),
             refused(NotFound, "Workflow task not found.").leaves("TERMINATED")),
+        row(55, "terminate a chain that began with no run at all", story(terminate_no_chain),
+            refused(NotFound, "workflow execution not found").with("NotFoundFailure")),
         row(55, "unknown workflow id", describe(|e| e.workflow_id = "nobody".into()), refused(NotFound, "workflow")),
         row(55, "signal for an unknown workflow id", signal(|r| r.workflow_execution = Some(execution("nobody"))),
             refused(NotFound, "workflow")),
@@ -125,6 +127,16 @@ fn terminate(id: &'static str) -> Action {
         workflow_execution: Some(execution(id)),
         ..TerminateWorkflowExecutionRequest::default()
     })
+}
+
+async fn terminate_no_chain(world: World) -> anyhow::Result<Told> {
+    let request = TerminateWorkflowExecutionRequest {
+        namespace: world.namespace.clone(),
+        workflow_execution: Some(execution(BYSTANDER)),
+        first_execution_run_id: "no run".into(),
+        ..TerminateWorkflowExecutionRequest::default()
+    };
+    Ok(told(world.send(request).await))
 }
 
 fn cancel(id: &'static str) -> Action {

@@ -33,8 +33,10 @@ const KINDS: u8 = 78;
 fn table() -> Vec<Row> {
     let mut rows = ids::rows();
     rows.extend(starts::rows());
+    rows.extend(starts::attribute_rows());
     rows.extend(sizes::rows());
     rows.extend(commands::rows());
+    rows.extend(commands::attribute_rows());
     rows.extend(tokens::rows());
     rows.extend(polls::rows());
     rows.extend(transport::rows());

@@ -5,6 +5,8 @@ use everlog_temporal_api::common::RetryPolicy;
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::common::v1::{Callback, Priority, SearchAttributes, callback};
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
+use everlog_temporal_api::operatorservice::{AddSearchAttributesRequest, RemoveSearchAttributesRequest};
+use everlog_temporal_api::workflow::OnConflictOptions;
 use everlog_temporal_api::workflowservice::{
     RegisterNamespaceRequest, SignalWithStartWorkflowExecutionRequest,
 };
@@ -56,21 +58,13 @@ pub fn rows() -> Vec<Row> {
         row(52, "terminate if running, with a conflict policy", start(|r| {
                 r.workflow_id_reuse_policy = TERMINATE_IF_RUNNING;
                 r.workflow_id_conflict_policy = USE_EXISTING;
-            }), invalid("")),
+            }), invalid("Invalid WorkflowIDReusePolicy: WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING cannot be used together")),
         row(52, "reject duplicates and terminate existing", start(|r| {
                 r.workflow_id_reuse_policy = REJECT_DUPLICATE;
                 r.workflow_id_conflict_policy = TERMINATE_EXISTING;
-            }), invalid("")),
+            }), invalid("Invalid WorkflowIDReusePolicy: WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE cannot be used together")),
         row(52, "signal with start that fails on a conflict", signal_with_start(|r| r.workflow_id_conflict_policy = FAIL),
             invalid("")),
-        row(66, "101 search attributes", attributes(101, 1), invalid("")),
-        row(66, "search attribute > 2 KiB", attributes(1, 2_100), invalid("")),
-        row(66, "search attributes > 40 KiB", attributes(30, 2_000), invalid("")),
-        row(66, "search attribute that is not UTF-8", story(attribute_not_utf8), invalid("")),
-        row(66, "visibility query with a syntax error", list("WorkflowType ="),
-            refused(Code::Unimplemented, "").until("visibility")),
-        row(66, "visibility query with an unknown attribute", list("Nonsense = 1"),
-            refused(Code::Unimplemented, "").until("visibility")),
         row(68, "retention < 1 h", register(Some(seconds(3_599))),
             invalid("A valid retention period is not set on request.")),
         row(68, "retention negative", register(Some(seconds(-86_400))),
@@ -82,8 +76,47 @@ pub fn rows() -> Vec<Row> {
         row(73, "33 callbacks", start(|r| r.completion_callbacks = vec![a_callback(10); 33]), invalid("").until("callbacks")),
         row(73, "callback with a URL > 1000 bytes", start(|r| r.completion_callbacks = vec![a_callback(1_001)]),
             invalid("").until("callbacks")),
+        row(73, "callbacks that are attached without the request id", start(|r| {
+                r.workflow_id_conflict_policy = USE_EXISTING;
+                let attach_completion_callbacks = true;
+                r.on_conflict_options = Some(OnConflictOptions { attach_completion_callbacks, ..Default::default() });
+            }), invalid("attaching request ID is required for attaching completion callbacks")),
         row(73, "11 links", start(|r| r.links = vec![link(10); 11]), invalid("")),
         row(73, "link > 4000 bytes", start(|r| r.links = vec![link(4_001)]), invalid("")),
+    ]
+}
+
+/// What search attributes are held against.
+#[rustfmt::skip]
+pub fn attribute_rows() -> Vec<Row> {
+    vec![
+        row(66, "101 search attributes", attributes(101, 1), invalid("")),
+        row(66, "search attribute > 2 KiB", attributes(1, 2_100), invalid("")),
+        row(66, "search attributes > 40 KiB", attributes(30, 2_000), invalid("")),
+        row(66, "search attribute that is not UTF-8", story(attribute_not_utf8), invalid("")),
+        row(66, "search attribute of a name that nobody knows", attribute("Nonsense", b"\"x\""),
+            invalid("Namespace default has no mapping defined for search attribute Nonsense")),
+        row(66, "search attribute that only the server sets", attribute("WorkflowId", b"\"x\""),
+            invalid("WorkflowId attribute can't be set in SearchAttributes")),
+        row(66, "search attribute with a value of another type", attribute("TemporalChangeVersion", b"\"x\""),
+            invalid("invalid value for search attribute TemporalChangeVersion of type KeywordList: x")),
+        row(66, "search attribute with a value that is no JSON", attribute("BatcherUser", b"x"),
+            invalid("invalid value for search attribute BatcherUser of type Keyword")),
+        row(66, "search attribute of a signal with start that nobody knows",
+            signal_with_start(|r| r.search_attributes = one_attribute("Nonsense", b"1")),
+            invalid("Namespace default has no mapping defined for search attribute Nonsense")),
+        row(66, "registration of a name that is reserved", registration("TemporalMine", 2),
+            invalid("Search attribute TemporalMine is reserved by system.")),
+        row(66, "registration of a type that nobody knows", registration("Mine", 99),
+            invalid("Unknown search attribute type: 99.")),
+        row(66, "registration of nothing", story(register_nothing),
+            invalid("SearchAttributes are not set on request.")),
+        row(66, "removal of what is there always", story(remove_system),
+            invalid("Unable to remove non-custom search attributes: WorkflowId.")),
+        row(66, "visibility query with a syntax error", list("WorkflowType ="),
+            refused(Code::Unimplemented, "").until("visibility")),
+        row(66, "visibility query with an unknown attribute", list("Nonsense = 1"),
+            refused(Code::Unimplemented, "").until("visibility")),
     ]
 }
 
@@ -131,6 +164,36 @@ fn attributes(count: usize, value_bytes: usize) -> Action {
         let indexed_fields = names.map(|name| (name, keyword(text(value_bytes).as_bytes()))).collect();
         request.search_attributes = Some(SearchAttributes { indexed_fields }.encode_to_vec().into());
     })
+}
+
+fn one_attribute(name: &str, data: &[u8]) -> Option<Bytes> {
+    let mut value = keyword(b"");
+    value.metadata.remove("type");
+    value.data = Bytes::copy_from_slice(data);
+    let indexed_fields = [(name.to_owned(), value)].into();
+    Some(SearchAttributes { indexed_fields }.encode_to_vec().into())
+}
+
+fn attribute(name: &'static str, data: &'static [u8]) -> Action {
+    start(move |request| request.search_attributes = one_attribute(name, data))
+}
+
+fn registration(name: &'static str, r#type: i32) -> Action {
+    request(move |world| AddSearchAttributesRequest {
+        search_attributes: [(name.to_owned(), r#type)].into(),
+        namespace: world.namespace.clone(),
+    })
+}
+
+async fn register_nothing(world: World) -> anyhow::Result<Told> {
+    let namespace = world.namespace.clone();
+    let request = AddSearchAttributesRequest { namespace, ..AddSearchAttributesRequest::default() };
+    Ok(told(world.send(request).await))
+}
+
+async fn remove_system(world: World) -> anyhow::Result<Told> {
+    let (namespace, search_attributes) = (world.namespace.clone(), vec!["WorkflowId".to_owned()]);
+    Ok(told(world.send(RemoveSearchAttributesRequest { namespace, search_attributes }).await))
 }
 
 async fn attribute_not_utf8(world: World) -> anyhow::Result<Told> {

@@ -96,6 +96,10 @@ impl Names for Known {
         (name == "default").then(|| (NAMESPACE.into(), 30 * 86_400_000))
     }
 
+    fn typed(&self, _namespace: &str, search_attributes: &Bytes) -> Result<Bytes, String> {
+        Ok(search_attributes.clone())
+    }
+
     fn token(&self, _token: &Bytes) -> Option<Token> {
         None
     }

@@ -31,7 +31,9 @@ pub async fn send<M: Message + Name>(channel: &Channel, request: M) -> Result<By
 
 /// The method of the workflow service that takes this request.
 pub fn path_of<M: Name>() -> String {
-    format!("/{}.WorkflowService/{}", M::PACKAGE, M::NAME.trim_end_matches("Request"))
+    let service =
+        if M::PACKAGE.ends_with("operatorservice.v1") { "OperatorService" } else { "WorkflowService" };
+    format!("/{}.{service}/{}", M::PACKAGE, M::NAME.trim_end_matches("Request"))
 }
 
 /// True where the server's health service says so.

@@ -12,6 +12,12 @@ pub trait Names: Send + Sync + 'static {
     /// A namespace by its name: its UUID, and how long its runs stay readable after their close, in ms.
     fn namespace(&self, name: &str) -> Option<(String, i64)>;
 
+    /// Search attributes, an encoded map, that fit those of a namespace by its name, with their types.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    fn typed(&self, namespace: &str, search_attributes: &Bytes) -> Result<Bytes, String>;
+
     /// The activity that a task token stands for; none where the token is not of this cluster.
     fn token(&self, token: &Bytes) -> Option<Token>;
 

@@ -49,6 +49,10 @@ impl<N: Names> World for Seen<'_, N> {
         }
     }
 
+    fn typed(&self, namespace: &str, search_attributes: &Bytes) -> Result<Bytes, String> {
+        self.names.typed(namespace, search_attributes)
+    }
+
     fn schema(&self, id: u32) -> Lookup<'_> {
         lookup(self.schemas, id, Instant::now())
     }

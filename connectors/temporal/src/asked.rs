@@ -1,5 +1,8 @@
 //! What every request says of itself before it is looked at: its namespace or task token, and whether it waits.
 
+use everlog_temporal_api::operatorservice::{
+    AddSearchAttributesRequest, ListSearchAttributesRequest, RemoveSearchAttributesRequest,
+};
 use everlog_temporal_api::workflowservice::*;
 
 use crate::call::{Asked, Scope};
@@ -42,7 +45,8 @@ macro_rules! tokened {
 // The calls about namespaces name one that they do not act in.
 nameless! {
     GetSystemInfoRequest, GetClusterInfoRequest, DescribeNamespaceRequest, ListNamespacesRequest,
-    RegisterNamespaceRequest, UpdateNamespaceRequest,
+    RegisterNamespaceRequest, UpdateNamespaceRequest, GetSearchAttributesRequest, AddSearchAttributesRequest,
+    RemoveSearchAttributesRequest, ListSearchAttributesRequest,
 }
 
 named! {

@@ -21,7 +21,7 @@ use crate::request::{Checks, not_yet, span_ms, unversioned};
 use crate::status;
 use crate::task::{accept, response};
 use crate::token::{Subject, unreadable};
-use crate::{activity, failure, update};
+use crate::{activity, attribute, failure, update};
 
 fn subject(call: &Call<'_>) -> Result<(WorkflowExecution, task::Token), Status> {
     match call.task()? {
@@ -39,9 +39,13 @@ pub(crate) async fn complete(
     checks.length("Identity", &request.identity)?;
     checks.length("BinaryChecksum", &request.binary_checksum)?;
     refuse_later_features(&request)?;
+    let mut commands = compacted(request.commands);
+    let keys_max = checks.settings.search_attributes_max;
+    let bad_attributes = attribute::of_commands(&call.namespace.record, &mut commands, keys_max);
     let order = completion::Complete {
         token: Some(token),
-        commands: compacted(request.commands),
+        commands,
+        bad_attributes,
         identity: request.identity,
         sticky: sticky(&checks, request.sticky_attributes)?,
         return_new_task: request.return_new_workflow_task,

@@ -94,19 +94,29 @@ fn map(entries: &[Entry]) -> Bytes {
 
 fn extended(run: &Run) -> WorkflowExecutionExtendedInfo {
     let start = &run.start;
-    let started = RequestIdInfo {
-        event_type: EventType::WorkflowExecutionStarted.into(),
-        event_id: 1,
-        buffered: false,
-    };
     WorkflowExecutionExtendedInfo {
         execution_expiration_time: timestamp_if_set(start.execution_expires_ms),
         run_expiration_time: timestamp_if_set(start.run_expires_ms),
         cancel_requested: run.head.cancel_requested,
         original_start_time: Some(timestamp(start.start_ms)),
-        request_id_infos: BTreeMap::from([(start.request_id.clone(), started)]),
+        request_id_infos: request_ids(run),
         ..WorkflowExecutionExtendedInfo::default()
     }
+}
+
+/// The request that made the run, and those that found it and left their ids.
+fn request_ids(run: &Run) -> BTreeMap<String, RequestIdInfo> {
+    let info = |event_type: EventType, event_id| RequestIdInfo {
+        event_type: event_type.into(),
+        event_id,
+        buffered: event_id == 0,
+    };
+    let attached = run.attached.values().map(|attached| {
+        let event_type = EventType::WorkflowExecutionOptionsUpdated;
+        (attached.request_id.clone(), info(event_type, attached.event_id))
+    });
+    let made = (run.start.request_id.clone(), info(EventType::WorkflowExecutionStarted, 1));
+    std::iter::once(made).chain(attached).collect()
 }
 
 fn pending_task(run: &Run) -> Option<PendingWorkflowTaskInfo> {

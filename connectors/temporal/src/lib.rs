@@ -5,6 +5,7 @@
 
 mod activity;
 mod asked;
+mod attribute;
 mod call;
 mod chance;
 mod client;
@@ -231,7 +232,7 @@ impl Gateway {
         let workflows = WorkflowServiceServer::from_arc(Arc::clone(self));
         let workflows =
             workflows.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit);
-        let operators = OperatorServiceServer::new(Operator);
+        let operators = OperatorServiceServer::new(Operator { gateway: Arc::clone(self) });
         let operators =
             operators.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit);
         let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);

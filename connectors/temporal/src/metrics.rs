@@ -48,6 +48,7 @@ operations! {
     RespondActivityTaskCompleted, RespondActivityTaskCompletedById, RespondActivityTaskFailed,
     RespondActivityTaskFailedById, RespondActivityTaskCanceled, RespondActivityTaskCanceledById,
     DescribeTaskQueue, UpdateWorkflowExecution, PollWorkflowExecutionUpdate, ExecuteMultiOperation,
+    GetSearchAttributes, AddSearchAttributes, RemoveSearchAttributes, ListSearchAttributes,
 }
 
 /// How many operations there are.

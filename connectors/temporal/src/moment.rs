@@ -27,3 +27,11 @@ pub(crate) fn outer(span: engine::Duration) -> prost_types::Duration {
 pub(crate) fn inner(span: prost_types::Duration) -> engine::Duration {
     engine::Duration { seconds: span.seconds, nanos: span.nanos }
 }
+
+/// True of a moment as RFC 3339 writes it: date, time and zone.
+pub(crate) fn is_rfc3339(text: &str) -> bool {
+    let is_zone = |zone: &str| matches!(zone.as_bytes(), [b'+' | b'-', _, _, b':', _, _]);
+    let has_zone =
+        text.ends_with('Z') || text.len().checked_sub(6).and_then(|at| text.get(at..)).is_some_and(is_zone);
+    text.as_bytes().get(10) == Some(&b'T') && has_zone && text.parse::<prost_types::Timestamp>().is_ok()
+}

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use prost::Message;
 use tokio::sync::Mutex;
 use tonic::Status;
 
+use crate::attribute;
 use crate::chance;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, NamespaceMetrics, OTHER, UNKNOWN};
@@ -56,6 +58,9 @@ pub(crate) struct Record {
     /// How long a run stays readable after its close, in ms.
     #[prost(int64, tag = "6")]
     pub retention_ms: i64,
+    /// The types of the search attributes that were registered, by their names.
+    #[prost(btree_map = "string, int32", tag = "7")]
+    pub search_attributes: BTreeMap<String, i32>,
 }
 
 /// A namespace as calls see it.
@@ -156,6 +161,16 @@ impl Namespaces {
         Some((record.id.clone(), record.retention_ms))
     }
 
+    /// Search attributes that fit those of the namespace of this name, with their types.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    pub fn typed(&self, name: &str, search_attributes: &Bytes) -> Result<Bytes, String> {
+        let known = self.known.load();
+        let namespace = known.by_name.get(name).ok_or_else(|| format!("Namespace {name} is not found."))?;
+        attribute::typed(&namespace.record, search_attributes)
+    }
+
     /// The namespace of this name.
     pub(crate) fn find(&self, name: &str, id_bytes_max: usize) -> Result<Arc<Namespace>, Status> {
         if name.is_empty() {
@@ -208,9 +223,27 @@ impl Namespaces {
         id_bytes_max: usize,
         change: impl FnOnce(&mut Record),
     ) -> Result<Arc<Namespace>, Status> {
+        let change = |record: &mut Record| {
+            change(record);
+            Ok(())
+        };
+        self.try_update(name, id_bytes_max, change).await
+    }
+
+    /// [`Namespaces::update`], unless the change is refused.
+    pub(crate) async fn try_update(
+        &self,
+        name: &str,
+        id_bytes_max: usize,
+        change: impl FnOnce(&mut Record) -> Result<(), Status>,
+    ) -> Result<Arc<Namespace>, Status> {
         let _alone = self.change.lock().await;
-        let mut record = self.find(name, id_bytes_max)?.record.clone();
-        change(&mut record);
+        let namespace = self.find(name, id_bytes_max)?;
+        let mut record = namespace.record.clone();
+        change(&mut record)?;
+        if record == namespace.record {
+            return Ok(namespace);
+        }
         self.keep(record).await
     }
 
@@ -315,6 +348,27 @@ mod tests {
         assert_eq!(namespaces.name(&again.record.id).as_deref(), Some("shop"));
         assert_eq!(namespaces.known("shop"), Some((again.record.id.clone(), 3_600_000)));
         assert_eq!((namespaces.name("shop"), namespaces.known(&again.record.id)), (None, None));
+    }
+
+    #[tokio::test]
+    async fn search_attributes_are_told_to_other_nodes_and_refused_where_they_are_not_known() {
+        let control = Arc::new(Memory::default());
+        let (here, there) = (open(&control, &Limits::default()), open(&control, &Limits::default()));
+        let add = |record: &mut Record| record.search_attributes.extend([("Customer".to_owned(), 2)]);
+        here.update(DEFAULT, 1_000, add).await.expect("known");
+        let given = Bytes::from_static(
+            b"\x0a\x29\x0a\x08Customer\x12\x1d\x0a\x16\x0a\x08encoding\x12\x0ajson/plain\x12\x03\"a\"",
+        );
+        assert!(there.typed(DEFAULT, &given).is_err(), "nobody has told it yet");
+        tokio::task::spawn_blocking(move || {
+            for (key, value) in control.scan().expect("memory does not fail") {
+                there.learn(&key, &value);
+            }
+            assert_eq!(there.typed(DEFAULT, &given), here.typed(DEFAULT, &given));
+            assert!(there.typed(DEFAULT, &given).is_ok());
+        })
+        .await
+        .expect("no panic");
     }
 
     #[tokio::test]

@@ -60,6 +60,12 @@ impl Checks<'_> {
         Ok(WorkflowExecution { workflow_id, run_id: run_id_or_empty(run_id, "RunId")? })
     }
 
+    /// The first run of a chain. Whatever is no run id names no chain that is known.
+    pub(crate) fn first_run_id(&self, given: String) -> Result<String, Status> {
+        self.length("FirstExecutionRunId", &given)?;
+        Ok(Uuid::try_parse(&given).map_or(given, |uuid| uuid.to_string()))
+    }
+
     /// The name of a task queue.
     pub(crate) fn task_queue(&self, given: Option<TaskQueue>) -> Result<TaskQueue, Status> {
         let queue = given.ok_or_else(|| invalid("taskQueue is not set"))?;

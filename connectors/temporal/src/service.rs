@@ -7,8 +7,8 @@ use tonic::{Request, Response, Status};
 use crate::call::Call;
 use crate::metrics::Operation;
 use crate::{
-    Gateway, activity, completion, describe, history, multi, query, queue, signal, start, system, task,
-    update,
+    Gateway, activity, completion, describe, history, multi, operator, query, queue, signal, start, system,
+    task, update,
 };
 
 macro_rules! switchboard {
@@ -31,6 +31,7 @@ switchboard! {
     describe_namespace, DescribeNamespace, DescribeNamespaceRequest => DescribeNamespaceResponse, system::describe_namespace;
     list_namespaces, ListNamespaces, ListNamespacesRequest => ListNamespacesResponse, system::list_namespaces;
     register_namespace, RegisterNamespace, RegisterNamespaceRequest => RegisterNamespaceResponse, system::register_namespace;
+    get_search_attributes, GetSearchAttributes, GetSearchAttributesRequest => GetSearchAttributesResponse, operator::everywhere;
     update_namespace, UpdateNamespace, UpdateNamespaceRequest => UpdateNamespaceResponse, system::update_namespace;
 
     start_workflow_execution, StartWorkflowExecution,

@@ -11,7 +11,7 @@ use everlog_temporal_api::workflowservice::{
 use tonic::Status;
 
 use crate::call::Call;
-use crate::request::{Checks, run_id_or_empty};
+use crate::request::Checks;
 use crate::status::invalid;
 
 pub(crate) async fn signal(
@@ -47,7 +47,7 @@ pub(crate) async fn request_cancel(
     checks.length("RequestId", &request.request_id)?;
     checks.links(&request.links)?;
     reason(&checks, &request.reason)?;
-    let (execution, first_run_id) = of_chain(execution, request.first_execution_run_id)?;
+    let (execution, first_run_id) = of_chain(&checks, execution, request.first_execution_run_id)?;
     let order = cancel::Request {
         reason: request.reason,
         identity: request.identity,
@@ -68,7 +68,7 @@ pub(crate) async fn terminate(
     checks.blob(request.details.as_ref())?;
     checks.links(&request.links)?;
     reason(&checks, &request.reason)?;
-    let (execution, first_run_id) = of_chain(execution, request.first_execution_run_id)?;
+    let (execution, first_run_id) = of_chain(&checks, execution, request.first_execution_run_id)?;
     let order = close::Terminate {
         reason: request.reason,
         details: request.details,
@@ -92,10 +92,11 @@ pub(crate) async fn delete(
 
 /// Where the first run of a chain is named, the current run of that chain is meant, whatever other run is named.
 fn of_chain(
+    checks: &Checks<'_>,
     execution: WorkflowExecution,
     first_run_id: String,
 ) -> Result<(WorkflowExecution, String), Status> {
-    let first_run_id = run_id_or_empty(first_run_id, "FirstExecutionRunId")?;
+    let first_run_id = checks.first_run_id(first_run_id)?;
     match first_run_id.as_str() {
         "" => Ok((execution, first_run_id)),
         _chain => Ok((WorkflowExecution { run_id: String::new(), ..execution }, first_run_id)),
@@ -111,19 +112,25 @@ fn reason(checks: &Checks<'_>, reason: &str) -> Result<(), Status> {
 
 #[cfg(test)]
 mod tests {
+    use everlog_engine::Settings;
+
     use super::*;
+    use crate::limits::Limits;
 
     #[test]
     fn the_first_run_of_a_chain_stands_for_its_current_one() {
+        let (limits, settings) = (Limits::default(), Settings::standard());
+        let checks = Checks { limits: &limits, settings: &settings };
         let run_id = "5bbe3c42-7bc0-4a94-a8a9-1b8e3a6ef5b1";
         let execution = WorkflowExecution { workflow_id: "w".into(), run_id: run_id.into() };
-        let (same, first) = of_chain(execution.clone(), String::new()).expect("no chain");
+        let of = |first_run_id: &str| of_chain(&checks, execution.clone(), first_run_id.into());
+        let (same, first) = of("").expect("no chain");
         assert_eq!((same.run_id.as_str(), first.as_str()), (run_id, ""));
-        let (current, first) = of_chain(execution.clone(), run_id.into()).expect("a UUID");
+        let (current, first) = of(&run_id.to_uppercase()).expect("a UUID");
         assert_eq!((current.run_id.as_str(), first.as_str()), ("", run_id));
-        assert_eq!(
-            of_chain(execution, "x".into()).expect_err("none").message(),
-            "Invalid FirstExecutionRunId."
-        );
+        let (current, first) = of("x").expect("a chain that cannot be");
+        assert_eq!((current.run_id.as_str(), first.as_str()), ("", "x"));
+        let status = of(&"x".repeat(1_001)).expect_err("too long");
+        assert_eq!(status.message(), "FirstExecutionRunId length exceeds limit.");
     }
 }

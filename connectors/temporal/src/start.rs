@@ -1,17 +1,23 @@
 //! Starting runs: StartWorkflowExecution and SignalWithStartWorkflowExecution.
 
+use bytes::Bytes;
 use everlog_engine::input::Order;
 use everlog_engine::machine::chain;
+use everlog_engine::machine::options::OnConflict;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy};
 use everlog_engine::{Reply, Started};
 use everlog_partition::WorkflowTask;
-use everlog_temporal_api::common::{TimeSkippingConfig, WorkflowExecution};
+use everlog_temporal_api::common::link::workflow_event::{EventReference, Reference};
+use everlog_temporal_api::common::link::{Variant, WorkflowEvent};
+use everlog_temporal_api::common::{Link, TimeSkippingConfig, WorkflowExecution};
+use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::workflowservice::{
     SignalWithStartWorkflowExecutionRequest, SignalWithStartWorkflowExecutionResponse,
     StartWorkflowExecutionRequest, StartWorkflowExecutionResponse,
 };
+use prost::Message;
 use tonic::Status;
 
 use crate::call::Call;
@@ -19,13 +25,14 @@ use crate::payload::kept;
 use crate::policy;
 use crate::request::{Checks, not_yet, span_ms, unversioned};
 use crate::status::{self, invalid};
-use crate::task;
+use crate::{attribute, task};
 
 pub(crate) async fn start(
     call: &Call<'_>,
     request: StartWorkflowExecutionRequest,
 ) -> Result<StartWorkflowExecutionResponse, Status> {
     let (execution, begin) = begin(call, request)?;
+    let workflow_id = execution.workflow_id.clone();
     let (started, task) = send(call, execution, begin).await?;
     let (eager_workflow_task, receipt) = match task {
         Some(task) => {
@@ -35,13 +42,14 @@ pub(crate) async fn start(
         None => (None, None),
     };
     task::accept(receipt);
+    let link = link_to_start(call, &workflow_id, &started.run_id);
     Ok(StartWorkflowExecutionResponse {
         run_id: started.run_id,
         first_execution_run_id: started.first_run_id,
         started: started.started,
         status: started.status.into(),
         eager_workflow_task,
-        link: None,
+        link: Some(link),
     })
 }
 
@@ -54,7 +62,7 @@ pub(crate) async fn signal_with_start(
     checks.blob(request.signal_input.as_ref())?;
     if request.workflow_id_conflict_policy == i32::from(ConflictPolicy::Fail) {
         return Err(invalid(
-            "WorkflowIdConflictPolicy Fail is not supported for SignalWithStartWorkflowExecution.",
+            "Invalid WorkflowIDConflictPolicy: WORKFLOW_ID_CONFLICT_POLICY_FAIL is not supported for this operation.",
         ));
     }
     request.request_id = checks.request_id(request.request_id)?;
@@ -121,14 +129,27 @@ async fn send(
     }
 }
 
+/// A link to the first event of a run.
+pub(crate) fn link_to_start(call: &Call<'_>, workflow_id: &str, run_id: &str) -> Bytes {
+    let event_ref = EventReference { event_id: 1, event_type: EventType::WorkflowExecutionStarted.into() };
+    let event = WorkflowEvent {
+        namespace: call.namespace.record.name.clone(),
+        workflow_id: workflow_id.into(),
+        run_id: run_id.into(),
+        reference: Some(Reference::EventRef(event_ref)),
+    };
+    Link { variant: Some(Variant::WorkflowEvent(event)) }.encode_to_vec().into()
+}
+
 fn refuse_later_features(request: &StartWorkflowExecutionRequest) -> Result<(), Status> {
     not_yet("completion_callbacks", !request.completion_callbacks.is_empty())?;
     not_yet("versioning_override", request.versioning_override.is_some())?;
     not_yet("time_skipping_config", is_skipping(request.time_skipping_config.as_ref()))?;
     if let Some(options) = &request.on_conflict_options {
-        not_yet("on_conflict_options.attach_request_id", options.attach_request_id)?;
+        if options.attach_completion_callbacks && !options.attach_request_id {
+            return Err(invalid("attaching request ID is required for attaching completion callbacks"));
+        }
         not_yet("on_conflict_options.attach_completion_callbacks", options.attach_completion_callbacks)?;
-        not_yet("on_conflict_options.attach_links", options.attach_links)?;
     }
     unversioned(request.eager_worker_deployment_options.as_ref(), "eager_worker_deployment_options")
 }
@@ -159,7 +180,7 @@ pub(crate) fn begin(
         task_timeout_ms: span_ms("WorkflowTaskTimeout", request.workflow_task_timeout)?,
         identity: request.identity,
         memo: kept(request.memo),
-        search_attributes: kept(request.search_attributes),
+        search_attributes: typed(call, request.search_attributes)?,
         header: request.header,
         reuse_policy: request.workflow_id_reuse_policy,
         conflict_policy: request.workflow_id_conflict_policy,
@@ -176,9 +197,18 @@ pub(crate) fn begin(
         retry_policy,
         cron_schedule: request.cron_schedule,
         update: None,
+        on_conflict: request
+            .on_conflict_options
+            .map(|options| OnConflict { request_id: options.attach_request_id, links: options.attach_links }),
     };
     let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: String::new() };
     Ok((execution, begin))
+}
+
+/// Search attributes as the run keeps them: of registered names, with their types.
+fn typed(call: &Call<'_>, given: Option<Bytes>) -> Result<Option<Bytes>, Status> {
+    let typed = given.map(|given| attribute::typed(&call.namespace.record, &given));
+    typed.transpose().map_err(invalid)
 }
 
 fn check(checks: &Checks<'_>, request: &StartWorkflowExecutionRequest) -> Result<(), Status> {
@@ -207,13 +237,14 @@ fn check_policies(reuse: i32, conflict: i32) -> Result<(), Status> {
         ConflictPolicy::try_from(conflict).map_err(|_error| unknown("WorkflowIdConflictPolicy", conflict))?;
     if reuse == ReusePolicy::TerminateIfRunning && conflict != ConflictPolicy::Unspecified {
         return Err(invalid(
-            "invalid WorkflowIdReusePolicy: TerminateIfRunning cannot be used together with a WorkflowIdConflictPolicy",
+            "Invalid WorkflowIDReusePolicy: WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING cannot be used together \
+             with a WorkflowIDConflictPolicy",
         ));
     }
     if reuse == ReusePolicy::RejectDuplicate && conflict == ConflictPolicy::TerminateExisting {
         return Err(invalid(
-            "invalid WorkflowIdReusePolicy: RejectDuplicate cannot be used together with \
-             WorkflowIdConflictPolicy TerminateExisting",
+            "Invalid WorkflowIDReusePolicy: WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE cannot be used together with \
+             WorkflowIdConflictPolicy WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING",
         ));
     }
     Ok(())
@@ -221,7 +252,6 @@ fn check_policies(reuse: i32, conflict: i32) -> Result<(), Status> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use everlog_temporal_api::workflow::OnConflictOptions;
     use tonic::Code;
 
@@ -246,7 +276,11 @@ mod tests {
             (status.code(), status.message().split(' ').next().unwrap_or_default().to_owned())
         };
         let empty = StartWorkflowExecutionRequest::default();
-        let options = OnConflictOptions { attach_links: true, ..Default::default() };
+        let options = OnConflictOptions {
+            attach_request_id: true,
+            attach_completion_callbacks: true,
+            ..Default::default()
+        };
         let cases = [
             (
                 StartWorkflowExecutionRequest { completion_callbacks: vec![Bytes::new()], ..empty.clone() },
@@ -258,16 +292,23 @@ mod tests {
             ),
             (
                 StartWorkflowExecutionRequest { on_conflict_options: Some(options), ..empty.clone() },
-                "on_conflict_options.attach_links",
+                "on_conflict_options.attach_completion_callbacks",
             ),
         ];
         for (request, field) in cases {
             assert_eq!(refusal(request), (Code::InvalidArgument, field.into()));
         }
         assert!(refuse_later_features(&empty).is_ok());
-        let harmless = OnConflictOptions::default();
-        let request = StartWorkflowExecutionRequest { on_conflict_options: Some(harmless), ..empty };
-        assert!(refuse_later_features(&request).is_ok());
+        let with = |options| {
+            let request =
+                StartWorkflowExecutionRequest { on_conflict_options: Some(options), ..Default::default() };
+            refuse_later_features(&request).map_err(|status| status.message().to_owned())
+        };
+        let (attach_request_id, attach_links) = (true, true);
+        assert_eq!(with(OnConflictOptions { attach_request_id, attach_links, ..Default::default() }), Ok(()));
+        let alone = OnConflictOptions { attach_completion_callbacks: true, ..Default::default() };
+        let needed = "attaching request ID is required for attaching completion callbacks";
+        assert_eq!(with(alone), Err(needed.into()));
     }
 
     #[test]

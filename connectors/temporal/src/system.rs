@@ -208,6 +208,7 @@ pub(crate) async fn register_namespace(
         owner_email: request.owner_email,
         data: request.data,
         retention_ms,
+        search_attributes: BTreeMap::new(),
     };
     call.gateway.namespaces.add(record).await?;
     Ok(RegisterNamespaceResponse::default())

@@ -22,7 +22,7 @@ use tonic::Status;
 
 use crate::call::Call;
 use crate::chance;
-use crate::request::{not_yet, run_id_or_empty};
+use crate::request::not_yet;
 use crate::status::{self, invalid, not_found, not_ready};
 
 /// What became of an update that no worker had taken when its run was closed.
@@ -56,7 +56,7 @@ pub(crate) async fn update(
 pub(crate) fn asked(call: &Call<'_>, request: UpdateWorkflowExecutionRequest) -> Result<Asked, Status> {
     let checks = call.checks();
     let execution = checks.execution(request.workflow_execution)?;
-    let first_run_id = run_id_or_empty(request.first_execution_run_id, "FirstExecutionRunId")?;
+    let first_run_id = checks.first_run_id(request.first_execution_run_id)?;
     let mut update = request.request.ok_or_else(|| invalid("Update request is not set on request."))?;
     check(call, &update)?;
     let meta = update.meta.get_or_insert_default();

@@ -114,13 +114,13 @@ fn decide_closed(run: &Run, done: &BTreeMap<String, update::Done>, order: &Order
                 None => Outcome::refuse(Rejection::closed()),
             }
         }
-        Order::Cancel(request) if belongs(run, &request.first_run_id) => Outcome::answer(Reply::Done),
         Order::Wake(_) if run.expires_ms() <= stamp.now_ms => {
             Outcome { expired: true, ..Outcome::answer(Reply::Done) }
         }
         Order::Delete(_) => Outcome { expired: true, ..Outcome::answer(Reply::Done) },
         Order::ChildOpened(order) => family::opened_too_late(run, order),
-        Order::Wake(_)
+        Order::Cancel(_)
+        | Order::Wake(_)
         | Order::ResetSticky(_)
         | Order::BeginChild(_)
         | Order::ChildClosed(_)
@@ -135,7 +135,7 @@ fn decide_closed(run: &Run, done: &BTreeMap<String, update::Done>, order: &Order
         | Order::HeartbeatActivity(_) => Outcome::refuse(Rejection::NotFound(
             "invalid activityID or activity already timed out or invoking workflow is completed".into(),
         )),
-        Order::Cancel(_) | Order::Update(_) => Outcome::refuse(Rejection::unknown()),
+        Order::Update(_) => Outcome::refuse(Rejection::unknown()),
         Order::Start(_)
         | Order::Signal(_)
         | Order::Terminate(_)

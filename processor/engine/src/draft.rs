@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::machine::activity::{self, Activity};
 use crate::machine::task::{Sticky, Task};
 use crate::machine::update::{self, Update};
-use crate::machine::{cancel, chain, child, close, external, properties, start, task, timer};
+use crate::machine::{cancel, chain, child, close, external, options, properties, start, task, timer};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -229,7 +229,7 @@ fn event(time_ms: i64, attributes: Attributes, extras: Extras) -> HistoryEvent {
         event_time: Some(Timestamp::from_ms(time_ms)),
         event_type: attributes.event_type(),
         task_id: 0,
-        worker_may_ignore: false,
+        worker_may_ignore: attributes.may_be_ignored(),
         user_metadata: extras.user_metadata,
         links: extras.links,
         event_group_markers: extras.event_group_markers,
@@ -342,6 +342,7 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         Attributes::UpdateCompleted(completed) => update::apply_completed(run, completed),
         Attributes::SearchAttributesUpserted(upserted) => properties::apply_search_attributes(run, upserted),
         Attributes::PropertiesModified(modified) => properties::apply_memo(run, modified),
+        Attributes::OptionsUpdated(updated) => options::apply_updated(run, event, updated),
         Attributes::WorkflowCompleted(_) => close::apply_closed(run, event, Status::Completed),
         Attributes::WorkflowFailed(_) => close::apply_closed(run, event, Status::Failed),
         Attributes::WorkflowTimedOut(_) => close::apply_closed(run, event, Status::TimedOut),

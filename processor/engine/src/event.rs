@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::machine::{
-    activity, cancel, child, close, external, marker, properties, signal, start, task, timer, update,
+    activity, cancel, child, close, external, marker, options, properties, signal, start, task, timer, update,
 };
 use crate::time::Timestamp;
 
@@ -37,7 +37,7 @@ pub struct HistoryEvent {
     /// What happened.
     #[prost(
         oneof = "Attributes",
-        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 51"
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 51, 60"
     )]
     pub attributes: Option<Attributes>,
 }
@@ -57,6 +57,11 @@ macro_rules! attributes {
             /// Temporal's number of the event type.
             pub fn event_type(&self) -> i32 {
                 match self { $(Self::$variant(_) => $event_type,)* }
+            }
+
+            /// An SDK that does not know the type may go on: workflow code never hears of it.
+            pub fn may_be_ignored(&self) -> bool {
+                matches!(self, Self::OptionsUpdated(_))
             }
 
             /// The event type's name, for transcripts and logs.
@@ -115,6 +120,7 @@ attributes! {
     UpdateAccepted(update::Accepted) = "46", 41;
     UpdateCompleted(update::Completed) = "48", 43;
     PropertiesModified(properties::Modified) = "51", 46;
+    OptionsUpdated(options::Updated) = "60", 55;
 }
 
 /// Several events as one encoded `History` message: what a row of the history space holds.

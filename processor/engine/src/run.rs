@@ -8,6 +8,7 @@ use crate::machine::activity::Activity;
 use crate::machine::chain::Chain;
 use crate::machine::child::{Child, Parent};
 use crate::machine::external::External;
+use crate::machine::options::Attached;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::timer::Timer;
 use crate::machine::update::Update;
@@ -36,6 +37,8 @@ pub struct Run {
     pub chain: Option<Arc<Chain>>,
     /// Updates that are not completed, by their id.
     pub updates: Arc<BTreeMap<String, Arc<Update>>>,
+    /// Requests that have found the run and left their ids, by these; they stay when it closes.
+    pub attached: Arc<BTreeMap<String, Attached>>,
 }
 
 /// What is fixed when a run begins.
@@ -145,7 +148,8 @@ pub struct Head {
     /// The run that continues this one; empty = none.
     #[prost(string, tag = "13")]
     pub successor_run_id: String,
-    /// Encoded bytes of open activities, timers, children, letters under way, buffered events, memo and search attributes.
+    /// Encoded bytes of open activities, timers, children, letters under way, buffered events, memo, search attributes and
+    /// attached requests.
     #[prost(int64, tag = "14")]
     pub state_bytes: i64,
     /// The number of the update that was admitted last; updates are counted from 1.
@@ -198,6 +202,7 @@ impl Run {
             buffered: Arc::default(),
             chain: None,
             updates: Arc::default(),
+            attached: Arc::default(),
         }
     }
 

@@ -35,6 +35,10 @@ impl everlog_ingress::Names for Names {
         self.namespaces.known(name)
     }
 
+    fn typed(&self, namespace: &str, search_attributes: &Bytes) -> Result<Bytes, String> {
+        self.namespaces.typed(namespace, search_attributes)
+    }
+
     fn token(&self, token: &Bytes) -> Option<Token> {
         let task = self.sealer.activity(token)?;
         Some(Token {

@@ -11,6 +11,7 @@ use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::chain::Chain;
 use everlog_engine::machine::child::Child;
 use everlog_engine::machine::external::External;
+use everlog_engine::machine::options::Attached;
 use everlog_engine::machine::timer::Timer;
 use everlog_engine::machine::update::Update;
 use everlog_engine::{Head, Properties, Run, Start};
@@ -28,6 +29,7 @@ const CHILD: u8 = b'c';
 const EXTERNAL: u8 = b'e';
 const CHAIN: u8 = b'n';
 const UPDATE: u8 = b'u';
+const ATTACHED: u8 = b'i';
 /// These two are neighbours: a run is loaded without them.
 const DONE: u8 = b'q';
 const REQUEST: u8 = b'r';
@@ -105,6 +107,9 @@ pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Byt
     if old.is_none_or(|old| !Arc::ptr_eq(&old.updates, &new.updates)) {
         diff_updates(old, new, &mut emit);
     }
+    if old.is_none_or(|old| !Arc::ptr_eq(&old.attached, &new.attached)) {
+        diff_attached(old, new, &mut emit);
+    }
 }
 
 fn diff_buffered(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
@@ -161,6 +166,21 @@ fn diff_updates(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Optio
     }
 }
 
+/// None of them ever goes.
+fn diff_attached(old: Option<&Run>, new: &Run, emit: &mut impl FnMut(&[u8], Option<Bytes>)) {
+    for (id, attached) in new.attached.iter() {
+        if old.is_none_or(|old| old.attached.get(id) != Some(attached)) {
+            emit(&attached_suffix(id), Some(attached.encode_to_vec().into()));
+        }
+    }
+}
+
+fn attached_suffix(id: &str) -> Vec<u8> {
+    let mut suffix = timer_suffix(id);
+    suffix[0] = ATTACHED;
+    suffix
+}
+
 fn update_suffix(id: &str) -> Vec<u8> {
     let mut suffix = timer_suffix(id);
     suffix[0] = UPDATE;
@@ -193,6 +213,7 @@ pub struct Builder {
     buffered: History,
     chain: Option<Chain>,
     updates: BTreeMap<String, Arc<Update>>,
+    attached: BTreeMap<String, Attached>,
 }
 
 impl Builder {
@@ -227,6 +248,10 @@ impl Builder {
                 let update: Update = decode("an update", value)?;
                 self.updates.insert(update.update_id.clone(), Arc::new(update));
             }
+            Some(&ATTACHED) => {
+                let attached: Attached = decode("a request that has found a run", value)?;
+                self.attached.insert(attached.request_id.clone(), attached);
+            }
             Some(&(REQUEST | DONE | PROMISE)) => {}
             Some(_) | None => {
                 return Err(Error::Decode {
@@ -256,6 +281,7 @@ impl Builder {
                 buffered: Arc::new(self.buffered.events),
                 chain: self.chain.map(Arc::new),
                 updates: Arc::new(self.updates),
+                attached: Arc::new(self.attached),
             })),
             (Some(_), None) | (None, Some(_)) => {
                 Err(Error::Decode { what: "a run", detail: "its head or its start is missing".into() })

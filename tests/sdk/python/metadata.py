@@ -9,6 +9,7 @@ from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.common import RawValue, SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.converter import DataConverter
+from temporalio.service import RPCStatusCode
 
 import expect
 from case import case
@@ -169,6 +170,16 @@ async def search_attributes_are_kept_and_changed(world: World) -> None:
         "SdkTestKeyword"
     ]
     expect.equal(payload.metadata["type"], b"Keyword", "the type stands beside the value")
+
+
+@case()
+async def search_attributes_that_are_not_registered_are_refused(world: World) -> None:
+    stranger = SearchAttributeKey.for_keyword("SdkTestStranger")
+    mistaken = SearchAttributeKey.for_keyword("SdkTestInt")
+    for key in [stranger, mistaken]:
+        given = TypedSearchAttributes([SearchAttributePair(key, "x")])
+        start = world.start(Describe.run, search_attributes=given)
+        await expect.refused(RPCStatusCode.INVALID_ARGUMENT, start)
 
 
 @case()

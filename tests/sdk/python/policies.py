@@ -121,6 +121,31 @@ async def conflict_may_use_the_existing_one(world: World) -> None:
 
 
 @case()
+async def a_start_that_finds_a_run_may_leave_its_request_id_there(world: World) -> None:
+    first = await world.start(EndAs.run, "open")
+    start = world.client.workflow_service.start_workflow_execution
+    conflict = RawConflict.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+    joining = raw_start(world, first.id, request_id="joining", workflow_id_conflict_policy=conflict)
+    joining.on_conflict_options.attach_request_id = True
+    for _ in range(2):
+        found = await start(joining)
+        expect.equal((found.run_id, found.started), (first.result_run_id, False), "the running one")
+    described = await world.describe(first.id)
+    infos = described.workflow_extended_info.request_id_infos
+    expect.equal(infos["joining"].event_id, 3, "its event")
+    names = await world.shape(first)
+    expect.equal(names.count("WorkflowExecutionOptionsUpdated"), 1, "it is written once")
+    await first.terminate()
+    # Whatever the policy: the request is the same.
+    again = raw_start(world, first.id, request_id="joining")
+    found = await start(again)
+    expect.equal((found.run_id, found.started), (first.result_run_id, False), "found after its end")
+    other = raw_start(world, first.id, request_id="joining")
+    other.on_conflict_options.attach_completion_callbacks = True
+    await expect.refused(RPCStatusCode.INVALID_ARGUMENT, start(other))
+
+
+@case()
 async def conflict_may_terminate_the_existing_one(world: World) -> None:
     async with world.worker(EndAs):
         first = await world.start(EndAs.run, "open")
@@ -151,9 +176,8 @@ async def of_twenty_starts_one_wins(world: World) -> None:
 
 
 def raw_start(world: World, workflow_id: str, **fields: Any) -> StartWorkflowExecutionRequest:
-    request = StartWorkflowExecutionRequest(
-        namespace=NAMESPACE, workflow_id=workflow_id, request_id=str(uuid.uuid4()), **fields
-    )
+    fields.setdefault("request_id", str(uuid.uuid4()))
+    request = StartWorkflowExecutionRequest(namespace=NAMESPACE, workflow_id=workflow_id, **fields)
     request.workflow_type.name = "EndAs"
     request.task_queue.name = world.queue
     return request

@@ -49,14 +49,9 @@ class Connection:
     @staticmethod
     async def open(address: str, workers_address: str, reference: bool) -> "Connection":
         client = await Client.connect(address, namespace=NAMESPACE)
-        try:
-            await client.operator_service.add_search_attributes(
-                AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=SEARCH_ATTRIBUTES)
-            )
-        except RPCError as error:
-            # A server that takes search attributes as they come knows no registration.
-            if error.status not in (RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.ALREADY_EXISTS):
-                raise
+        await client.operator_service.add_search_attributes(
+            AddSearchAttributesRequest(namespace=NAMESPACE, search_attributes=SEARCH_ATTRIBUTES)
+        )
         workers_client = client
         if workers_address != address:
             workers_client = await Client.connect(workers_address, namespace=NAMESPACE)

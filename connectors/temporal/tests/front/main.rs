@@ -112,6 +112,7 @@ impl Front {
     }
 }
 
+mod attributes;
 mod nodes;
 mod refusals;
 mod sample;

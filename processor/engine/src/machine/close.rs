@@ -322,5 +322,6 @@ pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) 
     run.buffered = Arc::default();
     run.chain = None;
     let children: i64 = run.children.values().map(|child| bytes(child.as_ref())).sum();
-    run.head.state_bytes = bytes(run.properties.as_ref()).saturating_add(children);
+    let attached: i64 = run.attached.values().map(bytes).sum();
+    run.head.state_bytes = bytes(run.properties.as_ref()).saturating_add(children).saturating_add(attached);
 }

@@ -56,9 +56,24 @@ pub struct Complete {
     /// The worker takes events a second time that came with a task which left no trace.
     #[prost(bool, tag = "13")]
     pub takes_events_again: bool,
+    /// Commands whose search attributes do not fit those that the namespace has. What it has is no part of the state: whoever
+    /// brings the completion has looked.
+    #[prost(message, repeated, tag = "14")]
+    pub bad_attributes: Vec<BadAttributes>,
     /// The name of the run's namespace, for what it asks of other workflows.
     #[prost(string, tag = "40")]
     pub namespace: String,
+}
+
+/// A command whose search attributes do not fit.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct BadAttributes {
+    /// Its place among the commands, from 0.
+    #[prost(uint32, tag = "1")]
+    pub command: u32,
+    /// What is wrong with them.
+    #[prost(string, tag = "2")]
+    pub reason: String,
 }
 
 /// Why a completion is not accepted.
@@ -224,7 +239,7 @@ fn execute_all(
     keep_worker(draft, order);
     let mut messages = Messages::of(&order.messages, done);
     let mut effects = Effects::default();
-    for command in &order.commands {
+    for (command, place) in order.commands.iter().zip(0_u32..) {
         let Some(kind) = command.kind() else { continue };
         if draft.run.head.next_event_id.saturating_sub(task.started_event_id)
             > draft.settings.history_events_max
@@ -245,6 +260,9 @@ fn execute_all(
             let reason = format!("{0}CommandAttributes is not set on {0}Command.", kind.name);
             return Err(TaskFailure::new(kind.bad, &reason));
         };
+        if let Some(bad) = order.bad_attributes.iter().find(|bad| bad.command == place) {
+            return Err(TaskFailure::new(Cause::BadSearchAttributes, &bad.reason));
+        }
         match said {
             Order::ProtocolMessage(refer) => messages.take(draft, refer)?,
             said => execute(draft, command, said, completed, order, &mut effects)?,

@@ -11,6 +11,7 @@ pub mod completion;
 pub mod external;
 pub mod family;
 pub mod marker;
+pub mod options;
 pub mod properties;
 pub mod signal;
 pub mod start;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::cron;
 use crate::draft::{Change, Draft, Extras, Step, bytes};
 use crate::machine::child::Parent;
+use crate::machine::options::{self, OnConflict};
 use crate::machine::signal::{self, Signal};
 use crate::machine::task::{self, Task};
 use crate::machine::update::{self, Admit, Done};
@@ -107,6 +108,9 @@ pub struct Begin {
     /// An update that goes with the start, or to the run that is there.
     #[prost(message, optional, tag = "25")]
     pub update: Option<Admit>,
+    /// What it leaves with an open run that is to be used.
+    #[prost(message, optional, tag = "26")]
+    pub on_conflict: Option<OnConflict>,
 }
 
 /// Event: a run began.
@@ -239,14 +243,14 @@ pub(crate) fn begin(
         return Outcome::refuse(rejection);
     }
     let Some(run) = existing else { return create(Vec::new(), order, place) };
-    let made_it = !order.request_id.is_empty() && run.start.request_id == order.request_id;
     if let Some(update) = &order.update
         && let Some(outcome) = update_existing(run, done, (order, update), place)
     {
         return outcome;
     }
-    if made_it || (order.signal.is_some() && seen) {
-        return Outcome::answer(found_again(run, made_it, order));
+    let is_known = if order.signal.is_some() { seen } else { knows(run, order) };
+    if is_known {
+        return Outcome::answer(found_again(run, order));
     }
     if !run.is_open() {
         return match reuse(run, order) {
@@ -271,14 +275,24 @@ pub(crate) fn begin(
 
 /// The answer to a request that came before. Its caller gets the first workflow task again, if it is still the one
 /// that was handed out with the start.
-fn found_again(run: &Arc<Run>, made_it: bool, order: &Begin) -> Reply {
+fn found_again(run: &Arc<Run>, order: &Begin) -> Reply {
     let first = |task: &&Task| task.started_event_id == EAGER_STARTED_EVENT_ID && task.attempt == 1;
     let eager = order.eager && run.started_task().filter(first).is_some();
     let grant = eager.then(|| Box::new(TaskGrant { run: run.clone(), sticky: false, tail: Vec::new() }));
-    match found(run, made_it) {
+    match found(run, order.signal.is_none() && made(run, order)) {
         Reply::Started(reply) => Reply::Started(StartedReply { task: grant, ..reply }),
         other => other,
     }
+}
+
+/// The request has made the run.
+fn made(run: &Run, order: &Begin) -> bool {
+    !order.request_id.is_empty() && run.start.request_id == order.request_id
+}
+
+/// The request has made the run, or found it and left its id there.
+fn knows(run: &Run, order: &Begin) -> bool {
+    made(run, order) || run.attached.contains_key(&order.request_id)
 }
 
 fn conflict(order: &Begin) -> ConflictPolicy {
@@ -342,17 +356,16 @@ fn update_existing(
     if let Some(standing) = update::standing(run, &update.update_id, done.get(&update.update_id)) {
         return Some(Outcome::answer(updated(found(run, false), standing)));
     }
-    let made_it = run.start.request_id == order.request_id;
     if !run.is_open() {
-        return made_it.then(|| Outcome::refuse(Rejection::closed()));
+        return knows(run, order).then(|| Outcome::refuse(Rejection::closed()));
     }
-    if !made_it && conflict(order) != ConflictPolicy::UseExisting {
+    if !knows(run, order) && conflict(order) != ConflictPolicy::UseExisting {
         return None;
     }
     let mut draft = Draft::new(run.clone(), place.stamp, place.settings);
     Some(match update::admit(&mut draft, update, None) {
         Ok(standing) => {
-            let reply = updated(found(run, made_it), standing);
+            let reply = updated(found(run, made(run, order)), standing);
             Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) }
         }
         Err(rejection) => Outcome::refuse(rejection),
@@ -367,8 +380,12 @@ fn updated(reply: Reply, standing: update::Standing) -> Reply {
 }
 
 fn use_existing(run: &Run, order: &Begin, place: Place<'_>) -> Outcome {
-    let Some(order) = &order.signal else { return Outcome::answer(found(run, false)) };
     let mut draft = Draft::new(run.clone(), place.stamp, place.settings);
+    let Some(order) = &order.signal else {
+        let Some(what) = order.on_conflict else { return Outcome::answer(found(run, false)) };
+        options::attach(&mut draft, order, what);
+        return Outcome { steps: vec![draft.finish()], ..Outcome::answer(found(run, false)) };
+    };
     if draft.run.head.backoff_until_ms > 0 {
         draft.change(Change::BackoffOver);
     }

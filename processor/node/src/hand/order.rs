@@ -320,6 +320,9 @@ mod tests {
         fn schema(&self, _id: u32) -> Lookup<'_> {
             Lookup::Unknown
         }
+        fn typed(&self, _namespace: &str, given: &bytes::Bytes) -> Result<bytes::Bytes, String> {
+            Ok(given.clone())
+        }
         fn token(&self, _token: &bytes::Bytes) -> Option<Token> {
             None
         }

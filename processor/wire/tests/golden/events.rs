@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::{
-    activity, cancel, child, close, external, marker, properties, signal, start, task, timer, update,
+    activity, cancel, child, close, external, marker, options, properties, signal, start, task, timer, update,
 };
 use everlog_engine::time::{Duration, Timestamp};
 use everlog_engine::vocabulary::{
@@ -476,5 +476,6 @@ fn updates() -> Vec<Attributes> {
         outcome: Some(Bytes::from_static(b"\x0a\x07\x0a\x05\x12\x03out")),
         accepted_event_id: 8,
     };
-    vec![accepted.into(), completed.into()]
+    let options = options::Updated { attached_request_id: "start-2".into() };
+    vec![accepted.into(), completed.into(), options.into()]
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_engine::command::{Command, Later, Order as CommandOrder};
 use everlog_engine::input::{Delete, Input, Order, ResetSticky, Sender};
+use everlog_engine::machine::options::OnConflict;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::{self, Sticky};
 use everlog_engine::machine::{
@@ -54,7 +55,8 @@ pub fn samples() -> BTreeMap<String, Record> {
         ("Start.child".to_owned(), Order::Start(start::Begin { parent: Some(parent()), ..begin() })),
     ];
     let updates = updates().into_iter().map(|order| (format!("{}.update", name(&order)), order));
-    for (name, order) in orders.chain(grown).chain(kin).chain(updates) {
+    let found = found().into_iter().map(|order| (format!("{}.found", name(&order)), order));
+    for (name, order) in orders.chain(grown).chain(kin).chain(updates).chain(found) {
         let input = Input {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
@@ -201,6 +203,16 @@ fn updates() -> Vec<Order> {
             takes_events_again: true,
             ..Default::default()
         }),
+    ]
+}
+
+/// Orders with what was found of ids and attributes.
+fn found() -> Vec<Order> {
+    let on_conflict = Some(OnConflict { request_id: true, links: true });
+    let bad = completion::BadAttributes { command: 1, reason: "of another type".into() };
+    vec![
+        Order::Start(start::Begin { on_conflict, ..Default::default() }),
+        Order::CompleteTask(completion::Complete { bad_attributes: vec![bad], ..Default::default() }),
     ]
 }
 
@@ -373,6 +385,7 @@ fn begin() -> start::Begin {
         retry_policy: None,
         cron_schedule: String::new(),
         update: None,
+        on_conflict: None,
     }
 }
 
@@ -408,6 +421,7 @@ fn complete() -> completion::Complete {
         messages: Vec::new(),
         takes_events_again: false,
         namespace: String::new(),
+        bad_attributes: Vec::new(),
     }
 }
 

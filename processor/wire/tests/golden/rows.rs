@@ -9,6 +9,7 @@ use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::chain::Chain;
 use everlog_engine::machine::child::Child;
 use everlog_engine::machine::external::External;
+use everlog_engine::machine::options::Attached;
 use everlog_engine::machine::task::{Sticky, Task};
 use everlog_engine::machine::timer::Timer;
 use everlog_engine::machine::update::{Done, Update};
@@ -45,6 +46,10 @@ pub fn sample() -> Run {
             ("update-1".into(), Arc::new(update())),
             ("update-2".into(), Arc::new(accepted_update())),
         ])),
+        attached: Arc::new(BTreeMap::from([(
+            "start-2".into(),
+            Attached { request_id: "start-2".into(), event_id: 16 },
+        )])),
     }
 }
 

@@ -51,6 +51,10 @@ impl World for Known {
         }
     }
 
+    fn typed(&self, _namespace: &str, search_attributes: &Bytes) -> Result<Bytes, String> {
+        Ok(search_attributes.clone())
+    }
+
     fn token(&self, token: &Bytes) -> Option<Token> {
         (token == "token").then(|| Token {
             namespace_id: NAMESPACE_ID.into(),

@@ -66,6 +66,11 @@ pub struct Rules<'a> {
 pub trait World {
     /// A namespace by its name.
     fn namespace(&self, name: &str) -> Namespace;
+    /// Search attributes, an encoded map, that fit those of a namespace by its name, with their types.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    fn typed(&self, namespace: &str, search_attributes: &Bytes) -> Result<Bytes, String>;
     /// A schema by its id. Never waits.
     fn schema(&self, id: u32) -> Lookup<'_>;
     /// The activity that a task token stands for; none where the token is not of this cluster.

@@ -43,6 +43,8 @@ impl Value for JsonPayload {
 /// What every order needs to know of its command.
 struct Frame<'a> {
     rules: &'a Rules<'a>,
+    /// By name.
+    namespace: &'a str,
     retention_ms: i64,
     /// Under this id the order is taken once.
     request_id: String,
@@ -77,7 +79,7 @@ pub(super) fn input<P: Value>(
     rules.length("Identity", &identity)?;
     let request_id = ask.command_id.clone().unwrap_or_else(|| request_id(&record.place));
     rules.length("RequestId", &request_id)?;
-    let frame = Frame { rules, retention_ms, request_id, identity };
+    let frame = Frame { rules, namespace: &ask.namespace, retention_ms, request_id, identity };
     let run_id = run_id("RunId", command.run_id.clone())?;
     let input = Input { namespace_id, workflow_id: key.into(), run_id, ..Input::default() };
     parts_match(&command)?;
@@ -131,12 +133,12 @@ impl Frame<'_> {
     ) -> Result<Input, Refusal> {
         match command.r#type.as_str() {
             "start" => {
-                let begin = self.start(needed("start", command.start)?)?;
+                let begin = self.start(needed("start", command.start)?, world)?;
                 Ok(Self::of_no_run(input, Order::Start(begin))?)
             }
             "signal_with_start" => {
                 let signal = self.signal(needed("signal", command.signal)?)?;
-                let begin = self.start(needed("start", command.start)?)?;
+                let begin = self.start(needed("start", command.start)?, world)?;
                 if begin.conflict_policy == i32::from(ConflictPolicy::Fail) {
                     return Err(invalid(
                         "WorkflowIdConflictPolicy Fail is not supported for SignalWithStartWorkflowExecution.",
@@ -155,7 +157,7 @@ impl Frame<'_> {
             }
             "update_with_start" => {
                 let update = self.update(needed("update", command.update)?, false)?;
-                let begin = self.start(needed("start", command.start)?)?;
+                let begin = self.start(needed("start", command.start)?, world)?;
                 if begin.conflict_policy == i32::from(ConflictPolicy::Unspecified) {
                     return Err(invalid("WorkflowIdConflictPolicy is required for UpdateWithStart."));
                 }
@@ -181,7 +183,7 @@ impl Frame<'_> {
         }
     }
 
-    fn start<P: Value>(&self, start: Start<P>) -> Result<Begin, Refusal> {
+    fn start<P: Value>(&self, start: Start<P>, world: &impl World) -> Result<Begin, Refusal> {
         let rules = self.rules;
         rules.id("WorkflowType", &start.workflow_type)?;
         rules.task_queue(&start.task_queue)?;
@@ -192,6 +194,8 @@ impl Frame<'_> {
         rules.blob(header.as_ref())?;
         rules.memo(memo.as_ref(), memo_keys)?;
         rules.search_attributes(search_attributes.as_ref(), attributes)?;
+        let typed = search_attributes.map(|given| world.typed(self.namespace, &given));
+        let search_attributes = typed.transpose().map_err(invalid)?;
         let user_metadata = metadata(start.summary, start.details);
         rules.user_metadata(user_metadata.as_ref())?;
         let (reuse_policy, conflict_policy) =
@@ -230,6 +234,7 @@ impl Frame<'_> {
             retry_policy,
             cron_schedule,
             update: None,
+            on_conflict: None,
         })
     }
 

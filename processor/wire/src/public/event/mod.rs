@@ -3,6 +3,7 @@
 mod activity;
 mod child;
 mod external;
+mod options;
 pub(super) mod parts;
 mod task;
 mod timer;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use activity::*;
 pub use child::*;
 pub use external::*;
+pub use options::*;
 pub use parts::{Priority, RetryPolicy};
 pub use task::*;
 pub use timer::*;
@@ -159,6 +161,8 @@ pub struct WorkflowEvent<'a> {
     pub workflow_execution_update_accepted: Option<Box<WorkflowExecutionUpdateAccepted<'a>>>,
     /// A worker answered an update.
     pub workflow_execution_update_completed: Option<Box<WorkflowExecutionUpdateCompleted<'a>>>,
+    /// Options of the run were changed.
+    pub workflow_execution_options_updated: Option<Box<WorkflowExecutionOptionsUpdated<'a>>>,
 }
 
 /// The event's type as the world names it: Temporal's name.
@@ -207,6 +211,7 @@ pub fn type_name(attributes: &Attributes) -> &'static str {
         Attributes::ExternalCancelRequested(_) => "ExternalWorkflowExecutionCancelRequested",
         Attributes::UpdateAccepted(_) => "WorkflowExecutionUpdateAccepted",
         Attributes::UpdateCompleted(_) => "WorkflowExecutionUpdateCompleted",
+        Attributes::OptionsUpdated(_) => "WorkflowExecutionOptionsUpdated",
     }
 }
 
@@ -245,73 +250,69 @@ impl<'a> WorkflowEvent<'a> {
     }
 
     fn fill(&mut self, attributes: &'a Attributes) {
-        let record = self;
         match attributes {
-            Attributes::WorkflowStarted(event) => record.workflow_execution_started = boxed(event),
-            Attributes::WorkflowCompleted(event) => record.workflow_execution_completed = boxed(event),
-            Attributes::WorkflowFailed(event) => record.workflow_execution_failed = boxed(event),
-            Attributes::WorkflowTimedOut(event) => record.workflow_execution_timed_out = boxed(event),
-            Attributes::WorkflowTerminated(event) => record.workflow_execution_terminated = boxed(event),
-            Attributes::WorkflowCanceled(event) => record.workflow_execution_canceled = boxed(event),
+            Attributes::WorkflowStarted(event) => self.workflow_execution_started = boxed(event),
+            Attributes::WorkflowCompleted(event) => self.workflow_execution_completed = boxed(event),
+            Attributes::WorkflowFailed(event) => self.workflow_execution_failed = boxed(event),
+            Attributes::WorkflowTimedOut(event) => self.workflow_execution_timed_out = boxed(event),
+            Attributes::WorkflowTerminated(event) => self.workflow_execution_terminated = boxed(event),
+            Attributes::WorkflowCanceled(event) => self.workflow_execution_canceled = boxed(event),
             Attributes::WorkflowContinuedAsNew(event) => {
-                record.workflow_execution_continued_as_new = boxed(event)
+                self.workflow_execution_continued_as_new = boxed(event)
             }
-            Attributes::WorkflowSignaled(event) => record.workflow_execution_signaled = boxed(event),
+            Attributes::WorkflowSignaled(event) => self.workflow_execution_signaled = boxed(event),
             Attributes::WorkflowCancelRequested(event) => {
-                record.workflow_execution_cancel_requested = boxed(event)
+                self.workflow_execution_cancel_requested = boxed(event)
             }
             Attributes::SearchAttributesUpserted(event) => {
-                record.upsert_workflow_search_attributes = boxed(event)
+                self.upsert_workflow_search_attributes = boxed(event)
             }
-            Attributes::PropertiesModified(event) => record.workflow_properties_modified = boxed(event),
-            Attributes::TaskScheduled(event) => record.workflow_task_scheduled = boxed(event),
-            Attributes::TaskStarted(event) => record.workflow_task_started = boxed(event),
-            Attributes::TaskCompleted(event) => record.workflow_task_completed = boxed(event),
-            Attributes::TaskTimedOut(event) => record.workflow_task_timed_out = boxed(event),
-            Attributes::TaskFailed(event) => record.workflow_task_failed = boxed(event),
-            Attributes::ActivityScheduled(event) => record.activity_task_scheduled = boxed(event),
-            Attributes::ActivityStarted(event) => record.activity_task_started = boxed(event),
-            Attributes::ActivityCompleted(event) => record.activity_task_completed = boxed(event),
-            Attributes::ActivityFailed(event) => record.activity_task_failed = boxed(event),
-            Attributes::ActivityTimedOut(event) => record.activity_task_timed_out = boxed(event),
-            Attributes::ActivityCancelRequested(event) => {
-                record.activity_task_cancel_requested = boxed(event)
-            }
-            Attributes::ActivityCanceled(event) => record.activity_task_canceled = boxed(event),
-            Attributes::TimerStarted(event) => record.timer_started = boxed(event),
-            Attributes::TimerFired(event) => record.timer_fired = boxed(event),
-            Attributes::TimerCanceled(event) => record.timer_canceled = boxed(event),
-            Attributes::MarkerRecorded(event) => record.marker_recorded = boxed(event),
+            Attributes::PropertiesModified(event) => self.workflow_properties_modified = boxed(event),
+            Attributes::TaskScheduled(event) => self.workflow_task_scheduled = boxed(event),
+            Attributes::TaskStarted(event) => self.workflow_task_started = boxed(event),
+            Attributes::TaskCompleted(event) => self.workflow_task_completed = boxed(event),
+            Attributes::TaskTimedOut(event) => self.workflow_task_timed_out = boxed(event),
+            Attributes::TaskFailed(event) => self.workflow_task_failed = boxed(event),
+            Attributes::ActivityScheduled(event) => self.activity_task_scheduled = boxed(event),
+            Attributes::ActivityStarted(event) => self.activity_task_started = boxed(event),
+            Attributes::ActivityCompleted(event) => self.activity_task_completed = boxed(event),
+            Attributes::ActivityFailed(event) => self.activity_task_failed = boxed(event),
+            Attributes::ActivityTimedOut(event) => self.activity_task_timed_out = boxed(event),
+            Attributes::ActivityCancelRequested(event) => self.activity_task_cancel_requested = boxed(event),
+            Attributes::ActivityCanceled(event) => self.activity_task_canceled = boxed(event),
+            Attributes::TimerStarted(event) => self.timer_started = boxed(event),
+            Attributes::TimerFired(event) => self.timer_fired = boxed(event),
+            Attributes::TimerCanceled(event) => self.timer_canceled = boxed(event),
+            Attributes::MarkerRecorded(event) => self.marker_recorded = boxed(event),
             Attributes::StartChildInitiated(event) => {
-                record.start_child_workflow_execution_initiated = boxed(event)
+                self.start_child_workflow_execution_initiated = boxed(event)
             }
-            Attributes::StartChildFailed(event) => {
-                record.start_child_workflow_execution_failed = boxed(event)
-            }
-            Attributes::ChildStarted(event) => record.child_workflow_execution_started = boxed(event),
-            Attributes::ChildCompleted(event) => record.child_workflow_execution_completed = boxed(event),
-            Attributes::ChildFailed(event) => record.child_workflow_execution_failed = boxed(event),
-            Attributes::ChildCanceled(event) => record.child_workflow_execution_canceled = boxed(event),
-            Attributes::ChildTimedOut(event) => record.child_workflow_execution_timed_out = boxed(event),
-            Attributes::ChildTerminated(event) => record.child_workflow_execution_terminated = boxed(event),
+            Attributes::StartChildFailed(event) => self.start_child_workflow_execution_failed = boxed(event),
+            Attributes::ChildStarted(event) => self.child_workflow_execution_started = boxed(event),
+            Attributes::ChildCompleted(event) => self.child_workflow_execution_completed = boxed(event),
+            Attributes::ChildFailed(event) => self.child_workflow_execution_failed = boxed(event),
+            Attributes::ChildCanceled(event) => self.child_workflow_execution_canceled = boxed(event),
+            Attributes::ChildTimedOut(event) => self.child_workflow_execution_timed_out = boxed(event),
+            Attributes::ChildTerminated(event) => self.child_workflow_execution_terminated = boxed(event),
             Attributes::SignalExternalInitiated(event) => {
-                record.signal_external_workflow_execution_initiated = boxed(event)
+                self.signal_external_workflow_execution_initiated = boxed(event)
             }
             Attributes::SignalExternalFailed(event) => {
-                record.signal_external_workflow_execution_failed = boxed(event)
+                self.signal_external_workflow_execution_failed = boxed(event)
             }
-            Attributes::ExternalSignaled(event) => record.external_workflow_execution_signaled = boxed(event),
+            Attributes::ExternalSignaled(event) => self.external_workflow_execution_signaled = boxed(event),
             Attributes::CancelExternalInitiated(event) => {
-                record.request_cancel_external_workflow_execution_initiated = boxed(event)
+                self.request_cancel_external_workflow_execution_initiated = boxed(event)
             }
             Attributes::CancelExternalFailed(event) => {
-                record.request_cancel_external_workflow_execution_failed = boxed(event)
+                self.request_cancel_external_workflow_execution_failed = boxed(event)
             }
             Attributes::ExternalCancelRequested(event) => {
-                record.external_workflow_execution_cancel_requested = boxed(event)
+                self.external_workflow_execution_cancel_requested = boxed(event)
             }
-            Attributes::UpdateAccepted(event) => record.workflow_execution_update_accepted = boxed(event),
-            Attributes::UpdateCompleted(event) => record.workflow_execution_update_completed = boxed(event),
+            Attributes::UpdateAccepted(event) => self.workflow_execution_update_accepted = boxed(event),
+            Attributes::UpdateCompleted(event) => self.workflow_execution_update_completed = boxed(event),
+            Attributes::OptionsUpdated(event) => self.workflow_execution_options_updated = boxed(event),
         }
     }
 
@@ -380,7 +381,8 @@ fn attempt(attributes: &Attributes) -> Option<i32> {
         | Attributes::CancelExternalFailed(_)
         | Attributes::ExternalCancelRequested(_)
         | Attributes::UpdateAccepted(_)
-        | Attributes::UpdateCompleted(_) => 0,
+        | Attributes::UpdateCompleted(_)
+        | Attributes::OptionsUpdated(_) => 0,
     };
     (attempt != 0).then_some(attempt)
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::input::{Delete, Order, ResetSticky};
+use everlog_engine::machine::options::OnConflict;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::Sticky;
 use everlog_engine::machine::update::Admit;
@@ -164,8 +165,14 @@ impl Case {
             retry_policy: self.workflow_retries(25),
             cron_schedule: self.schedule_of_runs(20),
             update,
+            on_conflict: self.on_conflict(),
             ..a_start(&request_id)
         })
+    }
+
+    fn on_conflict(&mut self) -> Option<OnConflict> {
+        let request_id = self.dice.percent(70);
+        self.dice.percent(50).then(|| OnConflict { request_id, links: self.dice.percent(50) })
     }
 
     fn signal(&mut self) -> Signal {

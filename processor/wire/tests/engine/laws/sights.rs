@@ -64,6 +64,7 @@ const CORNERS: &[&str] = &[
     "cause PendingRequestCancelLimitExceeded",
     "event UpdateAccepted",
     "event UpdateCompleted",
+    "event OptionsUpdated",
     "cause UnhandledCommand",
     "cause BadScheduleActivityAttributes",
     "cause BadRequestCancelActivityAttributes",

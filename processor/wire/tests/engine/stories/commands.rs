@@ -5,6 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Later, Order};
+use everlog_engine::machine::completion::BadAttributes;
 use everlog_engine::machine::{activity, close, properties, timer, update};
 use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
@@ -449,4 +450,31 @@ fn each_way_of_closing_closes() {
 
 fn large(bytes: usize) -> Bytes {
     vec![0_u8; bytes].into()
+}
+
+#[test]
+fn search_attributes_that_do_not_fit_fail_the_task_and_nothing_of_it_is_done() {
+    let mut world = World::new();
+    world.start("order-1").hush();
+    let bad = |turn: &mut Turn, command: u32| {
+        let reason = "Namespace shop has no mapping defined for search attribute b".to_owned();
+        turn.order.bad_attributes.push(BadAttributes { command, reason });
+    };
+    world.task(|t| {
+        t.start_timer("pay", 1_000).search_attributes(&[("b", Some("2"))]);
+        bad(t, 1);
+        t
+    });
+    world.task(|t| {
+        t.search_attributes(&[("a", Some("1"))]);
+        bad(t, 7);
+        t
+    });
+    world.expect(expect![[r#"
+        > task: start timer pay 1s, search attributes
+        < task.started, task.failed BadSearchAttributes, (task attempt 2)
+        ! invalid: BadSearchAttributes: Namespace shop has no mapping defined for search attribute b
+        > task: search attributes
+        < (task attempt 2 is taken), task.scheduled attempt 2, task.started, task.completed, search_attributes.upserted
+    "#]]);
 }

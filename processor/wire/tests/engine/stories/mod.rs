@@ -10,6 +10,7 @@ mod commands;
 mod externals;
 mod extremes;
 mod limits;
+mod options;
 mod retries;
 mod schedules;
 mod starts;

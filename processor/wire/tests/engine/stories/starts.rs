@@ -190,7 +190,7 @@ fn signal_with_start_starts_or_signals_and_does_so_once() {
         > signal with start order-1 (one)
         < workflow.started, workflow.signaled one, task.scheduled
         > signal with start order-1 (one)
-        = it is run 1, running
+        = there is run 1, running
         > signal with start order-1 (two)
         < workflow.signaled two
         = there is run 1, running
@@ -201,11 +201,11 @@ fn signal_with_start_starts_or_signals_and_does_so_once() {
         > signal with start order-1 (two)
         = there is run 1, completed
         > signal with start order-1 (one)
-        = it is run 1, completed
+        = there is run 1, completed
         > signal with start order-1 (three)
         < run 2: workflow.started, workflow.signaled three, task.scheduled
         > signal with start order-1 (three)
-        = it is run 2, running
+        = there is run 2, running
     "#]]);
 }
 
@@ -356,7 +356,7 @@ fn a_run_can_be_named_by_its_chain() {
         > cancel, of this chain
         = nothing to do
         > cancel, of another chain
-        ! not found: workflow execution not found
+        = nothing to do
     "#]]);
 }
 

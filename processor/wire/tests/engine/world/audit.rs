@@ -33,6 +33,7 @@ pub struct Audit {
     cancel_requested: bool,
     /// Updates that were accepted and not completed, with their Accepted events.
     updates: BTreeMap<String, i64>,
+    attached: BTreeSet<String>,
     updates_completed: i64,
 }
 
@@ -74,6 +75,11 @@ impl Audit {
             | Attributes::MarkerRecorded(_)
             | Attributes::SearchAttributesUpserted(_)
             | Attributes::PropertiesModified(_) => {}
+            Attributes::OptionsUpdated(updated) => {
+                assert!(event.worker_may_ignore, "no workflow hears of it");
+                let id = &updated.attached_request_id;
+                assert!(id.is_empty() || self.attached.insert(id.clone()), "request {id} was attached twice");
+            }
             Attributes::WorkflowSignaled(signaled) => {
                 self.signals += 1;
                 let id = &signaled.request_id;
@@ -279,6 +285,11 @@ impl Audit {
         assert_eq!(head.previous_started_event_id, self.previous_started_id);
         assert_eq!(head.state_bytes, state_bytes(run), "the state's size is not counted right");
         self.state_of_updates(run);
+        let attached = run.attached.values().filter(|attached| attached.event_id > 0);
+        assert!(
+            attached.map(|attached| &attached.request_id).eq(&self.attached),
+            "other requests are attached"
+        );
         if self.closed {
             assert!(head.task.is_none() && run.activities.is_empty() && run.timers.is_empty());
             assert!(run.buffered.is_empty() && head.backoff_until_ms == 0 && head.close_ms > 0);
@@ -420,7 +431,9 @@ fn state_bytes(run: &Run) -> i64 {
     let buffered: usize = run.buffered.iter().map(Message::encoded_len).sum();
     let children: usize = run.children.values().map(|child| child.encoded_len()).sum();
     let externals: usize = run.externals.values().map(|external| external.encoded_len()).sum();
-    (activities + timers + children + externals + buffered + run.properties.encoded_len()) as i64
+    let attached: usize = run.attached.values().map(Message::encoded_len).sum();
+    let parts = activities + timers + children + externals + buffered + attached;
+    (parts + run.properties.encoded_len()) as i64
 }
 
 fn is_on_sticky_queue(task: &Task) -> bool {

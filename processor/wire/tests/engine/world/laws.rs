@@ -95,8 +95,13 @@ fn of_authority(view: &View, input: &Input) {
         Order::Signal(_) => assert!(!view.seen, "a signal was taken twice"),
         Order::Start(order) => {
             let seen = view.seen && order.signal.is_some();
+            let id = &order.request_id;
             let same = order.update.is_none()
-                && view.current.as_ref().is_some_and(|run| run.start.request_id == order.request_id);
+                && order.signal.is_none()
+                && view
+                    .current
+                    .as_ref()
+                    .is_some_and(|run| run.start.request_id == *id || run.attached.contains_key(id));
             assert!(!seen && (!same || order.request_id.is_empty()), "a start was taken twice");
         }
         Order::Cancel(_) | Order::Terminate(_) | Order::ClaimTask(_) | Order::ClaimActivity(_) => {}
@@ -391,6 +396,7 @@ fn completed_by(event: &HistoryEvent) -> Option<i64> {
         | Attributes::ExternalCancelRequested(_)
         | Attributes::TimerFired(_)
         | Attributes::UpdateAccepted(_)
-        | Attributes::UpdateCompleted(_) => None,
+        | Attributes::UpdateCompleted(_)
+        | Attributes::OptionsUpdated(_) => None,
     }
 }

@@ -345,6 +345,7 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         Attributes::MarkerRecorded(marker) => format!("marker.recorded {}", marker.marker_name),
         Attributes::SearchAttributesUpserted(_) => "search_attributes.upserted".into(),
         Attributes::PropertiesModified(_) => "memo.modified".into(),
+        Attributes::OptionsUpdated(updated) => options(&updated.attached_request_id),
         Attributes::UpdateAccepted(_)
         | Attributes::UpdateCompleted(_)
         | Attributes::StartChildInitiated(_)
@@ -368,6 +369,13 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         | Attributes::ActivityTimedOut(_)
         | Attributes::ActivityCancelRequested(_)
         | Attributes::ActivityCanceled(_) => unreachable!("told with the activity's id"),
+    }
+}
+
+fn options(request_id: &str) -> String {
+    match request_id {
+        "" => "options.updated".into(),
+        id => format!("options.updated by request {id}"),
     }
 }
 
