@@ -1,7 +1,6 @@
 //! The engine alone: how many records one core decides per second, and what a record allocates.
 
 use std::alloc::System;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -89,8 +88,7 @@ impl World {
         let input = Input::decode(bytes).expect("was just encoded");
         self.stamp.offset += 1;
         self.stamp.now_ms += 1;
-        let view =
-            View { run: self.run.clone(), current: self.run.clone(), seen: false, done: BTreeMap::new() };
+        let view = View { run: self.run.clone(), current: self.run.clone(), ..View::default() };
         let outcome = decide(&view, &input, &self.stamp, &self.settings);
         for step in &outcome.steps {
             for event in step.events() {

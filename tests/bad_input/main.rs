@@ -7,6 +7,7 @@ mod commands;
 mod ids;
 mod limits;
 mod polls;
+mod resets;
 mod row;
 mod sizes;
 mod starts;
@@ -41,6 +42,7 @@ fn table() -> Vec<Row> {
     rows.extend(polls::rows());
     rows.extend(transport::rows());
     rows.extend(updates::rows());
+    rows.extend(resets::rows());
     rows.sort_by_key(|row| row.number);
     rows
 }

@@ -56,6 +56,7 @@ named! {
     RequestCancelWorkflowExecutionRequest,
     TerminateWorkflowExecutionRequest,
     DeleteWorkflowExecutionRequest,
+    ResetWorkflowExecutionRequest,
     GetWorkflowExecutionHistoryRequest waits |request| request.wait_new_event,
     GetWorkflowExecutionHistoryReverseRequest,
     DescribeWorkflowExecutionRequest,

@@ -62,12 +62,13 @@ fn config(run: &Run) -> WorkflowExecutionConfig {
 
 fn info(run: &Run) -> WorkflowExecutionInfo {
     let (start, head) = (&run.start, &run.head);
-    let execution_ms = start.start_ms + start.first_task_backoff_ms;
+    let start_ms = if start.reset_ms == 0 { start.start_ms } else { start.reset_ms };
+    let execution_ms = if start.reset_ms == 0 { start_ms + start.first_task_backoff_ms } else { start_ms };
     let (parent, root) = (start.parent.as_ref(), root(run));
     WorkflowExecutionInfo {
         execution: Some(execution(run)),
         r#type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
-        start_time: Some(timestamp(start.start_ms)),
+        start_time: Some(timestamp(start_ms)),
         close_time: timestamp_if_set(head.close_ms),
         status: head.status,
         history_length: head.next_event_id - 1,
@@ -98,7 +99,9 @@ fn extended(run: &Run) -> WorkflowExecutionExtendedInfo {
         execution_expiration_time: timestamp_if_set(start.execution_expires_ms),
         run_expiration_time: timestamp_if_set(start.run_expires_ms),
         cancel_requested: run.head.cancel_requested,
+        last_reset_time: timestamp_if_set(start.reset_ms),
         original_start_time: Some(timestamp(start.start_ms)),
+        reset_run_id: run.head.reset_run_id.clone(),
         request_id_infos: request_ids(run),
         ..WorkflowExecutionExtendedInfo::default()
     }

@@ -30,6 +30,7 @@ mod query;
 mod queue;
 mod quota;
 mod request;
+mod reset;
 mod route;
 mod service;
 mod signal;

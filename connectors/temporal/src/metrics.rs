@@ -49,6 +49,7 @@ operations! {
     RespondActivityTaskFailedById, RespondActivityTaskCanceled, RespondActivityTaskCanceledById,
     DescribeTaskQueue, UpdateWorkflowExecution, PollWorkflowExecutionUpdate, ExecuteMultiOperation,
     GetSearchAttributes, AddSearchAttributes, RemoveSearchAttributes, ListSearchAttributes,
+    ResetWorkflowExecution,
 }
 
 /// How many operations there are.

@@ -59,6 +59,7 @@ impl Kind {
             | "RequestCancelWorkflowExecution"
             | "TerminateWorkflowExecution"
             | "DeleteWorkflowExecution"
+            | "ResetWorkflowExecution"
             | "GetWorkflowExecutionHistory"
             | "GetWorkflowExecutionHistoryReverse"
             | "DescribeWorkflowExecution"

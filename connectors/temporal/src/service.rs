@@ -7,8 +7,8 @@ use tonic::{Request, Response, Status};
 use crate::call::Call;
 use crate::metrics::Operation;
 use crate::{
-    Gateway, activity, completion, describe, history, multi, operator, query, queue, signal, start, system,
-    task, update,
+    Gateway, activity, completion, describe, history, multi, operator, query, queue, reset, signal, start,
+    system, task, update,
 };
 
 macro_rules! switchboard {
@@ -46,6 +46,8 @@ switchboard! {
         TerminateWorkflowExecutionRequest => TerminateWorkflowExecutionResponse, signal::terminate;
     delete_workflow_execution, DeleteWorkflowExecution,
         DeleteWorkflowExecutionRequest => DeleteWorkflowExecutionResponse, signal::delete;
+    reset_workflow_execution, ResetWorkflowExecution,
+        ResetWorkflowExecutionRequest => ResetWorkflowExecutionResponse, reset::reset;
     get_workflow_execution_history, GetWorkflowExecutionHistory,
         GetWorkflowExecutionHistoryRequest => GetWorkflowExecutionHistoryResponse, history::get;
     get_workflow_execution_history_reverse, GetWorkflowExecutionHistoryReverse,

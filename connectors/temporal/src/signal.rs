@@ -103,7 +103,8 @@ fn of_chain(
     }
 }
 
-fn reason(checks: &Checks<'_>, reason: &str) -> Result<(), Status> {
+/// A reason may be as long as any other field.
+pub(crate) fn reason(checks: &Checks<'_>, reason: &str) -> Result<(), Status> {
     if i64::try_from(reason.len()).is_ok_and(|bytes| bytes > checks.settings.blob_bytes_max) {
         return Err(invalid("Blob data size exceeds limit."));
     }

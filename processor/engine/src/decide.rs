@@ -7,7 +7,7 @@ use crate::draft::Draft;
 use crate::input::{Input, Order, Sender};
 use crate::machine::start::Place;
 use crate::machine::{
-    attempt, cancel, close, completion, external, family, signal, start, task, turn, update, wake,
+    attempt, cancel, close, completion, external, family, reset, signal, start, task, turn, update, wake,
 };
 use crate::outcome::{ActivityGrant, Outcome, Rejection, Reply};
 use crate::run::Run;
@@ -25,6 +25,9 @@ pub struct View {
     pub seen: bool,
     /// Of the updates that the order speaks of, see [`Input::update_ids`], those that the addressed run has completed.
     pub done: BTreeMap<String, update::Done>,
+    /// For a reset: what is written of the addressed run, and then of each run that the one before it went on as. Empty
+    /// where that cannot be read.
+    pub past: Vec<reset::Past>,
 }
 
 /// Decides one record. Never panics, whatever the record says; refuses with a value.
@@ -38,10 +41,13 @@ pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) ->
         Some(order) => match &view.run {
             None => missing(order),
             Some(run) if !may_reach(run, input) => Outcome::refuse(Rejection::unknown()),
-            Some(run) if run.is_open() => {
-                decide_open(run, (view.seen, &view.done), input, order, stamp, settings)
-            }
-            Some(run) => decide_closed(run, &view.done, order, stamp),
+            Some(run) => match order {
+                Order::Reset(order) => reset::reset(run, view, order, place),
+                order if run.is_open() => {
+                    decide_open(run, (view.seen, &view.done), input, order, stamp, settings)
+                }
+                order => decide_closed(run, &view.done, input, order, stamp, settings),
+            },
         },
     };
     with_letters(input, within_limits(view, outcome, stamp, settings))
@@ -102,11 +108,22 @@ fn missing(order: &Order) -> Outcome {
         | Order::ReleaseActivity(_)
         | Order::Wake(_)
         | Order::ResetSticky(_)
+        | Order::Reset(_)
         | Order::Update(_) => Outcome::refuse(Rejection::unknown()),
     }
 }
 
-fn decide_closed(run: &Run, done: &BTreeMap<String, update::Done>, order: &Order, stamp: &Stamp) -> Outcome {
+fn decide_closed(
+    run: &Run,
+    done: &BTreeMap<String, update::Done>,
+    input: &Input,
+    order: &Order,
+    stamp: &Stamp,
+    settings: &Settings,
+) -> Outcome {
+    if let Some(outcome) = reset::come_late(run, input, order, stamp, settings) {
+        return outcome;
+    }
     match order {
         Order::Update(order) if belongs(run, &order.first_run_id) => {
             match update::standing(run, &order.update_id, done.get(&order.update_id)) {
@@ -118,11 +135,11 @@ fn decide_closed(run: &Run, done: &BTreeMap<String, update::Done>, order: &Order
             Outcome { expired: true, ..Outcome::answer(Reply::Done) }
         }
         Order::Delete(_) => Outcome { expired: true, ..Outcome::answer(Reply::Done) },
-        Order::ChildOpened(order) => family::opened_too_late(run, order),
         Order::Cancel(_)
         | Order::Wake(_)
         | Order::ResetSticky(_)
         | Order::BeginChild(_)
+        | Order::ChildOpened(_)
         | Order::ChildClosed(_)
         | Order::ExternalAnswered(_) => Outcome::answer(Reply::Done),
         Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
@@ -137,6 +154,7 @@ fn decide_closed(run: &Run, done: &BTreeMap<String, update::Done>, order: &Order
         )),
         Order::Update(_) => Outcome::refuse(Rejection::unknown()),
         Order::Start(_)
+        | Order::Reset(_)
         | Order::Signal(_)
         | Order::Terminate(_)
         | Order::ReleaseTask(_)
@@ -155,7 +173,7 @@ fn decide_open(
     let sender = input.sender.as_ref();
     let mut draft = Draft::new(run.clone(), stamp, settings);
     let answer = match order {
-        Order::Start(_) => Ok(Reply::Done),
+        Order::Start(_) | Order::Reset(_) => Ok(Reply::Done),
         Order::Signal(_) if seen => Ok(Reply::Done),
         Order::Signal(order) => signal::signal_from(&mut draft, order, sender).map(|()| Reply::Done),
         Order::Cancel(order) if belongs(run, &order.first_run_id) => {

@@ -8,9 +8,13 @@ use prost::Message;
 use crate::event::{Attributes, HistoryEvent};
 use crate::input::Input;
 use crate::machine::activity::{self, Activity};
+use crate::machine::reset::Late;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::update::{self, Update};
-use crate::machine::{cancel, chain, child, close, external, options, properties, start, task, timer};
+use crate::machine::{
+    cancel, chain, child, close, external, family, options, properties, start, task, timer,
+};
+use crate::rebuild;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -57,6 +61,14 @@ pub enum Change {
     Signals(i64),
     /// The run that continues this one.
     Successor(String),
+    /// A reset has made this run of what stood here before this event.
+    ResetTo(String, i64),
+    /// A reset has ended the run: another takes its place.
+    Replaced,
+    /// An answer has come that the closed run waited for: a run that a reset makes of it takes it over.
+    Late(Late),
+    /// Events from here on are stored apart from those before.
+    Batch,
     /// An update waits for a worker's word.
     Update(Box<Update>),
     /// An update ended without an event.
@@ -96,6 +108,23 @@ impl<'a> Draft<'a> {
     /// A new batch begins here: see [`Step::batches`].
     pub fn begin_batch(&mut self) {
         self.batch_event_id = self.run.head.next_event_id;
+    }
+
+    /// A new batch begins here, and is stored as one whatever its first event is.
+    pub(crate) fn begin_row(&mut self) {
+        self.begin_batch();
+        self.change(Change::Batch);
+    }
+
+    /// Takes over a batch of another run's history as it stands, with all that followed from it.
+    pub(crate) fn take_over(&mut self, events: &[HistoryEvent]) {
+        self.begin_row();
+        for event in events {
+            self.change(Change::Event(Box::new(event.clone())));
+            for change in rebuild::implied(&self.run, self.batch_event_id, event) {
+                self.change(change);
+            }
+        }
     }
 
     /// Applies a change and keeps it.
@@ -181,6 +210,16 @@ impl Step {
         self.changes.iter().filter_map(Change::event)
     }
 
+    /// Request ids of signals that a reset has taken over; they count as taken by the run that it has made.
+    pub fn requests_taken_over(&self) -> impl Iterator<Item = &str> {
+        let by_reset = self.changes.iter().any(|change| matches!(change, Change::Batch));
+        let requests = self.events().filter_map(|event| match &event.attributes {
+            Some(Attributes::WorkflowSignaled(signaled)) => Some(signaled.request_id.as_str()),
+            Some(_) | None => None,
+        });
+        requests.filter(move |request_id| by_reset && !request_id.is_empty())
+    }
+
     /// The event that has closed the run, if this step did.
     pub(crate) fn closing_event(&self) -> Option<&HistoryEvent> {
         if self.run.is_open() { None } else { self.events().last() }
@@ -190,12 +229,16 @@ impl Step {
     /// on; a worker that has a run in its cache reads from WorkflowTaskCompleted on, so a batch begins there.
     pub fn batches(&self) -> Vec<Vec<&HistoryEvent>> {
         let mut batches: Vec<Vec<&HistoryEvent>> = Vec::new();
-        for event in self.events() {
-            let completed = matches!(event.attributes, Some(Attributes::TaskCompleted(_)));
+        let mut begins = true;
+        for change in &self.changes {
+            begins |= matches!(change, Change::Batch);
+            let Some(event) = change.event() else { continue };
+            begins |= matches!(event.attributes, Some(Attributes::TaskCompleted(_)));
             match batches.last_mut() {
-                Some(batch) if !completed => batch.push(event),
+                Some(batch) if !begins => batch.push(event),
                 Some(_) | None => batches.push(vec![event]),
             }
+            begins = false;
         }
         batches
     }
@@ -216,6 +259,10 @@ impl Change {
             | Self::CloseAttempted(_)
             | Self::Signals(_)
             | Self::Successor(_)
+            | Self::ResetTo(..)
+            | Self::Replaced
+            | Self::Late(_)
+            | Self::Batch
             | Self::Update(_)
             | Self::UpdateEnded(..)
             | Self::Transition => None,
@@ -271,6 +318,14 @@ pub fn apply(run: &mut Run, change: &Change) {
         Change::CloseAttempted(attempted) => run.head.close_attempted = *attempted,
         Change::Signals(count) => run.head.signals = *count,
         Change::Successor(run_id) => run.head.successor_run_id.clone_from(run_id),
+        Change::ResetTo(run_id, event_id) => {
+            run.head.reset_run_id.clone_from(run_id);
+            run.head.reset_event_id = *event_id;
+        }
+        Change::Replaced => run.head.is_replaced = true,
+        Change::Late(Late::Child(opened)) => child::apply_late(run, opened),
+        Change::Late(Late::External(answered)) => external::apply_late(run, *answered),
+        Change::Batch => {}
         Change::Update(update) => update::apply_admitted(run, update),
         Change::UpdateEnded(update_id, _) => update::apply_ended(run, update_id),
         Change::Transition => run.head.transitions = run.head.transitions.saturating_add(1),
@@ -314,7 +369,7 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         | Attributes::ChildCanceled(_)
         | Attributes::ChildTimedOut(_)
         | Attributes::ChildTerminated(_) => {
-            child::closed_child(attributes).into_iter().for_each(|id| child::apply_closed(run, id));
+            family::closed_child(attributes).into_iter().for_each(|id| child::apply_closed(run, id));
         }
         Attributes::SignalExternalInitiated(initiated) => {
             external::apply_signal_initiated(run, event, initiated);
@@ -338,6 +393,7 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
             timer::apply_closed(run, &canceled.timer_id, canceled.started_event_id);
         }
         Attributes::WorkflowCancelRequested(_) => cancel::apply_requested(run),
+        Attributes::UpdateAdmitted(admitted) => update::apply_written(run, admitted),
         Attributes::UpdateAccepted(accepted) => update::apply_accepted(run, event.event_id, accepted),
         Attributes::UpdateCompleted(completed) => update::apply_completed(run, completed),
         Attributes::SearchAttributesUpserted(upserted) => properties::apply_search_attributes(run, upserted),

@@ -37,7 +37,7 @@ pub struct HistoryEvent {
     /// What happened.
     #[prost(
         oneof = "Attributes",
-        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 51, 60"
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 48, 51, 52, 60"
     )]
     pub attributes: Option<Attributes>,
 }
@@ -119,6 +119,7 @@ attributes! {
     SearchAttributesUpserted(properties::SearchAttributesUpserted) = "45", 40;
     UpdateAccepted(update::Accepted) = "46", 41;
     UpdateCompleted(update::Completed) = "48", 43;
+    UpdateAdmitted(update::Admitted) = "52", 47;
     PropertiesModified(properties::Modified) = "51", 46;
     OptionsUpdated(options::Updated) = "60", 55;
 }

@@ -73,6 +73,22 @@ pub struct Server {
     pub non_retryable: bool,
 }
 
+/// A failure that no decision looks at: a reset has left behind what was under way.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct LeftBehind {
+    #[prost(string, tag = "1")]
+    message: String,
+    #[prost(message, optional, tag = "10")]
+    info: Option<Reset>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Reset {
+    /// What the activity reported last, opaque.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    last_heartbeat_details: Option<Bytes>,
+}
+
 /// A kind without content that matters here.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Empty {}
@@ -85,6 +101,12 @@ pub(crate) fn of_task(message: &str) -> Bytes {
 /// A failure of an activity that the server raises; it is final.
 pub(crate) fn of_activity(message: &str) -> Bytes {
     server(message, true, None)
+}
+
+/// Why a task, or an attempt, is not gone on with: the reason of a reset.
+pub(crate) fn of_reset(reason: &str, last_heartbeat_details: Option<Bytes>) -> Bytes {
+    let info = Some(Reset { last_heartbeat_details });
+    LeftBehind { message: reason.into(), info }.encode_to_vec().into()
 }
 
 /// Stands for a failure that is larger than `bytes_max`; a quarter of that is kept of it as the cause.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::machine::{
-    attempt, cancel, child, close, completion, external, family, signal, start, task, update, wake,
+    attempt, cancel, child, close, completion, external, family, reset, signal, start, task, update, wake,
 };
 use crate::run::Run;
 use crate::vocabulary::Execution;
@@ -26,7 +26,7 @@ pub struct Input {
     /// What is ordered.
     #[prost(
         oneof = "Order",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 40, 41, 42, 43, 44"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 40, 41, 42, 43, 44"
     )]
     pub order: Option<Order>,
 }
@@ -49,6 +49,9 @@ pub struct Sender {
     /// Only a child of the sender is meant.
     #[prost(bool, tag = "5")]
     pub child_only: bool,
+    /// The run whose beginning it has by a reset; empty = none.
+    #[prost(string, tag = "6")]
+    pub original_run_id: String,
 }
 
 /// What is ordered, by kind.
@@ -90,6 +93,8 @@ pub enum Order {
     ResetSticky(ResetSticky),
     #[prost(message, tag = "26")]
     Update(update::Admit),
+    #[prost(message, tag = "27")]
+    Reset(reset::Reset),
     #[prost(message, tag = "40")]
     ChildOpened(family::Opened),
     #[prost(message, tag = "41")]
@@ -119,6 +124,7 @@ impl Sender {
             run_id: run.start.run_id.clone(),
             initiated_event_id,
             child_only: false,
+            original_run_id: run.start.original_run_id.clone(),
         }
     }
 
@@ -141,11 +147,17 @@ impl Sender {
     /// The run belongs to this one's child, or need not.
     pub(crate) fn reaches(&self, run: &Run) -> bool {
         let is_parent = |parent: &child::Parent| {
-            let ids = (&parent.namespace_id, &parent.workflow_id, &parent.run_id);
-            ids == (&self.namespace_id, &self.workflow_id, &self.run_id)
+            let origin_of_parent = origin(&parent.run_id, &parent.original_run_id);
+            let ids = (&parent.namespace_id, &parent.workflow_id, origin_of_parent);
+            ids == (&self.namespace_id, &self.workflow_id, origin(&self.run_id, &self.original_run_id))
         };
         !self.child_only || run.start.parent.as_ref().is_some_and(is_parent)
     }
+}
+
+/// A run, or what that was before it was reset: it has the children that it had begun until then.
+fn origin<'a>(run_id: &'a str, original_run_id: &'a str) -> &'a str {
+    if original_run_id.is_empty() { run_id } else { original_run_id }
 }
 
 impl Input {

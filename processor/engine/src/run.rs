@@ -104,6 +104,15 @@ pub struct Start {
     /// Whose child the chain is.
     #[prost(message, optional, tag = "40")]
     pub parent: Option<Parent>,
+    /// The run whose beginning this one has by a reset, or by a row of them; empty where no reset has made it.
+    #[prost(string, tag = "20")]
+    pub original_run_id: String,
+    /// Of a run that a reset has made: the one that was current until then.
+    #[prost(string, tag = "21")]
+    pub former_run_id: String,
+    /// Of a run that a reset has made: when that was.
+    #[prost(int64, tag = "22")]
+    pub reset_ms: i64,
 }
 
 /// The small part of a run that changes with every step.
@@ -158,6 +167,15 @@ pub struct Head {
     /// Updates that were completed.
     #[prost(int64, tag = "16")]
     pub updates_completed: i64,
+    /// The run that the last reset to a task of this one has made; empty = none.
+    #[prost(string, tag = "17")]
+    pub reset_run_id: String,
+    /// The first event that the run made by the last reset does not have from this one.
+    #[prost(int64, tag = "18")]
+    pub reset_event_id: i64,
+    /// A reset has ended it: the run that took its place has its parent's ear, and what it had begun goes on.
+    #[prost(bool, tag = "19")]
+    pub is_replaced: bool,
 }
 
 /// Memo and search attributes as they stand now.

@@ -79,7 +79,7 @@ enumeration! {
         BadRequestCancelExternalWorkflowExecutionAttributes = 10, BadContinueAsNewAttributes = 11,
         StartTimerDuplicateId = 12, ResetStickyTaskQueue = 13, WorkflowWorkerUnhandledFailure = 14,
         BadSignalWorkflowExecutionAttributes = 15, BadStartChildExecutionAttributes = 16, ForceCloseCommand = 17,
-        ScheduleActivityDuplicateId = 22, BadSearchAttributes = 23, NonDeterministicError = 24,
+        ResetWorkflow = 20, ScheduleActivityDuplicateId = 22, BadSearchAttributes = 23, NonDeterministicError = 24,
         BadModifyWorkflowPropertiesAttributes = 25, PendingChildWorkflowsLimitExceeded = 26,
         PendingActivitiesLimitExceeded = 27, PendingSignalsLimitExceeded = 28, PendingRequestCancelLimitExceeded = 29,
         BadUpdateWorkflowExecutionMessage = 30, BadScheduleNexusOperationAttributes = 32,

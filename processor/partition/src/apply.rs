@@ -165,7 +165,6 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn view(&mut self, workflow: &WorkflowKey, input: &Input) -> Result<(RunKey, View), Error> {
-        let starts = matches!(input.order, Some(Order::Start(_)));
         let run_id = match input.run_id.as_str() {
             "" => self.runs.current(workflow)?.unwrap_or_default(),
             run_id => run_id.to_owned(),
@@ -185,8 +184,21 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 done.insert(update_id.to_owned(), found);
             }
         }
-        let current = if starts { run.clone() } else { None };
-        Ok((key, View { run, current, seen, done }))
+        let mut past = Vec::new();
+        let current = match &input.order {
+            Some(Order::Start(_)) => run.clone(),
+            Some(Order::Reset(_)) => {
+                if let Some(run) = &run {
+                    past = self.past(workflow, run)?;
+                }
+                match self.runs.current(workflow)? {
+                    Some(current) => self.runs.get(&workflow.run(&current))?,
+                    None => None,
+                }
+            }
+            _other => None,
+        };
+        Ok((key, View { run, current, seen, done, past }))
     }
 
     /// Whether a run has taken a request, or one before it in its chain that ended lately: whoever asks again because it has heard
@@ -202,11 +214,15 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             if self.runs.has_request(&workflow.run(&start.run_id), request_id)? {
                 return Ok(true);
             }
-            let began_lately = self.position.last_stamp_ms - start.start_ms < ASKED_AGAIN_WITHIN_MS;
-            if start.continued_run_id.is_empty() || !began_lately {
+            // A run that a reset has made has what another was sent that was current until then.
+            let (before, began_ms) = match start.former_run_id.as_str() {
+                "" => (start.continued_run_id.as_str(), start.start_ms),
+                former_run_id => (former_run_id, start.reset_ms),
+            };
+            if before.is_empty() || self.position.last_stamp_ms - began_ms >= ASKED_AGAIN_WITHIN_MS {
                 return Ok(false);
             }
-            let Some(before) = self.runs.get(&workflow.run(&start.continued_run_id))? else {
+            let Some(before) = self.runs.get(&workflow.run(before))? else {
                 return Ok(false);
             };
             run = before;
@@ -238,6 +254,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let grew = !batches.is_empty();
         for batch in batches {
             self.write_batch(key, step, &batch);
+        }
+        for request_id in step.requests_taken_over() {
+            self.runs.add_request(key, request_id);
         }
         self.runs.put(key, step.run.clone());
         self.keep_promises(key, step)?;

@@ -54,6 +54,11 @@ impl Behind {
         self.next
     }
 
+    /// Rows up to an offset were brought otherwise.
+    pub(crate) fn brought(&mut self, next: Offset) {
+        self.next = next;
+    }
+
     /// The task waits for its history.
     pub(crate) fn park(&mut self, task: TaskRef, activity: bool) {
         self.parked.push((task, activity));

@@ -23,6 +23,7 @@ mod ingest;
 mod journal;
 mod leftovers;
 mod partition;
+mod past;
 mod post;
 mod promise;
 mod publish;

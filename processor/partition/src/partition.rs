@@ -254,6 +254,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 if self.is_overfull() && !matches!(input.order, Some(Order::Cancel(_) | Order::Terminate(_)))
                 {
                     tell(reply, Err(Failure::Busy));
+                } else if !self.has_past_of(&input)? {
+                    tell(reply, Err(Failure::Unavailable));
                 } else {
                     self.enqueue(input, Waiter::Order(reply, slot));
                 }

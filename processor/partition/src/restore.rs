@@ -75,6 +75,25 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
     }
 
+    /// Brings what is missing of the histories, at once. Whatever was deleted meanwhile is found out as ever, with the rows
+    /// that are still asked for.
+    pub(crate) fn bring_histories(&mut self) -> Result<(), Error> {
+        let Some(next) = self.behind.as_ref().map(Behind::next) else { return Ok(()) };
+        let restorer = Restorer::<L, B, R> {
+            id: self.id,
+            log: &*self.log,
+            base: self.runs.store().base(),
+            stats: &self.stats,
+            now_ms: self.dispatcher.now_ms(),
+            rules: PhantomData,
+        };
+        let (next, _) = restorer.restore_topic(Topic::History, Space::History, next)?;
+        if let Some(behind) = &mut self.behind {
+            behind.brought(next);
+        }
+        Ok(())
+    }
+
     /// The rows stand at a commit that is done.
     pub(crate) fn stand_at(&mut self, position: Bytes, now_ms: i64) -> Result<Bytes, Error> {
         let next = self.log.marks(self.id)?;

@@ -330,6 +330,7 @@ fn lane(input: &Input) -> Lane {
             | Order::ReleaseActivity(_)
             | Order::Wake(_)
             | Order::ResetSticky(_)
+            | Order::Reset(_)
             | Order::ChildOpened(_)
             | Order::BeginChild(_)
             | Order::ChildClosed(_)

@@ -40,6 +40,7 @@ PYTHON_SUITES = [
     "endings",
     "delays",
     "continuing",
+    "reset",
     "children",
     "retries",
     "schedules",

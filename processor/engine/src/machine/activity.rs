@@ -405,7 +405,7 @@ pub(crate) fn schedule(
     let policy =
         retry::normalized(order.retry_policy.as_ref()).map_err(|reason| TaskFailure::new(cause, &reason))?;
     let scheduled = scheduled(draft, order, policy, completed);
-    let mut activity = opened(draft, &scheduled);
+    let mut activity = opened(&scheduled, draft.now_ms(), draft.batch_event_id());
     activity.scheduled_event_id = draft.emit_at(draft.now_ms(), scheduled.into(), extras(command));
     let id = activity.scheduled_event_id;
     draft.change(Change::Activity(Box::new(activity)));
@@ -479,12 +479,12 @@ fn scheduled(draft: &Draft<'_>, order: &Schedule, policy: RetryPolicy, completed
     }
 }
 
-fn opened(draft: &Draft<'_>, event: &Scheduled) -> Activity {
-    let now_ms = draft.now_ms();
+/// The activity as the event begins it, save the event's id.
+pub(crate) fn opened(event: &Scheduled, now_ms: i64, batch_event_id: i64) -> Activity {
     let name = event.activity_type.as_ref().map(|activity_type| activity_type.name.clone());
     let queue = event.task_queue.as_ref().map(|queue| queue.name.clone());
     Activity {
-        batch_event_id: draft.batch_event_id(),
+        batch_event_id,
         activity_id: event.activity_id.clone(),
         activity_type: name.unwrap_or_default(),
         task_queue: queue.unwrap_or_default(),

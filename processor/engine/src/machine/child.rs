@@ -14,10 +14,11 @@ use bytes::Bytes;
 use crate::command::Command;
 use crate::cron;
 use crate::draft::{Draft, bytes};
-use crate::event::{Attributes, HistoryEvent};
+use crate::event::HistoryEvent;
 use crate::input::{Input, Order, Sender};
 use crate::machine::close::within_size;
 use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::family::Opened;
 use crate::machine::properties;
 use crate::machine::start::Begin;
 use crate::retry;
@@ -294,6 +295,9 @@ pub struct Parent {
     /// The workflow at the root of the tree.
     #[prost(message, optional, tag = "6")]
     pub root: Option<Execution>,
+    /// The run whose beginning the parent has by a reset; empty = none.
+    #[prost(string, tag = "7")]
+    pub original_run_id: String,
 }
 
 /// A child that has not closed.
@@ -329,6 +333,9 @@ pub struct Child {
     /// Headers that it was started with, opaque.
     #[prost(bytes = "bytes", optional, tag = "10")]
     pub header: Option<Bytes>,
+    /// What came of its start when its parent had closed.
+    #[prost(message, optional, tag = "11")]
+    pub late: Option<Opened>,
 }
 
 impl Parent {
@@ -340,6 +347,7 @@ impl Parent {
             run_id: self.run_id.clone(),
             initiated_event_id: self.initiated_event_id,
             child_only: true,
+            original_run_id: self.original_run_id.clone(),
         }
     }
 
@@ -525,6 +533,7 @@ fn begin(
             run_id: start.run_id.clone(),
             initiated_event_id: 0,
             root: Some(root(&draft.run)),
+            original_run_id: start.original_run_id.clone(),
         }),
         ..Begin::default()
     }
@@ -542,6 +551,7 @@ pub(crate) fn apply_initiated(run: &mut Run, event: &HistoryEvent, initiated: &I
         started_event_id: 0,
         control: initiated.control.clone(),
         header: initiated.header.clone(),
+        late: None,
     };
     run.head.state_bytes += bytes(&child);
     Arc::make_mut(&mut run.children).insert(event.event_id, Arc::new(child));
@@ -559,34 +569,18 @@ pub(crate) fn apply_started(run: &mut Run, event: &HistoryEvent, started: &Start
     run.head.state_bytes += bytes(child);
 }
 
+pub(crate) fn apply_late(run: &mut Run, opened: &Opened) {
+    let children = Arc::make_mut(&mut run.children);
+    let Some(child) = children.get_mut(&opened.initiated_event_id).map(Arc::make_mut) else { return };
+    run.head.state_bytes -= bytes(child);
+    child.late = Some(opened.clone());
+    run.head.state_bytes += bytes(child);
+}
+
 pub(crate) fn apply_closed(run: &mut Run, initiated_event_id: i64) {
     if run.children.contains_key(&initiated_event_id)
         && let Some(closed) = Arc::make_mut(&mut run.children).remove(&initiated_event_id)
     {
         run.head.state_bytes -= bytes(closed.as_ref());
-    }
-}
-
-/// The Initiated event that a closing event of a child belongs to.
-pub(crate) fn closed_child(attributes: &Attributes) -> Option<i64> {
-    match attributes {
-        Attributes::ChildCompleted(closed) => Some(closed.initiated_event_id),
-        Attributes::ChildFailed(closed) => Some(closed.initiated_event_id),
-        Attributes::ChildCanceled(closed) => Some(closed.initiated_event_id),
-        Attributes::ChildTimedOut(closed) => Some(closed.initiated_event_id),
-        Attributes::ChildTerminated(closed) => Some(closed.initiated_event_id),
-        _other => None,
-    }
-}
-
-/// The Started event was buffered when the closing event was, and has its id only now.
-pub(crate) fn set_started(attributes: &mut Attributes, started_event_id: i64) {
-    match attributes {
-        Attributes::ChildCompleted(closed) => closed.started_event_id = started_event_id,
-        Attributes::ChildFailed(closed) => closed.started_event_id = started_event_id,
-        Attributes::ChildCanceled(closed) => closed.started_event_id = started_event_id,
-        Attributes::ChildTimedOut(closed) => closed.started_event_id = started_event_id,
-        Attributes::ChildTerminated(closed) => closed.started_event_id = started_event_id,
-        _other => {}
     }
 }

@@ -289,11 +289,16 @@ pub(crate) fn within_size(
 
 /// Ends the run from outside, as somebody ordered it.
 pub(crate) fn terminate_as_ordered(draft: &mut Draft<'_>, order: &Terminate) {
+    end_as_ordered(draft, order);
+    update::close(draft, None);
+}
+
+/// Ends the run, save for updates that nobody has accepted.
+pub(crate) fn end_as_ordered(draft: &mut Draft<'_>, order: &Terminate) {
     let Terminate { reason, details, identity, first_run_id: _, links } = order.clone();
     turn::abandon(draft);
     let extras = Extras { links, ..Extras::default() };
     draft.emit_at(draft.now_ms(), Terminated { reason, details, identity }.into(), extras);
-    update::close(draft, None);
 }
 
 /// Ends the run because it must not go on.
@@ -310,7 +315,7 @@ pub(crate) fn time_out(draft: &mut Draft<'_>) -> Option<Step> {
     chain::close(draft, next, Extras::default(), |run_id| closing(run_id).into())
 }
 
-/// Nothing is open in a closed run.
+/// Nothing is open in a closed run; what others have not answered stays, for a reset.
 pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) {
     run.head.status = status.into();
     run.head.close_ms = event.event_time.map_or(0, Timestamp::to_ms);
@@ -318,10 +323,11 @@ pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) 
     run.head.backoff_until_ms = 0;
     run.activities = Arc::default();
     run.timers = Arc::default();
-    run.externals = Arc::default();
     run.buffered = Arc::default();
     run.chain = None;
     let children: i64 = run.children.values().map(|child| bytes(child.as_ref())).sum();
+    let externals: i64 = run.externals.values().map(|external| bytes(external.as_ref())).sum();
     let attached: i64 = run.attached.values().map(bytes).sum();
-    run.head.state_bytes = bytes(run.properties.as_ref()).saturating_add(children).saturating_add(attached);
+    let others = children.saturating_add(externals).saturating_add(attached);
+    run.head.state_bytes = bytes(run.properties.as_ref()).saturating_add(others);
 }

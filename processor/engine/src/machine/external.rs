@@ -244,6 +244,9 @@ pub struct External {
     /// Of old SDKs, carried along.
     #[prost(string, tag = "6")]
     pub control: String,
+    /// The answer that came when its sender had closed.
+    #[prost(message, optional, tag = "7")]
+    pub late: Option<Answered>,
 }
 
 /// Takes the command, and sends the signal on its way.
@@ -398,7 +401,7 @@ pub(crate) fn answer(sender: &Sender, cancels: bool, reply: &Reply) -> Input {
 /// The other has answered.
 pub(crate) fn answered(draft: &mut Draft<'_>, order: &Answered) {
     let Some(external) = draft.run.externals.get(&order.initiated_event_id).cloned() else { return };
-    let External { initiated_event_id, cancels, namespace, namespace_id, execution, control } =
+    let External { initiated_event_id, cancels, namespace, namespace_id, execution, control, late: _ } =
         external.as_ref().clone();
     let workflow_execution = execution;
     let reached = order.cause == i32::from(FailedCause::Unspecified);
@@ -447,6 +450,7 @@ pub(crate) fn apply_signal_initiated(run: &mut Run, event: &HistoryEvent, initia
             namespace_id: initiated.namespace_id.clone(),
             execution: initiated.workflow_execution.clone(),
             control: initiated.control.clone(),
+            late: None,
         },
     );
 }
@@ -461,6 +465,7 @@ pub(crate) fn apply_cancel_initiated(run: &mut Run, event: &HistoryEvent, initia
             namespace_id: initiated.namespace_id.clone(),
             execution: initiated.workflow_execution.clone(),
             control: initiated.control.clone(),
+            late: None,
         },
     );
 }
@@ -468,6 +473,14 @@ pub(crate) fn apply_cancel_initiated(run: &mut Run, event: &HistoryEvent, initia
 fn apply_initiated(run: &mut Run, external: External) {
     run.head.state_bytes += bytes(&external);
     Arc::make_mut(&mut run.externals).insert(external.initiated_event_id, Arc::new(external));
+}
+
+pub(crate) fn apply_late(run: &mut Run, answered: Answered) {
+    let externals = Arc::make_mut(&mut run.externals);
+    let Some(external) = externals.get_mut(&answered.initiated_event_id).map(Arc::make_mut) else { return };
+    run.head.state_bytes -= bytes(external);
+    external.late = Some(answered);
+    run.head.state_bytes += bytes(external);
 }
 
 pub(crate) fn apply_answered(run: &mut Run, initiated_event_id: i64) {

@@ -5,8 +5,6 @@
 //! parent --Terminate, Cancel--> child: the parent's run has closed. Letters keep their order, so that this one finds
 //! what an earlier one has started.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use crate::draft::{Draft, Extras};
@@ -15,7 +13,7 @@ use crate::input::{Input, Order, Sender};
 use crate::machine::child::{Canceled, Child, Completed, Failed, StartFailed, Started, Terminated, TimedOut};
 use crate::machine::close::Terminate;
 use crate::machine::{cancel, task};
-use crate::outcome::{Outcome, Rejection, Reply};
+use crate::outcome::{Rejection, Reply};
 use crate::run::Run;
 use crate::vocabulary::{
     ChildFailedCause as FailedCause, ParentClosePolicy as ClosePolicy, RetryState, Status, WorkflowType,
@@ -103,15 +101,11 @@ pub(crate) fn opened(draft: &mut Draft<'_>, order: &Opened) {
     task::settle(draft);
 }
 
-/// The parent has closed before it heard that the child is there: one that is abandoned begins all the same.
-pub(crate) fn opened_too_late(run: &Run, order: &Opened) -> Outcome {
-    let child = run.children.get(&order.initiated_event_id);
-    let abandoned = |child: &&Arc<Child>| child.close_policy == i32::from(ClosePolicy::Abandon);
-    let letters = match child.filter(abandoned) {
-        Some(child) if !order.run_id.is_empty() => vec![child.letter(run, Order::BeginChild(Begin {}))],
-        Some(_) | None => Vec::new(),
-    };
-    Outcome { letters, ..Outcome::answer(Reply::Done) }
+/// A parent that has closed hears that the child is there: one that is abandoned begins all the same.
+pub(crate) fn begin_abandoned(run: &Run, order: &Opened) -> Option<Input> {
+    let child = run.children.get(&order.initiated_event_id)?;
+    let is_abandoned = child.close_policy == i32::from(ClosePolicy::Abandon);
+    (is_abandoned && !order.run_id.is_empty()).then(|| child.letter(run, Order::BeginChild(Begin {})))
 }
 
 /// The parent knows of this run: its first workflow task comes, unless something else has brought it already.
@@ -159,8 +153,11 @@ fn closing(child: &Child, order: &Closed) -> Attributes {
 }
 
 /// What a run that has just closed has to tell: its children what becomes of them, its parent how it ended if no other
-/// run follows.
+/// run follows. One that a reset has replaced says nothing.
 pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<Input> {
+    if run.head.is_replaced {
+        return Vec::new();
+    }
     let mut letters: Vec<_> = run.children.values().filter_map(|child| last_word(run, child)).collect();
     if let Some(parent) = run.start.parent.as_ref().filter(|_| run.head.successor_run_id.is_empty()) {
         let (payload, retry_state) = match &last.attributes {
@@ -195,4 +192,28 @@ fn last_word(run: &Run, child: &Child) -> Option<Input> {
         }
     };
     Some(child.letter(run, order))
+}
+
+/// The Initiated event that a closing event of a child belongs to.
+pub(crate) fn closed_child(attributes: &Attributes) -> Option<i64> {
+    match attributes {
+        Attributes::ChildCompleted(closed) => Some(closed.initiated_event_id),
+        Attributes::ChildFailed(closed) => Some(closed.initiated_event_id),
+        Attributes::ChildCanceled(closed) => Some(closed.initiated_event_id),
+        Attributes::ChildTimedOut(closed) => Some(closed.initiated_event_id),
+        Attributes::ChildTerminated(closed) => Some(closed.initiated_event_id),
+        _other => None,
+    }
+}
+
+/// The Started event was buffered when the closing event was, and has its id only now.
+pub(crate) fn set_started(attributes: &mut Attributes, started_event_id: i64) {
+    match attributes {
+        Attributes::ChildCompleted(closed) => closed.started_event_id = started_event_id,
+        Attributes::ChildFailed(closed) => closed.started_event_id = started_event_id,
+        Attributes::ChildCanceled(closed) => closed.started_event_id = started_event_id,
+        Attributes::ChildTimedOut(closed) => closed.started_event_id = started_event_id,
+        Attributes::ChildTerminated(closed) => closed.started_event_id = started_event_id,
+        _other => {}
+    }
 }

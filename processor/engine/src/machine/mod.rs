@@ -13,6 +13,7 @@ pub mod family;
 pub mod marker;
 pub mod options;
 pub mod properties;
+pub mod reset;
 pub mod signal;
 pub mod start;
 pub mod task;

@@ -334,7 +334,8 @@ fn taken(run: &Run, what: &str, policy: &str) -> Rejection {
     }
 }
 
-fn found(run: &Run, started: bool) -> Reply {
+/// The answer that names a run.
+pub(crate) fn found(run: &Run, started: bool) -> Reply {
     Reply::Started(StartedReply {
         run_id: run.start.run_id.clone(),
         first_run_id: run.start.first_run_id.clone(),
@@ -478,6 +479,7 @@ fn first_start(order: &Begin, run_id: &str, place: Place<'_>) -> Start {
         user_metadata: order.user_metadata.clone(),
         priority: order.priority.clone(),
         parent: order.parent.clone(),
+        ..Start::default()
     };
     bounded(start, place.settings)
 }

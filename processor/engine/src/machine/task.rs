@@ -249,6 +249,15 @@ pub struct Failed {
     /// Who says so.
     #[prost(string, tag = "5")]
     pub identity: String,
+    /// Of a reset: the run whose beginning this one has.
+    #[prost(string, tag = "6")]
+    pub base_run_id: String,
+    /// Of a reset: this run.
+    #[prost(string, tag = "7")]
+    pub new_run_id: String,
+    /// Of a reset: the version of the last event that both have.
+    #[prost(int64, tag = "8")]
+    pub fork_event_version: i64,
     /// The worker's binary.
     #[prost(string, tag = "9")]
     pub binary_checksum: String,

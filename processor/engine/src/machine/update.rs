@@ -3,9 +3,10 @@
 //! (none)    --admit-->                     admitted: it goes along with the next workflow task, as a message
 //! admitted  --accept-->                    accepted, an event
 //! admitted  --reject, ignore, abort-->     (none), without a trace in the history; a patient one is not aborted
-//! admitted  --continue as new-->           (none), and admitted in the next run, unless it is meant for this run only
+//! admitted  --continue as new, reset-->    (none), and admitted in the next run, unless it is meant for this run only
 //! accepted  --complete-->                  (none), an event; its id is remembered as long as the run
 //! accepted  --close-->                     accepted: it failed with its run
+//! (none)    --reset-->                     admitted, an event: the run that was reset had accepted it
 //!
 //! What a started task has been given are the updates whose numbers are above `updates_held` and up to `updates_given`:
 //! see `task.rs`.
@@ -19,7 +20,7 @@ use prost::Message as _;
 use crate::draft::{Change, Draft};
 use crate::failure;
 use crate::machine::completion::TaskFailure;
-use crate::machine::task;
+use crate::machine::{reset, task};
 use crate::outcome::Rejection;
 use crate::run::Run;
 use crate::vocabulary::TaskFailedCause as Cause;
@@ -51,6 +52,9 @@ pub struct Update {
     /// A task that fails does not end it: it goes along with the next one.
     #[prost(bool, tag = "6")]
     pub patient: bool,
+    /// Its request stands in an Admitted event: a worker finds it there.
+    #[prost(bool, tag = "7")]
+    pub is_written: bool,
 }
 
 /// Where the outcome of a completed update stands.
@@ -126,6 +130,26 @@ pub struct Meta {
     /// Who asked.
     #[prost(string, tag = "2")]
     pub identity: String,
+}
+
+/// Event: an update that was accepted before a reset waits for the worker's word again.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Admitted {
+    /// The `Request`, opaque.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub request: Option<Bytes>,
+    /// Why it is written: see [`REAPPLIED`].
+    #[prost(int32, tag = "2")]
+    pub origin: i32,
+}
+
+pub(crate) const REAPPLIED: i32 = 1;
+
+/// The part of a `Request` that names its update.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Named {
+    #[prost(message, optional, tag = "1")]
+    meta: Option<Meta>,
 }
 
 /// Event: the worker took the update.
@@ -263,7 +287,7 @@ fn failed(failure: Option<Bytes>) -> Bytes {
 /// Updates that go along with the started task, in the order in which they were admitted.
 pub fn given(run: &Run) -> Vec<&Update> {
     let Some(task) = run.started_task() else { return Vec::new() };
-    let mut given: Vec<&Update> = waiting(run)
+    let mut given: Vec<&Update> = carried(run)
         .filter(|update| update.number > task.updates_held && update.number <= task.updates_given)
         .collect();
     given.sort_by_key(|update| update.number);
@@ -275,9 +299,14 @@ fn waiting(run: &Run) -> impl Iterator<Item = &Update> {
     run.updates.values().map(Arc::as_ref).filter(|update| update.accepted_event_id == 0)
 }
 
+/// Those that workflow tasks bring; what a reset has brought over stands in the history, where workers find it.
+fn carried(run: &Run) -> impl Iterator<Item = &Update> {
+    waiting(run).filter(|update| !update.is_written)
+}
+
 /// True where an update waits that the run's worker, or the one that had the last task, was not given.
 pub(crate) fn is_ungiven(run: &Run, given: i64) -> bool {
-    waiting(run).any(|update| update.number > given)
+    carried(run).any(|update| update.number > given)
 }
 
 /// True where the worker should be advised to continue as new before no update is taken any more.
@@ -307,6 +336,7 @@ pub(crate) fn admit(
         accepted_event_id: 0,
         this_run_only: order.this_run_only,
         patient: order.patient,
+        is_written: false,
     })));
     task::settle_updates(draft);
     let (run_id, update_id) = (draft.run.start.run_id.clone(), order.update_id.clone());
@@ -463,7 +493,8 @@ fn accept(
     acceptance: Acceptance,
 ) -> Result<(), TaskFailure> {
     let request = update.and_then(|update| update.request.clone()).or(acceptance.accepted_request);
-    let accepted_request = Some(request.ok_or_else(|| unknown(update_id))?);
+    let request = request.ok_or_else(|| unknown(update_id))?;
+    let accepted_request = Some(request).filter(|_| !update.is_some_and(|update| update.is_written));
     draft.emit(Accepted {
         protocol_instance_id: update_id.to_owned(),
         accepted_request_message_id: acceptance.accepted_request_message_id,
@@ -477,15 +508,15 @@ fn accept(
 pub(crate) fn reject_ignored(draft: &mut Draft<'_>, given: i64) {
     let message = "Workflow Update is rejected because it wasn't processed by worker. Probably, Workflow Update is \
                    not supported by the worker.";
-    for update_id in ids(&draft.run, given) {
+    for update_id in ids(carried(&draft.run), given) {
         let failure = failure::of_update(message, "UnprocessedUpdate");
         end(draft, &update_id, End::Rejected(failed(Some(failure))));
     }
 }
 
-/// The task failed that they went along with: their callers are told, and may ask again. Patient ones wait for the next.
+/// The task failed that they went along with: callers are told, and may ask again. Patient ones wait for the next.
 pub(crate) fn abort_given(draft: &mut Draft<'_>, given: i64) {
-    for update_id in ids(&draft.run, given) {
+    for update_id in ids(carried(&draft.run), given) {
         if !draft.run.updates.get(&update_id).is_some_and(|update| update.patient) {
             end(draft, &update_id, End::TaskFailed);
         }
@@ -494,12 +525,15 @@ pub(crate) fn abort_given(draft: &mut Draft<'_>, given: i64) {
 
 /// The run is closed: what nobody has accepted goes over to the run that continues it, if there is one, or ends.
 pub(crate) fn close(draft: &mut Draft<'_>, mut next: Option<&mut Draft<'_>>) {
-    for update_id in ids(&draft.run, i64::MAX) {
+    for update_id in ids(waiting(&draft.run), i64::MAX) {
         let moves = draft.run.updates.get(&update_id).filter(|update| !update.this_run_only).cloned();
         let how = match (moves, &mut next) {
             (Some(update), Some(next)) => {
-                let number = next.run.head.updates_admitted.saturating_add(1);
-                next.change(Change::Update(Box::new(Update { number, ..update.as_ref().clone() })));
+                if !reset::has_taken(next, &update_id) {
+                    let number = next.run.head.updates_admitted.saturating_add(1);
+                    let moved = Update { number, is_written: false, ..update.as_ref().clone() };
+                    next.change(Change::Update(Box::new(moved)));
+                }
                 End::Moved(next.run.start.run_id.clone())
             }
             (Some(_) | None, _) => End::Closed,
@@ -508,15 +542,29 @@ pub(crate) fn close(draft: &mut Draft<'_>, mut next: Option<&mut Draft<'_>>) {
     }
 }
 
-/// Updates that wait for a worker's word, in the order in which they were admitted, up to a number.
-fn ids(run: &Run, up_to: i64) -> Vec<String> {
-    let mut ids: Vec<_> = waiting(run).filter(|update| update.number <= up_to).collect();
-    ids.sort_by_key(|update| update.number);
-    ids.into_iter().map(|update| update.update_id.clone()).collect()
+/// Their ids in the order in which they were admitted, up to a number.
+fn ids<'a>(updates: impl Iterator<Item = &'a Update>, up_to: i64) -> Vec<String> {
+    let mut updates: Vec<_> = updates.filter(|update| update.number <= up_to).collect();
+    updates.sort_by_key(|update| update.number);
+    updates.into_iter().map(|update| update.update_id.clone()).collect()
 }
 
 fn end(draft: &mut Draft<'_>, update_id: &str, end: End) {
     draft.change(Change::UpdateEnded(update_id.to_owned(), end));
+}
+
+/// The id of the update that an encoded `Request` asks for; empty where it says none.
+pub(crate) fn named(request: &Bytes) -> String {
+    let meta = Named::decode(request.clone()).ok().and_then(|named| named.meta);
+    meta.map(|meta| meta.update_id).unwrap_or_default()
+}
+
+pub(crate) fn apply_written(run: &mut Run, admitted: &Admitted) {
+    let request = admitted.request.clone().unwrap_or_default();
+    let number = run.head.updates_admitted.saturating_add(1);
+    let update_id = named(&request);
+    let update = Update { update_id, number, request: Some(request), is_written: true, ..Update::default() };
+    apply_admitted(run, &update);
 }
 
 pub(crate) fn apply_admitted(run: &mut Run, update: &Update) {

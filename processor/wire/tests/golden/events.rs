@@ -38,7 +38,17 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     let repeated = start::Started { attempt: 2, cron_schedule: "@daily".into(), ..Default::default() };
     let repeated = std::iter::once(("WorkflowStarted.repeated".to_owned(), repeated.into()));
     let updates = updates().into_iter().map(|attributes| (attributes.name().to_owned(), attributes));
-    all.chain(grown).chain(kin).chain(of_kin).chain(repeated).chain(updates).enumerate().map(event).collect()
+    let reset = task::Failed {
+        cause: TaskFailedCause::ResetWorkflow.into(),
+        base_run_id: "base".into(),
+        new_run_id: "new".into(),
+        fork_event_version: 1,
+        ..Default::default()
+    };
+    let reset = std::iter::once(("TaskFailed.reset".to_owned(), reset.into()));
+    let admitted = std::iter::once(("UpdateAdmitted".to_owned(), admitted().into()));
+    let all = all.chain(grown).chain(kin).chain(of_kin).chain(repeated).chain(updates);
+    all.chain(reset).chain(admitted).enumerate().map(event).collect()
 }
 
 /// Events that once had no place for the version of a worker.
@@ -461,7 +471,15 @@ fn externals() -> Vec<Attributes> {
     ]
 }
 
-/// They came last, and so do their ids.
+/// An update as a reset brings it over.
+fn admitted() -> update::Admitted {
+    let request = Bytes::from_static(
+        b"\x0a\x12\x0a\x08update-1\x12\x06client\x12\x0d\x12\x03add\x1a\x06\x0a\x04\x12\x02in",
+    );
+    update::Admitted { request: Some(request), origin: 1 }
+}
+
+/// They came behind the others, and so do their ids.
 fn updates() -> Vec<Attributes> {
     let accepted = update::Accepted {
         protocol_instance_id: "update-1".into(),

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
+use everlog_engine::machine::update::Update;
 use everlog_wire::rows::{Builder, diff, done_suffix, is_part, promise_prefix, request_suffix};
 use everlog_wire::{Position, Record};
 use prost::Message;
@@ -121,6 +122,9 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Position.posts".to_owned(), records::posted().encode().to_vec()),
         ("Start.parent".to_owned(), rows::of_parent().encode_to_vec()),
         ("Head.updates".to_owned(), rows::updated().encode_to_vec()),
+        ("Start.reset".to_owned(), rows::reset().encode_to_vec()),
+        ("Head.reset".to_owned(), rows::replaced().encode_to_vec()),
+        ("Update.reset".to_owned(), rows::written_update().encode_to_vec()),
         ("TaskToken".to_owned(), records::token().encode_to_vec()),
         ("ActivityTarget".to_owned(), records::target().encode_to_vec()),
     ]);
@@ -137,6 +141,12 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(continued, rows::continued());
     let updated = everlog_engine::Head::decode(bytes("Head.updates")).expect("a row of old is read");
     assert_eq!(updated, rows::updated());
+    let reset = everlog_engine::Start::decode(bytes("Start.reset")).expect("a row of old is read");
+    assert_eq!(reset, rows::reset());
+    let replaced = everlog_engine::Head::decode(bytes("Head.reset")).expect("a row of old is read");
+    assert_eq!(replaced, rows::replaced());
+    let written = Update::decode(bytes("Update.reset")).expect("a row of old is read");
+    assert_eq!(written, rows::written_update());
 }
 
 #[test]

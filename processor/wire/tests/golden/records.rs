@@ -10,8 +10,8 @@ use everlog_engine::machine::options::OnConflict;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::{self, Sticky};
 use everlog_engine::machine::{
-    activity, attempt, cancel, child, close, completion, external, family, marker, properties, start, timer,
-    update, wake,
+    activity, attempt, cancel, child, close, completion, external, family, marker, properties, reset, start,
+    timer, update, wake,
 };
 use everlog_engine::vocabulary::{
     ActivityType, ChildFailedCause, ConflictPolicy, Entry, ExternalFailedCause, Initiator, ParentClosePolicy,
@@ -91,6 +91,7 @@ fn letter() -> Letter {
         run_id: RUN_ID.into(),
         initiated_event_id: 5,
         child_only: true,
+        original_run_id: String::new(),
     };
     let input = Input {
         namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
@@ -161,6 +162,7 @@ pub fn parent() -> child::Parent {
         run_id: RUN_ID.into(),
         initiated_event_id: 5,
         root: execution("root"),
+        original_run_id: String::new(),
     }
 }
 
@@ -241,6 +243,7 @@ fn name(order: &Order) -> &'static str {
         Order::ChildClosed(_) => "ChildClosed",
         Order::ExternalAnswered(_) => "ExternalAnswered",
         Order::Delete(_) => "Delete",
+        Order::Reset(_) => "Reset",
     }
 }
 
@@ -335,7 +338,18 @@ fn orders() -> Vec<Order> {
         Order::ResetSticky(ResetSticky {}),
         Order::Delete(Delete {}),
         Order::Update(admit()),
+        Order::Reset(reset()),
     ]
+}
+
+fn reset() -> reset::Reset {
+    reset::Reset {
+        finish_event_id: 4,
+        reason: "again".into(),
+        request_id: "reset-1".into(),
+        without_signals: true,
+        without_updates: true,
+    }
 }
 
 pub fn token() -> task::Token {

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use everlog_engine::event::HistoryEvent;
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::chain::Chain;
-use everlog_engine::machine::child::Child;
-use everlog_engine::machine::external::External;
+use everlog_engine::machine::child::{Child, Parent};
+use everlog_engine::machine::external::{Answered, External};
+use everlog_engine::machine::family::Opened;
 use everlog_engine::machine::options::Attached;
 use everlog_engine::machine::task::{Sticky, Task};
 use everlog_engine::machine::timer::Timer;
@@ -34,8 +35,8 @@ pub fn sample() -> Run {
             (10, Arc::new(Activity { scheduled_event_id: 10, ..with_priority() })),
         ])),
         timers: Arc::new(BTreeMap::from([("t".into(), timer)])),
-        children: Arc::new(BTreeMap::from([(13, Arc::new(child()))])),
-        externals: Arc::new(BTreeMap::from([(14, Arc::new(external()))])),
+        children: Arc::new(BTreeMap::from([(13, Arc::new(child())), (17, Arc::new(late_child()))])),
+        externals: Arc::new(BTreeMap::from([(14, Arc::new(external())), (18, Arc::new(late_external()))])),
         buffered: Arc::new(vec![HistoryEvent {
             event_id: 0,
             task_id: 0,
@@ -65,6 +66,22 @@ fn child() -> Child {
         started_event_id: 15,
         control: "control".into(),
         header: Some(some(b"header")),
+        late: None,
+    }
+}
+
+/// Its parent had closed when it heard of the child.
+fn late_child() -> Child {
+    let opened = Opened { initiated_event_id: 17, run_id: String::new(), cause: 1 };
+    Child { initiated_event_id: 17, late: Some(opened), ..child() }
+}
+
+/// Its sender had closed when the answer came.
+fn late_external() -> External {
+    External {
+        initiated_event_id: 18,
+        late: Some(Answered { initiated_event_id: 18, cause: 1 }),
+        ..external()
     }
 }
 
@@ -76,6 +93,7 @@ fn external() -> External {
         namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
         execution: execution("run"),
         control: "control".into(),
+        late: None,
     }
 }
 
@@ -92,6 +110,7 @@ fn update() -> Update {
         accepted_event_id: 0,
         this_run_only: true,
         patient: true,
+        is_written: false,
     }
 }
 
@@ -114,6 +133,27 @@ pub fn updated() -> Head {
         ..head().task.unwrap_or_default()
     };
     Head { task: Some(task), updates_admitted: 4, updates_completed: 1, ..head() }
+}
+
+/// Of a run that a reset has made.
+pub fn reset() -> Start {
+    Start {
+        original_run_id: "base".into(),
+        former_run_id: "former".into(),
+        reset_ms: 1_763_700_060_000,
+        parent: Some(Parent { original_run_id: "parent".into(), ..parent() }),
+        ..start()
+    }
+}
+
+/// Of a run that was reset.
+pub fn replaced() -> Head {
+    Head { reset_run_id: "new".into(), reset_event_id: 4, is_replaced: true, ..head() }
+}
+
+/// An update that a reset has brought over.
+pub fn written_update() -> Update {
+    Update { is_written: true, ..update() }
 }
 
 /// Of a run that continues another.
@@ -143,6 +183,7 @@ fn start() -> Start {
         chain_start_ms: 1_763_690_000_000,
         continued_run_id: String::new(),
         parent: None,
+        ..Start::default()
     }
 }
 

@@ -163,6 +163,8 @@ pub struct WorkflowEvent<'a> {
     pub workflow_execution_update_completed: Option<Box<WorkflowExecutionUpdateCompleted<'a>>>,
     /// Options of the run were changed.
     pub workflow_execution_options_updated: Option<Box<WorkflowExecutionOptionsUpdated<'a>>>,
+    /// An update that was accepted before a reset waits for the worker's word again.
+    pub workflow_execution_update_admitted: Option<Box<WorkflowExecutionUpdateAdmitted<'a>>>,
 }
 
 /// The event's type as the world names it: Temporal's name.
@@ -212,6 +214,7 @@ pub fn type_name(attributes: &Attributes) -> &'static str {
         Attributes::UpdateAccepted(_) => "WorkflowExecutionUpdateAccepted",
         Attributes::UpdateCompleted(_) => "WorkflowExecutionUpdateCompleted",
         Attributes::OptionsUpdated(_) => "WorkflowExecutionOptionsUpdated",
+        Attributes::UpdateAdmitted(_) => "WorkflowExecutionUpdateAdmitted",
     }
 }
 
@@ -310,9 +313,21 @@ impl<'a> WorkflowEvent<'a> {
             Attributes::ExternalCancelRequested(event) => {
                 self.external_workflow_execution_cancel_requested = boxed(event)
             }
+            Attributes::OptionsUpdated(event) => self.workflow_execution_options_updated = boxed(event),
+            Attributes::UpdateAdmitted(_)
+            | Attributes::UpdateAccepted(_)
+            | Attributes::UpdateCompleted(_) => {
+                self.fill_update(attributes);
+            }
+        }
+    }
+
+    fn fill_update(&mut self, attributes: &'a Attributes) {
+        match attributes {
+            Attributes::UpdateAdmitted(event) => self.workflow_execution_update_admitted = boxed(event),
             Attributes::UpdateAccepted(event) => self.workflow_execution_update_accepted = boxed(event),
             Attributes::UpdateCompleted(event) => self.workflow_execution_update_completed = boxed(event),
-            Attributes::OptionsUpdated(event) => self.workflow_execution_options_updated = boxed(event),
+            _no_update => {}
         }
     }
 
@@ -380,6 +395,7 @@ fn attempt(attributes: &Attributes) -> Option<i32> {
         | Attributes::CancelExternalInitiated(_)
         | Attributes::CancelExternalFailed(_)
         | Attributes::ExternalCancelRequested(_)
+        | Attributes::UpdateAdmitted(_)
         | Attributes::UpdateAccepted(_)
         | Attributes::UpdateCompleted(_)
         | Attributes::OptionsUpdated(_) => 0,

@@ -139,6 +139,12 @@ pub struct WorkflowTaskFailed<'a> {
     pub binary_checksum: Option<Cow<'a, str>>,
     /// The worker's version, as Temporal's protobuf WorkerVersionStamp.
     pub worker_version: Option<Blob>,
+    /// Of a reset: the run whose events up to here this run has.
+    pub base_run_id: Option<Cow<'a, str>>,
+    /// Of a reset: this run.
+    pub new_run_id: Option<Cow<'a, str>>,
+    /// Of a reset: the version of the last event that both runs have.
+    pub fork_event_version: Option<i64>,
 }
 
 impl<'a> From<&'a task::Failed> for WorkflowTaskFailed<'a> {
@@ -151,6 +157,9 @@ impl<'a> From<&'a task::Failed> for WorkflowTaskFailed<'a> {
             identity: text(&event.identity),
             binary_checksum: text(&event.binary_checksum),
             worker_version: blob(event.worker_version.as_ref()),
+            base_run_id: text(&event.base_run_id),
+            new_run_id: text(&event.new_run_id),
+            fork_event_version: id(event.fork_event_version),
         }
     }
 }

@@ -64,6 +64,43 @@ impl<'a> From<&'a update::Accepted> for WorkflowExecutionUpdateAccepted<'a> {
     }
 }
 
+/// An update that was accepted before a reset waits for the worker's word again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkflowExecutionUpdateAdmitted<'a> {
+    /// The update's id.
+    pub update_id: Cow<'a, str>,
+    /// The name of its handler.
+    pub update_name: Option<Cow<'a, str>>,
+    /// Its arguments.
+    pub input: Option<Vec<Payload<'a>>>,
+    /// Headers of the SDK: context that is handed on.
+    pub header: Option<Fields<'a>>,
+    /// Who sent it.
+    pub identity: Option<Cow<'a, str>>,
+    /// Why it stands here, as Temporal's number: 1 = a reset has brought it over.
+    pub origin: Option<i64>,
+    /// All of it, where it says more than stands above.
+    pub request: Option<Blob>,
+}
+
+impl<'a> From<&'a update::Admitted> for WorkflowExecutionUpdateAdmitted<'a> {
+    fn from(event: &'a update::Admitted) -> Self {
+        let (request, whole) = read::<encoded_update::Request>(event.request.as_ref());
+        let input = request.input.unwrap_or_default();
+        let meta = request.meta.unwrap_or_default();
+        let owned = |given: String| (!given.is_empty()).then_some(Cow::Owned(given));
+        Self {
+            update_id: Cow::Owned(meta.update_id),
+            update_name: owned(input.name),
+            input: payloads(input.args.as_ref()),
+            header: fields(input.header.as_ref()),
+            identity: owned(meta.identity),
+            origin: id(i64::from(event.origin)),
+            request: whole,
+        }
+    }
+}
+
 /// A worker answered an update.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowExecutionUpdateCompleted<'a> {

@@ -6,7 +6,7 @@ use everlog_engine::machine::options::OnConflict;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::Sticky;
 use everlog_engine::machine::update::Admit;
-use everlog_engine::machine::{attempt, cancel, close, completion, start, task, wake};
+use everlog_engine::machine::{attempt, cancel, close, completion, reset, start, task, wake};
 
 use super::case::Case;
 use crate::world::{a_signal, an_update, application, delay, fields, start as a_start, text};
@@ -32,9 +32,10 @@ enum Kind {
     ResetSticky,
     Delete,
     Update,
+    Reset,
 }
 
-const ALL: [Kind; 22] = [
+const ALL: [Kind; 23] = [
     Kind::Start,
     Kind::Start,
     Kind::Signal,
@@ -57,6 +58,7 @@ const ALL: [Kind; 22] = [
     Kind::Delete,
     Kind::Update,
     Kind::Update,
+    Kind::Reset,
 ];
 
 impl Case {
@@ -87,12 +89,15 @@ impl Case {
             Kind::ResetSticky => (self.some_run(), Order::ResetSticky(ResetSticky {})),
             Kind::Delete => (self.some_run(), Order::Delete(Delete {})),
             Kind::Update => (self.some_run(), Order::Update(self.update())),
+            Kind::Reset => self.reset(),
         }
     }
 
     /// What a client, a worker or the clock could well do now, as often as it is likely.
     fn sensible(&self) -> Vec<Kind> {
-        let Some(run) = self.run().filter(|run| run.is_open()) else { return vec![Kind::Start] };
+        let Some(run) = self.run().filter(|run| run.is_open()) else {
+            return vec![Kind::Start, Kind::Start, Kind::Start, Kind::Reset];
+        };
         let mut kinds = vec![Kind::Signal, Kind::Wake, Kind::Update, Kind::Update];
         match &run.head.task {
             Some(task) if task.is_started() => {
@@ -191,6 +196,33 @@ impl Case {
             patient: self.dice.percent(20),
             ..an_update(&update_id)
         }
+    }
+
+    /// Mostly to a task of some run of the workflow, the current one or one before it.
+    fn reset(&mut self) -> (String, Order) {
+        let workflow_id = self.run().map_or_else(String::new, |run| run.start.workflow_id.clone());
+        let runs = self.world.home.all().filter(|kept| kept.run.start.workflow_id == workflow_id);
+        let tasks = runs.flat_map(|kept| {
+            let ends = kept.events.iter().filter(|event| {
+                let what = event.attributes.as_ref().map_or("", |what| what.name());
+                matches!(what, "TaskStarted" | "TaskCompleted" | "TaskFailed" | "TaskTimedOut")
+            });
+            ends.map(|event| (kept.run.start.run_id.clone(), event.event_id))
+        });
+        let tasks: Vec<_> = tasks.collect();
+        let (run_id, finish_event_id) = match self.dice.below(10) {
+            0 => (self.some_run(), self.dice.below(60) as i64),
+            _right if tasks.is_empty() => (String::new(), 2),
+            _right => self.dice.one(&tasks).clone(),
+        };
+        let order = Order::Reset(reset::Reset {
+            finish_event_id,
+            reason: "again".into(),
+            request_id: format!("reset-{}", self.dice.below(1_000)),
+            without_signals: self.dice.percent(20),
+            without_updates: self.dice.percent(20),
+        });
+        (run_id, order)
     }
 
     fn first_run_id(&mut self) -> String {

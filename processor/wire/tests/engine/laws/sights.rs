@@ -65,6 +65,11 @@ const CORNERS: &[&str] = &[
     "event UpdateAccepted",
     "event UpdateCompleted",
     "event OptionsUpdated",
+    "event UpdateAdmitted",
+    "cause ResetWorkflow",
+    "a reset of a closed run",
+    "a reset of an open run",
+    "an answer to a closed run",
     "cause UnhandledCommand",
     "cause BadScheduleActivityAttributes",
     "cause BadRequestCancelActivityAttributes",
@@ -186,6 +191,13 @@ impl Sights {
         if outcome.expired {
             self.saw("a run that was deleted");
         }
+        if outcome
+            .steps
+            .iter()
+            .any(|step| matches!(step.changes[..], [Change::ResetTo(..), Change::Transition]))
+        {
+            self.saw("a reset of a closed run");
+        }
         for change in outcome.steps.iter().flat_map(|step| &step.changes) {
             self.change(change);
         }
@@ -205,6 +217,8 @@ impl Sights {
             Change::CloseAttempted(true) => self.saw("a close that was attempted"),
             Change::Activity(activity) if activity.backing_off => self.saw("a retry of an activity"),
             Change::Task(Some(task)) if task.speculative => self.saw("a speculative task"),
+            Change::Replaced => self.saw("a reset of an open run"),
+            Change::Late(_) => self.saw("an answer to a closed run"),
             Change::UpdateEnded(_, End::Rejected(_)) => self.saw("an update that is rejected"),
             Change::UpdateEnded(_, End::Closed) => self.saw("an update that ends with its run"),
             Change::UpdateEnded(_, End::TaskFailed) => self.saw("an update that ends with its task"),
@@ -219,6 +233,8 @@ impl Sights {
             | Change::BackoffOver
             | Change::Signals(_)
             | Change::Successor(_)
+            | Change::ResetTo(..)
+            | Change::Batch
             | Change::Transition => {}
         }
     }

@@ -252,9 +252,7 @@ fn a_parent_that_closes_at_once_leaves_only_what_it_abandons() {
         > letter to ends: terminate
         < workflow.terminated "by parent close policy"
         > letter to order-1: the child is there
-        = nothing to do
         > letter to order-1: the child is there
-        = nothing to do
         > letter to order-1: the child is terminated
         = nothing to do
         > letter to stays: begin

@@ -11,6 +11,7 @@ mod externals;
 mod extremes;
 mod limits;
 mod options;
+mod resets;
 mod retries;
 mod schedules;
 mod starts;

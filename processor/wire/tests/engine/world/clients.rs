@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use everlog_engine::input::{Delete, Order, ResetSticky};
+use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::{cancel, close, signal, start};
-use everlog_engine::payload;
+use everlog_engine::{Outcome, Rejection, Reply, payload};
 
 use super::World;
 
@@ -91,6 +92,45 @@ impl World {
         let order = close::Terminate { first_run_id: first_run_id.into(), ..close::Terminate::default() };
         self.verb(&format!("terminate, {note}"), Order::Terminate(order));
         self
+    }
+
+    /// The current run goes back to the task that ends with this event.
+    pub fn reset(&mut self, finish_event_id: i64) -> &mut Self {
+        self.reset_with("", finish_event_id, |_order| {})
+    }
+
+    /// A run goes back; the current one where none is named.
+    pub fn reset_with(
+        &mut self,
+        run_id: &str,
+        finish_event_id: i64,
+        change: impl FnOnce(&mut Reset),
+    ) -> &mut Self {
+        let outcome = self.reset_order(run_id, finish_event_id, change);
+        self.say(&format!("> reset to {finish_event_id}"));
+        self.tell(&outcome);
+        self.replay();
+        self
+    }
+
+    /// Why the current run cannot go back there.
+    pub fn refused_reset(&mut self, finish_event_id: i64) -> Rejection {
+        match self.reset_order("", finish_event_id, |_order| {}).reply {
+            Reply::Rejected(rejection) => rejection,
+            other => panic!("it was not refused: {other:?}"),
+        }
+    }
+
+    fn reset_order(
+        &mut self,
+        run_id: &str,
+        finish_event_id: i64,
+        change: impl FnOnce(&mut Reset),
+    ) -> Outcome {
+        let request_id = format!("reset-{}", self.journal_len());
+        let mut order = Reset { finish_event_id, reason: "again".into(), request_id, ..Reset::default() };
+        change(&mut order);
+        self.order_for(run_id.to_owned(), Order::Reset(order))
     }
 
     pub fn reset_sticky(&mut self) -> &mut Self {

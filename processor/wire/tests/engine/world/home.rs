@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::event::{Attributes, History, HistoryEvent};
 use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::reset::{Past, continued_by, is_kept};
 use everlog_engine::machine::update::Done;
 use everlog_engine::{Grace, Outcome, Run, Settings, Stamp, Step, View, decide};
 use everlog_wire::rows::{self, Builder};
 use everlog_wire::{Body, Record};
 
 use super::audit::Audit;
-use super::laws;
+use super::{laws, rebuilt};
 
 #[derive(Default, PartialEq)]
 pub struct Home {
@@ -54,19 +55,52 @@ impl Home {
             run_id => Some(&input.run_id).filter(|_| !run_id.is_empty()),
         };
         let kept = named.and_then(|run_id| self.runs.get(run_id));
-        let run = kept.filter(|kept| kept.run.start.workflow_id == input.workflow_id).map(run_of);
+        let kept = kept.filter(|kept| kept.run.start.workflow_id == input.workflow_id);
+        let run = kept.map(&run_of);
         let seen = match (input.signal_request_id(), &run) {
             (Some(id), Some(run)) => self.seen.contains(&(run.start.run_id.clone(), id.to_owned())),
             (Some(_) | None, _) => false,
         };
-        let current = run.clone().filter(|_| matches!(input.order, Some(Order::Start(_))));
+        let current = match input.order {
+            Some(Order::Start(_)) => run.clone(),
+            Some(Order::Reset(_)) => {
+                let current = self.current.get(&input.workflow_id);
+                current.and_then(|run_id| self.runs.get(run_id)).map(run_of)
+            }
+            Some(_) | None => None,
+        };
+        let past = match (&input.order, kept) {
+            (Some(Order::Reset(_)), Some(kept)) => self.past(kept),
+            _nothing_is_read => Vec::new(),
+        };
         let mut done = BTreeMap::new();
         for (run, id) in run.iter().flat_map(|run| input.update_ids(run).into_iter().map(move |id| (run, id)))
         {
             let found = self.done.get(&(run.start.run_id.clone(), id.to_owned()));
             done.extend(found.map(|found| (id.to_owned(), *found)));
         }
-        View { run, current, seen, done }
+        View { run, current, seen, done, past }
+    }
+
+    /// What is written of a run, and of those that it went on as.
+    fn past(&self, base: &Kept) -> Vec<Past> {
+        let mut past = Vec::new();
+        let mut next = Some(base);
+        while let Some(kept) = next.take() {
+            let is_base = past.is_empty();
+            let batches = kept.histories().filter(|batch| is_base || batch.events.iter().any(is_kept));
+            past.push(Past { run_id: kept.run.start.run_id.clone(), batches: batches.collect() });
+            let follower = kept.events.last().and_then(continued_by);
+            next = follower.and_then(|run_id| self.runs.get(run_id));
+        }
+        past
+    }
+
+    /// Every history tells its run's state.
+    pub fn rebuild(&self) {
+        for kept in self.runs.values() {
+            rebuilt::of(&kept.run, &kept.histories().collect::<Vec<_>>());
+        }
     }
 
     fn absorb(&mut self, input: &Input, outcome: &Outcome, stamp: &Stamp) {
@@ -127,6 +161,9 @@ impl Home {
             kept.audit.event(event);
             kept.events.push(event.clone());
         }
+        for request_id in step.requests_taken_over() {
+            self.seen.insert((run_id.clone(), request_id.to_owned()));
+        }
         kept.audit.state(&kept.run);
     }
 
@@ -173,6 +210,14 @@ impl Home {
 }
 
 impl Kept {
+    /// The events, batch by batch.
+    pub fn histories(&self) -> impl Iterator<Item = History> {
+        let place = |first: &i64| self.events.partition_point(|event| event.event_id < *first);
+        let places: Vec<_> = self.batches.iter().map(place).chain([self.events.len()]).collect();
+        let places = (0..self.batches.len()).map(move |batch| places[batch]..places[batch + 1]);
+        places.map(|place| History { events: self.events[place].to_vec() })
+    }
+
     /// The run as its rows have it.
     fn reload(&self) -> Run {
         let mut builder = Builder::default();

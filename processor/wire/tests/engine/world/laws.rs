@@ -4,6 +4,7 @@ use bytes::Bytes;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::attempt::Target;
+use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::task::{Task, Token};
 use everlog_engine::time::Timestamp;
 use everlog_engine::vocabulary::{Initiator, Status};
@@ -38,14 +39,59 @@ pub fn of_outcome(view: &View, input: &Input, outcome: &Outcome) {
         Reply::Done | Reply::Activity(_) | Reply::Heartbeat(_) | Reply::Update(_) => {}
     }
     for run in [&view.run, &view.current].into_iter().flatten().filter(|run| !run.is_open()) {
-        let touched = outcome.steps.iter().any(|step| step.run.start.run_id == run.start.run_id);
+        let steps = outcome.steps.iter().filter(|step| !is_pointed(step));
+        let touched = steps.map(|step| &step.run.start.run_id).any(|id| *id == run.start.run_id);
         assert!(!touched, "a closed run was changed");
     }
     let forgot_worker = forgot_worker(outcome);
     if !outcome.steps.is_empty() && !forgot_worker {
         of_authority(view, input);
     }
-    of_chain(view, outcome);
+    match &input.order {
+        Some(Order::Reset(order)) if !outcome.steps.is_empty() => of_reset(view, order, outcome),
+        _other => of_chain(view, outcome),
+    }
+}
+
+/// What happens to a closed run: it learns which run a reset has made of it, or what came too late for it.
+fn is_pointed(step: &Step) -> bool {
+    matches!(step.changes.as_slice(), [Change::ResetTo(..) | Change::Late(_), Change::Transition])
+}
+
+/// A run that a reset has made by itself.
+fn is_made_by_reset(step: &Step) -> bool {
+    step.changes.iter().any(|change| matches!(change, Change::Batch))
+}
+
+/// A reset ends the current run, and makes one that begins as the addressed run did, and goes on from a task that failed.
+fn of_reset(view: &View, order: &Reset, outcome: &Outcome) {
+    let base = view.run.as_ref().expect("a run is reset");
+    let current = view.current.as_ref().expect("some run is the current one");
+    assert_ne!(current.start.request_id, order.request_id, "a reset was taken twice");
+    let (last, others) = outcome.steps.split_last().expect("something happened");
+    assert!(is_made_by_reset(last) && !others.iter().any(is_made_by_reset));
+    let (start, old) = (&last.run.start, &base.start);
+    assert_eq!(outcome.current.as_ref().map(|current| &current.run_id), Some(&start.run_id));
+    assert_eq!((&start.first_run_id, &start.former_run_id), (&old.first_run_id, &current.start.run_id));
+    assert!(others.iter().all(|step| !step.run.is_open()), "two runs of an id are open");
+    let ended = others.iter().any(|step| step.run.start.run_id == current.start.run_id && !is_pointed(step));
+    assert_eq!(ended, current.is_open());
+    let pointed =
+        others.iter().find(|step| step.run.start.run_id == old.run_id).expect("the base learns of it");
+    assert_eq!(pointed.run.head.reset_run_id, start.run_id);
+    let was = view.past[0].batches.iter().flat_map(|batch| &batch.events);
+    let was: Vec<_> = was.filter(|event| event.event_id < order.finish_event_id).collect();
+    let mut is = last.events();
+    assert!(was.iter().all(|event| is.next() == Some(event)), "a reset changes nothing of what was before");
+    let failed = is.find(|event| !matches!(event.attributes, Some(Attributes::TaskStarted(_))));
+    let Some(Attributes::TaskFailed(failed)) = failed.and_then(|event| event.attributes.as_ref()) else {
+        panic!("the task that a run goes back to fails");
+    };
+    assert_eq!((&failed.base_run_id, &failed.new_run_id), (&old.run_id, &start.run_id));
+    assert!(
+        last.run.head.task.as_ref().is_some_and(|task| !task.is_started()),
+        "nobody is told of the reset"
+    );
 }
 
 /// The one thing that a completion does that came too late: the worker no longer counts as having the run.
@@ -105,7 +151,7 @@ fn of_authority(view: &View, input: &Input) {
             assert!(!seen && (!same || order.request_id.is_empty()), "a start was taken twice");
         }
         Order::Cancel(_) | Order::Terminate(_) | Order::ClaimTask(_) | Order::ClaimActivity(_) => {}
-        Order::Wake(_) | Order::ResetSticky(_) | Order::Delete(_) => {}
+        Order::Wake(_) | Order::ResetSticky(_) | Order::Delete(_) | Order::Reset(_) => {}
         Order::ChildOpened(_) | Order::BeginChild(_) | Order::ChildClosed(_) | Order::ExternalAnswered(_) => {
         }
     }
@@ -197,14 +243,15 @@ fn of_grant(grant: &TaskGrant, outcome: &Outcome) {
 
 /// What holds of what one record did to one run; `before` is the run as it stood.
 pub fn of_step(before: &Run, step: &Step, stamp: &Stamp) {
-    assert!(before.is_open(), "a closed run was changed");
+    assert!(before.is_open() || is_pointed(step), "a closed run was changed");
     assert!(!step.changes.is_empty(), "a step without a change");
     let mut folded = before.clone();
     for change in &step.changes {
         apply(&mut folded, change);
     }
     assert_eq!(folded, *step.run, "the changes do not lead to the state");
-    assert_eq!(folded.head.transitions, before.head.transitions + 1);
+    let transitions = if is_made_by_reset(step) { 2 } else { 1 };
+    assert_eq!(folded.head.transitions, before.head.transitions + transitions);
     for change in &step.changes {
         if let Change::Event(event) | Change::Buffered(event) = change {
             round_trip(event);
@@ -236,6 +283,10 @@ fn of_news(before: &Run, step: &Step) {
             | Change::CloseAttempted(_)
             | Change::Signals(_)
             | Change::Successor(_)
+            | Change::ResetTo(..)
+            | Change::Replaced
+            | Change::Late(_)
+            | Change::Batch
             | Change::Update(_)
             | Change::UpdateEnded(..)
             | Change::Transition => {}
@@ -306,6 +357,10 @@ fn of_events(before: &Run, step: &Step) {
     for (id, event) in ids.zip(step.events()) {
         assert_eq!(event.event_id, id, "event ids have a gap");
         assert_eq!(event.task_id, id, "task ids grow with event ids");
+    }
+    if is_made_by_reset(step) {
+        // It has many completions, each with its own commands.
+        return;
     }
     let completed: Vec<_> = step.events().filter(|event| is_completion(event)).collect();
     assert!(completed.len() <= 1, "two completions in one step");
@@ -395,6 +450,7 @@ fn completed_by(event: &HistoryEvent) -> Option<i64> {
         | Attributes::CancelExternalFailed(_)
         | Attributes::ExternalCancelRequested(_)
         | Attributes::TimerFired(_)
+        | Attributes::UpdateAdmitted(_)
         | Attributes::UpdateAccepted(_)
         | Attributes::UpdateCompleted(_)
         | Attributes::OptionsUpdated(_) => None,

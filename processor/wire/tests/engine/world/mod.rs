@@ -7,6 +7,7 @@ mod audit;
 mod clients;
 mod home;
 mod laws;
+mod rebuilt;
 mod tell;
 mod turn;
 mod updates;
@@ -266,6 +267,7 @@ impl World {
             home.take(&entry.record, &entry.stamp, &entry.settings);
         }
         assert!(home == self.home, "a replay came to another state\n{}", self.story);
+        self.home.rebuild();
     }
 
     /// The house falls and stands up: the journal is replayed, and a new owner takes over.

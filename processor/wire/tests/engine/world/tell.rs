@@ -8,7 +8,7 @@ use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::task::Task;
 use everlog_engine::machine::update::{End, Stage};
-use everlog_engine::time::{Timestamp, span_ms};
+use everlog_engine::time::{Duration, Timestamp, span_ms};
 use everlog_engine::vocabulary::{
     ChildFailedCause, Execution, ExternalFailedCause, QueueKind, RetryState, Status, TaskFailedCause,
     TimeoutType,
@@ -180,6 +180,10 @@ impl Names {
                 | Change::TaskDone(_)
                 | Change::Signals(_)
                 | Change::Successor(_)
+                | Change::ResetTo(..)
+                | Change::Replaced
+                | Change::Late(_)
+                | Change::Batch
                 | Change::Transition => None,
             };
             words.extend(word);
@@ -335,18 +339,15 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
             Ok(cause) => format!("task.failed {cause:?}"),
             Err(_unknown) => format!("task.failed {}", failed.cause),
         },
-        Attributes::TimerStarted(started) => {
-            let now_ms = event.event_time.map_or(0, Timestamp::to_ms);
-            let due_ms = now_ms.saturating_add(span_ms(started.start_to_fire_timeout));
-            format!("timer.started {} due {}", started.timer_id, clock(due_ms))
-        }
+        Attributes::TimerStarted(started) => timer(event, &started.timer_id, started.start_to_fire_timeout),
         Attributes::TimerFired(fired) => format!("timer.fired {}", fired.timer_id),
         Attributes::TimerCanceled(canceled) => format!("timer.canceled {}", canceled.timer_id),
         Attributes::MarkerRecorded(marker) => format!("marker.recorded {}", marker.marker_name),
         Attributes::SearchAttributesUpserted(_) => "search_attributes.upserted".into(),
         Attributes::PropertiesModified(_) => "memo.modified".into(),
         Attributes::OptionsUpdated(updated) => options(&updated.attached_request_id),
-        Attributes::UpdateAccepted(_)
+        Attributes::UpdateAdmitted(_)
+        | Attributes::UpdateAccepted(_)
         | Attributes::UpdateCompleted(_)
         | Attributes::StartChildInitiated(_)
         | Attributes::StartChildFailed(_)
@@ -372,6 +373,11 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
     }
 }
 
+fn timer(event: &HistoryEvent, timer_id: &str, timeout: Option<Duration>) -> String {
+    let now_ms = event.event_time.map_or(0, Timestamp::to_ms);
+    format!("timer.started {timer_id} due {}", clock(now_ms.saturating_add(span_ms(timeout))))
+}
+
 fn options(request_id: &str) -> String {
     match request_id {
         "" => "options.updated".into(),
@@ -386,6 +392,7 @@ fn timeout(given: i32) -> TimeoutType {
 /// Events of updates, and of what passes between workflows.
 fn between(what: &Attributes) -> String {
     match what {
+        Attributes::UpdateAdmitted(_) => "update.admitted".into(),
         Attributes::UpdateAccepted(accepted) => format!("update.accepted {}", accepted.protocol_instance_id),
         Attributes::UpdateCompleted(completed) => {
             let meta = completed.meta.clone().unwrap_or_default();

@@ -1,0 +1,194 @@
+//! Resets: a run goes back to one of its tasks, and what must not be lost goes along.
+
+use everlog_engine::Rejection;
+use expect_test::expect;
+
+use crate::world::{World, minutes};
+
+/// A run with an activity, a timer and two tasks behind it.
+fn under_way() -> World {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.activity("charge").start_timer("pay", minutes(5)));
+    world.signal("one").task(|t| t);
+    world.hush();
+    world
+}
+
+#[test]
+fn an_open_run_gives_way_to_one_that_goes_on_from_its_first_task() {
+    let mut world = under_way();
+    world.signal("two").claim().signal("three");
+    world.reset(4).task(|t| t.complete("done"));
+    world.expect(expect![[r#"
+        > signal two
+        < workflow.signaled two, task.scheduled
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-13
+        > signal three
+        < (waits: workflow.signaled three)
+        > reset to 4
+        < task.failed ForceCloseCommand, workflow.signaled three, workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, workflow.signaled one, workflow.signaled two, workflow.signaled three, task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+    "#]]);
+}
+
+#[test]
+fn a_closed_run_is_begun_anew_from_any_of_its_tasks() {
+    let mut world = under_way();
+    world.signal("two").task(|t| t.complete("done")).hush();
+    world.reset(10).crash();
+    world.advance(minutes(5));
+    world.expect(expect![[r#"
+        > reset to 10
+        < run 2: workflow.started, task.scheduled, task.started, task.completed, activity.scheduled charge, timer.started pay due 00:05:00, workflow.signaled one, task.scheduled, task.started, task.failed ResetWorkflow, workflow.signaled two, task.scheduled
+        ~ crash, 27 events replayed
+        @ 00:05:00
+        < timer.fired pay
+    "#]]);
+}
+
+#[test]
+fn what_the_worker_had_not_taken_is_taken_by_nobody() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.complete("done")).hush();
+    world.reset(3);
+    world.expect(expect![[r#"
+        > reset to 3
+        < run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, task.scheduled
+    "#]]);
+}
+
+#[test]
+fn the_same_request_finds_the_run_that_it_has_made() {
+    let mut world = under_way();
+    let base = world.run().start.run_id.clone();
+    world.reset_with(&base, 4, |order| order.request_id = "once".into());
+    let made = world.run().start.run_id.clone();
+    world.reset_with(&base, 10, |order| order.request_id = "once".into());
+    assert_eq!(world.run().start.run_id, made);
+    let kept = world.home.kept(&base).expect("it is remembered");
+    assert_eq!((&kept.run.head.reset_run_id, kept.run.head.reset_event_id), (&made, 4));
+    world.reset_with(&base, 10, |order| order.request_id = "twice".into());
+    assert_ne!(world.run().start.run_id, made, "the run that was made is replaced by another");
+}
+
+#[test]
+fn only_tasks_are_gone_back_to() {
+    let mut world = under_way();
+    for (finish_event_id, reason) in [
+        (1, "Workflow task finish ID must be > 1 && <= workflow last event ID."),
+        (11, "Workflow task finish ID must be > 1 && <= workflow last event ID."),
+        (
+            6,
+            "Can only reset workflow to event ID in range [WorkflowTaskScheduled +1, WorkflowTaskStarted + 1]: 6",
+        ),
+    ] {
+        assert_eq!(world.refused_reset(finish_event_id), Rejection::InvalidArgument(reason.into()));
+    }
+    world.start_with("order-2", "", |begin| begin.start_delay_ms = minutes(1));
+    let reason = "Cannot reset workflow without a workflow task schedule.";
+    assert_eq!(world.refused_reset(2), Rejection::InvalidArgument(reason.into()));
+}
+
+#[test]
+fn what_is_excluded_stays_behind() {
+    let mut world = under_way();
+    let base = world.run().start.run_id.clone();
+    world.reset_with(&base, 4, |order| order.without_signals = true);
+    world.expect(expect![[r#"
+        > reset to 4
+        < workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, task.scheduled
+    "#]]);
+}
+
+#[test]
+fn an_accepted_update_waits_again_and_its_request_is_written_once() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t).update("u1").task(|t| t.accept("u1")).update("u2").hush();
+    world.reset(4).claim();
+    assert_eq!(world.given(), ["u2"], "the worker finds the other in the history");
+    world.answer(|t| t.accept("u1").respond("u1").accept("u2"));
+    world.expect(expect![[r#"
+        > reset to 4
+        < task.scheduled, workflow.terminated "again", (update u2 goes over to the next run), run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, update.admitted, (update u2 waits), task.scheduled
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-7
+        > task: accept u1, answer u1, accept u2
+        < task.completed, update.accepted u1, update.completed u1, update.accepted u2
+    "#]]);
+}
+
+#[test]
+fn what_runs_that_follow_have_taken_is_kept() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t);
+    let base = world.run().start.run_id.clone();
+    world.signal("one").task(|t| t.continue_as_new(|_again| {})).signal("two").hush();
+    world.reset_with(&base, 4, |_order| {});
+    world.expect(expect![[r#"
+        > reset to 4
+        < workflow.terminated "again", run 3: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, workflow.signaled one, workflow.signaled two, task.scheduled
+    "#]]);
+}
+
+#[test]
+fn children_go_on_and_answer_the_run_that_waits_for_them() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("done").child("later")).post();
+    world.on("done").task(|t| t.complete("ok")).post();
+    world.on("order-1").task(|t| t.start_timer("pay", minutes(5))).hush();
+    world.reset(9).post();
+    world.on("later").task(|t| t.complete("ok")).post();
+    world.expect(expect![[r#"
+        > reset to 9
+        < workflow.terminated "again", run 4: workflow.started, task.scheduled, task.started, task.completed, child.initiated done, child.initiated later, child.started done, task.scheduled, task.started, task.failed ResetWorkflow, child.started later, child.completed done, task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > letter to order-1: the child is completed
+        = nothing to do
+        > letter to order-1: the child is completed
+        < child.completed later
+    "#]]);
+}
+
+#[test]
+fn a_run_hears_what_its_base_heard_too_late() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1").signal_other("order-2", false));
+    world.signal("one").task(|t| t).terminate("enough").post().hush();
+    world.reset(10);
+    world.expect(expect![[r#"
+        > reset to 10
+        < run 3: workflow.started, task.scheduled, task.started, task.completed, child.initiated parcel-1, external.signal_initiated order-2, workflow.signaled one, task.scheduled, task.started, task.failed ResetWorkflow, child.started parcel-1, task.scheduled, external.signal_failed order-2 NotFound
+    "#]]);
+}
+
+#[test]
+fn a_child_that_was_reset_reports_once() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1")).post();
+    world.on("parcel-1").task(|t| t).hush();
+    world.reset(4).post().task(|t| t.complete("ok")).post();
+    world.expect(expect![[r#"
+        > reset to 4
+        < workflow.terminated "again", run 3: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > letter to order-1: the child is completed
+        < child.completed parcel-1
+    "#]]);
+}
+
+#[test]
+fn a_signal_that_went_along_is_not_taken_again() {
+    let mut world = under_way();
+    world.signal_with("two", "", |signal| signal.request_id = "s".into()).reset(10).hush();
+    world.signal_with("two", "again", |signal| signal.request_id = "s".into());
+    world.expect(expect![[r#"
+        > signal two again
+        = nothing to do
+    "#]]);
+}

@@ -1,0 +1,84 @@
+//! The law of rebuilding: a history tells the state, but for what no history holds.
+
+use std::sync::Arc;
+
+use everlog_engine::event::{Attributes, History};
+use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::child::Child;
+use everlog_engine::machine::external::External;
+use everlog_engine::machine::task::Task;
+use everlog_engine::machine::update::Update;
+use everlog_engine::time::{Duration, span_ms};
+use everlog_engine::{Change, Run, apply, rebuild};
+
+/// The state that comes of a run's whole history is the run's, as far as a history can tell.
+pub fn of(run: &Run, batches: &[History]) {
+    let mut rebuilt = rebuild(run.start.as_ref().clone(), batches);
+    // What waits for its id has happened all the same.
+    for event in run.buffered.iter() {
+        apply(&mut rebuilt, &Change::Buffered(Box::new(event.clone())));
+        if matches!(event.attributes, Some(Attributes::WorkflowSignaled(_))) {
+            let signals = rebuilt.head.signals + 1;
+            apply(&mut rebuilt, &Change::Signals(signals));
+        }
+    }
+    assert_eq!(told(&rebuilt), told(run), "the history tells another state");
+}
+
+/// A run without what no history holds; all that is left out is named here.
+fn told(run: &Run) -> Run {
+    let mut run = run.clone();
+    let head = &mut run.head;
+    head.sticky = None;
+    head.close_attempted = false;
+    head.transitions = 0;
+    head.updates_admitted = 0;
+    head.reset_run_id.clear();
+    head.reset_event_id = 0;
+    head.is_replaced = false;
+    // Parts of it are left out below.
+    head.state_bytes = 0;
+    // A task's events are written late or never, so when it was scheduled is not told; its queue changes without an
+    // event, and who has it is a claim's matter.
+    head.task = head.task.take().filter(|task| task.written).map(|task| Task {
+        queue: None,
+        scheduled_ms: 0,
+        first_scheduled_ms: 0,
+        claim: 0,
+        updates_given: 0,
+        updates_held: 0,
+        // As far as an event can say it.
+        timeout_ms: span_ms(Some(Duration::from_ms(task.timeout_ms))),
+        ..task
+    });
+    let activities = run.activities.iter().map(|(id, activity)| (*id, Arc::new(scheduled(activity))));
+    run.activities = Arc::new(activities.collect());
+    // Answers that came when the run had closed.
+    let unheard = |child: &Child| Arc::new(Child { late: None, ..child.clone() });
+    run.children = Arc::new(run.children.iter().map(|(id, child)| (*id, unheard(child))).collect());
+    let unheard = |external: &External| Arc::new(External { late: None, ..external.clone() });
+    run.externals = Arc::new(run.externals.iter().map(|(id, external)| (*id, unheard(external))).collect());
+    let accepted = run.updates.iter().filter(|(_, update)| update.accepted_event_id > 0);
+    let unnumbered = |update: &Update| Arc::new(Update { number: 0, ..update.clone() });
+    run.updates = Arc::new(accepted.map(|(id, update)| (id.clone(), unnumbered(update))).collect());
+    run
+}
+
+/// An activity as if nobody had tried it yet.
+fn scheduled(activity: &Activity) -> Activity {
+    Activity {
+        attempt: 1,
+        scheduled_ms: activity.first_scheduled_ms,
+        backing_off: false,
+        started_ms: 0,
+        claim: 0,
+        identity: String::new(),
+        request_id: String::new(),
+        heartbeat_details: None,
+        heartbeat_ms: 0,
+        last_failure: None,
+        last_attempt_ms: 0,
+        retry_delay_ms: 0,
+        ..activity.clone()
+    }
+}
