@@ -5,6 +5,7 @@ import asyncio
 import importlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,12 @@ PYTHON_SUITES = [
     "refused",
 ]
 OTHER_SUITES = ["go", "checker", "kill"]
+# By their name only.
+SAMPLES = REPOSITORY / "tests" / "samples"
+SAMPLE_LANGUAGES = ["python", "typescript", "go", "java"]
+# A program's last line, and what Maven paints.
+TOTAL = re.compile(r"\d+ passed, \d+ failed.*")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def arguments() -> argparse.Namespace:
@@ -78,12 +85,14 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, help="of the kill suite")
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
-    parser.add_argument("suites", nargs="*", help=f"{' '.join(PYTHON_SUITES + OTHER_SUITES)}, or MODULE.CASE")
+    suites = f"{' '.join(PYTHON_SUITES + OTHER_SUITES)}, MODULE.CASE, samples, or samples.LANGUAGE"
+    parser.add_argument("suites", nargs="*", help=suites)
     chosen = parser.parse_args()
     if chosen.nodes and not chosen.kafka:
         parser.error("nodes share a log on Kafka only: --nodes needs --kafka")
+    samples = ["samples", *(f"samples.{language}" for language in SAMPLE_LANGUAGES)]
     for suite in chosen.suites:
-        if suite.split(".")[0] not in PYTHON_SUITES + OTHER_SUITES:
+        if suite.split(".")[0] not in PYTHON_SUITES + OTHER_SUITES and suite not in samples:
             parser.error(f"no suite {suite!r}")
     return chosen
 
@@ -106,10 +115,11 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         brokers = broker.ready()
         options.server = EVERLOG_ON_KAFKA + brokers
     of_python = [s for s in wanted if s.split(".")[0] in PYTHON_SUITES]
+    samples = [s for s in SAMPLE_LANGUAGES if "samples" in wanted or f"samples.{s}" in wanted]
     servers = []
     address = workers_address = options.address
     try:
-        if not address and (of_python or "go" in wanted):
+        if not address and (of_python or "go" in wanted or samples):
             commands = [options.server]
             if options.nodes:
                 commands = [EVERLOG_NODE.replace("{name}", name) + brokers for name in NODES]
@@ -126,6 +136,8 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
             await run_python(options, (address, workers_address), of_python, report)
         if "go" in wanted:
             await run_program(report, "go", [str(SDK / "go" / "run"), address])
+        if samples:
+            await run_samples(report, (address, workers_address), samples, folder)
         if "checker" in wanted:
             await run_program(report, "checker", [sys.executable, str(SDK / "kill" / "checker_test.py")])
     except ServerFailed as error:
@@ -173,21 +185,46 @@ def be_quiet() -> None:
     logging.disable(logging.CRITICAL)
 
 
-async def run_program(report, suite: str, command: list[str]) -> None:
-    """A program that prints the same lines; what it prints is printed and counted here."""
+async def run_samples(report, addresses: tuple[str, str], languages: list[str], folder: Path) -> None:
+    """The programs of tests/samples, at each address in turn, and their histories; with packages from the cache."""
+    work, histories = folder / "samples", folder / "histories"
+    (work / "python").mkdir(parents=True)
+    # They ask for the packages that this program has.
+    (work / "python" / ".venv").symlink_to(sys.prefix)
+    cache = Path(os.environ["EVERLOG_CACHE"])
+    environment = {
+        **os.environ,
+        "SAMPLES_WORK": str(work),
+        "HISTORIES": str(histories),
+        "npm_config_cache": str(cache / "samples-npm"),
+        "npm_config_prefer_offline": "true",
+        "MAVEN_OPTS": f"{os.environ.get('MAVEN_OPTS', '')} -Dmaven.repo.local={cache / 'samples-maven'}",
+    }
+    for number, language in enumerate(languages):
+        command = [str(SAMPLES / "run-all"), addresses[number % len(addresses)], language]
+        await run_program(report, f"samples.{language}", command, environment, f"samples.{language}: ")
+    compare = [sys.executable, str(SAMPLES / "histories"), "compare", str(histories)]
+    await run_program(report, "samples.histories", compare, prefix="samples.histories: ")
+
+
+async def run_program(
+    report, suite: str, command: list[str], environment: dict[str, str] | None = None, prefix: str = ""
+) -> None:
+    """A program that prints the same lines; what it prints is printed and counted here, with the prefix."""
     begun = time.monotonic()
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, env=environment)
     LEFT.append(lambda: process.returncode is None and process.terminate())
-    counted = 0
+    counted = failed = 0
     try:
         async for line in process.stdout:
-            words = line.decode(errors="replace").rstrip("\n")
+            words = COLOUR.sub("", line.decode(errors="replace")).rstrip()
             if words.startswith("ok "):
-                report.ok(words.removeprefix("ok "))
+                report.ok(prefix + words.removeprefix("ok ").lstrip())
             elif words.startswith("FAIL "):
-                name, _, why = words.removeprefix("FAIL ").partition(": ")
-                report.fail(name, why)
-            elif not words.endswith(" failed"):
+                name, _, why = words.removeprefix("FAIL ").lstrip().partition(": ")
+                report.fail(prefix + name, why)
+                failed += 1
+            elif not TOTAL.fullmatch(words):
                 print(words, flush=True)
                 continue
             counted += 1
@@ -196,7 +233,7 @@ async def run_program(report, suite: str, command: list[str]) -> None:
         if process.returncode is None:
             process.terminate()
             await process.wait()
-    if code not in (0, 1) or not counted:
+    if code not in (0, 1) or not counted or (code == 1 and not failed):
         report.fail(suite, f"ended with {code} after {counted} lines")
     print(f"# {suite} took {time.monotonic() - begun:.0f} s", flush=True)
 
