@@ -201,8 +201,10 @@ async def run_samples(report, addresses: tuple[str, str], languages: list[str], 
         "MAVEN_OPTS": f"{os.environ.get('MAVEN_OPTS', '')} -Dmaven.repo.local={cache / 'samples-maven'}",
     }
     for number, language in enumerate(languages):
+        # Java takes a workflow's thread that a slow machine does not run for a second for one that hangs: it fails the task.
+        debug = {"TEMPORAL_DEBUG": "true"} if language == "java" else {}
         command = [str(SAMPLES / "run-all"), addresses[number % len(addresses)], language]
-        await run_program(report, f"samples.{language}", command, environment, f"samples.{language}: ")
+        await run_program(report, f"samples.{language}", command, environment | debug, f"samples.{language}: ")
     compare = [sys.executable, str(SAMPLES / "histories"), "compare", str(histories)]
     await run_program(report, "samples.histories", compare, prefix="samples.histories: ")
 
