@@ -1,15 +1,15 @@
 //! The list of RPCs in docs/api.md is true: what it lists as served is served, all else answers UNIMPLEMENTED.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use anyhow::Context;
 use bytes::Bytes;
 use everlog_tests::raw;
 use everlog_tests::server::Server;
 use prost::Message;
 use prost_types::FileDescriptorSet;
 use tonic::{Code, Request};
+
+use crate::table::{State, rows, state};
 
 /// Every method of both services, by path.
 fn methods() -> anyhow::Result<Vec<String>> {
@@ -25,17 +25,11 @@ fn methods() -> anyhow::Result<Vec<String>> {
     Ok(methods)
 }
 
-/// What docs/api.md says: method name to "yes" or "no".
+/// What docs/api.md says: method name to whether it is served.
 fn documented() -> anyhow::Result<BTreeMap<String, bool>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
-    let text = std::fs::read_to_string(&path).context("docs/api.md")?;
-    let rows = text.lines().filter_map(|line| {
-        let mut cells = line.strip_prefix("| ")?.split(" | ");
-        let name = cells.next()?.trim_matches('`').to_owned();
-        let served = cells.next()?.trim_end_matches(" |");
-        matches!(served, "yes" | "no").then(|| (name, served == "yes"))
-    });
-    Ok(rows.collect())
+    let row =
+        |row: Vec<String>| Some((row[0].trim_matches('`').to_owned(), state(&row[1])? == State::Served));
+    Ok(rows("docs/api.md", None)?.into_iter().filter_map(row).collect())
 }
 
 #[tokio::test]
