@@ -81,11 +81,13 @@ impl Checks<'_> {
         let priority =
             Priority::decode(given.clone()).map_err(|_error| invalid("Priority cannot be read."))?;
         if priority.priority_key < 0 {
-            return Err(invalid("priority key can't be negative"));
+            return Err(invalid("PriorityKey can't be negative"));
         }
         if priority.fairness_key.len() > self.limits.fairness_key_bytes_max {
-            let most = self.limits.fairness_key_bytes_max;
-            return Err(invalid(format!("fairness key length exceeds limit of {most} bytes")));
+            return Err(invalid("FairnessKey length exceeds limit"));
+        }
+        if priority.fairness_weight < 0.0 {
+            return Err(invalid("FairnessWeight can't be negative"));
         }
         Ok(())
     }
@@ -193,11 +195,11 @@ mod tests {
         };
         with_checks(|checks| {
             assert!(checks.priority(Some(&priority(3, &"k".repeat(64)))).is_ok());
-            assert_eq!(refusal(checks.priority(Some(&priority(-1, "")))), "priority key can't be negative");
-            assert!(
-                refusal(checks.priority(Some(&priority(0, &"k".repeat(65)))))
-                    .starts_with("fairness key length")
-            );
+            assert_eq!(refusal(checks.priority(Some(&priority(-1, "")))), "PriorityKey can't be negative");
+            let long = checks.priority(Some(&priority(0, &"k".repeat(65))));
+            assert_eq!(refusal(long), "FairnessKey length exceeds limit");
+            let light = Priority { fairness_weight: -1.0, ..Priority::default() }.encode_to_vec().into();
+            assert_eq!(refusal(checks.priority(Some(&light))), "FairnessWeight can't be negative");
         });
     }
 }

@@ -34,7 +34,7 @@ const ROWS: &[Row] = &[
     ("51", |s| s.workflow_id_conflict_policy = 99, Code::Internal, "unknown WorkflowIdConflictPolicy: 99"),
     ("52", |s| (s.workflow_id_reuse_policy, s.workflow_id_conflict_policy) = (4, 2), Code::InvalidArgument,
         "Invalid WorkflowIDReusePolicy"),
-    ("72", |s| s.priority = negative_priority(), Code::InvalidArgument, "priority key can't be negative"),
+    ("72", |s| s.priority = negative_priority(), Code::InvalidArgument, "PriorityKey can't be negative"),
     ("73", |s| s.links = vec![Bytes::new(); 11], Code::InvalidArgument, "cannot attach more than 10 links"),
 ];
 
