@@ -202,6 +202,7 @@ impl House {
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,
+            version: None,
         };
         let Delivery::Workflow(task) = self.call(async move { router.poll(poll).await })?? else {
             anyhow::bail!("no workflow task came")

@@ -52,6 +52,7 @@ impl House {
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,
+            version: None,
         };
         let router = self.node.router.clone();
         self.call(async move { router.poll(poll).await }).unwrap()
@@ -180,6 +181,7 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,
+            version: None,
         };
         let mut waits = Box::pin(polls.poll(poll));
         let mut question = Box::pin(router.query(request));

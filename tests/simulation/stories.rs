@@ -103,6 +103,7 @@ impl Stage {
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,
+            version: None,
         };
         self.wait(router.poll(poll)).expect("a task")
     }

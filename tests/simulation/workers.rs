@@ -48,6 +48,7 @@ impl Worker {
                 identity: self.name.clone(),
                 poll_id: format!("{}-{number}", self.name),
                 rate_per_second: None,
+                version: None,
             };
             let patience_ms = self.dice.span(1_000, 5_000);
             let delivery = self.town.clock.within(patience_ms, router.poll(poll)).await;

@@ -25,7 +25,7 @@ use crate::request::unversioned;
 use crate::status::{self, invalid};
 use crate::token::{Subject, unreadable};
 use crate::told::{self, Voice};
-use crate::{chance, failure, moment, policy, poll, task};
+use crate::{chance, failure, moment, policy, poll, queue, task};
 
 pub(crate) async fn poll(
     call: &Call<'_>,
@@ -34,21 +34,25 @@ pub(crate) async fn poll(
     let checks = call.checks();
     checks.length("Identity", &request.identity)?;
     checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
-    let queue = checks.task_queue(request.task_queue)?;
+    let task_queue = checks.task_queue(request.task_queue)?;
     unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let rate = request.task_queue_metadata.and_then(|metadata| metadata.max_tasks_per_second);
-    if rate.is_some_and(|rate| !rate.is_finite() || rate < 0.0) {
+    // A rate without end is none.
+    let rate = rate.filter(|rate| *rate != f64::INFINITY);
+    if rate.is_some_and(|rate| rate.is_nan() || rate < 0.0) {
         return Err(invalid("task_queue_metadata.max_tasks_per_second is not a rate."));
     }
+    let version = queue::version(checks, request.worker_version_capabilities, request.deployment_options)?;
     let poll = Poll {
         namespace_id: call.namespace.record.id.clone(),
-        queue: queue.name,
+        queue: task_queue.name,
         activities: true,
         sticky: false,
         normal_queue: None,
         identity: request.identity,
         poll_id: chance::id(),
         rate_per_second: rate,
+        version,
     };
     let (response, receipt) = match poll::wait(call, poll, &request.worker_instance_key).await? {
         Some(Delivery::Activity(task)) => response(call.voice(), *task),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use everlog_partition::{Delivery, Poll};
+use everlog_partition::{Delivery, Poll, Router};
 use tonic::Status;
 
 use crate::call::Call;
@@ -15,6 +15,7 @@ pub(crate) async fn wait(
     worker_instance: &str,
 ) -> Result<Option<Delivery>, Status> {
     let patience = patience(call)?;
+    let mut watch = poll.sticky.then(|| Watch::over(&call.gateway.router, &poll));
     let mut seat = match worker_instance {
         "" => None,
         instance => Some(call.gateway.workers.seat(&poll.namespace_id, instance)),
@@ -25,12 +26,39 @@ pub(crate) async fn wait(
             None => std::future::pending().await,
         }
     };
-    tokio::select! {
+    let outcome = tokio::select! {
         biased;
         delivery = call.gateway.router.poll(poll) => delivery.map(Some).map_err(status::of_failure),
         () = tokio::time::sleep(patience) => Ok(None),
         () = stopped => Ok(None),
         () = call.gateway.stopped() => Ok(None),
+    };
+    if let Some(watch) = &mut watch {
+        watch.is_over = true;
+    }
+    outcome
+}
+
+/// Sees that a worker goes while its poll of a private queue waits: then the call is dropped, and this with it.
+struct Watch {
+    router: Router,
+    namespace_id: String,
+    queue: String,
+    is_over: bool,
+}
+
+impl Watch {
+    fn over(router: &Router, poll: &Poll) -> Self {
+        let (namespace_id, queue) = (poll.namespace_id.clone(), poll.queue.clone());
+        Self { router: router.clone(), namespace_id, queue, is_over: false }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.router.abandon_sticky_queue(&self.namespace_id, &self.queue);
+        }
     }
 }
 

@@ -42,6 +42,14 @@ impl Checks<'_> {
         Ok(())
     }
 
+    /// Something that is kept for a while.
+    pub(crate) fn bytes(&self, what: &str, bytes: usize) -> Result<(), Status> {
+        if exceeds(bytes, 4 * self.settings.id_bytes_max) {
+            return Err(invalid(format!("{what} exceeds the size limit.")));
+        }
+        Ok(())
+    }
+
     /// A request id; where there is none, one is made up, and a retry of the request is not recognised.
     pub(crate) fn request_id(&self, given: String) -> Result<String, Status> {
         self.length("RequestId", &given)?;

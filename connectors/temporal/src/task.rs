@@ -18,7 +18,7 @@ use crate::request::unversioned;
 use crate::status::{self, invalid};
 use crate::token::{Subject, TaskToken};
 use crate::told::{self, Voice};
-use crate::{chance, moment, poll, update};
+use crate::{chance, moment, poll, queue, update};
 
 pub(crate) async fn poll(
     call: &Call<'_>,
@@ -27,17 +27,19 @@ pub(crate) async fn poll(
     let checks = call.checks();
     checks.length("Identity", &request.identity)?;
     checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
-    let queue = checks.task_queue(request.task_queue)?;
+    let task_queue = checks.task_queue(request.task_queue)?;
     unversioned(request.deployment_options.as_ref(), "deployment_options")?;
+    let version = queue::version(checks, request.worker_version_capabilities, request.deployment_options)?;
     let poll = Poll {
         namespace_id: call.namespace.record.id.clone(),
-        sticky: is_sticky(&queue)?,
-        normal_queue: Some(queue.normal_name).filter(|name| !name.is_empty()),
-        queue: queue.name,
+        sticky: is_sticky(&task_queue)?,
+        normal_queue: Some(task_queue.normal_name).filter(|name| !name.is_empty()),
+        queue: task_queue.name,
         activities: false,
         identity: request.identity,
         poll_id: chance::id(),
         rate_per_second: None,
+        version,
     };
     let (response, receipt) = match poll::wait(call, poll, &request.worker_instance_key).await? {
         Some(Delivery::Workflow(task)) => response(call.voice(), *task)?,
@@ -60,7 +62,8 @@ pub(crate) fn accept(receipt: Option<Receipt>) {
     }
 }
 
-fn is_sticky(queue: &TaskQueue) -> Result<bool, Status> {
+/// A queue is the private one of a worker.
+pub(crate) fn is_sticky(queue: &TaskQueue) -> Result<bool, Status> {
     match TaskQueueKind::try_from(queue.kind) {
         Ok(TaskQueueKind::Unspecified | TaskQueueKind::Normal) => Ok(false),
         Ok(TaskQueueKind::Sticky) => Ok(true),

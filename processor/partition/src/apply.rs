@@ -86,7 +86,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             Waiter::Nobody => {}
             Waiter::Order(reply, _slot) | Waiter::Update(reply, _, _slot) => tell(reply, Err(failure)),
             Waiter::Completion(reply, _, _slot) => tell(reply, Err(failure)),
-            Waiter::Claim(task, waiting) => self.offer_again(task, waiting),
+            Waiter::Claim(task, waiting) => self.offer_again(task, *waiting),
         }
     }
 

@@ -28,6 +28,8 @@ pub struct Poll {
     pub poll_id: String,
     /// Activity tasks per second that the whole queue may hand out; none = no limit.
     pub rate_per_second: Option<f64>,
+    /// What the worker says of its version: the fields of the API's `PollerInfo` that do, encoded.
+    pub version: Option<Bytes>,
 }
 
 /// What a poll got. A task that is dropped without [`Receipt::accept`] goes back to its queue.

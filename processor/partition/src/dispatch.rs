@@ -1,17 +1,23 @@
 //! The dispatcher: ready tasks meet waiting polls. All of it is memory; the truth is the runs' state.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::address::RunKey;
 use crate::delivery::{Delivery, Poll};
 use crate::event::Event;
 use crate::homes::{Homes, Offer};
+use crate::precedence::Precedence;
 use crate::reply::tell;
 use crate::router::Send;
+
+pub use backlog::Backlog;
+use flow::Flows;
+pub use status::{LevelStatus, PollerStatus, QueueStatus};
 
 /// How long after its last poll a sticky queue still counts as polled, in ms.
 pub const STICKY_LIVE_MS: i64 = 10_000;
@@ -55,6 +61,8 @@ pub struct TaskRef {
     pub attempt: i32,
     /// Where a task of a sticky queue goes when its worker is gone.
     pub normal_queue: Option<String>,
+    /// Its place among those that wait.
+    pub precedence: Precedence,
 }
 
 /// Something that a poll can get.
@@ -88,50 +96,24 @@ pub struct Waiting {
 struct Queue {
     ready: Backlog,
     waiting: BTreeMap<u64, Waiting>,
-    pollers: HashMap<String, i64>,
+    pollers: HashMap<String, Poller>,
     last_poll_ms: i64,
     retired: bool,
+    /// What the poll that came last has said.
     rate_per_second: Option<f64>,
     next_task_ms: f64,
+    flows: Flows,
     /// Of a sticky queue.
     normal_queue: Option<String>,
+    /// Something waits here that could wait in a normal queue.
+    is_sticky: bool,
 }
 
-/// What waits in a queue: of each partition in its order, the partitions in turn. None has to wait until another's flood is over.
-#[derive(Default)]
-struct Backlog {
-    lanes: BTreeMap<u32, VecDeque<(i64, Ready)>>,
-    /// The partitions that have something, each once.
-    turns: VecDeque<u32>,
-    count: usize,
-}
-
-impl Backlog {
-    fn push(&mut self, offered_ms: i64, ready: Ready) {
-        let partition = ready.partition();
-        let lane = self.lanes.entry(partition).or_default();
-        if lane.is_empty() {
-            self.turns.push_back(partition);
-        }
-        lane.push_back((offered_ms, ready));
-        self.count += 1;
-    }
-
-    fn pop(&mut self) -> Option<Ready> {
-        let partition = self.turns.pop_front()?;
-        let lane = self.lanes.get_mut(&partition)?;
-        let (_, ready) = lane.pop_front()?;
-        self.count -= 1;
-        match lane.is_empty() {
-            true => drop(self.lanes.remove(&partition)),
-            false => self.turns.push_back(partition),
-        }
-        Some(ready)
-    }
-
-    fn oldest_ms(&self) -> Option<i64> {
-        self.lanes.values().filter_map(|lane| Some(lane.front()?.0)).min()
-    }
+/// Who polls, as it has last said.
+struct Poller {
+    last_ms: i64,
+    rate_per_second: Option<f64>,
+    version: Option<Bytes>,
 }
 
 /// Withdraws a poll when it is dropped.
@@ -139,17 +121,6 @@ pub struct PollTicket {
     dispatcher: Weak<Dispatcher>,
     key: QueueKey,
     serial: u64,
-}
-
-/// What is known of a queue.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct QueueStatus {
-    /// Identity and time of the last poll, in ms since 1970-01-01 UTC.
-    pub pollers: Vec<(String, i64)>,
-    /// Tasks that wait.
-    pub backlog: usize,
-    /// How long the oldest of them waits, in ms.
-    pub backlog_age_ms: i64,
 }
 
 impl Dispatcher {
@@ -183,6 +154,7 @@ impl Dispatcher {
     pub fn poll(&self, poll: Poll, reply: oneshot::Sender<Delivery>, send: &Send) -> PollTicket {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let key = QueueKey::of(&poll);
+        self.shard(&key).entry(key.clone()).or_default().limit(poll.rate_per_second, (self.clock)());
         self.seat(Waiting { poll, reply, serial, is_visitor: false }, send);
         PollTicket { dispatcher: self.own.clone(), key, serial }
     }
@@ -253,6 +225,7 @@ impl Dispatcher {
                     }
                 }
                 queue.ready = Backlog::default();
+                queue.flows = Flows::default();
                 !is_far
             });
         }
@@ -269,6 +242,8 @@ impl Dispatcher {
         if queue.normal_queue.is_none() {
             queue.normal_queue = ready.normal_queue().map(str::to_owned);
         }
+        queue.is_sticky |= ready.normal_queue().is_some();
+        queue.flows.added(ready.level(), now_ms);
         queue.ready.push(now_ms, ready);
         queue.pair(now_ms)
     }
@@ -286,14 +261,12 @@ impl Dispatcher {
     /// True where a sticky queue has a worker: polls wait, or one came a short while ago.
     pub fn is_live(&self, key: &QueueKey) -> bool {
         let now_ms = (self.clock)();
-        self.shard(key).get(key).is_some_and(|queue| {
-            !queue.retired && (!queue.waiting.is_empty() || now_ms - queue.last_poll_ms < STICKY_LIVE_MS)
-        })
+        self.shard(key).get(key).is_some_and(|queue| queue.is_live(now_ms))
     }
 
     /// Tasks that wait in a queue.
     pub fn backlog(&self, key: &QueueKey) -> usize {
-        self.shard(key).get(key).map_or(0, |queue| queue.ready.count)
+        self.shard(key).get(key).map_or(0, |queue| queue.ready.len())
     }
 
     /// See [`crate::Router::retire_sticky_queue`].
@@ -309,11 +282,34 @@ impl Dispatcher {
             // The poll may be gone: then nobody needs to be told.
             tell(waiting.reply, Delivery::Nothing);
         }
-        for (_, ready) in ready.lanes.into_values().flatten() {
+        self.leave_sticky_queue(&key, ready, send);
+    }
+
+    /// The worker of a sticky queue has gone while a poll of it waited. Where no other one waits, what is there goes to the
+    /// normal queue at once, and so does what comes until it polls again.
+    pub fn abandon_sticky_queue(&self, namespace_id: &str, name: &str, send: &Send) {
+        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities: false };
+        let ready = {
+            let mut shard = self.shard(&key);
+            let Some(queue) = shard.get_mut(&key) else { return };
+            queue.forget_closed();
+            if !queue.waiting.is_empty() {
+                return;
+            }
+            queue.retired = true;
+            std::mem::take(&mut queue.ready)
+        };
+        self.leave_sticky_queue(&key, ready, send);
+    }
+
+    /// What waits in a sticky queue without a worker goes to the normal queue.
+    fn leave_sticky_queue(&self, key: &QueueKey, ready: Backlog, send: &Send) {
+        for ready in ready.into_all() {
             match ready {
                 Ready::Task(mut task) => {
-                    let Some(normal) = task.normal_queue.take() else { continue };
-                    let normal = QueueKey { name: normal, ..key.clone() };
+                    // Without one, the queue is a normal one by another name.
+                    let name = task.normal_queue.take().unwrap_or_else(|| key.name.clone());
+                    let normal = QueueKey { name, ..key.clone() };
                     if let Some((ready, waiting)) = self.put(&normal, Ready::Task(task)) {
                         bring(ready, waiting, send);
                     }
@@ -339,38 +335,29 @@ impl Dispatcher {
         }
     }
 
-    /// See [`crate::Router::queue_status`].
-    pub fn status(&self, namespace_id: &str, name: &str, activities: bool) -> QueueStatus {
-        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities };
-        let now_ms = (self.clock)();
-        let shard = self.shard(&key);
-        let Some(queue) = shard.get(&key) else { return QueueStatus::default() };
-        let mut pollers: Vec<_> = queue
-            .pollers
-            .iter()
-            .filter(|(_, last_ms)| now_ms - **last_ms < FORGET_MS)
-            .map(|(identity, last_ms)| (identity.clone(), *last_ms))
-            .collect();
-        pollers.sort();
-        let backlog_age_ms = queue.ready.oldest_ms().map_or(0, |offered_ms| now_ms - offered_ms);
-        QueueStatus { pollers, backlog: queue.ready.count, backlog_age_ms }
-    }
-
-    /// Hands out what a rate limit held back, and forgets queues that nobody uses.
+    /// Hands out what a rate limit held back, takes what waits for workers that are gone to others, and forgets queues that
+    /// nobody uses.
     pub fn sweep(&self, send: &Send) {
         let now_ms = (self.clock)();
         for shard in &self.shards {
             let mut released = Vec::new();
+            let mut left = Vec::new();
             {
                 let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
                 shard.retain(|_, queue| {
-                    queue.waiting.retain(|_, waiting| !waiting.reply.is_closed());
+                    queue.forget_closed();
                     let idle = queue.waiting.is_empty() && now_ms - queue.last_poll_ms > FORGET_MS;
-                    !(idle && (queue.ready.count == 0 || queue.retired))
+                    !(idle && (queue.ready.is_empty() || queue.retired))
                 });
-                for queue in shard.values_mut() {
+                for (key, queue) in shard.iter_mut() {
+                    if queue.is_left(now_ms) {
+                        left.push((key.clone(), std::mem::take(&mut queue.ready)));
+                    }
                     released.extend(std::iter::from_fn(|| queue.pair(now_ms)));
                 }
+            }
+            for (key, ready) in left {
+                self.leave_sticky_queue(&key, ready, send);
             }
             for (ready, waiting) in released {
                 bring(ready, waiting, send);
@@ -435,19 +422,33 @@ impl QueueKey {
 }
 
 impl Queue {
+    fn is_live(&self, now_ms: i64) -> bool {
+        !self.retired && (!self.waiting.is_empty() || now_ms - self.last_poll_ms < STICKY_LIVE_MS)
+    }
+
+    /// A sticky queue where something waits for a worker that polls no more.
+    fn is_left(&self, now_ms: i64) -> bool {
+        self.is_sticky && !self.ready.is_empty() && !self.is_live(now_ms)
+    }
+
+    fn forget_closed(&mut self) {
+        self.waiting.retain(|_, waiting| !waiting.reply.is_closed());
+    }
+
     fn saw(&mut self, poll: &Poll, now_ms: i64) {
         self.last_poll_ms = now_ms;
         self.retired = false;
         self.normal_queue = poll.normal_queue.clone().or(self.normal_queue.take());
-        self.rate_per_second = poll.rate_per_second.or(self.rate_per_second);
+        let (rate_per_second, version) = (poll.rate_per_second, poll.version.clone());
+        let poller = Poller { last_ms: now_ms, rate_per_second, version };
         match self.pollers.get_mut(&poll.identity) {
-            Some(last_ms) => *last_ms = now_ms,
+            Some(known) => *known = poller,
             None => {
                 if self.pollers.len() >= POLLERS_MAX {
-                    self.pollers.retain(|_, last_ms| now_ms - *last_ms < FORGET_MS);
+                    self.pollers.retain(|_, poller| now_ms - poller.last_ms < FORGET_MS);
                 }
                 if self.pollers.len() < POLLERS_MAX {
-                    self.pollers.insert(poll.identity.clone(), now_ms);
+                    self.pollers.insert(poll.identity.clone(), poller);
                 }
             }
         }
@@ -455,25 +456,40 @@ impl Queue {
 
     /// The next of what is ready and the oldest poll, if there are both and the queue's rate allows it.
     fn pair(&mut self, now_ms: i64) -> Option<(Ready, Waiting)> {
-        if self.ready.count == 0 {
+        if self.ready.is_empty() {
             return None;
         }
         while self.waiting.first_entry().is_some_and(|first| first.get().reply.is_closed()) {
             self.waiting.pop_first();
         }
-        if self.waiting.is_empty() || !self.may_hand_out(now_ms) {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        if !self.may_hand_out(now_ms) {
+            self.flows.held(now_ms);
             return None;
         }
         let ready = self.ready.pop()?;
         let (_, waiting) = self.waiting.pop_first()?;
+        self.flows.handed(ready.level(), now_ms);
         Some((ready, waiting))
     }
 
-    /// Counts a task against the queue's rate; false where it has to wait. Without a limit always true.
+    /// The poll that comes last says how much may be handed out.
+    fn limit(&mut self, rate_per_second: Option<f64>, now_ms: i64) {
+        if std::mem::replace(&mut self.rate_per_second, rate_per_second) != rate_per_second
+            && let Some(rate) = rate_per_second.filter(|rate| *rate > 0.0)
+        {
+            // What the former rate holds back waits no longer than the new one has it wait.
+            self.next_task_ms = self.next_task_ms.min(now_ms as f64 + 1000.0 / rate);
+        }
+    }
+
+    /// Counts a task against the queue's rate; false where it has to wait. Without a limit always true, with one of 0 never.
     fn may_hand_out(&mut self, now_ms: i64) -> bool {
-        let Some(rate) = self.rate_per_second.filter(|rate| *rate > 0.0) else { return true };
+        let Some(rate) = self.rate_per_second else { return true };
         let now_ms = now_ms as f64;
-        if self.next_task_ms > now_ms {
+        if rate <= 0.0 || self.next_task_ms > now_ms {
             return false;
         }
         self.next_task_ms = self.next_task_ms.max(now_ms - 1000.0) + 1000.0 / rate;
@@ -491,5 +507,8 @@ impl Drop for PollTicket {
     }
 }
 
+mod backlog;
+mod flow;
+mod status;
 #[cfg(test)]
 mod tests;

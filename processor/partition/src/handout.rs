@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::furnish;
 use crate::partition::{Partition, Waiter, input};
+use crate::precedence::Precedence;
 use crate::reply::tell;
 use crate::rules::Rules;
 
@@ -50,6 +51,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             scheduled_event_id: task.scheduled_event_id,
             attempt: task.attempt,
             normal_queue: sticky.is_some().then(|| normal.name.clone()),
+            precedence: Precedence::of(None, run.start.priority.as_ref()),
         };
         self.offer(&sticky.unwrap_or(normal), reference);
     }
@@ -67,6 +69,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             scheduled_event_id: id,
             attempt: activity.attempt,
             normal_queue: None,
+            precedence: Precedence::of(activity.priority.as_ref(), run.start.priority.as_ref()),
         };
         self.offer(&queue, reference);
     }
@@ -112,7 +115,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 poll_id: poll.poll_id.clone(),
             })
         };
-        self.enqueue(input(&address, order), Waiter::Claim(task, waiting));
+        self.enqueue(input(&address, order), Waiter::Claim(task, Box::new(waiting)));
     }
 
     /// Tasks that waited for a commit are offered again once there is room for what comes of them, some at a time.
@@ -163,7 +166,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 tell(sender, Ok(completion));
             }
             Waiter::Update(sender, news, _slot) => self.answer_update(key, reply, sender, news)?,
-            Waiter::Claim(_, waiting) => self.hand_out(key, reply, waiting)?,
+            Waiter::Claim(_, waiting) => self.hand_out(key, reply, *waiting)?,
         }
         Ok(())
     }

@@ -25,6 +25,7 @@ mod leftovers;
 mod partition;
 mod past;
 mod post;
+mod precedence;
 mod promise;
 mod publish;
 mod query;
@@ -46,12 +47,16 @@ pub use delivery::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
     Reading, Receipt, Told, UpdateNews, Want, WorkflowTask,
 };
-pub use dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus, Ready, STICKY_LIVE_MS, TaskRef, Waiting};
+pub use dispatch::{
+    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueKey, QueueStatus, Ready, STICKY_LIVE_MS,
+    TaskRef, Waiting,
+};
 pub use error::{Error, RowsFault};
 pub use event::Event;
 pub use former::Former;
 pub use homes::{Homes, Offer};
 pub use partition::{Config, Partition};
+pub use precedence::Precedence;
 pub use publish::{Public, Unnamed};
 pub use router::{Admission, Answer, Failure, Router, Send, Slot, UpdateCall};
 pub use rules::{Kept, Rule, Rules};

@@ -81,7 +81,7 @@ pub(crate) enum Waiter {
     Order(oneshot::Sender<Answer<Reply>>, Slot),
     Update(oneshot::Sender<Answer<Reply>>, mpsc::Sender<UpdateNews>, Slot),
     Completion(oneshot::Sender<Answer<Completion>>, Vec<QueryAnswer>, Slot),
-    Claim(TaskRef, Waiting),
+    Claim(TaskRef, Box<Waiting>),
 }
 
 /// A record to append, and what is to happen once it is applied.

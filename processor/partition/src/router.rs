@@ -286,6 +286,12 @@ impl Router {
         self.dispatcher.retire_sticky_queue(namespace_id, queue, &self.send);
     }
 
+    /// The worker of a private queue has gone while a poll of it waited: its tasks go to the normal queue at once, unless another
+    /// poll of it waits.
+    pub fn abandon_sticky_queue(&self, namespace_id: &str, queue: &str) {
+        self.dispatcher.abandon_sticky_queue(namespace_id, queue, &self.send);
+    }
+
     /// Gives the thread that owns a partition an occasion to take a turn.
     pub fn nudge(&self, partition: u32) {
         // One that is gone cannot be nudged, and says so elsewhere.

@@ -198,6 +198,7 @@ impl House {
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,
+            version: None,
         };
         let delivery = self.call(Box::pin(async move { router.poll(poll).await })).expect("a task comes");
         let Delivery::Workflow(mut task) = delivery else { panic!("not a workflow task") };

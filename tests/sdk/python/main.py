@@ -50,6 +50,7 @@ PYTHON_SUITES = [
     "metadata",
     "headers",
     "workers",
+    "queues",
     "nondeterminism",
     "payloads",
     "shapes",

@@ -65,6 +65,7 @@ class World:
         self.address = connection.address
         self.client = connection.client
         self.workers_client = connection.workers_client
+        self.reference = connection.reference
         # How much earlier than due a timer may fire: see check_run.
         self.grain_ms = 1 if connection.reference else 0
         self.name = name

@@ -1,10 +1,10 @@
 //! Offers on their way to the home of their queues: a window of each queue's is there, the rest waits here, where the tasks are.
-//! Queues and partitions take turns, so a flood of one keeps nobody else waiting. What the home holds is bounded whatever waits
+//! Queues and partitions take turns, and so do runs in each, so a flood of one keeps nobody else waiting. What the home holds is bounded whatever waits
 //! at owners: by [`AWAY_MAX`] for each of them, and [`LANE_AWAY_MIN`] for each queue and partition beyond.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use everlog_partition::{Offer, QueueKey, Ready, RunKey};
+use everlog_partition::{Backlog, Offer, QueueKey, Ready, RunKey};
 
 /// Offers of one queue and partition that are at the home at once: more than are handed out while one message is under way.
 pub const LANE_AWAY_MAX: usize = 500;
@@ -29,7 +29,7 @@ type Lane = (QueueKey, u32);
 
 #[derive(Default)]
 struct Row {
-    waiting: VecDeque<Ready>,
+    waiting: Backlog,
     /// What waits, so that nothing does twice.
     ids: HashSet<Id>,
     away: usize,
@@ -69,7 +69,7 @@ impl Outbox {
         }
         let row = self.lanes.entry(lane.clone()).or_default();
         if row.ids.insert(id) {
-            row.waiting.push_back(ready);
+            row.waiting.push(0, ready);
             self.list(lane);
         }
     }
@@ -94,7 +94,7 @@ impl Outbox {
                 }
                 continue;
             }
-            let Some(ready) = row.waiting.pop_front() else { continue };
+            let Some(ready) = row.waiting.pop() else { continue };
             let id = Id::of(&ready);
             row.ids.remove(&id);
             row.away += 1;
@@ -125,7 +125,7 @@ impl Outbox {
             self.taken(&ready);
             let row = self.lanes.entry(lane.clone()).or_default();
             if row.ids.insert(id) {
-                row.waiting.push_front(ready);
+                row.waiting.push_first(0, ready);
             }
             self.list(lane);
         }
@@ -184,7 +184,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use everlog_partition::{TaskRef, WorkflowKey};
+    use everlog_partition::{Precedence, TaskRef, WorkflowKey};
 
     use super::*;
 
@@ -194,7 +194,8 @@ mod tests {
     fn offer(queue: &str, partition: u32, id: i64) -> Offer {
         let queue = QueueKey { namespace_id: "n".into(), name: queue.into(), activities: false };
         let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "w").run(RUN);
-        let task = TaskRef { partition, run, scheduled_event_id: id, attempt: 1, normal_queue: None };
+        let (scheduled_event_id, precedence) = (id, Precedence::default());
+        let task = TaskRef { partition, run, scheduled_event_id, attempt: 1, normal_queue: None, precedence };
         Offer { queue, ready: Ready::Task(task) }
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::input::Input;
-use everlog_partition::{Offer, Poll, QueueKey, Ready, RunKey, TaskRef};
+use everlog_partition::{Offer, Poll, Precedence, QueueKey, Ready, RunKey, TaskRef};
 use prost::{Message, Oneof};
 
 /// A queue.
@@ -25,6 +25,14 @@ pub struct TaskWire {
     scheduled_event_id: i64,
     #[prost(int32, tag = "3")]
     attempt: i32,
+    /// The level that it waits at; 0 = the usual one.
+    #[prost(uint32, tag = "4")]
+    level: u32,
+    #[prost(string, tag = "5")]
+    fairness_key: String,
+    /// 0 = the usual one.
+    #[prost(uint32, tag = "6")]
+    stride: u32,
 }
 
 /// Something ready.
@@ -156,8 +164,17 @@ impl From<QueueWire> for QueueKey {
 impl From<Ready> for ReadyWire {
     fn from(ready: Ready) -> Self {
         match ready {
-            Ready::Task(TaskRef { partition, run, scheduled_event_id, attempt, normal_queue }) => {
-                let task = TaskWire { run: run.bytes().clone(), scheduled_event_id, attempt };
+            Ready::Task(TaskRef {
+                partition,
+                run,
+                scheduled_event_id,
+                attempt,
+                normal_queue,
+                precedence,
+            }) => {
+                let Precedence { level, fairness_key, stride } = precedence;
+                let (run, level) = (run.bytes().clone(), level.into());
+                let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride };
                 Self { partition, normal_queue, what: Some(What::Task(task)) }
             }
             Ready::Query { partition, query_id, normal_queue } => {
@@ -171,9 +188,17 @@ impl ReadyWire {
     fn read(self) -> Option<Ready> {
         let Self { partition, normal_queue, what } = self;
         match what? {
-            What::Task(TaskWire { run, scheduled_event_id, attempt }) => {
+            What::Task(TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride }) => {
                 let run = RunKey::read(run)?;
-                Some(Ready::Task(TaskRef { partition, run, scheduled_event_id, attempt, normal_queue }))
+                let precedence = Precedence::new(level, fairness_key, stride);
+                Some(Ready::Task(TaskRef {
+                    partition,
+                    run,
+                    scheduled_event_id,
+                    attempt,
+                    normal_queue,
+                    precedence,
+                }))
             }
             What::Query(query_id) => Some(Ready::Query { partition, query_id, normal_queue }),
         }
@@ -219,6 +244,7 @@ impl Claim {
             identity,
             poll_id,
             rate_per_second: None,
+            version: None,
         };
         Some((ready?.read()?, poll))
     }
@@ -237,8 +263,10 @@ mod tests {
     fn both() -> [Ready; 2] {
         let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "w")
             .run("1b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
-        let task =
-            TaskRef { partition: 3, run, scheduled_event_id: 5, attempt: 2, normal_queue: Some("q".into()) };
+        let precedence = Precedence::new(1, "tenant".into(), 20);
+        let normal_queue = Some("q".into());
+        let (partition, scheduled_event_id, attempt) = (3, 5, 2);
+        let task = TaskRef { partition, run, scheduled_event_id, attempt, normal_queue, precedence };
         [Ready::Task(task), Ready::Query { partition: 4, query_id: "4-1-1".into(), normal_queue: None }]
     }
 
@@ -257,6 +285,7 @@ mod tests {
                 identity: "w".into(),
                 poll_id: "p".into(),
                 rate_per_second: Some(1.0),
+                version: None,
             };
             let bytes = Claim::new(ready.clone(), &poll).encode_to_vec();
             let (read, of) = Claim::decode(&bytes[..]).expect("it is one").read().expect("it is whole");

@@ -28,6 +28,7 @@ fn task(partition: u32, id: i64) -> Ready {
         scheduled_event_id: id,
         attempt: 1,
         normal_queue: Some("normal".into()),
+        precedence: Precedence::default(),
     })
 }
 
@@ -47,6 +48,7 @@ fn poll(dispatcher: &Dispatcher, name: &str, rate: Option<f64>, send: &Send) -> 
         identity: "worker".into(),
         poll_id: "poll".into(),
         rate_per_second: rate,
+        version: None,
     };
     (dispatcher.poll(poll, reply, send), receiver)
 }
@@ -173,7 +175,7 @@ fn what_waits_is_forgotten_when_the_nodes_change_for_it_is_offered_again() {
     assert!(dispatcher.offer(&key("normal"), task(1, 1), &send).is_none());
     now_ms.fetch_add(50, Ordering::Relaxed);
     let status = dispatcher.status("n", "normal", false);
-    assert_eq!((status.backlog, status.backlog_age_ms), (1, 50), "once");
+    assert_eq!((status.total().backlog, status.total().backlog_age_ms), (1, 50), "once");
     let polls: Vec<_> = (0..2).map(|_| poll(&dispatcher, "normal", None, &send)).collect();
     assert_eq!(brought(&sent), [(1, 1)]);
     drop(polls);
@@ -191,6 +193,131 @@ fn a_poll_from_another_node_waits_there() {
     assert!(dispatcher.offer(&key("q"), task(1, 1), &send).is_none(), "nobody waits here");
 }
 
+/// A task of a run of its own, at a level.
+fn ranked(workflow: &str, id: i64, level: u8) -> Ready {
+    let Ready::Task(task) = task(1, id) else { unreachable!("it is one") };
+    let run = crate::address::WorkflowKey::new("n", workflow).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
+    let precedence = Precedence { level, ..Precedence::default() };
+    Ready::Task(TaskRef { run, normal_queue: None, precedence, ..task })
+}
+
+#[test]
+fn a_run_with_many_tasks_keeps_no_other_run_waiting_and_the_urgent_go_first() {
+    let (dispatcher, now_ms, send, sent) = dispatcher();
+    for id in 0..10_000 {
+        assert!(dispatcher.offer(&key("q"), ranked("flood", id, 3), &send).is_none());
+    }
+    now_ms.fetch_add(1_000, Ordering::Relaxed);
+    assert!(dispatcher.offer(&key("q"), ranked("small", -1, 3), &send).is_none());
+    assert!(dispatcher.offer(&key("q"), ranked("late", -2, 5), &send).is_none());
+    assert!(dispatcher.offer(&key("q"), ranked("urgent", -3, 1), &send).is_none());
+    let status = dispatcher.status("n", "q", false);
+    let backlogs: Vec<_> = status.levels.iter().map(|(level, row)| (*level, row.backlog)).collect();
+    assert_eq!(backlogs, [(1, 1), (3, 10_001), (5, 1)]);
+    assert_eq!((status.total().backlog, status.total().backlog_age_ms), (10_003, 1_000));
+    let polls: Vec<_> = (0..3).map(|_| poll(&dispatcher, "q", None, &send)).collect();
+    let ids: Vec<_> = brought(&sent).into_iter().map(|(_, id)| id).collect();
+    assert_eq!(ids, [-3, 0, -1]);
+    drop(polls);
+}
+
+#[test]
+fn what_comes_and_goes_is_counted_and_so_is_a_rate_that_holds_something_back() {
+    let (dispatcher, now_ms, send, _sent) = dispatcher();
+    let polls: Vec<_> = (0..5).map(|_| poll(&dispatcher, "q", Some(1.0), &send)).collect();
+    for id in 0..10 {
+        dispatcher.offer(&key("q"), task(1, id), &send);
+    }
+    now_ms.fetch_add(10_000, Ordering::Relaxed);
+    let status = dispatcher.status("n", "q", false);
+    let total = status.total();
+    assert_eq!((total.added_per_second, total.handed_per_second, total.backlog), (1.0, 0.2, 8));
+    assert_eq!((status.rate_per_second, status.is_held), (Some(1.0), true));
+    assert_eq!(status.pollers.len(), 1);
+    assert_eq!(
+        (status.pollers[0].identity.as_str(), status.pollers[0].rate_per_second),
+        ("worker", Some(1.0))
+    );
+    drop(polls);
+}
+
+#[test]
+fn a_rate_of_nothing_hands_out_nothing_until_another_poll_says_otherwise() {
+    let (dispatcher, now_ms, send, sent) = dispatcher();
+    let (_held, _) = poll(&dispatcher, "q", Some(0.0), &send);
+    assert!(dispatcher.offer(&key("q"), task(1, 1), &send).is_none());
+    now_ms.fetch_add(3_600_000, Ordering::Relaxed);
+    dispatcher.sweep(&send);
+    assert!(brought_none(&sent));
+    let polls: Vec<_> = [Some(f64::MIN_POSITIVE), Some(100.0), None]
+        .into_iter()
+        .map(|rate| {
+            let polling = poll(&dispatcher, "q", rate, &send);
+            dispatcher.offer(&key("q"), task(1, 2), &send);
+            now_ms.fetch_add(20, Ordering::Relaxed);
+            dispatcher.sweep(&send);
+            (brought(&sent).len(), polling)
+        })
+        .collect();
+    let counts: Vec<_> = polls.iter().map(|(count, _)| *count).collect();
+    assert!(counts[1] >= 1, "what a former rate held back waits no longer than the new one says: {counts:?}");
+    assert_eq!(dispatcher.status("n", "q", false).rate_per_second, None, "the last one has none");
+}
+
+#[test]
+fn what_waits_for_a_worker_that_goes_is_anybodys_at_once() {
+    let (dispatcher, _now_ms, send, sent) = dispatcher();
+    let (reply, taken) = oneshot::channel();
+    let poll_of = |queue: &str| Poll { queue: queue.into(), sticky: true, ..visitor() };
+    let first = dispatcher.poll(poll_of("sticky"), reply, &send);
+    assert!(dispatcher.offer(&key("sticky"), task(1, 1), &send).is_some(), "it is busy with one");
+    assert!(dispatcher.offer(&key("sticky"), task(1, 2), &send).is_none());
+    assert!(dispatcher.may_be_live(&key("sticky"), "normal"));
+    drop((first, taken));
+    dispatcher.abandon_sticky_queue("n", "sticky", &send);
+    assert!(!dispatcher.may_be_live(&key("sticky"), "normal"), "tasks to come do not go there");
+    assert_eq!((dispatcher.backlog(&key("sticky")), dispatcher.backlog(&key("normal"))), (0, 1));
+    let (_ticket, _) = poll(&dispatcher, "normal", None, &send);
+    assert_eq!(brought(&sent), [(1, 2)]);
+    let (reply, _waits) = oneshot::channel();
+    let _again = dispatcher.poll(poll_of("sticky"), reply, &send);
+    assert!(dispatcher.is_live(&key("sticky")), "it was only the connection");
+}
+
+#[test]
+fn a_worker_with_another_poll_is_there() {
+    let (dispatcher, _now_ms, send, _sent) = dispatcher();
+    let (gone, _) = poll(&dispatcher, "sticky", None, &send);
+    let (_ticket, _waits) = poll(&dispatcher, "sticky", None, &send);
+    drop(gone);
+    dispatcher.abandon_sticky_queue("n", "sticky", &send);
+    dispatcher.abandon_sticky_queue("n", "nobody knows it", &send);
+    assert!(dispatcher.is_live(&key("sticky")));
+}
+
+#[test]
+fn what_waits_for_a_worker_that_polls_no_more_goes_to_others_after_a_while() {
+    let (dispatcher, now_ms, send, _sent) = dispatcher();
+    let (gone, _) = poll(&dispatcher, "sticky", None, &send);
+    drop(gone);
+    assert!(dispatcher.offer(&key("sticky"), task(1, 1), &send).is_none());
+    now_ms.fetch_add(STICKY_LIVE_MS - 1, Ordering::Relaxed);
+    dispatcher.sweep(&send);
+    assert_eq!(dispatcher.backlog(&key("sticky")), 1, "it may be busy");
+    now_ms.fetch_add(1, Ordering::Relaxed);
+    dispatcher.sweep(&send);
+    assert_eq!((dispatcher.backlog(&key("sticky")), dispatcher.backlog(&key("normal"))), (0, 1));
+}
+
+#[test]
+fn a_normal_queue_that_is_taken_for_a_private_one_loses_nothing() {
+    let (dispatcher, _now_ms, send, _sent) = dispatcher();
+    assert!(dispatcher.offer(&key("q"), ranked("w", 1, 3), &send).is_none());
+    dispatcher.retire_sticky_queue("n", "q", &send);
+    dispatcher.abandon_sticky_queue("n", "q", &send);
+    assert_eq!(dispatcher.backlog(&key("q")), 1);
+}
+
 fn brought_none(sent: &Sent) -> bool {
     sent.lock().expect("nobody panics").is_empty()
 }
@@ -205,6 +332,7 @@ fn visitor() -> Poll {
         identity: "worker".into(),
         poll_id: "poll".into(),
         rate_per_second: None,
+        version: None,
     }
 }
 

@@ -196,6 +196,7 @@ impl House {
             identity: "worker".into(),
             poll_id: "poll".into(),
             rate_per_second: None,
+            version: None,
         };
         self.call(async move { router.poll(poll).await }).expect("a task comes")
     }

@@ -1,0 +1,260 @@
+//! What waits in a queue: the level that goes first before the others, and within a level the partitions in turn, in each of
+//! these the runs in turn, in each of these the oldest first. So no run, and no partition, has to wait until another's flood is
+//! over. Who names a fairness key takes turns by it in place of the run.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use super::Ready;
+use crate::address::RunKey;
+use crate::precedence::{LEVEL_DEFAULT, Precedence};
+
+/// What waits in a queue.
+#[derive(Default)]
+pub struct Backlog {
+    levels: BTreeMap<u8, Level>,
+}
+
+#[derive(Default)]
+struct Level {
+    partitions: BTreeMap<u32, Lane>,
+    /// The partitions that have something, each once.
+    turns: VecDeque<u32>,
+    count: usize,
+}
+
+/// Of one level and partition. Each share has a mark, which moves on by a stride with each task; the lowest goes first.
+#[derive(Default)]
+struct Lane {
+    /// By when they came.
+    entries: BTreeMap<i64, (i64, Ready)>,
+    /// Mark and serial.
+    order: BTreeSet<(u64, i64)>,
+    /// The mark that the next task of a share gets, and how many of it wait.
+    shares: HashMap<Share, (u64, usize)>,
+    /// The mark of what went last: a share that comes anew begins there.
+    mark: u64,
+    first: i64,
+    last: i64,
+}
+
+/// Who takes turns.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Share {
+    Run(RunKey),
+    Key(String),
+    Questions,
+}
+
+impl Share {
+    fn of(ready: &Ready) -> Self {
+        match ready {
+            Ready::Task(task) if task.precedence.fairness_key.is_empty() => Self::Run(task.run.clone()),
+            Ready::Task(task) => Self::Key(task.precedence.fairness_key.clone()),
+            Ready::Query { .. } => Self::Questions,
+        }
+    }
+}
+
+impl Lane {
+    fn push(&mut self, offered_ms: i64, ready: Ready) {
+        let stride = match &ready {
+            Ready::Task(task) => task.precedence.stride,
+            Ready::Query { .. } => Precedence::default().stride,
+        };
+        let (next, count) = self.shares.entry(Share::of(&ready)).or_insert((self.mark, 0));
+        let mark = *next;
+        *next = mark.saturating_add(u64::from(stride));
+        *count += 1;
+        self.last += 1;
+        self.order.insert((mark, self.last));
+        self.entries.insert(self.last, (offered_ms, ready));
+    }
+
+    /// It has been the next one before, and is again.
+    fn push_first(&mut self, offered_ms: i64, ready: Ready) {
+        self.shares.entry(Share::of(&ready)).or_insert((self.mark, 0)).1 += 1;
+        self.first -= 1;
+        self.order.insert((0, self.first));
+        self.entries.insert(self.first, (offered_ms, ready));
+    }
+
+    fn pop(&mut self) -> Option<Ready> {
+        let (mark, serial) = self.order.pop_first()?;
+        let (_, ready) = self.entries.remove(&serial)?;
+        self.mark = self.mark.max(mark);
+        let share = Share::of(&ready);
+        if let Some((_, count)) = self.shares.get_mut(&share) {
+            *count -= 1;
+            if *count == 0 {
+                self.shares.remove(&share);
+            }
+        }
+        Some(ready)
+    }
+}
+
+impl Level {
+    fn lane(&mut self, partition: u32, is_first: bool) -> &mut Lane {
+        self.count += 1;
+        let lane = self.partitions.entry(partition).or_default();
+        if lane.entries.is_empty() {
+            match is_first {
+                true => self.turns.push_front(partition),
+                false => self.turns.push_back(partition),
+            }
+        }
+        lane
+    }
+
+    fn pop(&mut self) -> Option<Ready> {
+        let partition = self.turns.pop_front()?;
+        let lane = self.partitions.get_mut(&partition)?;
+        let ready = lane.pop()?;
+        self.count -= 1;
+        match lane.entries.is_empty() {
+            true => drop(self.partitions.remove(&partition)),
+            false => self.turns.push_back(partition),
+        }
+        Some(ready)
+    }
+
+    fn oldest_ms(&self) -> Option<i64> {
+        self.partitions.values().filter_map(|lane| Some(lane.entries.first_key_value()?.1.0)).min()
+    }
+}
+
+impl Backlog {
+    /// Something waits from now on.
+    pub fn push(&mut self, offered_ms: i64, ready: Ready) {
+        let level = self.levels.entry(ready.level()).or_default();
+        level.lane(ready.partition(), false).push(offered_ms, ready);
+    }
+
+    /// Something that was the next one is the next one again.
+    pub fn push_first(&mut self, offered_ms: i64, ready: Ready) {
+        let level = self.levels.entry(ready.level()).or_default();
+        level.lane(ready.partition(), true).push_first(offered_ms, ready);
+    }
+
+    /// What goes next.
+    pub fn pop(&mut self) -> Option<Ready> {
+        let mut first = self.levels.first_entry()?;
+        let ready = first.get_mut().pop();
+        if first.get().count == 0 {
+            first.remove();
+        }
+        ready
+    }
+
+    /// How much waits.
+    pub fn len(&self) -> usize {
+        self.levels.values().map(|level| level.count).sum()
+    }
+
+    /// True where nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.levels.is_empty()
+    }
+
+    /// How much waits at each level, and since when the oldest of it.
+    pub fn levels(&self) -> impl Iterator<Item = (u8, usize, i64)> {
+        self.levels.iter().filter_map(|(level, row)| Some((*level, row.count, row.oldest_ms()?)))
+    }
+
+    /// Everything, as it would go.
+    pub fn into_all(mut self) -> impl Iterator<Item = Ready> {
+        std::iter::from_fn(move || self.pop())
+    }
+}
+
+impl Ready {
+    /// The level that it waits at.
+    pub fn level(&self) -> u8 {
+        match self {
+            Self::Task(task) => task.precedence.level,
+            Self::Query { .. } => LEVEL_DEFAULT,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::WorkflowKey;
+    use crate::dispatch::TaskRef;
+
+    fn task(workflow: &str, id: i64, precedence: Precedence) -> Ready {
+        let run = WorkflowKey::new("n", workflow).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
+        let (partition, scheduled_event_id, attempt) = (1, id, 1);
+        Ready::Task(TaskRef { partition, run, scheduled_event_id, attempt, normal_queue: None, precedence })
+    }
+
+    fn plain(workflow: &str, id: i64) -> Ready {
+        task(workflow, id, Precedence::default())
+    }
+
+    fn ids(backlog: &mut Backlog, count: usize) -> Vec<i64> {
+        let popped = std::iter::from_fn(|| backlog.pop()).take(count);
+        popped.map(|ready| if let Ready::Task(task) = ready { task.scheduled_event_id } else { -1 }).collect()
+    }
+
+    #[test]
+    fn a_run_with_ten_thousand_tasks_delays_others_by_a_turn() {
+        let mut backlog = Backlog::default();
+        (0..10_000).for_each(|id| backlog.push(0, plain("flood", id)));
+        assert_eq!(ids(&mut backlog, 3), [0, 1, 2]);
+        backlog.push(0, plain("one", -10));
+        backlog.push(0, plain("two", -20));
+        backlog.push(0, plain("two", -21));
+        let next = ids(&mut backlog, 6);
+        assert!(next.iter().position(|id| *id == -10).is_some_and(|turn| turn <= 2), "{next:?}");
+        assert!(next.contains(&-20) && next.contains(&-21), "{next:?}");
+        assert_eq!(ids(&mut backlog, usize::MAX).len(), 10_000 - 3 - 3);
+        assert!(backlog.is_empty());
+    }
+
+    #[test]
+    fn runs_with_one_task_each_go_as_they_came() {
+        let mut backlog = Backlog::default();
+        (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
+        assert_eq!(ids(&mut backlog, 50), (0..50).collect::<Vec<_>>());
+        (100..150).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
+        assert_eq!(ids(&mut backlog, 100), (50..150).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_higher_priority_goes_first_whatever_waits() {
+        let mut backlog = Backlog::default();
+        for level in [5, 4, 3, 2, 1, 1, 5] {
+            let precedence = Precedence { level, ..Precedence::default() };
+            backlog.push(i64::from(level), task(&format!("w{level}"), level.into(), precedence));
+        }
+        let levels: Vec<_> = backlog.levels().collect();
+        assert_eq!(levels, [(1, 2, 1), (2, 1, 2), (3, 1, 3), (4, 1, 4), (5, 2, 5)]);
+        assert_eq!(ids(&mut backlog, 9), [1, 1, 2, 3, 4, 5, 5]);
+    }
+
+    #[test]
+    fn keys_share_by_weight_whatever_runs_they_come_from() {
+        let mut backlog = Backlog::default();
+        let of = |key: &str, stride| Precedence { fairness_key: key.into(), stride, ..Precedence::default() };
+        for id in 0..1_000 {
+            backlog.push(0, task(&format!("l{id}"), 1, of("light", 900)));
+            backlog.push(0, task(&format!("h{id}"), 0, of("heavy", 100)));
+        }
+        let light: i64 = ids(&mut backlog, 500).iter().sum();
+        assert!((45..=55).contains(&light), "one in ten of 500: {light}");
+    }
+
+    #[test]
+    fn what_comes_back_is_the_next_one_and_nothing_is_forgotten() {
+        let mut backlog = Backlog::default();
+        [1, 2, 3].into_iter().for_each(|id| backlog.push(id, plain("w", id)));
+        let (one, two) = (backlog.pop().expect("it waits"), backlog.pop().expect("it waits"));
+        backlog.push_first(2, two);
+        backlog.push_first(1, one);
+        assert_eq!(backlog.levels().collect::<Vec<_>>(), [(3, 3, 1)]);
+        assert_eq!(ids(&mut backlog, 9), [1, 2, 3]);
+        assert_eq!((backlog.len(), backlog.pop()), (0, None));
+    }
+}

@@ -1,0 +1,105 @@
+//! What a task's priority says of its turn in a queue: the level that it waits at, and whose share of that level it is.
+
+use bytes::Bytes;
+use prost::Message;
+
+/// The level of a task that names none.
+pub const LEVEL_DEFAULT: u8 = 3;
+/// The last level; whoever asks for a later one waits here.
+pub const LEVEL_MAX: u8 = 5;
+/// How far a task of weight 1 moves its share on.
+const STRIDE: f32 = 1_000.0;
+
+/// A task's place among those that wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Precedence {
+    /// 1 goes first, 5 last.
+    pub level: u8,
+    /// Tasks of one key share a turn; empty = those of one run do.
+    pub fairness_key: String,
+    /// How far a task moves its share on: the heavier the share, the shorter, 1 to 1,000,000.
+    pub stride: u32,
+}
+
+impl Default for Precedence {
+    fn default() -> Self {
+        Self { level: LEVEL_DEFAULT, fairness_key: String::new(), stride: STRIDE as u32 }
+    }
+}
+
+/// `temporal.api.common.v1.Priority`, which the engine carries without looking into it.
+#[derive(Clone, PartialEq, Message)]
+struct Priority {
+    #[prost(int32, tag = "1")]
+    priority_key: i32,
+    #[prost(string, tag = "2")]
+    fairness_key: String,
+    #[prost(float, tag = "3")]
+    fairness_weight: f32,
+}
+
+impl Precedence {
+    /// As another node has told; 0 = as usual.
+    pub fn new(level: u32, fairness_key: String, stride: u32) -> Self {
+        let usual = Self::default();
+        let level = match u8::try_from(level) {
+            Ok(0) => usual.level,
+            Ok(level) => level.min(LEVEL_MAX),
+            Err(_later) => LEVEL_MAX,
+        };
+        Self { level, fairness_key, stride: if stride == 0 { usual.stride } else { stride } }
+    }
+
+    /// Of a task by what it says itself, and its run where it says nothing. What cannot be read says nothing.
+    pub fn of(own: Option<&Bytes>, of_run: Option<&Bytes>) -> Self {
+        if own.is_none() && of_run.is_none() {
+            return Self::default();
+        }
+        let read = |given: Option<&Bytes>| {
+            given.and_then(|bytes| Priority::decode(bytes.clone()).ok()).unwrap_or_default()
+        };
+        let (own, of_run) = (read(own), read(of_run));
+        let key = if own.priority_key > 0 { own.priority_key } else { of_run.priority_key };
+        let fairness_key = if own.fairness_key.is_empty() { of_run.fairness_key } else { own.fairness_key };
+        let weight = if own.fairness_weight > 0.0 { own.fairness_weight } else { of_run.fairness_weight };
+        let level = match u8::try_from(key) {
+            _none if key <= 0 => LEVEL_DEFAULT,
+            Ok(level) => level.min(LEVEL_MAX),
+            Err(_later) => LEVEL_MAX,
+        };
+        // What is no number weighs as much as nothing said.
+        let weight = if weight > 0.0 { weight.clamp(0.001, 1_000.0) } else { 1.0 };
+        Self { level, fairness_key, stride: (STRIDE / weight) as u32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(priority_key: i32, fairness_key: &str, fairness_weight: f32) -> Bytes {
+        Priority { priority_key, fairness_key: fairness_key.into(), fairness_weight }.encode_to_vec().into()
+    }
+
+    #[test]
+    fn a_task_says_itself_or_its_run_does_or_nobody() {
+        assert_eq!(Precedence::of(None, None), Precedence::default());
+        let (own, run) = (bytes(1, "", 0.0), bytes(5, "tenant", 2.0));
+        let both = Precedence::of(Some(&own), Some(&run));
+        assert_eq!(both, Precedence { level: 1, fairness_key: "tenant".into(), stride: 500 });
+        assert_eq!(Precedence::of(None, Some(&run)).level, 5);
+        assert_eq!(Precedence::of(Some(&Bytes::from_static(b"\xff")), None), Precedence::default());
+    }
+
+    #[test]
+    fn whatever_is_given_is_a_level_and_a_stride_that_ends() {
+        for (key, level) in [(i32::MIN, 3), (-1, 3), (0, 3), (1, 1), (5, 5), (6, 5), (i32::MAX, 5)] {
+            assert_eq!(Precedence::of(Some(&bytes(key, "", 0.0)), None).level, level, "{key}");
+        }
+        let weights = [(f32::NAN, 1_000), (-1.0, 1_000), (f32::INFINITY, 1), (1e30, 1), (1e-30, 1_000_000)];
+        for (weight, stride) in weights {
+            let given = Precedence::of(Some(&bytes(0, "", weight)), None).stride;
+            assert!(given.abs_diff(stride) <= 1, "{weight}: {given}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+"""Task queues: the rate of one, what is told of it, whose turn it is, and a worker that is killed with runs in its cache."""
+
+import asyncio
+import sys
+import time
+from datetime import timedelta
+
+from temporalio import activity, workflow
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, DescribeTaskQueueResponse
+from temporalio.common import Priority
+
+import expect
+import sticky_worker
+from case import case
+from world import NAMESPACE, World
+
+WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+
+
+@activity.defn
+async def note(word: str) -> str:
+    return word
+
+
+@workflow.defn
+class Batch:
+    """That many activities at once, on a queue of their own or the workflow's; with these priorities in turn."""
+
+    @workflow.run
+    async def run(self, count: int, queue: str | None, priorities: list[int]) -> int:
+        async def one(index: int) -> str:
+            key = priorities[index % len(priorities)] if priorities else None
+            return await workflow.execute_activity(
+                note,
+                f"{index}/{key}",
+                task_queue=queue,
+                priority=Priority(priority_key=key) if key else Priority.default,
+                start_to_close_timeout=timedelta(seconds=30),
+            )
+
+        return len(await asyncio.gather(*(one(index) for index in range(count))))
+
+
+async def described(world: World, kind: int, queue: str | None = None) -> DescribeTaskQueueResponse:
+    request = DescribeTaskQueueRequest(
+        namespace=NAMESPACE,
+        task_queue=TaskQueue(name=queue or world.queue),
+        task_queue_type=kind,
+        report_stats=True,
+        include_task_queue_status=True,
+    )
+    return await world.client.workflow_service.describe_task_queue(request, timeout=timedelta(seconds=10))
+
+
+async def backlog_of(world: World, kind: int, count: int, queue: str | None = None) -> DescribeTaskQueueResponse:
+    """What is told of the queue once that many tasks wait."""
+
+    async def probe() -> DescribeTaskQueueResponse | None:
+        found = await described(world, kind, queue)
+        return found if found.stats.approximate_backlog_count == count else None
+
+    return await expect.eventually(probe, f"{count} tasks wait")
+
+
+@case()
+async def the_rate_of_a_queue_holds_its_activities_back(world: World) -> None:
+    async with world.worker(
+        Batch,
+        activities=[note],
+        max_task_queue_activities_per_second=5,
+        disable_eager_activity_execution=True,
+    ):
+        begun = time.monotonic()
+        expect.equal(await world.execute(Batch.run, 20, None, []), 20, "the result")
+        taken_s = time.monotonic() - begun
+        # What a queue may hand out at once is the server's: a second's worth, and some more where it has parts.
+        expect.that(1.5 < taken_s < 15, "20 activities at 5 a second", taken_s)
+        found = await described(world, ACTIVITIES)
+        rates = {poller.rate_per_second for poller in found.pollers}
+        expect.equal(rates, {5.0}, "what its pollers say")
+        expect.equal(found.task_queue_status.rate_per_second, 5.0, "what the queue says")
+
+
+@case()
+async def a_queue_tells_what_waits_and_who_polls(world: World) -> None:
+    handles = [await world.start(Batch.run, 0, None, []) for _ in range(5)]
+    found = await backlog_of(world, WORKFLOWS, 5)
+    expect.equal(len(found.pollers), 0, "nobody polls")
+    expect.that(found.stats.tasks_add_rate > 0, "tasks came", found.stats)
+    expect.that(found.stats.tasks_dispatch_rate == 0, "and none went", found.stats)
+    await asyncio.sleep(0.1)
+    age = (await described(world, WORKFLOWS)).stats.approximate_backlog_age.ToTimedelta()
+    expect.that(timedelta(milliseconds=50) < age < timedelta(seconds=30), "the age of the oldest", age)
+    async with world.worker(Batch, activities=[note], identity="somebody"):
+        for handle in handles:
+            await handle.result()
+        found = await described(world, WORKFLOWS)
+        expect.equal({poller.identity for poller in found.pollers}, {"somebody"}, "who polls")
+        seen = [poller.last_access_time.ToDatetime().timestamp() for poller in found.pollers]
+        expect.that(all(abs(time.time() - at) < 86_400 for at in seen), "when", seen)
+        expect.that(found.stats.tasks_dispatch_rate > 0, "tasks went", found.stats)
+        activities = await described(world, ACTIVITIES)
+        expect.equal({poller.identity for poller in activities.pollers}, {"somebody"}, "who polls for activities")
+    await backlog_of(world, WORKFLOWS, 0)
+
+
+# A Temporal server hands out about as it was asked, unless its operator has turned something else on.
+@case(everlog_only=True)
+async def a_run_with_many_activities_keeps_no_other_waiting(world: World) -> None:
+    queue = world.id("activities")
+    async with world.worker(Batch, activities=[note]):
+        flood = await world.start(Batch.run, 1_000, queue, [])
+        await backlog_of(world, ACTIVITIES, 1_000, queue)
+        others = [await world.start(Batch.run, 2, queue, []) for _ in range(3)]
+        await backlog_of(world, ACTIVITIES, 1_006, queue)
+        async with world.worker(
+            activities=[note],
+            task_queue=queue,
+            max_concurrent_activities=1,
+            max_concurrent_activity_task_polls=1,
+        ):
+            await asyncio.gather(*(handle.result() for handle in others))
+            left = await described(world, ACTIVITIES, queue)
+            count = left.stats.approximate_backlog_count
+            expect.that(count > 500, "most of the flood waits when the others are done", count)
+            await flood.terminate()
+
+
+@case(everlog_only=True)
+async def the_urgent_goes_first(world: World) -> None:
+    queue = world.id("activities")
+    order: list[str] = []
+
+    @activity.defn(name="note")
+    async def written(word: str) -> str:
+        order.append(word.split("/")[1])
+        return word
+
+    async with world.worker(Batch):
+        handle = await world.start(Batch.run, 10, queue, [5, 4, 3, 2, 1])
+        found = await backlog_of(world, ACTIVITIES, 10, queue)
+        counts = {key: stats.approximate_backlog_count for key, stats in found.stats_by_priority_key.items()}
+        expect.equal(counts, dict.fromkeys(range(1, 6), 2), "what waits, by priority")
+        async with world.worker(
+            activities=[written],
+            task_queue=queue,
+            max_concurrent_activities=1,
+            max_concurrent_activity_task_polls=1,
+        ):
+            expect.equal(await handle.result(), 10, "the result")
+    expect.equal(order, list("1122334455"), "the order")
+
+
+@case(slow=True)
+async def killed_with_runs_in_its_cache_others_answer_for_it(world: World) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, sticky_worker.__file__, world.address, world.queue, stdout=asyncio.subprocess.PIPE
+    )
+    tally = sticky_worker.Tally
+    try:
+        await process.stdout.readline()
+        handles = [await world.start(tally.run) for _ in range(2)]
+        for handle in handles:
+            await handle.signal(tally.add)
+            expect.equal(await handle.query(tally.counted), 1, "it has the run")
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+    async with world.worker(tally):
+        begun = time.monotonic()
+        expect.equal(await handles[0].query(tally.counted), 1, "the answer of another")
+        await handles[1].signal(tally.add)
+        expect.equal(await handles[1].result(), 2, "the result")
+        taken_s = time.monotonic() - begun
+    # A Temporal server waits for the sticky queue's timeout, each time.
+    limit_s = 25 if world.reference else 5
+    expect.that(taken_s < limit_s, f"both within {limit_s} s", taken_s)
+    await handles[0].signal(tally.add)
