@@ -347,7 +347,7 @@ impl Dispatcher {
                 shard.retain(|_, queue| {
                     queue.forget_closed();
                     let idle = queue.waiting.is_empty() && now_ms - queue.last_poll_ms > FORGET_MS;
-                    !(idle && (queue.ready.is_empty() || queue.retired))
+                    !(idle && queue.ready.is_empty())
                 });
                 for (key, queue) in shard.iter_mut() {
                     if queue.is_left(now_ms) {

@@ -97,11 +97,16 @@ async def a_queue_tells_what_waits_and_who_polls(world: World) -> None:
     async with world.worker(Batch, activities=[note], identity="somebody"):
         for handle in handles:
             await handle.result()
-        found = await described(world, WORKFLOWS)
+
+        async def went() -> DescribeTaskQueueResponse | None:
+            # A Temporal server tells for a few seconds what it has told before.
+            told = await described(world, WORKFLOWS)
+            return told if told.stats.tasks_dispatch_rate > 0 else None
+
+        found = await expect.eventually(went, "tasks went")
         expect.equal({poller.identity for poller in found.pollers}, {"somebody"}, "who polls")
         seen = [poller.last_access_time.ToDatetime().timestamp() for poller in found.pollers]
         expect.that(all(abs(time.time() - at) < 86_400 for at in seen), "when", seen)
-        expect.that(found.stats.tasks_dispatch_rate > 0, "tasks went", found.stats)
         activities = await described(world, ACTIVITIES)
         expect.equal({poller.identity for poller in activities.pollers}, {"somebody"}, "who polls for activities")
     await backlog_of(world, WORKFLOWS, 0)

@@ -244,7 +244,7 @@ fn what_comes_and_goes_is_counted_and_so_is_a_rate_that_holds_something_back() {
 #[test]
 fn a_rate_of_nothing_hands_out_nothing_until_another_poll_says_otherwise() {
     let (dispatcher, now_ms, send, sent) = dispatcher();
-    let (_held, _) = poll(&dispatcher, "q", Some(0.0), &send);
+    let _held = poll(&dispatcher, "q", Some(0.0), &send);
     assert!(dispatcher.offer(&key("q"), task(1, 1), &send).is_none());
     now_ms.fetch_add(3_600_000, Ordering::Relaxed);
     dispatcher.sweep(&send);
@@ -311,10 +311,12 @@ fn what_waits_for_a_worker_that_polls_no_more_goes_to_others_after_a_while() {
 
 #[test]
 fn a_normal_queue_that_is_taken_for_a_private_one_loses_nothing() {
-    let (dispatcher, _now_ms, send, _sent) = dispatcher();
+    let (dispatcher, now_ms, send, _sent) = dispatcher();
     assert!(dispatcher.offer(&key("q"), ranked("w", 1, 3), &send).is_none());
     dispatcher.retire_sticky_queue("n", "q", &send);
     dispatcher.abandon_sticky_queue("n", "q", &send);
+    now_ms.fetch_add(2 * FORGET_MS, Ordering::Relaxed);
+    dispatcher.sweep(&send);
     assert_eq!(dispatcher.backlog(&key("q")), 1);
 }
 
