@@ -7,6 +7,7 @@ mod commands;
 mod ids;
 mod limits;
 mod polls;
+mod queues;
 mod resets;
 mod row;
 mod sizes;
@@ -40,6 +41,7 @@ fn table() -> Vec<Row> {
     rows.extend(commands::attribute_rows());
     rows.extend(tokens::rows());
     rows.extend(polls::rows());
+    rows.extend(queues::rows());
     rows.extend(transport::rows());
     rows.extend(updates::rows());
     rows.extend(resets::rows());

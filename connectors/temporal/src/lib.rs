@@ -31,8 +31,10 @@ mod queue;
 mod quota;
 mod request;
 mod reset;
+mod roster;
 mod route;
 mod service;
+mod sieve;
 mod signal;
 mod start;
 mod status;
@@ -78,6 +80,7 @@ use forward::Forward;
 use operator::Operator;
 use quota::Gate;
 use request::Checks;
+use roster::Roster;
 use transport::guarded;
 use worker::Workers;
 
@@ -149,6 +152,7 @@ pub struct Gateway {
     namespaces: Arc<Namespaces>,
     router: Router,
     workers: Arc<Workers>,
+    roster: Roster,
     calls: Arc<Gate>,
     polls: Arc<Gate>,
     metrics: Metrics,
@@ -168,6 +172,7 @@ impl Gateway {
         Ok(Self {
             sealer,
             namespaces,
+            roster: Roster::default(),
             workers: Workers::new(limits.stopped_workers_max, memory),
             calls: Gate::new(limits.calls_max),
             polls: Gate::new(limits.polls_max),

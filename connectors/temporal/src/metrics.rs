@@ -48,6 +48,7 @@ operations! {
     RespondActivityTaskCompleted, RespondActivityTaskCompletedById, RespondActivityTaskFailed,
     RespondActivityTaskFailedById, RespondActivityTaskCanceled, RespondActivityTaskCanceledById,
     DescribeTaskQueue, UpdateWorkflowExecution, PollWorkflowExecutionUpdate, ExecuteMultiOperation,
+    RecordWorkerHeartbeat, ListWorkers, DescribeWorker,
     GetSearchAttributes, AddSearchAttributes, RemoveSearchAttributes, ListSearchAttributes,
     ResetWorkflowExecution,
 }

@@ -25,7 +25,7 @@ use crate::call::Call;
 use crate::moment::{duration, timestamp};
 use crate::request::{Checks, not_yet};
 use crate::status::invalid;
-use crate::task;
+use crate::{roster, task};
 
 /// The priority of tasks for which none was given.
 const PRIORITY_DEFAULT: u8 = 3;
@@ -199,6 +199,7 @@ pub(crate) async fn shut_down_worker(
     checks.length("Identity", &request.identity)?;
     checks.length("StickyTaskQueue", &request.sticky_task_queue)?;
     checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
+    roster::note(call, request.worker_heartbeat)?;
     let namespace_id = &call.namespace.record.id;
     if !request.worker_instance_key.is_empty() {
         call.gateway.workers.stop(namespace_id, &request.worker_instance_key);

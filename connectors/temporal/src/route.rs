@@ -78,7 +78,7 @@ impl Kind {
             "PollWorkflowTaskQueue" => Some(Self::Poll { activities: false }),
             "PollActivityTaskQueue" => Some(Self::Poll { activities: true }),
             "DescribeTaskQueue" => Some(Self::Queue),
-            "ShutdownWorker" => Some(Self::Everywhere),
+            "ShutdownWorker" | "RecordWorkerHeartbeat" => Some(Self::Everywhere),
             _any_node => None,
         }
     }

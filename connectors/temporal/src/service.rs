@@ -7,8 +7,8 @@ use tonic::{Request, Response, Status};
 use crate::call::Call;
 use crate::metrics::Operation;
 use crate::{
-    Gateway, activity, completion, describe, history, multi, operator, query, queue, reset, signal, start,
-    system, task, update,
+    Gateway, activity, completion, describe, history, multi, operator, query, queue, reset, roster, signal,
+    start, system, task, update,
 };
 
 macro_rules! switchboard {
@@ -92,6 +92,10 @@ switchboard! {
         RespondActivityTaskCanceledRequest => RespondActivityTaskCanceledResponse, activity::cancel;
     respond_activity_task_canceled_by_id, RespondActivityTaskCanceledById,
         RespondActivityTaskCanceledByIdRequest => RespondActivityTaskCanceledByIdResponse, activity::cancel_by_id;
+    record_worker_heartbeat, RecordWorkerHeartbeat,
+        RecordWorkerHeartbeatRequest => RecordWorkerHeartbeatResponse, roster::record;
+    list_workers, ListWorkers, ListWorkersRequest => ListWorkersResponse, roster::list;
+    describe_worker, DescribeWorker, DescribeWorkerRequest => DescribeWorkerResponse, roster::describe;
     describe_task_queue, DescribeTaskQueue,
         DescribeTaskQueueRequest => DescribeTaskQueueResponse, queue::describe;
 }

@@ -105,6 +105,7 @@ fn namespace_info(call: &Call<'_>, record: &Record) -> NamespaceInfo {
         sync_update: true,
         async_update: true,
         worker_poll_complete_on_shutdown: true,
+        worker_heartbeats: true,
         ..NamespaceCapabilities::default()
     };
     let limits = Limits {

@@ -6,9 +6,16 @@ import time
 from datetime import timedelta
 
 from temporalio import activity, workflow
-from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.enums.v1 import TaskQueueType, WorkerStatus
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, DescribeTaskQueueResponse
+from temporalio.api.worker.v1 import WorkerHeartbeat
+from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
+    DescribeTaskQueueResponse,
+    DescribeWorkerRequest,
+    ListWorkersRequest,
+    RecordWorkerHeartbeatRequest,
+)
 from temporalio.common import Priority
 
 import expect
@@ -185,3 +192,39 @@ async def killed_with_runs_in_its_cache_others_answer_for_it(world: World) -> No
     limit_s = 25 if world.reference else 5
     expect.that(taken_s < limit_s, f"both within {limit_s} s", taken_s)
     await handles[0].signal(tally.add)
+
+
+# Off on a Temporal server unless its operator turns it on.
+@case(everlog_only=True)
+async def workers_that_tell_of_themselves_are_listed(world: World) -> None:
+    service = world.client.workflow_service
+    keys = [world.id("worker") for _ in range(3)]
+    beats = [
+        WorkerHeartbeat(
+            worker_instance_key=key,
+            worker_identity=f"identity-{number}",
+            task_queue=world.queue,
+            status=WorkerStatus.WORKER_STATUS_RUNNING,
+        )
+        for number, key in enumerate(keys)
+    ]
+    await service.record_worker_heartbeat(
+        RecordWorkerHeartbeatRequest(namespace=NAMESPACE, worker_heartbeat=beats)
+    )
+    found = await service.describe_worker(
+        DescribeWorkerRequest(namespace=NAMESPACE, worker_instance_key=keys[1])
+    )
+    expect.equal(found.worker_info.worker_heartbeat, beats[1], "one of them")
+    listed: list[str] = []
+    token = b""
+    while True:
+        page = await service.list_workers(
+            ListWorkersRequest(
+                namespace=NAMESPACE, page_size=2, next_page_token=token, query=f"TaskQueue = '{world.queue}'"
+            )
+        )
+        listed += [info.worker_heartbeat.worker_instance_key for info in page.workers_info]
+        token = page.next_page_token
+        if not token:
+            break
+    expect.equal(sorted(listed), sorted(keys), "all of them, page by page")
