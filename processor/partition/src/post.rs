@@ -43,6 +43,8 @@ struct Lane {
     rests_until_ms: i64,
     /// Letters up to this number have a row.
     kept: u64,
+    /// The first one to oneself that came before its turn, and was not taken: one before it has to be appended again.
+    early: Option<u64>,
 }
 
 impl Outbox {
@@ -77,7 +79,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let (id, is_shared) = (self.id, self.tail.is_some());
         for (&to, lane) in &mut self.outbox.lanes {
             if to == id {
-                // It cannot be lost while this partition lives.
+                // It cannot be lost while this partition lives, but overtaken.
                 let unsent = lane.letters.iter().skip(lane.under_way);
                 let records = unsent.filter_map(|(_, bytes)| Record::read(bytes.clone()).ok());
                 self.pending.extend(records.map(|record| Entry::new(record, Waiter::Nobody)));
@@ -136,6 +138,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         let taken = post.taken;
         if letter.from == self.id {
+            if letter.number > taken {
+                self.letter_came_early(letter.number);
+            }
             self.letters_taken(letter.from, taken);
         } else if !self.replaying && self.tail.is_none() {
             self.acknowledge(letter.from, taken);
@@ -173,6 +178,18 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         if progress && lane.under_way == 0 {
             lane.rests_until_ms = 0;
+        }
+        let next = lane.letters.front().map_or(u64::MAX, |(number, _)| *number);
+        if lane.early.is_some_and(|early| early <= next) {
+            // Those behind it may be under way still: they are taken once.
+            (lane.under_way, lane.early) = (0, None);
+        }
+    }
+
+    /// A letter to oneself stood in the journal before one that precedes it, whose append had failed.
+    fn letter_came_early(&mut self, number: u64) {
+        if let Some(lane) = self.outbox.lanes.get_mut(&self.id) {
+            lane.early = Some(lane.early.map_or(number, |early| early.min(number)));
         }
     }
 
