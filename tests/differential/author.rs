@@ -1,0 +1,323 @@
+//! Writes a program from a seed: moves, one after the other, with a rough idea of the state they lead to.
+//!
+//! The idea only has to make programs that go somewhere. Where it is wrong a poll ends empty, on both servers.
+
+use everlog_tests::dice::Dice;
+use serde_json::{Map, Value, json};
+
+use crate::moves::{MOVES, OPENINGS};
+use crate::program::{Program, Step};
+
+/// The workflow of a program, and its queues.
+pub const WORKFLOW: &str = "~w";
+pub const QUEUE: &str = "~q";
+pub const STICKY: &str = "~s";
+/// A queue that nobody polls.
+pub const IDLE: &str = "~idle";
+
+const MOVES_MIN: u64 = 4;
+const MOVES_MAX: u64 = 11;
+const CALL_WITHIN_S: u64 = 10;
+const POLL_WITHIN_S: u64 = 11;
+
+/// Where the run's workflow task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    None,
+    Scheduled,
+    Held,
+}
+
+/// Who writes.
+#[derive(Debug)]
+pub struct Author {
+    pub dice: Dice,
+    steps: Vec<Step>,
+    /// Counts whatever needs a name.
+    serial: usize,
+    pub is_open: bool,
+    /// The last run ended as it should.
+    pub is_closed_well: bool,
+    pub task: Task,
+    /// Something has happened while a task was held.
+    pub has_news: bool,
+    /// Workflow tasks that were completed in this run.
+    pub completed: usize,
+    /// The current attempt of the workflow task.
+    pub attempt: usize,
+    pub is_cancel_requested: bool,
+    /// Completions go to the sticky queue.
+    pub is_sticky: bool,
+    /// Workflow tasks time out soon.
+    pub is_hasty: bool,
+    pub timers: Vec<String>,
+    pub activities: Vec<String>,
+    /// Events of each type that were waited for in this run.
+    awaited: Vec<&'static str>,
+    /// The request that started the current run.
+    pub started_by: String,
+}
+
+impl Author {
+    fn new(seed: u64) -> Self {
+        Self {
+            dice: Dice::new(seed),
+            steps: Vec::new(),
+            serial: 0,
+            is_open: false,
+            is_closed_well: false,
+            task: Task::None,
+            has_news: false,
+            completed: 0,
+            attempt: 1,
+            is_cancel_requested: false,
+            is_sticky: false,
+            is_hasty: false,
+            timers: Vec::new(),
+            activities: Vec::new(),
+            awaited: Vec::new(),
+            started_by: String::new(),
+        }
+    }
+
+    /// The program of a seed.
+    pub fn write(seed: u64) -> Program {
+        let mut author = Self::new(seed);
+        let mut moves = Vec::new();
+        let openings: Vec<usize> = (0..OPENINGS.len()).collect();
+        let opening = &OPENINGS[author.weighed(&openings, |at| OPENINGS[at].weight)];
+        moves.push(opening.name);
+        (opening.write)(&mut author);
+        let count = MOVES_MIN + author.dice.below(MOVES_MAX - MOVES_MIN + 1);
+        for _move in 0..count {
+            let fitting: Vec<usize> = (0..MOVES.len()).filter(|at| (MOVES[*at].fits)(&author)).collect();
+            let one = &MOVES[author.weighed(&fitting, |at| MOVES[at].weight)];
+            moves.push(one.name);
+            (one.write)(&mut author);
+        }
+        Program { seed, steps: author.steps, moves }
+    }
+
+    fn weighed(&mut self, from: &[usize], weight: impl Fn(usize) -> u64) -> usize {
+        let mut left = self.dice.below(from.iter().map(|at| weight(*at)).sum());
+        for at in from {
+            match left.checked_sub(weight(*at)) {
+                Some(rest) => left = rest,
+                None => return *at,
+            }
+        }
+        from.last().copied().unwrap_or_default()
+    }
+
+    /// One of these.
+    pub fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.dice.index(all.len())].clone()
+    }
+
+    /// A name that the program has not used.
+    pub fn fresh(&mut self, what: &str) -> String {
+        self.serial += 1;
+        format!("~{what}{}", self.serial)
+    }
+
+    /// A chance of so many of a hundred.
+    pub fn percent(&mut self, chance: u32) -> bool {
+        self.dice.permille(chance * 10)
+    }
+
+    pub fn step(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    pub fn call(&mut self, method: &'static str, request: Value) {
+        self.step(Step::Call { method, request, within_s: CALL_WITHIN_S });
+    }
+
+    pub fn begin(&mut self, name: &str, method: &'static str, request: Value) {
+        self.step(Step::Begin { name: name.to_owned(), method, request, within_s: CALL_WITHIN_S });
+    }
+
+    pub fn join(&mut self, name: &str) {
+        self.step(Step::Join { name: name.to_owned() });
+    }
+
+    /// Waits for one more event of this type.
+    pub fn wait_for(&mut self, event: &'static str) {
+        self.awaited.push(event);
+        let count = self.awaited.iter().filter(|awaited| **awaited == event).count();
+        self.step(Step::Await { workflow: WORKFLOW.to_owned(), event, count });
+    }
+
+    /// A run has begun.
+    pub fn begun(&mut self, request_id: &str) {
+        self.is_open = true;
+        self.task = Task::Scheduled;
+        self.has_news = false;
+        self.completed = 0;
+        self.attempt = 1;
+        self.is_cancel_requested = false;
+        self.timers.clear();
+        self.activities.clear();
+        self.awaited.clear();
+        self.started_by = request_id.to_owned();
+    }
+
+    /// The run has ended.
+    pub fn ended(&mut self, is_well: bool) {
+        self.is_open = false;
+        self.is_closed_well = is_well;
+        self.task = Task::None;
+        self.has_news = false;
+    }
+
+    /// Something has happened that the workflow has to hear of.
+    pub fn happened(&mut self) {
+        match self.task {
+            Task::None if self.is_open => self.task = Task::Scheduled,
+            Task::Held => self.has_news = true,
+            _ => {}
+        }
+    }
+
+    /// Takes the workflow task that waits.
+    pub fn take(&mut self) {
+        if self.task == Task::Held {
+            return;
+        }
+        let queue = if self.is_sticky && self.completed > 0 {
+            json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE})
+        } else {
+            json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"})
+        };
+        self.poll(queue);
+        if self.task == Task::Scheduled {
+            self.task = Task::Held;
+        }
+    }
+
+    /// Polls this queue of workflow tasks.
+    pub fn poll(&mut self, task_queue: Value) {
+        let request = json!({"namespace": "default", "task_queue": task_queue, "identity": "worker"});
+        // Nothing waits: no need to wait for long.
+        let within_s = if self.task == Task::None { 3 } else { POLL_WITHIN_S };
+        self.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s });
+    }
+
+    /// Polls for an activity.
+    pub fn poll_activity(&mut self) {
+        let request = json!({
+            "namespace": "default",
+            "task_queue": {"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
+            "identity": "worker",
+        });
+        self.step(Step::Call { method: "PollActivityTaskQueue", request, within_s: POLL_WITHIN_S });
+    }
+
+    /// A completion as it is sent, with further fields.
+    pub fn completion(&mut self, commands: Vec<Value>, more: Value) -> Value {
+        let mut request = json!({
+            "namespace": "default",
+            "task_token": format!("@task {WORKFLOW}"),
+            "commands": commands,
+            "identity": "worker",
+        });
+        if self.is_sticky {
+            request["sticky_attributes"] = json!({
+                "worker_task_queue": {"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE},
+                "schedule_to_start_timeout": "10s",
+            });
+        }
+        merged(request, more)
+    }
+
+    /// Completes the held task with commands that make sense and do not close the run.
+    pub fn complete(&mut self, commands: Vec<Value>) {
+        self.complete_with(commands, json!({}));
+    }
+
+    /// The same, with further fields.
+    pub fn complete_with(&mut self, commands: Vec<Value>, more: Value) {
+        let request = self.completion(commands, more);
+        self.call("RespondWorkflowTaskCompleted", request);
+        self.completed += 1;
+        self.attempt = 1;
+        self.task = if self.has_news { Task::Scheduled } else { Task::None };
+        self.has_news = false;
+    }
+
+    /// Takes and completes in one go.
+    pub fn turn(&mut self, commands: Vec<Value>) {
+        self.take();
+        self.complete(commands);
+    }
+
+    /// The held task has failed or timed out.
+    pub fn task_lost(&mut self) {
+        self.task = Task::Scheduled;
+        self.has_news = false;
+        self.attempt += 1;
+        self.completed = self.completed.max(usize::from(self.attempt > 2));
+    }
+
+    /// Sends a task to the workflow where none waits, so that there is one to take.
+    pub fn wake(&mut self) {
+        if self.task == Task::None {
+            self.signal("wake");
+        }
+    }
+
+    /// Signals the current run.
+    pub fn signal(&mut self, name: &str) {
+        let request_id = self.fresh("r");
+        let input = payloads(&[&self.fresh("input")]);
+        let request = json!({
+            "namespace": "default",
+            "workflow_execution": {"workflow_id": WORKFLOW},
+            "signal_name": name,
+            "input": input,
+            "identity": "caller",
+            "request_id": request_id,
+        });
+        self.call("SignalWorkflowExecution", request);
+        self.happened();
+    }
+}
+
+/// A payload of a text.
+pub fn payload(text: &str) -> Value {
+    json!({"metadata": {"encoding": "json/plain"}, "data": format!("\"{text}\"")})
+}
+
+pub fn payloads(texts: &[&str]) -> Value {
+    json!({"payloads": texts.iter().map(|text| payload(text)).collect::<Vec<_>>()})
+}
+
+/// An application's failure.
+pub fn failure(kind: &str, is_final: bool) -> Value {
+    json!({
+        "message": format!("{kind} happened"),
+        "source": "worker",
+        "stack_trace": "line 1\nline 2",
+        "application_failure_info": {"type": kind, "non_retryable": is_final, "details": payloads(&["why"])},
+        "cause": {"message": "deeper", "application_failure_info": {"type": "Cause"}},
+    })
+}
+
+/// A tree with the fields of another put over its own.
+pub fn merged(base: Value, more: Value) -> Value {
+    let (Value::Object(mut base), Value::Object(more)) = (base, more) else { return Value::Null };
+    for (key, value) in more {
+        base.insert(key, value);
+    }
+    base.retain(|_, value| !value.is_null());
+    Value::Object(base)
+}
+
+/// A command of a kind: `START_TIMER`, with its attributes.
+pub fn command(kind: &str, attributes: Value) -> Value {
+    let field = format!("{}_command_attributes", kind.to_lowercase());
+    let mut command = Map::new();
+    command.insert("command_type".to_owned(), format!("COMMAND_TYPE_{kind}").into());
+    command.insert(field, attributes);
+    Value::Object(command)
+}

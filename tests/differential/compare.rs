@@ -1,0 +1,126 @@
+//! Two answers side by side: every field of either, and what may differ.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::allowed::{ALLOWED, Allowed};
+use crate::player::Noted;
+
+/// One field in which two servers differ.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    pub step: String,
+    pub path: String,
+    pub reference: Value,
+    pub everlog: Value,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, path, reference, everlog } = self;
+        write!(f, "step {step}: {path}\n      reference: {reference}\n      everlog:   {everlog}")
+    }
+}
+
+/// How often each allowed difference was met, by its field.
+pub type Uses = BTreeMap<&'static str, usize>;
+
+/// Whatever differs and may not.
+pub fn compare(reference: &[Noted], everlog: &[Noted], uses: &mut Uses) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for number in 0..reference.len().max(everlog.len()) {
+        let (left, right) = (reference.get(number), everlog.get(number));
+        let step = left.or(right).map(|noted| noted.step.clone()).unwrap_or_default();
+        let mut pairs = Vec::new();
+        // An answer that only one has is a difference of its own.
+        let name = |noted: Option<&Noted>| noted.map(|noted| Value::from(noted.step.clone()));
+        walk("step", name(left).as_ref(), name(right).as_ref(), &mut pairs);
+        walk("", left.map(|noted| &noted.answer), right.map(|noted| &noted.answer), &mut pairs);
+        for (path, reference, everlog) in pairs {
+            let plain = without_indices(&path);
+            let is_covered = |one: &&Allowed| {
+                plain.ends_with(one.field) && (one.accepts)(reference.as_ref(), everlog.as_ref())
+            };
+            match ALLOWED.iter().find(is_covered) {
+                Some(allowed) => *uses.entry(allowed.field).or_default() += 1,
+                None => {
+                    let (reference, everlog) = (reference.unwrap_or_default(), everlog.unwrap_or_default());
+                    differences.push(Difference { step: step.clone(), path, reference, everlog });
+                }
+            }
+        }
+    }
+    differences
+}
+
+type Pair = (String, Option<Value>, Option<Value>);
+
+/// The deepest places at which two trees differ.
+fn walk(path: &str, left: Option<&Value>, right: Option<&Value>, pairs: &mut Vec<Pair>) {
+    match (left, right) {
+        (left, right) if left == right => {}
+        (Some(Value::Object(left)), Some(Value::Object(right))) => {
+            let only_right = right.keys().filter(|key| !left.contains_key(*key));
+            for key in left.keys().chain(only_right) {
+                walk(&format!("{path}.{key}"), left.get(key), right.get(key), pairs);
+            }
+        }
+        (Some(Value::Array(left)), Some(Value::Array(right))) => {
+            for number in 0..left.len().max(right.len()) {
+                walk(&format!("{path}[{number}]"), left.get(number), right.get(number), pairs);
+            }
+        }
+        (left, right) => pairs.push((path.to_owned(), left.cloned(), right.cloned())),
+    }
+}
+
+/// `.a[3].b` as `.a[].b`.
+fn without_indices(path: &str) -> String {
+    let mut plain = String::new();
+    let mut is_inside = false;
+    for sign in path.chars() {
+        is_inside = (is_inside || sign == '[') && sign != ']';
+        if !is_inside || sign == '[' {
+            plain.push(sign);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Uses, compare};
+    use crate::player::Noted;
+
+    fn noted(answer: serde_json::Value) -> Vec<Noted> {
+        vec![Noted { step: "0".to_owned(), answer }]
+    }
+
+    #[test]
+    fn every_field_of_either_side_is_compared() {
+        let left = noted(json!({"a": [{"b": 1}, {"b": 2}], "c": {}}));
+        let right = noted(json!({"a": [{"b": 1}, {"b": 3}], "d": 1}));
+        let differences = compare(&left, &right, &mut Uses::new());
+        let paths: Vec<&str> = differences.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, [".a[1].b", ".c", ".d"]);
+        // An answer too many is found as well.
+        let more = [left.clone(), noted(json!({}))].concat();
+        assert!(!compare(&left, &more, &mut Uses::new()).is_empty());
+        assert!(compare(&left, &left, &mut Uses::new()).is_empty());
+    }
+
+    #[test]
+    fn what_may_differ_is_counted() {
+        let mut uses = Uses::new();
+        let left = noted(json!({"workflow_task_started_event_attributes": {"history_size_bytes": 100}}));
+        let right = noted(json!({"workflow_task_started_event_attributes": {"history_size_bytes": 99}}));
+        assert!(compare(&left, &right, &mut uses).is_empty());
+        assert_eq!(uses.values().sum::<usize>(), 1);
+        let none = noted(json!({"workflow_task_started_event_attributes": {}}));
+        assert!(!compare(&left, &none, &mut uses).is_empty(), "it must be there");
+    }
+}

@@ -1,0 +1,106 @@
+//! Where programs run: a server of ours, and a Temporal server beside it where there is one.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use everlog_tests::raw;
+use everlog_tests::server::{Server, free_address};
+use tonic::transport::{Channel, Endpoint};
+
+const READY_WITHIN: Duration = Duration::from_secs(60);
+/// What protects a shared cluster, or would make answers depend on the load, is lifted.
+const DYNAMIC: &[&str] = &[
+    "frontend.rps=100000",
+    "frontend.namespaceRPS=100000",
+    "frontend.namespaceRPS.visibility=100000",
+    "frontend.namespaceCount=100000",
+    "history.rps=100000",
+    "matching.rps=100000",
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+    "history.workflowIdReuseMinimalInterval=\"0s\"",
+];
+/// The search attributes that programs use, beside the server's own.
+const ATTRIBUTES: &[&str] = &["CustomKeywordField=Keyword"];
+
+/// Ours.
+pub struct Everlog {
+    _directory: tempfile::TempDir,
+    server: Server,
+}
+
+impl Everlog {
+    pub async fn start() -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let server = Server::start(directory.path(), &[("EVERLOG_LOG__LEVEL", "warn")]).await?;
+        Ok(Self { _directory: directory, server })
+    }
+
+    pub async fn connect(&self) -> Result<Channel> {
+        self.server.connect().await
+    }
+}
+
+/// A Temporal server: of this process, or one that runs already.
+pub struct Reference {
+    process: Option<Child>,
+    address: String,
+}
+
+impl Reference {
+    /// `place` is an address, or the path of the `temporal` command.
+    pub async fn start(place: &str) -> Result<Self> {
+        let mut reference = match Path::new(place).is_file() {
+            true => Self::spawn(place)?,
+            false => Self { process: None, address: place.to_owned() },
+        };
+        let deadline = Instant::now() + READY_WITHIN;
+        let mut looks = tokio::time::interval(Duration::from_millis(100));
+        while !reference.is_serving().await {
+            if let Some(process) = &mut reference.process {
+                ensure!(process.try_wait()?.is_none(), "the Temporal server has ended");
+            }
+            ensure!(Instant::now() < deadline, "the Temporal server does not serve");
+            looks.tick().await;
+        }
+        Ok(reference)
+    }
+
+    fn spawn(command: &str) -> Result<Self> {
+        let port = || Ok::<String, anyhow::Error>(free_address()?.port().to_string());
+        let own_port = port()?;
+        let mut command = Command::new(command);
+        command.args(["server", "start-dev", "--headless", "--log-level", "never", "--ip", "127.0.0.1"]);
+        command.args(["--port", &own_port, "--http-port", &port()?, "--metrics-port", &port()?]);
+        command.args(DYNAMIC.iter().flat_map(|value| ["--dynamic-config-value", *value]));
+        command.args(ATTRIBUTES.iter().flat_map(|value| ["--search-attribute", *value]));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().context("the Temporal server cannot be started")?;
+        Ok(Self { process: Some(process), address: format!("127.0.0.1:{own_port}") })
+    }
+
+    async fn is_serving(&self) -> bool {
+        let Ok(channel) = self.connect().await else { return false };
+        let request = everlog_temporal_api::workflowservice::DescribeNamespaceRequest {
+            namespace: "default".to_owned(),
+            ..Default::default()
+        };
+        raw::send(&channel, request).await.is_ok()
+    }
+
+    pub async fn connect(&self) -> Result<Channel> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
+        Ok(endpoint.connect_timeout(Duration::from_secs(5)).connect().await?)
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            process.kill().ok();
+            process.wait().ok();
+        }
+    }
+}

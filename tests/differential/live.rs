@@ -1,0 +1,154 @@
+//! Programs on both servers at once, and what came of it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Result;
+use futures::StreamExt;
+use tonic::transport::Channel;
+
+use crate::allowed::ALLOWED;
+use crate::author::Author;
+use crate::compare::{Difference, Uses, compare};
+use crate::coverage::Coverage;
+use crate::ground::{Everlog, Reference};
+use crate::player::{Noted, Player};
+use crate::program::Program;
+use crate::schema::Schema;
+use crate::shrink;
+
+const SEEDS: u64 = 200;
+const AT_ONCE: usize = 24;
+
+/// What many programs have shown.
+#[derive(Default)]
+pub struct Report {
+    pub programs: usize,
+    /// Programs that differed, with what differed.
+    pub differing: Vec<(Program, Vec<Difference>)>,
+    /// Programs that differed once and not again.
+    pub unsteady: Vec<(u64, Vec<Difference>)>,
+    pub uses: Uses,
+    pub coverage: Coverage,
+    pub table: String,
+}
+
+/// Both servers, and what their answers are read with.
+#[derive(Clone)]
+pub struct Pair {
+    pub reference: Channel,
+    pub everlog: Channel,
+    pub schema: Arc<Schema>,
+}
+
+impl Pair {
+    /// What both servers note of a program.
+    pub async fn play(&self, program: &Program) -> Result<(Vec<Noted>, Vec<Noted>)> {
+        let reference = play(&self.reference, &self.schema, program);
+        let everlog = play(&self.everlog, &self.schema, program);
+        let (reference, everlog) = tokio::join!(reference, everlog);
+        Ok((reference?, everlog?))
+    }
+}
+
+/// Plays a program at one server, under ids that no other run of it has.
+pub async fn play(channel: &Channel, schema: &Arc<Schema>, program: &Program) -> Result<Vec<Noted>> {
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos();
+    // As long as every other, so that sizes agree.
+    let own = format!("p{:08x}n{:020x}-", program.seed, nanos);
+    Player::new(channel.clone(), schema.clone(), own).play(program).await
+}
+
+/// The seeds that the settings ask for.
+fn seeds() -> Result<std::ops::Range<u64>> {
+    let Ok(text) = std::env::var("EVERLOG_DIFFERENTIAL_SEEDS") else { return Ok(0..SEEDS) };
+    Ok(match text.split_once("..") {
+        Some((from, to)) => from.parse()?..to.parse()?,
+        None => 0..text.parse()?,
+    })
+}
+
+/// How many programs run at a time.
+pub fn at_once() -> usize {
+    std::env::var("EVERLOG_DIFFERENTIAL_AT_ONCE").ok().and_then(|text| text.parse().ok()).unwrap_or(AT_ONCE)
+}
+
+/// Runs the programs of all seeds at both servers.
+pub async fn run(place: &str) -> Result<Report> {
+    let (reference, everlog) = (Reference::start(place).await?, Everlog::start().await?);
+    let schema = Arc::new(Schema::new()?);
+    let pair = Pair { reference: reference.connect().await?, everlog: everlog.connect().await?, schema };
+    let begun = Instant::now();
+    let mut report = Report::default();
+    let plays = seeds()?.map(|seed| {
+        let pair = pair.clone();
+        async move {
+            let program = Author::write(seed);
+            let noted = pair.play(&program).await;
+            (program, noted)
+        }
+    });
+    let mut plays = futures::stream::iter(plays).buffer_unordered(at_once());
+    while let Some((program, noted)) = plays.next().await {
+        let (reference, everlog) = noted?;
+        report.coverage.count(&program, &reference);
+        report.add(program, &reference, &everlog);
+    }
+    drop(plays);
+    report.settle(&pair).await?;
+    report.table = report.coverage.table(&pair.schema);
+    println!("{} programs in {:.0?}", report.programs, begun.elapsed());
+    Ok(report)
+}
+
+impl Report {
+    /// Compares what both servers noted.
+    pub fn add(&mut self, program: Program, reference: &[Noted], everlog: &[Noted]) {
+        self.programs += 1;
+        let differences = compare(reference, everlog, &mut self.uses);
+        if !differences.is_empty() {
+            self.differing.push((program, differences));
+        }
+    }
+
+    /// Runs programs that differ once more, alone: what does not come again is of the load.
+    async fn settle(&mut self, pair: &Pair) -> Result<()> {
+        let is_shrinking = std::env::var("EVERLOG_DIFFERENTIAL_SHRINK").is_ok();
+        for (program, differences) in std::mem::take(&mut self.differing) {
+            let (reference, everlog) = pair.play(&program).await?;
+            let again = compare(&reference, &everlog, &mut Uses::new());
+            if again.is_empty() {
+                self.unsteady.push((program.seed, differences));
+            } else if is_shrinking {
+                self.differing.push(shrink::shrink(pair, program, again).await?);
+            } else {
+                self.differing.push((program, again));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 8;
+        for (program, differences) in &self.differing {
+            writeln!(f, "{program}")?;
+            differences.iter().take(SHOWN).try_for_each(|one| writeln!(f, "    {one}"))?;
+            writeln!(f, "    {} differences\n", differences.len())?;
+        }
+        for (seed, differences) in &self.unsteady {
+            writeln!(f, "program {seed} differed once and not again:")?;
+            differences.iter().take(2).try_for_each(|one| writeln!(f, "    {one}"))?;
+        }
+        writeln!(f, "{}{}", self.coverage, self.table)?;
+        writeln!(f, "Allowed differences")?;
+        for allowed in ALLOWED {
+            let times = self.uses.get(allowed.field).copied().unwrap_or_default();
+            writeln!(f, "  {times:>6} {}: {}", allowed.field, allowed.reason)?;
+        }
+        let (differing, unsteady) = (self.differing.len(), self.unsteady.len());
+        writeln!(f, "{} programs, {differing} differ, {unsteady} differed once", self.programs)
+    }
+}

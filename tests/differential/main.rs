@@ -1,0 +1,41 @@
+//! The same programs at Everlog and at a Temporal server: every answer, history and description is compared field by field.
+//!
+//! Without a Temporal server a fixed set of programs runs against its recorded answers. With
+//! `EVERLOG_REFERENCE=<address, or path of the temporal command>` programs run on both, side by side:
+//!
+//! | variable | what it says |
+//! |---|---|
+//! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or `from..to` |
+//! | `EVERLOG_DIFFERENTIAL_AT_ONCE` | how many of them at a time |
+//! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again |
+//! | `EVERLOG_DIFFERENTIAL_SHRINK` | drop steps of programs that differ for as long as they differ |
+
+mod allowed;
+mod author;
+mod compare;
+mod coverage;
+mod ground;
+mod live;
+mod moves;
+mod plain;
+mod player;
+mod program;
+mod recorded;
+mod schema;
+mod shrink;
+
+use anyhow::Result;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_go_as_at_a_temporal_server() -> Result<()> {
+    let report = match std::env::var("EVERLOG_REFERENCE") {
+        Ok(place) if std::env::var("EVERLOG_DIFFERENTIAL_RECORD").is_ok() => {
+            return recorded::record(&place).await;
+        }
+        Ok(place) => live::run(&place).await?,
+        Err(_none) => recorded::run().await?,
+    };
+    println!("{report}");
+    assert!(report.differing.is_empty(), "{} programs differ", report.differing.len());
+    Ok(())
+}

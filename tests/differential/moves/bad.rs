@@ -1,0 +1,200 @@
+//! What makes no sense: calls that are refused, commands that fail their task.
+
+use serde_json::{Value, json};
+
+use crate::author::{Author, IDLE, QUEUE, WORKFLOW, command, payloads};
+
+/// A refused call leaves nothing behind.
+pub fn call(author: &mut Author) {
+    let (method, request) = author.one_of(&calls());
+    author.call(method, request);
+}
+
+type Call = (&'static str, Value);
+
+fn start(field: &str, value: Value) -> Call {
+    let mut request = json!({
+        "namespace": "default", "workflow_id": "~bad", "workflow_type": {"name": "order"},
+        "task_queue": {"name": IDLE}, "request_id": "~bad-start",
+    });
+    request[field] = value;
+    ("StartWorkflowExecution", request)
+}
+
+fn calls() -> Vec<Call> {
+    [starts(), to_nobody(), incomplete()].concat()
+}
+
+/// Starts with one field that does not do.
+fn starts() -> Vec<Call> {
+    vec![
+        start("workflow_id", json!("")),
+        start("workflow_type", Value::Null),
+        start("workflow_type", json!({"name": ""})),
+        start("task_queue", Value::Null),
+        start("task_queue", json!({"name": ""})),
+        start("namespace", json!("")),
+        start("namespace", json!("nowhere")),
+        start("workflow_execution_timeout", json!("-1s")),
+        start("workflow_run_timeout", json!("-1s")),
+        start("workflow_task_timeout", json!("-1s")),
+        start("workflow_start_delay", json!("-1s")),
+        start("workflow_id", json!("x".repeat(1_001))),
+        start("request_id", json!("x".repeat(1_001))),
+        start("workflow_type", json!({"name": "x".repeat(1_001)})),
+        start("task_queue", json!({"name": "x".repeat(1_001)})),
+        start("identity", json!("x".repeat(1_001))),
+    ]
+}
+
+/// Calls to a run that is not there, or cannot be.
+fn to_nobody() -> Vec<Call> {
+    let unknown = json!({"workflow_id": "~unknown"});
+    let other_run = json!({"workflow_id": WORKFLOW, "run_id": "@run ~unknown 0"});
+    let not_a_run = json!({"workflow_id": WORKFLOW, "run_id": "not-a-run"});
+    let nobody = json!({});
+    let mut calls = Vec::new();
+    for execution in [&unknown, &other_run, &not_a_run, &nobody] {
+        calls.push(("SignalWorkflowExecution", json!({
+            "namespace": "default", "workflow_execution": execution, "signal_name": "news", "request_id": "~bad",
+        })));
+        calls.push((
+            "RequestCancelWorkflowExecution",
+            json!({
+                "namespace": "default", "workflow_execution": execution, "request_id": "~bad",
+            }),
+        ));
+        calls.push((
+            "TerminateWorkflowExecution",
+            json!({"namespace": "default", "workflow_execution": execution}),
+        ));
+        calls.push(("DescribeWorkflowExecution", json!({"namespace": "default", "execution": execution})));
+        calls.push(("GetWorkflowExecutionHistory", json!({"namespace": "default", "execution": execution})));
+        calls.push((
+            "GetWorkflowExecutionHistoryReverse",
+            json!({"namespace": "default", "execution": execution}),
+        ));
+        calls.push(("ResetStickyTaskQueue", json!({"namespace": "default", "execution": execution})));
+        calls.push((
+            "QueryWorkflow",
+            json!({
+                "namespace": "default", "execution": execution, "query": {"query_type": "state"},
+            }),
+        ));
+    }
+    calls
+}
+
+/// Calls that lack something, or name what is unknown.
+fn incomplete() -> Vec<Call> {
+    vec![
+        (
+            "SignalWorkflowExecution",
+            json!({"namespace": "default", "workflow_execution": {"workflow_id": WORKFLOW}}),
+        ),
+        ("QueryWorkflow", json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}})),
+        (
+            "SignalWithStartWorkflowExecution",
+            json!({
+                "namespace": "default", "workflow_id": "~bad", "workflow_type": {"name": "order"},
+                "task_queue": {"name": IDLE},
+            }),
+        ),
+        (
+            "GetWorkflowExecutionHistory",
+            json!({
+                "namespace": "default", "execution": {"workflow_id": WORKFLOW}, "next_page_token": "no token",
+            }),
+        ),
+        ("PollWorkflowTaskQueue", json!({"namespace": "default", "task_queue": {"name": ""}})),
+        ("PollActivityTaskQueue", json!({"namespace": "default"})),
+        ("PollWorkflowTaskQueue", json!({"namespace": "nowhere", "task_queue": {"name": IDLE}})),
+        ("RespondWorkflowTaskCompleted", json!({"namespace": "default"})),
+        ("RespondWorkflowTaskFailed", json!({"namespace": "default"})),
+        ("RespondActivityTaskCompleted", json!({"namespace": "default"})),
+        ("RespondActivityTaskCompleted", json!({"namespace": "default", "task_token": "no token"})),
+        ("RespondActivityTaskFailed", json!({"namespace": "default"})),
+        ("RecordActivityTaskHeartbeat", json!({"namespace": "default"})),
+        ("RespondQueryTaskCompleted", json!({"namespace": "default"})),
+        (
+            "RespondActivityTaskCompletedById",
+            json!({
+                "namespace": "default", "workflow_id": WORKFLOW, "activity_id": "~unknown",
+            }),
+        ),
+        ("RespondActivityTaskFailedById", json!({"namespace": "default", "workflow_id": WORKFLOW})),
+        (
+            "RecordActivityTaskHeartbeatById",
+            json!({
+                "namespace": "default", "workflow_id": "~unknown", "activity_id": "~unknown",
+            }),
+        ),
+        ("DescribeNamespace", json!({"namespace": "nowhere"})),
+    ]
+}
+
+/// Each fails the task, which is then made again.
+pub fn in_task(author: &mut Author) {
+    let commands = commands(author);
+    let bad = author.one_of(&commands);
+    author.wake();
+    author.take();
+    let marker = command("RECORD_MARKER", json!({"marker_name": "before"}));
+    let request = author.completion(vec![marker, bad], json!({}));
+    author.call("RespondWorkflowTaskCompleted", request);
+    author.task_lost();
+    super::clients::describe(author);
+    if author.percent(60) {
+        author.turn(Vec::new());
+    }
+}
+
+fn commands(author: &mut Author) -> Vec<Value> {
+    let mut commands = vec![
+        command("START_TIMER", json!({"start_to_fire_timeout": "3600s"})),
+        command("START_TIMER", json!({"timer_id": "~bad"})),
+        command("START_TIMER", json!({"timer_id": "~bad", "start_to_fire_timeout": "-1s"})),
+        command("CANCEL_TIMER", json!({"timer_id": "~unknown"})),
+        command("CANCEL_TIMER", json!({})),
+        command("REQUEST_CANCEL_ACTIVITY_TASK", json!({"scheduled_event_id": 4711})),
+        command("REQUEST_CANCEL_ACTIVITY_TASK", json!({})),
+        command("RECORD_MARKER", json!({})),
+        command("FAIL_WORKFLOW_EXECUTION", json!({})),
+        command("UPSERT_WORKFLOW_SEARCH_ATTRIBUTES", json!({})),
+        command("MODIFY_WORKFLOW_PROPERTIES", json!({})),
+        command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"workflow_run_timeout": "-1s"})),
+        json!({"command_type": "COMMAND_TYPE_START_TIMER"}),
+        json!({"command_type": "COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK"}),
+        json!({"command_type": "COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION"}),
+    ];
+    for (field, value) in [
+        ("activity_id", Value::Null),
+        ("activity_type", Value::Null),
+        ("start_to_close_timeout", Value::Null),
+        ("start_to_close_timeout", json!("-1s")),
+        ("task_queue", Value::Null),
+        ("retry_policy", json!({"backoff_coefficient": 0.5})),
+        ("retry_policy", json!({"maximum_attempts": -1})),
+        ("activity_id", json!("x".repeat(1_001))),
+    ] {
+        let mut attributes = json!({
+            "activity_id": "~bad", "activity_type": {"name": "charge"}, "task_queue": {"name": QUEUE},
+            "input": payloads(&["1"]), "start_to_close_timeout": "10s",
+        });
+        attributes[field] = value;
+        commands.push(command("SCHEDULE_ACTIVITY_TASK", attributes));
+    }
+    if let Some(timer) = author.timers.last() {
+        commands.push(command("START_TIMER", json!({"timer_id": timer, "start_to_fire_timeout": "3600s"})));
+    }
+    if let Some(activity) = author.activities.last() {
+        commands.push(command(
+            "SCHEDULE_ACTIVITY_TASK",
+            json!({
+                "activity_id": activity, "activity_type": {"name": "idle"}, "task_queue": {"name": IDLE},
+                "start_to_close_timeout": "100s",
+            }),
+        ));
+    }
+    commands
+}

@@ -1,0 +1,114 @@
+//! The moves of which programs are made, by weight: one row each, also for what comes later.
+
+mod activities;
+mod bad;
+mod clients;
+mod closes;
+mod queries;
+mod starts;
+mod tasks;
+mod timers;
+
+use crate::author::{Author, Task};
+
+/// One row of the table.
+pub struct Move {
+    pub name: &'static str,
+    pub weight: u64,
+    /// Whether it makes sense now.
+    pub fits: fn(&Author) -> bool,
+    pub write: fn(&mut Author),
+}
+
+const fn row(name: &'static str, weight: u64, fits: fn(&Author) -> bool, write: fn(&mut Author)) -> Move {
+    Move { name, weight, fits, write }
+}
+
+fn always(_author: &Author) -> bool {
+    true
+}
+
+fn open(author: &Author) -> bool {
+    author.is_open
+}
+
+fn closed(author: &Author) -> bool {
+    !author.is_open
+}
+
+/// The run is open and no worker has its task.
+fn free(author: &Author) -> bool {
+    author.is_open && author.task != Task::Held
+}
+
+/// The same, and time may pass: no task and no sticky queue waits for its timeout.
+fn calm(author: &Author) -> bool {
+    free(author) && !author.is_sticky && !author.is_hasty && author.attempt == 1
+}
+
+fn waiting(author: &Author) -> bool {
+    author.is_open && author.task == Task::Scheduled
+}
+
+fn held(author: &Author) -> bool {
+    author.is_open && author.task == Task::Held
+}
+
+fn quiet(author: &Author) -> bool {
+    author.is_open && author.task == Task::None && author.completed > 0
+}
+
+/// How a program begins.
+pub const OPENINGS: &[Move] = &[
+    row("start", 10, always, starts::plain),
+    row("start with everything", 6, always, starts::with_everything),
+    row("start, sticky", 4, always, starts::sticky),
+    row("start, hasty", 3, always, starts::hasty),
+    row("start, delayed", 2, always, starts::delayed),
+    row("start, eager", 2, always, starts::eager),
+    row("signal with start", 4, always, starts::signalled),
+    row("start, short run", 2, always, starts::short_run),
+    row("start, short execution", 2, always, starts::short_execution),
+    row("nothing", 1, always, starts::nothing),
+];
+
+/// What a program does then.
+pub const MOVES: &[Move] = &[
+    row("signal", 8, always, clients::signal),
+    row("signal twice", 3, open, clients::signal_twice),
+    row("cancel", 5, always, clients::cancel),
+    row("terminate", 3, always, clients::terminate),
+    row("describe", 5, always, clients::describe),
+    row("read a history", 4, always, clients::read_history),
+    row("describe a queue", 2, always, clients::describe_queue),
+    row("reset stickiness", 1, always, clients::reset_stickiness),
+    row("start again", 7, always, starts::again),
+    row("start again, closed", 25, closed, starts::again),
+    row("signal with start again", 5, always, starts::signal_again),
+    row("bad call", 6, always, bad::call),
+    row("query", 8, quiet, queries::direct),
+    row("query, closed", 6, closed, queries::closed),
+    row("query with a task", 6, waiting, queries::with_task),
+    row("take", 8, waiting, tasks::take),
+    row("complete", 20, held, tasks::complete),
+    row("turn", 16, free, tasks::turn),
+    row("turn with news", 6, free, tasks::turn_with_news),
+    row("heartbeat of a task", 3, free, tasks::heartbeat),
+    row("fail a task", 5, free, tasks::fail),
+    row("fail a task again", 10, |author| waiting(author) && author.attempt > 1, tasks::fail),
+    row("turn after failure", 15, |author| waiting(author) && author.attempt > 1, tasks::turn),
+    row("task times out", 12, |author| free(author) && author.is_hasty, tasks::time_out),
+    row("sticky task times out", 4, |author| quiet(author) && author.is_sticky, tasks::sticky_time_out),
+    row("stale completion", 3, free, tasks::stale),
+    row("empty poll", 1, quiet, tasks::empty_poll),
+    row("bad command", 8, free, bad::in_task),
+    row("timer fires", 6, calm, timers::fires),
+    row("timer cancelled late", 4, calm, timers::cancelled_late),
+    row("activity", 16, calm, activities::any),
+    row("complete the run", 4, free, closes::complete),
+    row("fail the run", 4, free, closes::fail),
+    row("cancel the run", 4, |author| free(author) && author.is_cancel_requested, closes::cancel),
+    row("continue as new", 6, free, closes::continue_as_new),
+    row("close with news", 4, free, closes::with_news),
+    row("close too early", 2, free, closes::not_last),
+];

@@ -1,0 +1,131 @@
+//! Answers with plain names: ids, tokens and times, which differ from server to server, by order of appearance.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+/// A time that lies no further than this behind the end of a program, or before its beginning, is now.
+const NOW_S: f64 = 45.0;
+/// Other times are rounded to this.
+const ROUND_S: f64 = 300.0;
+const UUID_LEN: usize = 36;
+
+/// The names given so far in one program.
+#[derive(Debug)]
+pub struct Names {
+    own: String,
+    uuids: Vec<String>,
+    begun_s: f64,
+}
+
+impl Names {
+    /// `own` is what stands for `~` in this run of the program.
+    pub fn new(own: &str) -> Self {
+        Self { own: own.to_owned(), uuids: Vec::new(), begun_s: now_s() }
+    }
+
+    /// Replaces whatever is a server's or a run's own.
+    pub fn make_plain(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.plain(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.make_plain(value)),
+            Value::Object(tree) => {
+                for (key, value) in tree.iter_mut() {
+                    let is_token = ["task_token", "next_page_token"].contains(&key.as_str());
+                    match value {
+                        Value::String(token) if is_token && !token.is_empty() => {
+                            *token = "<token>".to_owned()
+                        }
+                        value => self.make_plain(value),
+                    }
+                }
+                let ids: Vec<String> = tree.keys().filter(|key| is_uuid(key)).cloned().collect();
+                for (number, id) in ids.iter().enumerate() {
+                    let value = tree.remove(id).unwrap_or_default();
+                    tree.insert(format!("<key {number}>"), value);
+                }
+            }
+            _number => {}
+        }
+    }
+
+    fn plain(&mut self, text: &str) -> String {
+        if let Some(time) = text.strip_prefix("time ").and_then(|time| time.parse::<f64>().ok()) {
+            return self.time(time);
+        }
+        let text = text.replace(&self.own, "~");
+        let (mut plain, mut rest) = (String::new(), text.as_str());
+        while !rest.is_empty() {
+            match rest.get(..UUID_LEN).filter(|part| is_uuid(part)) {
+                Some(uuid) => {
+                    plain.push_str(&self.name_of(uuid));
+                    rest = &rest[UUID_LEN..];
+                }
+                None => {
+                    let sign = rest.chars().next().unwrap_or_default();
+                    plain.push(sign);
+                    rest = &rest[sign.len_utf8()..];
+                }
+            }
+        }
+        plain
+    }
+
+    fn name_of(&mut self, uuid: &str) -> String {
+        let known = self.uuids.iter().position(|known| known == uuid);
+        let number = known.unwrap_or_else(|| {
+            self.uuids.push(uuid.to_owned());
+            self.uuids.len() - 1
+        });
+        format!("<id {number}>")
+    }
+
+    fn time(&self, time_s: f64) -> String {
+        match time_s {
+            0.0 => "time 0".to_owned(),
+            time_s if time_s > self.begun_s - NOW_S && time_s < now_s() + NOW_S => "time now".to_owned(),
+            time_s => {
+                let rounded_s = ((time_s - self.begun_s) / ROUND_S).round() * ROUND_S;
+                format!("time now {:+} min", rounded_s / 60.0)
+            }
+        }
+    }
+}
+
+fn now_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn is_uuid(text: &str) -> bool {
+    let is_dash = |at: usize| [8, 13, 18, 23].contains(&at);
+    let mut signs = text.bytes().enumerate();
+    text.len() == UUID_LEN
+        && signs.all(|(at, sign)| if is_dash(at) { sign == b'-' } else { sign.is_ascii_hexdigit() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Names;
+
+    #[test]
+    fn ids_are_named_in_order_of_appearance() {
+        let mut names = Names::new("own7");
+        let (one, two) = ("0123abcd-0000-4000-8000-00000000000a", "0123abcd-0000-4000-8000-00000000000b");
+        let mut answer = json!({
+            "a": format!("run {two} of own7w"),
+            "b": [one, two],
+            "next_page_token": "abc",
+            "time": "time 0.000000000",
+        });
+        names.make_plain(&mut answer);
+        let plain = json!({
+            "a": "run <id 0> of ~w",
+            "b": ["<id 1>", "<id 0>"],
+            "next_page_token": "<token>",
+            "time": "time 0",
+        });
+        assert_eq!(answer, plain);
+    }
+}

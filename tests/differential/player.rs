@@ -1,0 +1,333 @@
+//! Plays a program against one server and notes what the server says to each step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use everlog_temporal_api::rpc;
+use everlog_tests::raw;
+use prost::Message;
+use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+
+use crate::plain::Names;
+use crate::program::{Program, Step};
+use crate::schema::{Schema, decode_unknown};
+
+/// A run id that no server gives.
+const NO_RUN: &str = "00000000-0000-4000-8000-000000000000";
+const LOOK_EVERY: Duration = Duration::from_millis(150);
+const AWAIT_WITHIN: Duration = Duration::from_secs(12);
+const PAGES_MAX: usize = 50;
+
+/// What a server said to one step: the step's number, what it was, and the answer as it came.
+#[derive(Clone, Debug)]
+pub struct Noted {
+    pub step: String,
+    pub answer: Value,
+}
+
+/// One program at one server.
+pub struct Player {
+    channel: Channel,
+    schema: Arc<Schema>,
+    own: String,
+    names: Names,
+    noted: Vec<Noted>,
+    begun: BTreeMap<String, JoinHandle<Value>>,
+    given: Given,
+}
+
+/// What the server has given so far, for references.
+#[derive(Debug, Default)]
+struct Given {
+    /// By kind and name: tokens and ids of queries, the latest last.
+    tokens: BTreeMap<String, Vec<String>>,
+    /// The runs of each workflow, in order of appearance.
+    runs: BTreeMap<String, Vec<String>>,
+    /// The latest event that scheduled an activity.
+    scheduled: BTreeMap<String, i64>,
+    /// The queries that came with the latest task of a workflow.
+    queries: BTreeMap<String, Vec<String>>,
+}
+
+impl Player {
+    /// `own` is what no other run of a program has in its ids.
+    pub fn new(channel: Channel, schema: Arc<Schema>, own: String) -> Self {
+        let names = Names::new(&own);
+        Self {
+            channel,
+            schema,
+            own,
+            names,
+            noted: Vec::new(),
+            begun: BTreeMap::new(),
+            given: Given::default(),
+        }
+    }
+
+    /// Plays all steps, then reads whatever can be read of every run. The answers are plain: names instead of ids.
+    pub async fn play(mut self, program: &Program) -> Result<Vec<Noted>> {
+        for (number, step) in program.steps.iter().enumerate() {
+            let answer = self.step(step).await?;
+            if let Some(answer) = answer {
+                self.note(format!("{number}"), answer);
+            }
+        }
+        for (name, call) in std::mem::take(&mut self.begun) {
+            let answer = call.await?;
+            self.note(format!("end of {name}"), answer);
+        }
+        self.read_all().await?;
+        self.noted.iter_mut().for_each(|noted| self.names.make_plain(&mut noted.answer));
+        Ok(self.noted)
+    }
+
+    fn note(&mut self, step: String, answer: Value) {
+        self.given.learn(&answer, &self.own);
+        self.noted.push(Noted { step, answer });
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<Option<Value>> {
+        match step {
+            Step::Call { method, request, within_s } => {
+                let request = self.resolved(request);
+                let call = call(self.channel.clone(), self.schema.clone(), method, request, *within_s);
+                Ok(Some(call.await?))
+            }
+            Step::Begin { name, method, request, within_s } => {
+                let request = self.resolved(request);
+                let call = call(self.channel.clone(), self.schema.clone(), method, request, *within_s);
+                let call = async move { call.await.unwrap_or_else(|error| error.to_string().into()) };
+                self.begun.insert(name.clone(), tokio::spawn(call));
+                Ok(None)
+            }
+            Step::Join { name } => match self.begun.remove(name) {
+                Some(call) => Ok(Some(call.await?)),
+                None => Ok(None),
+            },
+            Step::Await { workflow, event, count } => Ok(Some(self.wait_for(workflow, event, *count).await?)),
+            Step::Pause { ms } => {
+                let pause = Duration::from_millis(*ms);
+                tokio::time::interval_at(tokio::time::Instant::now() + pause, pause).tick().await;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn wait_for(&mut self, workflow: &str, event: &str, count: usize) -> Result<Value> {
+        let deadline = Instant::now() + AWAIT_WITHIN;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let events = self.history(workflow, "", "GetWorkflowExecutionHistory").await?;
+            let is_of_type = |one: &&Value| one["event_type"] == event;
+            let seen = events.as_array().into_iter().flatten().filter(is_of_type).count();
+            if seen >= count || Instant::now() > deadline {
+                self.given.learn(&events, &self.own);
+                return Ok(json!({ "has_come": seen >= count }));
+            }
+        }
+    }
+
+    /// All events of a run, or the refusal.
+    async fn history(&self, workflow: &str, run: &str, method: &'static str) -> Result<Value> {
+        let (mut events, mut token) = (Vec::new(), String::new());
+        for _page in 0..PAGES_MAX {
+            let request = json!({
+                "namespace": "default",
+                "execution": {"workflow_id": workflow.replace('~', &self.own), "run_id": run},
+                "next_page_token": token,
+            });
+            let mut page = call(self.channel.clone(), self.schema.clone(), method, request, 10).await?;
+            if page.get("error").is_some() {
+                return Ok(page);
+            }
+            if let Some(Value::Array(more)) = page.pointer_mut("/history/events").map(Value::take) {
+                events.extend(more);
+            }
+            token = page["next_page_token"].as_str().unwrap_or_default().to_owned();
+            if token.is_empty() {
+                break;
+            }
+        }
+        Ok(Value::Array(events))
+    }
+
+    /// Histories, descriptions and closing events of all runs that were seen.
+    async fn read_all(&mut self) -> Result<()> {
+        let mut read = BTreeSet::new();
+        // A history may name further runs.
+        while let Some((workflow, run)) = self.given.unread(&read) {
+            read.insert((workflow.clone(), run.clone()));
+            let number = read.iter().filter(|(other, _)| *other == workflow).count();
+            let events = self.history(&workflow, &run, "GetWorkflowExecutionHistory").await?;
+            let reverse = self.history(&workflow, &run, "GetWorkflowExecutionHistoryReverse").await?;
+            let mut forward = reverse.as_array().cloned().unwrap_or_default();
+            forward.reverse();
+            let is_mirrored = events.as_array() == Some(&forward);
+            self.note(format!("history of {workflow} {number}"), events);
+            self.note(format!("reverse of {workflow} {number}"), json!({ "is_mirrored": is_mirrored }));
+            let execution = json!({"workflow_id": workflow.replace('~', &self.own), "run_id": run});
+            let request = json!({
+                "namespace": "default",
+                "execution": execution,
+                "history_event_filter_type": "HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT",
+            });
+            let (channel, schema) = (self.channel.clone(), self.schema.clone());
+            let close =
+                call(channel.clone(), schema.clone(), "GetWorkflowExecutionHistory", request, 10).await?;
+            self.note(format!("close of {workflow} {number}"), close);
+            let request = json!({"namespace": "default", "execution": execution});
+            let description = call(channel, schema, "DescribeWorkflowExecution", request, 10).await?;
+            self.note(format!("description of {workflow} {number}"), description);
+        }
+        Ok(())
+    }
+
+    /// A request with its references resolved.
+    fn resolved(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) if text.starts_with('@') => self.given.resolve(text),
+            Value::String(text) => text.replace('~', &self.own).into(),
+            Value::Array(values) => values.iter().map(|value| self.resolved(value)).collect(),
+            Value::Object(tree) => {
+                let mut resolved = Map::new();
+                for (key, value) in tree {
+                    let value = self.resolved(value);
+                    match key.strip_prefix("@queries ") {
+                        Some(workflow) => {
+                            let ids = self.given.queries.get(workflow);
+                            resolved.extend(ids.into_iter().flatten().map(|id| (id.clone(), value.clone())));
+                        }
+                        None => drop(resolved.insert(key.replace('~', &self.own), value)),
+                    }
+                }
+                Value::Object(resolved)
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl Given {
+    /// What a reference stands for; what no server has given where there is nothing.
+    fn resolve(&self, reference: &str) -> Value {
+        let mut words = reference.split(' ');
+        let (kind, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let number = words.next().and_then(|word| word.parse::<usize>().ok()).unwrap_or_default();
+        match kind {
+            "@run" => {
+                self.runs.get(name).and_then(|runs| runs.get(number)).map_or(NO_RUN, String::as_str).into()
+            }
+            "@scheduled" => self.scheduled.get(name).copied().unwrap_or(i64::MAX).into(),
+            kind => {
+                let kind_of = if kind == "@former" { "@task" } else { kind };
+                let tokens = self.tokens.get(&format!("{kind_of} {name}")).map_or(&[][..], Vec::as_slice);
+                let index = tokens.len().wrapping_sub(if kind == "@former" { 2 } else { 1 });
+                // What is no token of anybody is refused as such.
+                tokens.get(index).cloned().unwrap_or_else(|| "no token".to_owned()).into()
+            }
+        }
+    }
+
+    fn unread(&self, read: &BTreeSet<(String, String)>) -> Option<(String, String)> {
+        let all = self.runs.iter().flat_map(|(id, runs)| runs.iter().map(|run| (id.clone(), run.clone())));
+        all.into_iter().find(|one| !read.contains(one))
+    }
+
+    /// Takes from an answer what later steps may refer to.
+    fn learn(&mut self, answer: &Value, own: &str) {
+        match answer {
+            Value::Array(values) => values.iter().for_each(|value| self.learn(value, own)),
+            Value::Object(tree) => {
+                self.learn_task(answer, own);
+                self.learn_scheduled(tree, own);
+                self.learn_run(tree, own);
+                tree.values().for_each(|value| self.learn(value, own));
+            }
+            _leaf => {}
+        }
+    }
+
+    fn learn_task(&mut self, task: &Value, own: &str) {
+        let token = task.get("task_token").and_then(Value::as_str).unwrap_or_default();
+        if token.is_empty() {
+            return;
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().replace(own, "~");
+        let workflow = text(&task["workflow_execution"]["workflow_id"]);
+        let name = match (task.get("activity_id"), task.get("query")) {
+            (Some(activity), _) => format!("@task {}", text(activity)),
+            (None, Some(_query)) => format!("@query {workflow}"),
+            (None, None) => {
+                let queries = task.get("queries").and_then(Value::as_object);
+                let ids = queries.map(|queries| queries.keys().cloned().collect()).unwrap_or_default();
+                self.queries.insert(workflow.clone(), ids);
+                format!("@task {workflow}")
+            }
+        };
+        self.tokens.entry(name).or_default().push(token.to_owned());
+    }
+
+    fn learn_scheduled(&mut self, event: &Map<String, Value>, own: &str) {
+        if let Some(Value::Object(scheduled)) = event.get("activity_task_scheduled_event_attributes") {
+            let activity = scheduled.get("activity_id").and_then(Value::as_str).unwrap_or_default();
+            let id = event.get("event_id").and_then(Value::as_i64).unwrap_or_default();
+            self.scheduled.insert(activity.replace(own, "~"), id);
+        }
+    }
+
+    fn learn_run(&mut self, tree: &Map<String, Value>, own: &str) {
+        let text = |field: &str| tree.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (workflow, run) = (text("workflow_id").replace(own, "~"), text("run_id"));
+        // Only what is the program's own: links may name anything.
+        if !workflow.starts_with('~') || run.is_empty() {
+            return;
+        }
+        let runs = self.runs.entry(workflow).or_default();
+        if !runs.iter().any(|known| known == run) {
+            runs.push(run.to_owned());
+        }
+    }
+}
+
+/// Makes a call; a refusal is an answer too.
+async fn call(
+    channel: Channel,
+    schema: Arc<Schema>,
+    method: &'static str,
+    request: Value,
+    within_s: u64,
+) -> Result<Value> {
+    let method = schema.method(method)?.clone();
+    let bytes =
+        schema.encode(&method.input, &request).with_context(|| format!("{} {request}", method.path))?;
+    let mut wire = Request::new(Bytes::from(bytes));
+    wire.set_timeout(Duration::from_secs(within_s));
+    let mut answer = match raw::call(&channel, &method.path, wire).await {
+        Ok(answer) => schema.decode(&method.output, answer.get_ref())?,
+        Err(status) => json!({ "error": refusal(&status)? }),
+    };
+    // A start names its run and not its workflow; references want both.
+    if let (Some(id), Some(answer)) = (request.get("workflow_id"), answer.as_object_mut()) {
+        answer.insert("workflow_id".to_owned(), id.clone());
+    }
+    Ok(answer)
+}
+
+fn refusal(status: &Status) -> Result<Value> {
+    let details = rpc::Status::decode(status.details())?.details;
+    let details = details.iter().map(|detail| {
+        let name = detail.type_url.rsplit('.').next().unwrap_or_default();
+        Ok(json!({ "type": name, "fields": decode_unknown(&detail.value)? }))
+    });
+    let details = details.collect::<Result<Vec<Value>>>()?;
+    let code = format!("{:?}", status.code());
+    Ok(json!({ "code": code, "message": status.message(), "details": details }))
+}

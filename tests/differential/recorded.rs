@@ -1,0 +1,173 @@
+//! What a Temporal server has answered to a fixed set of programs, so that no such server is needed.
+//!
+//! A file of text: `program SEED MARK` opens a program, `step NAME ANSWER` follows for each step. Values that a program
+//! has shown before stand as `{"=": NUMBER}`, which makes the file a fraction of its size.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::author::Author;
+use crate::ground::{Everlog, Reference};
+use crate::live::{Report, at_once, play};
+use crate::player::Noted;
+use crate::schema::Schema;
+
+/// How many programs the fixed set has.
+const PROGRAMS: u64 = 100;
+/// Values shorter than this are not worth a reference.
+const SHARED_LEN_MIN: usize = 40;
+
+fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("differential/recorded.txt")
+}
+
+/// Writes the file again.
+pub async fn record(place: &str) -> Result<()> {
+    let reference = Reference::start(place).await?;
+    let (channel, schema) = (reference.connect().await?, Arc::new(Schema::new()?));
+    let plays = (0..PROGRAMS).map(|seed| {
+        let (channel, schema) = (channel.clone(), schema.clone());
+        async move {
+            let program = Author::write(seed);
+            let noted = play(&channel, &schema, &program).await?;
+            anyhow::Ok((program, noted))
+        }
+    });
+    let mut plays = futures::stream::iter(plays).buffered(at_once());
+    let mut text = String::new();
+    while let Some(played) = plays.next().await {
+        let (program, noted) = played?;
+        text.push_str(&format!("program {} {}\n", program.seed, program.mark()));
+        let mut shared = Shared::default();
+        for noted in noted {
+            let answer = shared.shorten(&noted.answer);
+            text.push_str(&format!("step {}\t{answer}\n", noted.step));
+        }
+    }
+    std::fs::write(path(), text)?;
+    Ok(())
+}
+
+/// Runs the fixed set and compares with the file.
+pub async fn run() -> Result<Report> {
+    let everlog = Everlog::start().await?;
+    let (channel, schema) = (everlog.connect().await?, Arc::new(Schema::new()?));
+    let text = std::fs::read_to_string(path()).context("differential/recorded.txt")?;
+    let recorded = read(&text)?;
+    ensure!(recorded.len() as u64 == PROGRAMS, "the file has {} programs", recorded.len());
+    let plays = recorded.into_iter().map(|(seed, mark, reference)| {
+        let (channel, schema) = (channel.clone(), schema.clone());
+        async move {
+            let program = Author::write(seed);
+            let is_same = program.mark() == mark;
+            ensure!(
+                is_same,
+                "program {seed} is not what was recorded: record it again (tests/differential/main.rs)"
+            );
+            let everlog = play(&channel, &schema, &program).await?;
+            anyhow::Ok((program, reference, everlog))
+        }
+    });
+    let mut plays = futures::stream::iter(plays).buffer_unordered(at_once());
+    let mut report = Report::default();
+    while let Some(played) = plays.next().await {
+        let (program, reference, everlog) = played?;
+        report.coverage.count(&program, &reference);
+        report.add(program, &reference, &everlog);
+    }
+    report.table = report.coverage.table(&schema);
+    Ok(report)
+}
+
+type Recorded = (u64, String, Vec<Noted>);
+
+fn read(text: &str) -> Result<Vec<Recorded>> {
+    let mut recorded: Vec<Recorded> = Vec::new();
+    let mut shared = Shared::default();
+    for line in text.lines() {
+        let (kind, rest) = line.split_once(' ').context("a line has a kind")?;
+        if kind == "program" {
+            let (seed, mark) = rest.split_once(' ').context("a program has a mark")?;
+            recorded.push((seed.parse()?, mark.to_owned(), Vec::new()));
+            shared = Shared::default();
+        } else {
+            let (step, answer) = rest.split_once('\t').context("a step has an answer")?;
+            let answer = shared.restore(&serde_json::from_str(answer)?)?;
+            let program = recorded.last_mut().context("a step is of a program")?;
+            program.2.push(Noted { step: step.to_owned(), answer });
+        }
+    }
+    Ok(recorded)
+}
+
+/// The values that a program has shown so far, in order.
+#[derive(Default)]
+struct Shared {
+    values: Vec<Value>,
+}
+
+impl Shared {
+    /// A value with what was shown before as references. Parts come before the whole, as [`Shared::restore`] sees them.
+    fn shorten(&mut self, value: &Value) -> Value {
+        if let Some(number) = self.values.iter().position(|known| known == value) {
+            return json!({ "=": number });
+        }
+        let short = match value {
+            Value::Array(values) => values.iter().map(|value| self.shorten(value)).collect(),
+            Value::Object(tree) => {
+                tree.iter().map(|(key, value)| (key.clone(), self.shorten(value))).collect()
+            }
+            leaf => return leaf.clone(),
+        };
+        self.learn(value);
+        short
+    }
+
+    fn restore(&mut self, short: &Value) -> Result<Value> {
+        let whole = match short {
+            Value::Array(values) => values.iter().map(|value| self.restore(value)).collect::<Result<_>>()?,
+            Value::Object(tree) => {
+                if let Some(number) = tree.get("=").and_then(Value::as_u64) {
+                    let known = self.values.get(usize::try_from(number)?);
+                    return known.cloned().context("a reference to what comes later");
+                }
+                let fields = tree.iter().map(|(key, value)| Ok((key.clone(), self.restore(value)?)));
+                Value::Object(fields.collect::<Result<_>>()?)
+            }
+            leaf => return Ok(leaf.clone()),
+        };
+        self.learn(&whole);
+        Ok(whole)
+    }
+
+    fn learn(&mut self, value: &Value) {
+        if value.to_string().len() >= SHARED_LEN_MIN {
+            self.values.push(value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Shared;
+
+    #[test]
+    fn what_is_recorded_reads_back_as_it_was() -> anyhow::Result<()> {
+        let long = json!({"name": "a text that is long enough to be shared", "list": [1, {"deep": "another text that is long enough"}]});
+        let answers = [json!({"one": long}), json!({"two": [long, long]}), long.clone(), json!("leaf")];
+        let mut writer = Shared::default();
+        let short: Vec<Value> = answers.iter().map(|answer| writer.shorten(answer)).collect();
+        assert_eq!(short[2].as_object().map(serde_json::Map::len), Some(1), "{short:?}");
+        let mut reader = Shared::default();
+        let whole: Vec<Value> =
+            short.iter().map(|short| reader.restore(short)).collect::<anyhow::Result<_>>()?;
+        assert_eq!(whole, answers);
+        Ok(())
+    }
+}
