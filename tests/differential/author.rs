@@ -12,6 +12,8 @@ use crate::program::{Program, Step};
 pub const WORKFLOW: &str = "~w";
 pub const QUEUE: &str = "~q";
 pub const STICKY: &str = "~s";
+/// The queue of its children.
+pub const CHILD_QUEUE: &str = "~cq";
 /// A queue that nobody polls.
 pub const IDLE: &str = "~idle";
 

@@ -77,7 +77,7 @@ fn walk(path: &str, left: Option<&Value>, right: Option<&Value>, pairs: &mut Vec
 }
 
 /// `.a[3].b` as `.a[].b`.
-fn without_indices(path: &str) -> String {
+pub fn without_indices(path: &str) -> String {
     let mut plain = String::new();
     let mut is_inside = false;
     for sign in path.chars() {

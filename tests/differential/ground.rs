@@ -34,7 +34,7 @@ pub struct Everlog {
 impl Everlog {
     pub async fn start() -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let server = Server::start(directory.path(), &[("EVERLOG_LOG__LEVEL", "warn")]).await?;
+        let server = Server::start(directory.path(), &[]).await?;
         Ok(Self { _directory: directory, server })
     }
 

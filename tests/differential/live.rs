@@ -1,5 +1,6 @@
 //! Programs on both servers at once, and what came of it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +11,7 @@ use tonic::transport::Channel;
 
 use crate::allowed::ALLOWED;
 use crate::author::Author;
-use crate::compare::{Difference, Uses, compare};
+use crate::compare::{Difference, Uses, compare, without_indices};
 use crate::coverage::Coverage;
 use crate::ground::{Everlog, Reference};
 use crate::player::{Noted, Player};
@@ -20,6 +21,8 @@ use crate::shrink;
 
 const SEEDS: u64 = 200;
 const AT_ONCE: usize = 24;
+/// How many of those that differed.
+const AGAIN_AT_ONCE: usize = 6;
 
 /// What many programs have shown.
 #[derive(Default)]
@@ -93,10 +96,17 @@ pub async fn run(place: &str) -> Result<Report> {
     while let Some((program, noted)) = plays.next().await {
         let (reference, everlog) = noted?;
         report.coverage.count(&program, &reference);
+        let seed = program.seed;
         report.add(program, &reference, &everlog);
+        // At once, for those who wait.
+        if let Some((_, differences)) = report.differing.last().filter(|(program, _)| program.seed == seed) {
+            println!("program {seed}: {} differences, {}", differences.len(), differences[0]);
+        }
     }
     drop(plays);
-    report.settle(&pair).await?;
+    if std::env::var("EVERLOG_DIFFERENTIAL_ONCE").is_err() {
+        report.settle(&pair).await?;
+    }
     report.table = report.coverage.table(&pair.schema);
     println!("{} programs in {:.0?}", report.programs, begun.elapsed());
     Ok(report)
@@ -112,11 +122,16 @@ impl Report {
         }
     }
 
-    /// Runs programs that differ once more, alone: what does not come again is of the load.
+    /// Runs programs that differ once more, a few at a time: what does not come again is of the load.
     async fn settle(&mut self, pair: &Pair) -> Result<()> {
         let is_shrinking = std::env::var("EVERLOG_DIFFERENTIAL_SHRINK").is_ok();
-        for (program, differences) in std::mem::take(&mut self.differing) {
-            let (reference, everlog) = pair.play(&program).await?;
+        let plays = std::mem::take(&mut self.differing).into_iter().map(|(program, differences)| async move {
+            let noted = pair.play(&program).await;
+            (program, differences, noted)
+        });
+        let mut plays = futures::stream::iter(plays).buffer_unordered(AGAIN_AT_ONCE);
+        while let Some((program, differences, noted)) = plays.next().await {
+            let (reference, everlog) = noted?;
             let again = compare(&reference, &everlog, &mut Uses::new());
             if again.is_empty() {
                 self.unsteady.push((program.seed, differences));
@@ -130,6 +145,22 @@ impl Report {
     }
 }
 
+impl Report {
+    /// All differences by the field they are in, with an example and the programs.
+    fn by_field(&self) -> Vec<(&Difference, BTreeSet<u64>)> {
+        let mut fields: BTreeMap<String, (&Difference, BTreeSet<u64>)> = BTreeMap::new();
+        for (program, differences) in &self.differing {
+            for one in differences {
+                let field = without_indices(&one.path);
+                fields.entry(field).or_insert((one, BTreeSet::new())).1.insert(program.seed);
+            }
+        }
+        let mut fields: Vec<_> = fields.into_values().collect();
+        fields.sort_by_key(|(_, seeds)| std::cmp::Reverse(seeds.len()));
+        fields
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
@@ -137,6 +168,9 @@ impl fmt::Display for Report {
             writeln!(f, "{program}")?;
             differences.iter().take(SHOWN).try_for_each(|one| writeln!(f, "    {one}"))?;
             writeln!(f, "    {} differences\n", differences.len())?;
+        }
+        for (one, seeds) in self.by_field() {
+            writeln!(f, "in {} programs {seeds:?}: {one}", seeds.len())?;
         }
         for (seed, differences) in &self.unsteady {
             writeln!(f, "program {seed} differed once and not again:")?;

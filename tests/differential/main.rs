@@ -8,6 +8,7 @@
 //! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or `from..to` |
 //! | `EVERLOG_DIFFERENTIAL_AT_ONCE` | how many of them at a time |
 //! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again |
+//! | `EVERLOG_DIFFERENTIAL_ONCE` | do not run programs that differ once more |
 //! | `EVERLOG_DIFFERENTIAL_SHRINK` | drop steps of programs that differ for as long as they differ |
 
 mod allowed;

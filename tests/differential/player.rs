@@ -51,6 +51,8 @@ struct Given {
     runs: BTreeMap<String, Vec<String>>,
     /// The latest event that scheduled an activity.
     scheduled: BTreeMap<String, i64>,
+    /// Behind which event an update came to its worker.
+    sequences: BTreeMap<String, i64>,
     /// The queries that came with the latest task of a workflow.
     queries: BTreeMap<String, Vec<String>>,
 }
@@ -225,6 +227,7 @@ impl Given {
             "@run" => {
                 self.runs.get(name).and_then(|runs| runs.get(number)).map_or(NO_RUN, String::as_str).into()
             }
+            "@sequence" => self.sequences.get(name).copied().unwrap_or_default().into(),
             "@scheduled" => self.scheduled.get(name).copied().unwrap_or(i64::MAX).into(),
             kind => {
                 let kind_of = if kind == "@former" { "@task" } else { kind };
@@ -249,6 +252,7 @@ impl Given {
                 self.learn_task(answer, own);
                 self.learn_scheduled(tree, own);
                 self.learn_run(tree, own);
+                self.learn_message(tree, own);
                 tree.values().for_each(|value| self.learn(value, own));
             }
             _leaf => {}
@@ -281,6 +285,18 @@ impl Given {
             let id = event.get("event_id").and_then(Value::as_i64).unwrap_or_default();
             self.scheduled.insert(activity.replace(own, "~"), id);
         }
+    }
+
+    fn learn_message(&mut self, tree: &Map<String, Value>, own: &str) {
+        let (Some(Value::String(update)), Some(Value::String(id))) =
+            (tree.get("protocol_instance_id"), tree.get("id"))
+        else {
+            return;
+        };
+        let update = update.replace(own, "~");
+        let sequence = tree.get("event_id").and_then(Value::as_i64).unwrap_or_default();
+        self.sequences.insert(update.clone(), sequence);
+        self.tokens.entry(format!("@message {update}")).or_default().push(id.clone());
     }
 
     fn learn_run(&mut self, tree: &Map<String, Value>, own: &str) {

@@ -1,7 +1,7 @@
 //! Messages of the API as trees, read and written by the descriptor set: no field is left out because nobody wrote code for it.
 //!
 //! A tree is JSON: fields by their names, enum values by theirs, bytes as text (or `hex:`), a duration as `3.5s`, a
-//! timestamp as `time <seconds>.<nanoseconds>`. What the descriptors do not know is kept as `unknown_<number>`.
+//! timestamp as `time <seconds>.<nanoseconds>`, an `Any` as what it holds with `@type` beside its fields. What the descriptors do not know is kept as `unknown_<number>`.
 
 use std::collections::BTreeMap;
 
@@ -92,6 +92,13 @@ impl Schema {
                 let duration = prost_types::Duration::decode(bytes)?;
                 return Ok(format!("{}s", seconds(duration.seconds, duration.nanos)).into());
             }
+            ".google.protobuf.Any" => {
+                let any = prost_types::Any::decode(bytes)?;
+                let name = any.type_url.rsplit('/').next().unwrap_or_default();
+                let mut tree = self.decode(&format!(".{name}"), &any.value)?;
+                tree["@type"] = name.into();
+                return Ok(tree);
+            }
             _message => {}
         }
         let message = self.message(name)?;
@@ -156,6 +163,13 @@ impl Schema {
     pub fn encode(&self, name: &str, tree: &Value) -> Result<Vec<u8>> {
         if name == ".google.protobuf.Duration" {
             return duration(tree);
+        }
+        if let (".google.protobuf.Any", Some(inner)) = (name, tree["@type"].as_str()) {
+            let mut body = tree.clone();
+            body.as_object_mut().map(|fields| fields.remove("@type"));
+            let value = self.encode(&format!(".{inner}"), &body)?;
+            let type_url = format!("type.googleapis.com/{inner}");
+            return Ok(prost_types::Any { type_url, value }.encode_to_vec());
         }
         let message = self.message(name)?;
         let mut bytes = Vec::new();

@@ -2,12 +2,15 @@
 
 mod activities;
 mod bad;
+mod chains;
+mod children;
 mod clients;
 mod closes;
 mod queries;
 mod starts;
 mod tasks;
 mod timers;
+mod updates;
 
 use crate::author::{Author, Task};
 
@@ -58,6 +61,11 @@ fn quiet(author: &Author) -> bool {
     author.is_open && author.task == Task::None && author.completed > 0
 }
 
+/// Its worker has seen the run, and no task that keeps failing is in the way of an update.
+fn updatable(author: &Author) -> bool {
+    author.is_open && author.completed > 0 && author.attempt == 1 && !author.is_hasty
+}
+
 /// How a program begins.
 pub const OPENINGS: &[Move] = &[
     row("start", 10, always, starts::plain),
@@ -70,6 +78,8 @@ pub const OPENINGS: &[Move] = &[
     row("start, short run", 2, always, starts::short_run),
     row("start, short execution", 2, always, starts::short_execution),
     row("nothing", 1, always, starts::nothing),
+    row("start, retried", 2, always, chains::retried),
+    row("start with an update", 3, always, updates::with_start),
 ];
 
 /// What a program does then.
@@ -105,6 +115,10 @@ pub const MOVES: &[Move] = &[
     row("timer fires", 6, calm, timers::fires),
     row("timer cancelled late", 4, calm, timers::cancelled_late),
     row("activity", 16, calm, activities::any),
+    row("child", 12, calm, children::any),
+    row("to others", 6, calm, children::to_others),
+    row("update", 10, updatable, updates::update),
+    row("update in vain", 2, always, updates::in_vain),
     row("complete the run", 4, free, closes::complete),
     row("fail the run", 4, free, closes::fail),
     row("cancel the run", 4, |author| free(author) && author.is_cancel_requested, closes::cancel),

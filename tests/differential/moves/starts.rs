@@ -33,7 +33,8 @@ fn request(author: &mut Author, more: Value) -> Value {
     merged(request, more)
 }
 
-fn start(author: &mut Author, more: Value) {
+/// A start with further fields.
+pub fn with(author: &mut Author, more: Value) {
     let request = request(author, more);
     let request_id = request["request_id"].as_str().unwrap_or_default().to_owned();
     author.call("StartWorkflowExecution", request);
@@ -41,7 +42,7 @@ fn start(author: &mut Author, more: Value) {
 }
 
 pub fn plain(author: &mut Author) {
-    start(author, json!({}));
+    with(author, json!({}));
 }
 
 /// Nothing is there: what callers hear of it.
@@ -53,7 +54,7 @@ pub fn nothing(author: &mut Author) {
 }
 
 pub fn with_everything(author: &mut Author) {
-    start(author, everything());
+    with(author, everything());
 }
 
 fn everything() -> Value {
@@ -79,17 +80,17 @@ fn everything() -> Value {
 pub fn sticky(author: &mut Author) {
     author.is_sticky = true;
     author.poll(json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE}));
-    start(author, json!({}));
+    with(author, json!({}));
 }
 
 pub fn hasty(author: &mut Author) {
     author.is_hasty = true;
-    start(author, json!({"workflow_task_timeout": "3s"}));
+    with(author, json!({"workflow_task_timeout": "3s"}));
 }
 
 /// The first task comes later.
 pub fn delayed(author: &mut Author) {
-    start(author, json!({"workflow_start_delay": "2s"}));
+    with(author, json!({"workflow_start_delay": "2s"}));
     if author.percent(50) {
         author.signal("early");
     }
@@ -102,17 +103,17 @@ pub fn delayed(author: &mut Author) {
 }
 
 pub fn eager(author: &mut Author) {
-    start(author, json!({"request_eager_execution": true}));
+    with(author, json!({"request_eager_execution": true}));
 }
 
 /// Ends by its run timeout, with whatever is under way then.
 pub fn short_run(author: &mut Author) {
-    start(author, json!({"workflow_run_timeout": "2s"}));
+    with(author, json!({"workflow_run_timeout": "2s"}));
     time_out(author);
 }
 
 pub fn short_execution(author: &mut Author) {
-    start(author, json!({"workflow_execution_timeout": "2s"}));
+    with(author, json!({"workflow_execution_timeout": "2s"}));
     time_out(author);
 }
 

@@ -1,0 +1,234 @@
+//! Children from their start to their end, and what they hear of the end of their parent.
+
+use serde_json::{Value, json};
+
+use crate::author::{Author, CHILD_QUEUE, WORKFLOW, command, failure, merged, payload, payloads};
+use crate::program::Step;
+
+const POLICIES: &[&str] = &[
+    "PARENT_CLOSE_POLICY_UNSPECIFIED",
+    "PARENT_CLOSE_POLICY_TERMINATE",
+    "PARENT_CLOSE_POLICY_REQUEST_CANCEL",
+    "PARENT_CLOSE_POLICY_ABANDON",
+];
+/// How long it takes until what nobody is to see has not happened.
+const NOTHING_MS: u64 = 700;
+
+const COURSES: &[fn(&mut Author)] =
+    &[completed, failed, continued, cancelled, terminated, timed_out, id_is_taken, signalled, outlives];
+
+/// One of all courses.
+pub fn any(author: &mut Author) {
+    author.one_of(COURSES)(author);
+}
+
+fn start(child: &str, more: Value) -> Value {
+    let attributes = json!({
+        "namespace": "default",
+        "workflow_id": child,
+        "workflow_type": {"name": "parcel"},
+        "task_queue": {"name": CHILD_QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
+        "input": payloads(&["child"]),
+    });
+    command("START_CHILD_WORKFLOW_EXECUTION", merged(attributes, more))
+}
+
+fn everything(author: &mut Author) -> Value {
+    if author.percent(60) {
+        return json!({"parent_close_policy": author.one_of(POLICIES)});
+    }
+    json!({
+        "workflow_execution_timeout": "7200s",
+        "workflow_run_timeout": "3600s",
+        "workflow_task_timeout": "20s",
+        "parent_close_policy": author.one_of(POLICIES),
+        "control": "control",
+        "workflow_id_reuse_policy": "WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY",
+        "header": {"fields": {"trace": payload("header")}},
+        "memo": {"fields": {"note": payload("memo")}},
+        "search_attributes": {"indexed_fields": {"CustomKeywordField": {
+            "metadata": {"encoding": "json/plain", "type": "Keyword"}, "data": "\"red\"",
+        }}},
+        "priority": {"priority_key": 3},
+    })
+}
+
+/// A child that has begun; its parent may have heard of it.
+fn begun(author: &mut Author, more: Value) -> String {
+    let child = author.fresh("child");
+    author.wake();
+    author.turn(vec![start(&child, more)]);
+    heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED");
+    child
+}
+
+/// The parent is told, and may look at it.
+fn heard(author: &mut Author, event: &'static str) {
+    author.wait_for(event);
+    author.happened();
+    if author.percent(50) {
+        author.turn(Vec::new());
+    }
+}
+
+/// The worker of a child takes its task and answers.
+fn turn_of(author: &mut Author, child: &str, commands: Vec<Value>) {
+    author.poll(json!({"name": CHILD_QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}));
+    let request = json!({
+        "namespace": "default", "task_token": format!("@task {child}"), "commands": commands, "identity": "worker",
+    });
+    author.call("RespondWorkflowTaskCompleted", request);
+}
+
+fn completed(author: &mut Author) {
+    let more = everything(author);
+    let child = begun(author, more);
+    let last = command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["sent"])}));
+    turn_of(author, &child, vec![last]);
+    heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED");
+}
+
+fn failed(author: &mut Author) {
+    let child = begun(author, json!({}));
+    let last = command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Lost", true)}));
+    turn_of(author, &child, vec![last]);
+    heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED");
+}
+
+/// Only the last run of a chain reports.
+fn continued(author: &mut Author) {
+    let child = begun(author, json!({}));
+    let next = command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"input": payloads(&["next"])}));
+    turn_of(author, &child, vec![next]);
+    let last = command("COMPLETE_WORKFLOW_EXECUTION", json!({}));
+    turn_of(author, &child, vec![last]);
+    heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED");
+}
+
+fn cancelled(author: &mut Author) {
+    let child = begun(author, json!({}));
+    let attributes = json!({
+        "namespace": "default", "workflow_id": child, "child_workflow_only": author.percent(50), "reason": "no more",
+    });
+    author.wake();
+    author.turn(vec![command("REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION", attributes)]);
+    heard(author, "EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED");
+    let last = command("CANCEL_WORKFLOW_EXECUTION", json!({"details": payloads(&["undone"])}));
+    turn_of(author, &child, vec![last]);
+    heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED");
+}
+
+fn terminated(author: &mut Author) {
+    let child = begun(author, json!({}));
+    author.call(
+        "TerminateWorkflowExecution",
+        json!({
+            "namespace": "default", "workflow_execution": {"workflow_id": child}, "reason": "enough", "identity": "caller",
+        }),
+    );
+    heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED");
+}
+
+fn timed_out(author: &mut Author) {
+    let child = author.fresh("child");
+    author.wake();
+    author.turn(vec![start(&child, json!({"workflow_run_timeout": "1s"}))]);
+    author.wait_for("EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT");
+    author.happened();
+}
+
+/// A second child of the same id.
+fn id_is_taken(author: &mut Author) {
+    let child = begun(author, json!({}));
+    author.wake();
+    author.turn(vec![start(&child, json!({}))]);
+    heard(author, "EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED");
+}
+
+fn signal(execution: Value, is_child: bool) -> Value {
+    let attributes = json!({
+        "namespace": "default", "execution": execution, "signal_name": "news", "input": payloads(&["external"]),
+        "header": {"fields": {"trace": payload("header")}}, "child_workflow_only": is_child, "control": "control",
+    });
+    command("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION", attributes)
+}
+
+fn signalled(author: &mut Author) {
+    let child = begun(author, json!({}));
+    let is_child = author.percent(50);
+    author.wake();
+    author.turn(vec![signal(json!({ "workflow_id": child }), is_child)]);
+    heard(author, "EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED");
+    if author.percent(50) {
+        turn_of(author, &child, Vec::new());
+    }
+}
+
+/// The parent ends, or goes on in another run, and the child by its policy.
+fn outlives(author: &mut Author) {
+    let policy = author.one_of(POLICIES);
+    let child = begun(author, json!({ "parent_close_policy": policy }));
+    if author.percent(50) {
+        turn_of(author, &child, Vec::new());
+    }
+    author.wake();
+    author.take();
+    let last = match author.dice.below(3) {
+        0 => command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Refused", true)})),
+        1 => command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"input": payloads(&["next"])})),
+        _ => command("COMPLETE_WORKFLOW_EXECUTION", json!({})),
+    };
+    let is_continued = last["command_type"] == "COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION";
+    let is_well = last["command_type"] == "COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION";
+    author.complete(vec![last]);
+    if is_continued {
+        let request = author.started_by.clone();
+        author.begun(&request);
+    } else {
+        author.ended(is_well);
+    }
+    match policy {
+        "PARENT_CLOSE_POLICY_REQUEST_CANCEL" if !is_continued => {
+            await_of(author, &child, "EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED");
+        }
+        "PARENT_CLOSE_POLICY_ABANDON" | "PARENT_CLOSE_POLICY_REQUEST_CANCEL" => {
+            author.step(Step::Pause { ms: NOTHING_MS });
+        }
+        _ if is_continued => author.step(Step::Pause { ms: NOTHING_MS }),
+        _terminate => await_of(author, &child, "EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED"),
+    }
+}
+
+fn await_of(author: &mut Author, workflow: &str, event: &'static str) {
+    author.step(Step::Await { workflow: workflow.to_owned(), event, count: 1 });
+}
+
+/// Signals and cancels to who is not there, to itself, or to a child that is none.
+pub fn to_others(author: &mut Author) {
+    let (execution, is_itself) = match author.dice.below(3) {
+        0 => (json!({"workflow_id": "~unknown"}), false),
+        1 => (json!({"workflow_id": "~unknown", "run_id": "00000000-0000-4000-8000-000000000000"}), false),
+        _ => (json!({"workflow_id": WORKFLOW}), true),
+    };
+    let is_child = author.percent(30);
+    author.wake();
+    if author.percent(50) {
+        author.turn(vec![signal(execution, is_child)]);
+        return match is_itself && !is_child {
+            true => heard(author, "EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED"),
+            false => heard(author, "EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED"),
+        };
+    }
+    let attributes = json!({
+        "namespace": "default", "workflow_id": execution["workflow_id"], "run_id": execution["run_id"],
+        "child_workflow_only": is_child, "reason": "no more",
+    });
+    author.turn(vec![command("REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION", attributes)]);
+    match is_itself && !is_child {
+        true => {
+            author.is_cancel_requested = true;
+            heard(author, "EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED");
+        }
+        false => heard(author, "EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED"),
+    }
+}
