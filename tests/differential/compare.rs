@@ -41,7 +41,12 @@ pub fn compare(reference: &[Noted], everlog: &[Noted], uses: &mut Uses) -> Vec<D
         for (path, reference, everlog) in pairs {
             let plain = without_indices(&path);
             let is_covered = |one: &&Allowed| {
-                plain.ends_with(one.field) && (one.accepts)(reference.as_ref(), everlog.as_ref())
+                // The end of a path, or with a `*` any part of it.
+                let is_field = match one.field.strip_suffix('*') {
+                    Some(part) => plain.contains(part),
+                    None => plain.ends_with(one.field),
+                };
+                is_field && (one.accepts)(reference.as_ref(), everlog.as_ref())
             };
             match ALLOWED.iter().find(is_covered) {
                 Some(allowed) => *uses.entry(allowed.field).or_default() += 1,

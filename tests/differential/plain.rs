@@ -9,6 +9,8 @@ const NOW_S: f64 = 45.0;
 /// Other times are rounded to this.
 const ROUND_S: f64 = 300.0;
 const UUID_LEN: usize = 36;
+/// What Go has for no time.
+const YEAR_ONE_S: f64 = -62_135_596_800.0;
 
 /// The names given so far in one program.
 #[derive(Debug)]
@@ -31,18 +33,22 @@ impl Names {
             Value::Array(values) => values.iter_mut().for_each(|value| self.make_plain(value)),
             Value::Object(tree) => {
                 for (key, value) in tree.iter_mut() {
-                    let is_token = ["task_token", "next_page_token"].contains(&key.as_str());
-                    match value {
-                        Value::String(token) if is_token && !token.is_empty() => {
-                            *token = "<token>".to_owned()
+                    match (key.as_str(), &mut *value) {
+                        ("task_token" | "next_page_token", Value::String(token)) if !token.is_empty() => {
+                            *token = "<token>".to_owned();
                         }
-                        value => self.make_plain(value),
+                        // What programs give is no UUID; one that a server makes up is seen nowhere else.
+                        ("request_id", Value::String(id)) if is_uuid(id) => *id = "<request>".to_owned(),
+                        ("execution_duration", Value::String(span)) => *span = "<span>".to_owned(),
+                        (_other, value) => self.make_plain(value),
                     }
                 }
-                let ids: Vec<String> = tree.keys().filter(|key| is_uuid(key)).cloned().collect();
-                for (number, id) in ids.iter().enumerate() {
-                    let value = tree.remove(id).unwrap_or_default();
-                    tree.insert(format!("<key {number}>"), value);
+                for (number, (key, value)) in std::mem::take(tree).into_iter().enumerate() {
+                    // Ids of queries and requests that a server has made up.
+                    let is_made_up = key.get(..UUID_LEN).is_some_and(is_uuid) || is_query(&key, &value);
+                    let name =
+                        if is_made_up { format!("<key {number}>") } else { key.replace(&self.own, "~") };
+                    tree.insert(name, value);
                 }
             }
             _number => {}
@@ -83,6 +89,7 @@ impl Names {
     fn time(&self, time_s: f64) -> String {
         match time_s {
             0.0 => "time 0".to_owned(),
+            YEAR_ONE_S => "time of the year 1".to_owned(),
             time_s if time_s > self.begun_s - NOW_S && time_s < now_s() + NOW_S => "time now".to_owned(),
             time_s => {
                 let rounded_s = ((time_s - self.begun_s) / ROUND_S).round() * ROUND_S;
@@ -94,6 +101,10 @@ impl Names {
 
 fn now_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn is_query(key: &str, value: &Value) -> bool {
+    key != "query" && value.get("query_type").is_some()
 }
 
 fn is_uuid(text: &str) -> bool {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use everlog_temporal_api::rpc;
+use everlog_temporal_api::{errordetails, rpc};
 use everlog_tests::raw;
 use prost::Message;
 use serde_json::{Map, Value, json};
@@ -328,7 +328,7 @@ async fn call(
     wire.set_timeout(Duration::from_secs(within_s));
     let mut answer = match raw::call(&channel, &method.path, wire).await {
         Ok(answer) => schema.decode(&method.output, answer.get_ref())?,
-        Err(status) => json!({ "error": refusal(&status)? }),
+        Err(status) => json!({ "error": refusal(&schema, &status)? }),
     };
     // A start names its run and not its workflow; references want both.
     if let (Some(id), Some(answer)) = (request.get("workflow_id"), answer.as_object_mut()) {
@@ -337,11 +337,19 @@ async fn call(
     Ok(answer)
 }
 
-fn refusal(status: &Status) -> Result<Value> {
+fn refusal(schema: &Schema, status: &Status) -> Result<Value> {
     let details = rpc::Status::decode(status.details())?.details;
     let details = details.iter().map(|detail| {
-        let name = detail.type_url.rsplit('.').next().unwrap_or_default();
-        Ok(json!({ "type": name, "fields": decode_unknown(&detail.value)? }))
+        let name = detail.type_url.rsplit('/').next().unwrap_or_default();
+        let fields = match name.ends_with(".QueryFailedFailure") {
+            true => {
+                let failed = errordetails::QueryFailedFailure::decode(&*detail.value)?;
+                let failure = failed.failure.unwrap_or_default();
+                json!({ "failure": schema.decode(".temporal.api.failure.v1.Failure", &failure)? })
+            }
+            false => decode_unknown(&detail.value)?,
+        };
+        Ok(json!({ "type": name.rsplit('.').next(), "fields": fields }))
     });
     let details = details.collect::<Result<Vec<Value>>>()?;
     let code = format!("{:?}", status.code());

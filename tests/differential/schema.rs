@@ -178,6 +178,8 @@ impl Schema {
             let field = field.with_context(|| format!("{name} has no field {key}"))?;
             match value {
                 Value::Null => {}
+                // What has no presence is not written where it says nothing: so every client does it.
+                Value::Bool(false) if field.oneof_index.is_none() => {}
                 Value::Object(entries) if self.is_map(field) => {
                     for (key, value) in entries {
                         let entry = Map::from_iter([

@@ -63,7 +63,7 @@ fn quiet(author: &Author) -> bool {
 
 /// Its worker has seen the run, and no task that keeps failing is in the way of an update.
 fn updatable(author: &Author) -> bool {
-    author.is_open && author.completed > 0 && author.attempt == 1 && !author.is_hasty
+    free(author) && author.completed > 0 && author.attempt == 1 && !author.is_hasty
 }
 
 /// How a program begins.
