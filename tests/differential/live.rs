@@ -125,10 +125,11 @@ impl Report {
     /// Runs programs that differ once more, a few at a time: what does not come again is of the load.
     async fn settle(&mut self, pair: &Pair) -> Result<()> {
         let is_shrinking = std::env::var("EVERLOG_DIFFERENTIAL_SHRINK").is_ok();
-        let plays = std::mem::take(&mut self.differing).into_iter().map(|(program, differences)| async move {
-            let noted = pair.play(&program).await;
-            (program, differences, noted)
-        });
+        let plays =
+            std::mem::take(&mut self.differing).into_iter().map(|(program, differences)| async move {
+                let noted = pair.play(&program).await;
+                (program, differences, noted)
+            });
         let mut plays = futures::stream::iter(plays).buffer_unordered(AGAIN_AT_ONCE);
         while let Some((program, differences, noted)) = plays.next().await {
             let (reference, everlog) = noted?;

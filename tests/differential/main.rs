@@ -1,6 +1,7 @@
 //! The same programs at Everlog and at a Temporal server: every answer, history and description is compared field by field.
 //!
-//! Without a Temporal server a fixed set of programs runs against its recorded answers. With
+//! Without a Temporal server a fixed set of programs runs against its recorded answers, but for those that
+//! `allowed::OPEN` names. With
 //! `EVERLOG_REFERENCE=<address, or path of the temporal command>` programs run on both, side by side:
 //!
 //! | variable | what it says |

@@ -4,6 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
+use crate::player::NO_RUN;
+
 /// A time that lies no further than this behind the end of a program, or before its beginning, is now.
 const NOW_S: f64 = 45.0;
 /// Other times are rounded to this.
@@ -33,6 +35,14 @@ impl Names {
             Value::Array(values) => values.iter_mut().for_each(|value| self.make_plain(value)),
             Value::Object(tree) => {
                 for (key, value) in tree.iter_mut() {
+                    if let ("pending_activities" | "pending_children", Value::Array(pending)) =
+                        (key.as_str(), &mut *value)
+                    {
+                        // A server may give them in any order.
+                        pending.sort_by_cached_key(|one| {
+                            format!("{}{}", one["activity_id"], one["initiated_id"])
+                        });
+                    }
                     match (key.as_str(), &mut *value) {
                         ("task_token" | "next_page_token", Value::String(token)) if !token.is_empty() => {
                             *token = "<token>".to_owned();
@@ -78,6 +88,9 @@ impl Names {
     }
 
     fn name_of(&mut self, uuid: &str) -> String {
+        if uuid == NO_RUN {
+            return "<no run>".to_owned();
+        }
         let known = self.uuids.iter().position(|known| known == uuid);
         let number = known.unwrap_or_else(|| {
             self.uuids.push(uuid.to_owned());

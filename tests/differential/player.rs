@@ -19,7 +19,7 @@ use crate::program::{Program, Step};
 use crate::schema::{Schema, decode_unknown};
 
 /// A run id that no server gives.
-const NO_RUN: &str = "00000000-0000-4000-8000-000000000000";
+pub const NO_RUN: &str = "00000000-0000-4000-8000-000000000000";
 const LOOK_EVERY: Duration = Duration::from_millis(150);
 const AWAIT_WITHIN: Duration = Duration::from_secs(12);
 const PAGES_MAX: usize = 50;

@@ -149,13 +149,8 @@ pub fn with_start(author: &mut Author) {
         "workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_FAIL",
     });
     let stage = author.one_of(STAGES);
-    let operations =
-        json!([{"start_workflow": start}, {"update_workflow": request(&asked, stage)}]);
-    author.begin(
-        &name,
-        "ExecuteMultiOperation",
-        json!({"namespace": "default", "operations": operations}),
-    );
+    let operations = json!([{"start_workflow": start}, {"update_workflow": request(&asked, stage)}]);
+    author.begin(&name, "ExecuteMultiOperation", json!({"namespace": "default", "operations": operations}));
     author.step(Step::Pause { ms: ARRIVES_MS });
     author.begun(&request_id);
     author.take();
