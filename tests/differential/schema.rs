@@ -1,7 +1,8 @@
 //! Messages of the API as trees, read and written by the descriptor set: no field is left out because nobody wrote code for it.
 //!
 //! A tree is JSON: fields by their names, enum values by theirs, bytes as text (or `hex:`), a duration as `3.5s`, a
-//! timestamp as `time <seconds>.<nanoseconds>`, an `Any` as what it holds with `@type` beside its fields. What the descriptors do not know is kept as `unknown_<number>`.
+//! timestamp as `time <seconds>.<nanoseconds>`, an `Any` as what it holds with `@type` beside its
+//! fields. What the descriptors do not know is kept as `unknown_<number>`.
 
 use std::collections::BTreeMap;
 
