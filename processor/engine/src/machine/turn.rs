@@ -90,16 +90,13 @@ pub(crate) fn started<'a>(draft: &'a Draft<'_>, token: Option<&Token>) -> Result
     draft.run.started_task().filter(|task| task.token() == *token).ok_or_else(gone)
 }
 
-/// The worker says that it could not do the task. A repeated failure is not taken: the task then times out, which
-/// keeps a worker that always fails from spinning.
+/// The worker says that it could not do the task. A repeated failure is taken and not written; the next attempt is there at
+/// once, as it is at Temporal's server. Workers keep from spinning by not reporting what they have reported before.
 pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejection> {
-    let (attempt, given) = {
-        let task = started(draft, order.token.as_ref())?;
-        (task.attempt, task.updates_given)
-    };
+    let given = started(draft, order.token.as_ref())?.updates_given;
     if order.cause == i32::from(TaskFailedCause::GrpcMessageTooLarge) {
         close::terminate(draft, "GrpcMessageTooLarge", None, "history-service");
-    } else if attempt == 1 {
+    } else {
         let failed = Failed {
             cause: order.cause,
             failure: order.failure.clone(),

@@ -170,9 +170,8 @@ fn repeated_failures_leave_one_trace() {
         < (task attempt 2 is taken)
         = task attempt 2, history 1-4 and 2 shown
         > task fails: NonDeterministicError
-        = nothing to do
-        @ 00:00:10
         < (task attempt 3)
+        @ 00:00:10
         > a worker takes the task
         < (task attempt 3 is taken)
         = task attempt 3, history 1-4 and 2 shown
