@@ -166,6 +166,12 @@ impl<'a> Draft<'a> {
         self.emit_at(time_ms, attributes, extras)
     }
 
+    /// Buffers an event that stands behind whatever else the commands of a completed task bring.
+    pub(crate) fn hold(&mut self, attributes: impl Into<Attributes>) {
+        let event = event(self.now_ms(), attributes.into(), Extras::default());
+        self.change(Change::Buffered(Box::new(event)));
+    }
+
     /// Sends an order to another Workflow Id once the record is decided.
     pub(crate) fn send(&mut self, letter: Input) {
         self.letters.push(letter);

@@ -504,7 +504,8 @@ pub(crate) fn opened(event: &Scheduled, now_ms: i64, batch_event_id: i64) -> Act
     }
 }
 
-/// The workflow asks for a cancellation. True where the activity is closed by it, and the workflow must be told.
+/// The workflow asks for a cancellation. True where the activity is closed by it, and the workflow must be told: the closing
+/// event stands behind what the other commands of the task bring, and is not written where the run ends with them.
 pub(crate) fn request_cancel(
     draft: &mut Draft<'_>,
     command: &Command,
@@ -539,7 +540,7 @@ pub(crate) fn request_cancel(
         draft.change(Change::Activity(Box::new(asked)));
         return Ok(false);
     }
-    draft.emit(Canceled {
+    draft.hold(Canceled {
         details: Some(payload::json_text("ACTIVITY_ID_NOT_STARTED")),
         latest_cancel_requested_event_id: request_id,
         scheduled_event_id,

@@ -108,7 +108,8 @@ impl TaskFailure {
 struct Effects {
     successor: Option<Step>,
     eager: Vec<i64>,
-    needs_task: bool,
+    /// Events that stand behind all that the commands bring.
+    held: usize,
     /// The task was as if it had never been.
     traceless: bool,
 }
@@ -248,9 +249,13 @@ fn execute_all(
             break;
         }
         if kind.closes {
-            let has_news = !draft.run.buffered.is_empty();
+            // What this very task has cancelled is no news, and is never written where the run ends.
+            let has_news = draft.run.buffered.len() > effects.held;
             if has_news || update::is_ungiven(&draft.run, task.updates_given) {
                 return Err(TaskFailure::new(Cause::UnhandledCommand, ""));
+            }
+            for place in (0..std::mem::take(&mut effects.held)).rev() {
+                draft.change(Change::Unbuffered(place));
             }
             messages.take_rest(draft)?;
         }
@@ -291,7 +296,8 @@ fn execute(
             Ok(())
         }
         Order::RequestCancelActivity(order) => {
-            effects.needs_task |= activity::request_cancel(draft, command, order, completed, identity)?;
+            let is_closed = activity::request_cancel(draft, command, order, completed, identity)?;
+            effects.held += usize::from(is_closed);
             Ok(())
         }
         Order::StartTimer(order) => timer::start(draft, command, order, completed),
@@ -330,7 +336,7 @@ fn execute(
 }
 
 fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects) -> Outcome {
-    let Effects { successor, eager, needs_task, traceless } = effects;
+    let Effects { successor, eager, held: _, traceless } = effects;
     let mut grant = None;
     let mut claims = Vec::new();
     if !draft.run.is_open() {
@@ -342,7 +348,7 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
         for (index, scheduled_event_id) in (0..).zip(eager) {
             claims.extend(attempt::start_at_once(&mut draft, index, scheduled_event_id, &order.identity));
         }
-        if needs_task || order.force_new_task || !draft.run.buffered.is_empty() {
+        if order.force_new_task || !draft.run.buffered.is_empty() {
             let first_ms = if is_heartbeat(order) { task.first_scheduled_ms } else { draft.now_ms() };
             let held = if order.force_new_task { task.updates_given } else { 0 };
             task::schedule_since(&mut draft, first_ms, held);

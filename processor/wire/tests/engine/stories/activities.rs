@@ -239,7 +239,29 @@ fn an_activity_nobody_has_is_canceled_at_once() {
         > signal stop
         < workflow.signaled stop, task.scheduled
         > task: cancel activity a, start timer t 1s
-        < task.started, task.completed, activity.cancel_requested a, activity.canceled a, timer.started t due 00:00:01, task.scheduled
+        < task.started, task.completed, activity.cancel_requested a, (waits: activity.canceled a), timer.started t due 00:00:01, activity.canceled a, task.scheduled
+    "#]]);
+}
+
+#[test]
+fn the_task_that_cancels_an_activity_may_schedule_another_of_its_id() {
+    let mut world = with_activity(|_schedule| {});
+    world.signal("stop").hush();
+    world.task(|t| t.cancel_activity("a").activity("a").start_timer("t", seconds(1)));
+    world.expect(expect![[r#"
+        > task: cancel activity a, activity a, start timer t 1s
+        < task.started, task.completed, activity.cancel_requested a, (waits: activity.canceled a), activity.scheduled a, timer.started t due 00:00:01, activity.canceled a, task.scheduled
+    "#]]);
+}
+
+#[test]
+fn what_a_task_cancels_is_not_told_where_it_ends_the_run() {
+    let mut world = with_activity(|_schedule| {});
+    world.signal("stop").hush();
+    world.task(|t| t.cancel_activity("a").complete("done"));
+    world.expect(expect![[r#"
+        > task: cancel activity a, complete the workflow
+        < task.started, task.completed, activity.cancel_requested a, (waits: activity.canceled a), (taken back), workflow.completed
     "#]]);
 }
 
@@ -252,7 +274,7 @@ fn an_activity_between_two_attempts_is_canceled_at_once() {
         > signal stop
         < workflow.signaled stop, task.scheduled
         > task: cancel activity a, sticky on cache-1, at once
-        < task.started, task.completed, (sticky on cache-1), activity.cancel_requested a, activity.canceled a, task.scheduled on cache-1, task.started
+        < task.started, task.completed, (sticky on cache-1), activity.cancel_requested a, (waits: activity.canceled a), activity.canceled a, task.scheduled on cache-1, task.started
         = sticky task attempt 1, history 9-13
     "#]]);
 }

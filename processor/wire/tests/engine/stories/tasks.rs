@@ -433,7 +433,7 @@ fn eager_activities_come_with_the_answer() {
         > start order-1
         < workflow.started, task.scheduled
         > task: activity a eagerly, activity b, activity c eagerly, activity d eagerly, elsewhere, activity e eagerly, then canceled, cancel e
-        < task.started, task.completed, activity.scheduled a, activity.scheduled b, activity.scheduled c, activity.scheduled d, activity.scheduled e, activity.cancel_requested e, activity.canceled e, (a is taken), (c is taken), task.scheduled
+        < task.started, task.completed, activity.scheduled a, activity.scheduled b, activity.scheduled c, activity.scheduled d, activity.scheduled e, activity.cancel_requested e, (waits: activity.canceled e), (a is taken), (c is taken), activity.canceled e, task.scheduled
         = a, c
         > a returns
         < activity.started a, activity.completed a
