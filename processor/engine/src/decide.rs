@@ -137,7 +137,6 @@ fn decide_closed(
         Order::Delete(_) => Outcome { expired: true, ..Outcome::answer(Reply::Done) },
         Order::Cancel(_)
         | Order::Wake(_)
-        | Order::ResetSticky(_)
         | Order::BeginChild(_)
         | Order::ChildOpened(_)
         | Order::ChildClosed(_)
@@ -146,16 +145,15 @@ fn decide_closed(
         Order::CompleteTask(_) | Order::FailTask(_) => {
             Outcome::refuse(Rejection::NotFound("Workflow task not found.".into()))
         }
-        Order::CompleteActivity(_)
-        | Order::FailActivity(_)
-        | Order::CancelActivity(_)
-        | Order::HeartbeatActivity(_) => Outcome::refuse(Rejection::NotFound(
-            "invalid activityID or activity already timed out or invoking workflow is completed".into(),
-        )),
         Order::Update(_) => Outcome::refuse(Rejection::unknown()),
         Order::Start(_)
         | Order::Reset(_)
         | Order::Signal(_)
+        | Order::CompleteActivity(_)
+        | Order::FailActivity(_)
+        | Order::CancelActivity(_)
+        | Order::HeartbeatActivity(_)
+        | Order::ResetSticky(_)
         | Order::Terminate(_)
         | Order::ReleaseTask(_)
         | Order::ReleaseActivity(_) => Outcome::refuse(Rejection::closed()),

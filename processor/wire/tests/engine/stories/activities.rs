@@ -495,15 +495,15 @@ fn a_closed_run_takes_no_result() {
     world.expect(expect![[r#"
         @ 01:00:00
         > a returns
-        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        ! not found: workflow execution already completed
         > a fails: late
-        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        ! not found: workflow execution already completed
         > a reports half
-        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        ! not found: workflow execution already completed
         > a cancels itself
-        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        ! not found: workflow execution already completed
         > a returns, by id
-        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        ! not found: workflow execution already completed
         > a reached nobody
         ! not found: workflow execution already completed
         > a worker takes a

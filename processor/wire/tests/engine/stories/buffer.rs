@@ -230,7 +230,7 @@ fn a_run_that_is_terminated_keeps_what_waited() {
         > terminate: enough
         < task.failed ForceCloseCommand, workflow.signaled one, activity.started a, activity.completed a, workflow.terminated "enough"
         > a returns
-        ! not found: invalid activityID or activity already timed out or invoking workflow is completed
+        ! not found: workflow execution already completed
         > task: complete the workflow
         ! not found: Workflow task not found.
     "#]]);

@@ -447,6 +447,7 @@ fn forgetting_the_sticky_worker_moves_its_task() {
     let mut world = World::new();
     world.start("order-1").task(|t| t.sticky("cache-1")).signal("one").hush();
     world.reset_sticky().claim_sticky().claim().reset_sticky();
+    world.terminate("enough").reset_sticky();
     world.expect(expect![[r#"
         > forget the sticky worker
         < (not sticky), (the task moves to the normal queue)
@@ -457,6 +458,10 @@ fn forgetting_the_sticky_worker_moves_its_task() {
         = task attempt 1, history 1-7
         > forget the sticky worker
         = nothing to do
+        > terminate: enough
+        < task.failed ForceCloseCommand, workflow.terminated "enough"
+        > forget the sticky worker
+        ! not found: workflow execution already completed
     "#]]);
 }
 
