@@ -43,7 +43,10 @@ impl Updates {
         for change in &step.changes {
             match change {
                 Change::Event(event) => match &event.attributes {
-                    Some(Attributes::UpdateAccepted(accepted)) => {
+                    // Of one that was answered in the same step callers hear the answer.
+                    Some(Attributes::UpdateAccepted(accepted))
+                        if step.run.updates.contains_key(&accepted.protocol_instance_id) =>
+                    {
                         let update_id = &accepted.protocol_instance_id;
                         let is_new = waiting.get(update_id).into_iter().flatten();
                         is_new.for_each(|news| send(news, stands(step, update_id, Stage::Accepted)));
