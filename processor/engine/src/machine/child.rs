@@ -20,7 +20,7 @@ use crate::machine::close::within_size;
 use crate::machine::completion::{TaskFailure, extras};
 use crate::machine::family::Opened;
 use crate::machine::properties;
-use crate::machine::start::Begin;
+use crate::machine::start::{Begin, filled_in};
 use crate::retry;
 use crate::run::Run;
 use crate::time::{Duration, span_ms};
@@ -468,6 +468,8 @@ fn check(draft: &Draft<'_>, order: &Start) -> Result<(), String> {
 
 fn initiated(draft: &Draft<'_>, order: &Start, completed: i64, namespace: &str) -> Initiated {
     let start = &draft.run.start;
+    let spans = [order.workflow_execution_timeout, order.workflow_run_timeout, order.workflow_task_timeout];
+    let (run_timeout, task_timeout) = filled_in(spans, draft.settings);
     let queue = order.task_queue.as_ref().map(|queue| queue.name.as_str()).filter(|name| !name.is_empty());
     let policy = match order.parent_close_policy {
         0 => ClosePolicy::Terminate.into(),
@@ -479,12 +481,9 @@ fn initiated(draft: &Draft<'_>, order: &Start, completed: i64, namespace: &str) 
         workflow_type: order.workflow_type.clone(),
         task_queue: Some(TaskQueue::normal(queue.unwrap_or(&start.task_queue))),
         input: order.input.clone(),
-        workflow_execution_timeout: Some(order.workflow_execution_timeout.unwrap_or_default()),
-        workflow_run_timeout: Some(order.workflow_run_timeout.unwrap_or_default()),
-        workflow_task_timeout: Some(match span_ms(order.workflow_task_timeout) {
-            0 => Duration::from_ms(start.task_timeout_ms),
-            timeout_ms => Duration::from_ms(timeout_ms.min(draft.settings.task_timeout_max_ms)),
-        }),
+        workflow_execution_timeout: order.workflow_execution_timeout,
+        workflow_run_timeout: Some(run_timeout),
+        workflow_task_timeout: Some(task_timeout),
         parent_close_policy: policy,
         control: order.control.clone(),
         workflow_task_completed_event_id: completed,

@@ -19,7 +19,7 @@ use crate::retry;
 use crate::run::{Current, Properties, Run, Start};
 use crate::settings::Settings;
 use crate::stamp::Stamp;
-use crate::time::{DURATION_MS_MAX, Duration, Timestamp};
+use crate::time::{DURATION_MS_MAX, Duration, Timestamp, span_ms};
 use crate::vocabulary::{
     ConflictPolicy, Execution, Initiator, RetryPolicy, ReusePolicy, Status, TaskQueue, WorkflowType,
 };
@@ -482,6 +482,14 @@ fn first_start(order: &Begin, run_id: &str, place: Place<'_>) -> Start {
         ..Start::default()
     };
     bounded(start, place.settings)
+}
+
+/// The run's and the task's limit of what is started with these spans: of a chain, a run and a task.
+pub(crate) fn filled_in(spans: [Option<Duration>; 3], settings: &Settings) -> (Duration, Duration) {
+    let [execution_timeout_ms, run_timeout_ms, task_timeout_ms] = spans.map(span_ms);
+    let given = Start { execution_timeout_ms, run_timeout_ms, task_timeout_ms, ..Start::default() };
+    let start = bounded(given, settings);
+    (Duration::from_ms(start.run_timeout_ms), Duration::from_ms(start.task_timeout_ms))
 }
 
 /// Fits timeouts into one another: the run's into the chain's, the task's into the run's.

@@ -1,6 +1,8 @@
 //! Children: they begin when their parent knows of them, and their parent hears how they end.
 
-use everlog_engine::event::Attributes;
+use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::machine::child::Start;
+use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{ParentClosePolicy, ReusePolicy};
 use expect_test::expect;
 
@@ -48,6 +50,31 @@ fn a_child_knows_its_parent_and_the_root() {
     assert_eq!((found.workflow_id.as_str(), found.run_id), ("order-1", root));
     world.on("label-1").task(|t| t.continue_as_new(|_again| {}));
     assert_eq!(started(&world).parent_initiated_event_id, 5, "the run that follows is a child as well");
+}
+
+#[test]
+fn the_timeouts_of_a_child_are_filled_in_as_of_any_run() {
+    let mut world = World::new();
+    world.start_with("order-1", "", |begin| begin.task_timeout_ms = seconds(3));
+    world.task(|t| {
+        let run = |start: &mut Start| start.workflow_run_timeout = Some(Duration::from_ms(seconds(1)));
+        let chain =
+            |start: &mut Start| start.workflow_execution_timeout = Some(Duration::from_ms(seconds(60)));
+        t.child("plain").child_with("short", "for 1s", run).child_with("bounded", "chain of 1m", chain)
+    });
+    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
+    let spans = |event: &HistoryEvent| match &event.attributes {
+        Some(Attributes::StartChildInitiated(event)) => Some(
+            [event.workflow_execution_timeout, event.workflow_run_timeout, event.workflow_task_timeout]
+                .map(|span| span.map(|span| span.seconds)),
+        ),
+        _other => None,
+    };
+    let told: Vec<_> = kept.events.iter().filter_map(spans).collect();
+    let bounded = [Some(60), Some(60), Some(10)];
+    assert_eq!(told, [[None, Some(0), Some(10)], [None, Some(1), Some(1)], bounded]);
+    let event = started(world.post().on("plain"));
+    assert_eq!(event.workflow_run_timeout, Some(Duration::default()), "a child is told that it has no limit");
 }
 
 #[test]
