@@ -94,10 +94,18 @@ pub(crate) fn response(
         start_to_close_timeout: scheduled.start_to_close_timeout.map(moment::outer),
         heartbeat_timeout: scheduled.heartbeat_timeout.map(moment::outer),
         retry_policy: activity.retry_policy.clone().map(policy::outer),
-        priority: scheduled.priority,
+        priority: of_both(run.start.priority.as_ref(), scheduled.priority),
         ..PollActivityTaskQueueResponse::default()
     };
     (response, receipt)
+}
+
+/// An activity's priority: what it leaves out is its workflow's. Of encoded messages that is one behind the other.
+fn of_both(workflow: Option<&Bytes>, activity: Option<Bytes>) -> Option<Bytes> {
+    match (workflow, activity) {
+        (Some(workflow), Some(activity)) => Some([workflow.as_ref(), activity.as_ref()].concat().into()),
+        (workflow, activity) => activity.or_else(|| workflow.cloned()),
+    }
 }
 
 /// Which attempt a report is about.
