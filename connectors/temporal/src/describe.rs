@@ -53,8 +53,8 @@ fn config(run: &Run) -> WorkflowExecutionConfig {
     let start = &run.start;
     WorkflowExecutionConfig {
         task_queue: Some(queue(&start.task_queue)),
-        workflow_execution_timeout: Some(duration(start.execution_timeout_ms)),
-        workflow_run_timeout: Some(duration(start.run_timeout_ms)),
+        workflow_execution_timeout: Some(start.execution_timeout_ms).filter(|ms| *ms > 0).map(duration),
+        workflow_run_timeout: start.named_run_timeout_ms().map(duration),
         default_workflow_task_timeout: Some(duration(start.task_timeout_ms)),
         user_metadata: start.user_metadata.clone(),
     }

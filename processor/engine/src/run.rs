@@ -101,6 +101,9 @@ pub struct Start {
     /// The run before it in the chain; empty for the first.
     #[prost(string, tag = "19")]
     pub continued_run_id: String,
+    /// The run timeout was named, even where it is none: so it is of children, and of runs that are continued by their workflow.
+    #[prost(bool, tag = "23")]
+    pub names_run_timeout: bool,
     /// Whose child the chain is.
     #[prost(message, optional, tag = "40")]
     pub parent: Option<Parent>,
@@ -195,6 +198,13 @@ pub struct Current {
     /// The current run.
     #[prost(string, tag = "1")]
     pub run_id: String,
+}
+
+impl Start {
+    /// The limit of this run in ms; none where nobody has named one.
+    pub fn named_run_timeout_ms(&self) -> Option<i64> {
+        (self.run_timeout_ms > 0 || self.names_run_timeout).then_some(self.run_timeout_ms)
+    }
 }
 
 impl Run {

@@ -246,6 +246,7 @@ fn continued(draft: &Draft<'_>, order: &ContinueAsNew, policy: Option<RetryPolic
         task_queue: queue.unwrap_or_else(|| like_old.task_queue.clone()),
         run_timeout_ms: or_old(order.workflow_run_timeout, like_old.run_timeout_ms),
         task_timeout_ms: or_old(order.workflow_task_timeout, like_old.task_timeout_ms),
+        names_run_timeout: true,
         ..like_old
     };
     let start = start::bounded(start, draft.settings);

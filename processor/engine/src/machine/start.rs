@@ -478,6 +478,7 @@ fn first_start(order: &Begin, run_id: &str, place: Place<'_>) -> Start {
         retention_ms: span_ms(order.retention_ms),
         user_metadata: order.user_metadata.clone(),
         priority: order.priority.clone(),
+        names_run_timeout: order.parent.is_some(),
         parent: order.parent.clone(),
         ..Start::default()
     };
@@ -515,13 +516,16 @@ pub(crate) fn bounded(mut start: Start, settings: &Settings) -> Start {
     start
 }
 
-/// The Started event as far as the start state gives it.
+/// The Started event as far as the start state gives it. A run that is continued without a wait says nothing of one.
 pub(crate) fn started(start: &Start) -> Started {
+    let execution_ms = Some(start.execution_timeout_ms).filter(|timeout_ms| *timeout_ms > 0);
+    let backoff_ms = Some(start.first_task_backoff_ms);
+    let is_first = start.continued_run_id.is_empty();
     Started {
         workflow_type: start.workflow_type.clone(),
         task_queue: Some(TaskQueue::normal(&start.task_queue)),
-        workflow_execution_timeout: Some(Duration::from_ms(start.execution_timeout_ms)),
-        workflow_run_timeout: Some(Duration::from_ms(start.run_timeout_ms)),
+        workflow_execution_timeout: execution_ms.map(Duration::from_ms),
+        workflow_run_timeout: start.named_run_timeout_ms().map(Duration::from_ms),
         workflow_task_timeout: Some(Duration::from_ms(start.task_timeout_ms)),
         original_execution_run_id: start.run_id.clone(),
         first_execution_run_id: start.first_run_id.clone(),
@@ -530,7 +534,7 @@ pub(crate) fn started(start: &Start) -> Started {
             0 => None,
             expires_ms => Some(Timestamp::from_ms(expires_ms)),
         },
-        first_workflow_task_backoff: Some(Duration::from_ms(start.first_task_backoff_ms)),
+        first_workflow_task_backoff: backoff_ms.filter(|ms| is_first || *ms > 0).map(Duration::from_ms),
         workflow_id: start.workflow_id.clone(),
         priority: start.priority.clone(),
         ..kin(start)

@@ -120,6 +120,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Current".to_owned(), current.encode_to_vec()),
         ("Start.continued".to_owned(), rows::continued().encode_to_vec()),
         ("Position.posts".to_owned(), records::posted().encode().to_vec()),
+        ("Start.named".to_owned(), rows::named().encode_to_vec()),
         ("Start.parent".to_owned(), rows::of_parent().encode_to_vec()),
         ("Head.updates".to_owned(), rows::updated().encode_to_vec()),
         ("Start.reset".to_owned(), rows::reset().encode_to_vec()),
@@ -139,6 +140,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(everlog_engine::Current::decode(bytes("Current")).expect("a row of old is read"), current);
     let continued = everlog_engine::Start::decode(bytes("Start.continued")).expect("a row of old is read");
     assert_eq!(continued, rows::continued());
+    let named = everlog_engine::Start::decode(bytes("Start.named")).expect("a row of old is read");
+    assert_eq!(named, rows::named());
     let updated = everlog_engine::Head::decode(bytes("Head.updates")).expect("a row of old is read");
     assert_eq!(updated, rows::updated());
     let reset = everlog_engine::Start::decode(bytes("Start.reset")).expect("a row of old is read");

@@ -161,6 +161,11 @@ pub fn continued() -> Start {
     Start { continued_run_id: "0c1d6b6a-6f0e-5c3c-9a36-6a4b7f1d2c3f".into(), ..start() }
 }
 
+/// Of a run whose run timeout was named.
+pub fn named() -> Start {
+    Start { run_timeout_ms: 0, names_run_timeout: true, ..start() }
+}
+
 fn start() -> Start {
     Start {
         namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
@@ -182,6 +187,7 @@ fn start() -> Start {
         priority: Some(Bytes::from_static(b"\x08\x03")),
         chain_start_ms: 1_763_690_000_000,
         continued_run_id: String::new(),
+        names_run_timeout: false,
         parent: None,
         ..Start::default()
     }

@@ -6,7 +6,7 @@ use everlog_engine::input::Order;
 use everlog_engine::machine::close::ContinuedAsNew;
 use everlog_engine::machine::start::Started;
 use everlog_engine::machine::{attempt, close, task};
-use everlog_engine::time::{Duration, Timestamp};
+use everlog_engine::time::Timestamp;
 use everlog_engine::vocabulary::{Initiator, TaskQueue, WorkflowType};
 use expect_test::expect;
 
@@ -102,7 +102,7 @@ fn a_new_run_gets_what_the_command_says_and_the_rest_of_the_old() {
         event.workflow_execution_expiration_time,
         Some(Timestamp::from_ms(first.execution_expires_ms))
     );
-    assert_eq!(event.first_workflow_task_backoff, Some(Duration::default()));
+    assert_eq!(event.first_workflow_task_backoff, None, "nothing is said of a wait that is none");
     assert_eq!(world.run().properties.memo.len(), 1);
     let closing = continued(&world, &first.run_id);
     assert_eq!(closing.new_execution_run_id, second.run_id);
@@ -215,9 +215,8 @@ fn what_a_start_says_stands_in_its_event() {
     );
     assert_eq!(event.first_execution_run_id, event.original_execution_run_id);
     assert_eq!(event.initiator, i32::from(Initiator::Unspecified));
-    let durations =
-        [event.workflow_execution_timeout, event.workflow_run_timeout, event.workflow_task_timeout];
-    assert!(durations.iter().all(Option::is_some), "a client may read every span");
+    assert_eq!((event.workflow_execution_timeout, event.workflow_run_timeout), (None, None));
+    assert_eq!(event.workflow_task_timeout, delay(10_000), "only this one is filled in");
     let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
     assert_eq!(
         (kept.events[0].user_metadata.clone(), kept.events[0].links.clone()),
