@@ -1,5 +1,6 @@
 //! Several operations as one: an update with the start of the run that it is for, taken together or not at all.
 
+use bytes::Bytes;
 use everlog_engine::input::Order;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::update::Standing;
@@ -51,7 +52,10 @@ pub(crate) async fn execute(
     for _ in 0..ATTEMPTS {
         let called = call.gateway.router.update(input.clone()).await.map_err(status::of_failure)?;
         let (started, standing) = match called.first {
-            Reply::Started(started) => both(started)?,
+            Reply::Started(started) => {
+                let link = start::link_to_start(call, &workflow_id, &started.run_id);
+                both(started, link)?
+            }
             Reply::Rejected(rejection) => return Err(rejected(rejection)),
             _other => return Err(status::unexpected_reply()),
         };
@@ -111,7 +115,7 @@ fn check_update(update: &UpdateWorkflowExecutionRequest, workflow_id: &str) -> R
     Ok(())
 }
 
-fn both(started: Started) -> Result<(StartWorkflowExecutionResponse, Standing), Status> {
+fn both(started: Started, link: Bytes) -> Result<(StartWorkflowExecutionResponse, Standing), Status> {
     let standing = started.update.ok_or_else(status::unexpected_reply)?;
     let response = StartWorkflowExecutionResponse {
         run_id: started.run_id,
@@ -119,7 +123,7 @@ fn both(started: Started) -> Result<(StartWorkflowExecutionResponse, Standing), 
         started: started.started,
         status: started.status.into(),
         eager_workflow_task: None,
-        link: None,
+        link: Some(link),
     };
     Ok((response, *standing))
 }

@@ -60,6 +60,7 @@ pub(crate) async fn signal_with_start(
     let checks = call.checks();
     checks.id("SignalName", &request.signal_name)?;
     checks.blob(request.signal_input.as_ref())?;
+    check_policies(request.workflow_id_reuse_policy, request.workflow_id_conflict_policy)?;
     if request.workflow_id_conflict_policy == i32::from(ConflictPolicy::Fail) {
         return Err(invalid(
             "Invalid WorkflowIDConflictPolicy: WORKFLOW_ID_CONFLICT_POLICY_FAIL is not supported for this operation.",
