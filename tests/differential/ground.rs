@@ -5,6 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use everlog_temporal_api::enums::IndexedValueType;
+use everlog_temporal_api::operatorservice::AddSearchAttributesRequest;
 use everlog_tests::raw;
 use everlog_tests::server::{Server, free_address};
 use tonic::transport::{Channel, Endpoint};
@@ -22,8 +24,8 @@ const DYNAMIC: &[&str] = &[
     "matching.numTaskqueueWritePartitions=1",
     "history.workflowIdReuseMinimalInterval=\"0s\"",
 ];
-/// The search attributes that programs use, beside the server's own.
-const ATTRIBUTES: &[&str] = &["CustomKeywordField=Keyword"];
+/// The search attributes that programs use, beside the server's own, with their types.
+const ATTRIBUTES: &[(&str, &str)] = &[("CustomKeywordField", "KEYWORD")];
 
 /// Ours.
 pub struct Everlog {
@@ -35,6 +37,13 @@ impl Everlog {
     pub async fn start() -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let server = Server::start(directory.path(), &[]).await?;
+        let channel = server.connect().await?;
+        for (name, r#type) in ATTRIBUTES {
+            let r#type = IndexedValueType::from_str_name(&format!("INDEXED_VALUE_TYPE_{type}"));
+            let search_attributes = [((*name).to_owned(), r#type.context("a type")?.into())].into();
+            let request = AddSearchAttributesRequest { search_attributes, namespace: "default".to_owned() };
+            raw::send(&channel, request).await?;
+        }
         Ok(Self { _directory: directory, server })
     }
 
@@ -75,7 +84,9 @@ impl Reference {
         command.args(["server", "start-dev", "--headless", "--log-level", "never", "--ip", "127.0.0.1"]);
         command.args(["--port", &own_port, "--http-port", &port()?, "--metrics-port", &port()?]);
         command.args(DYNAMIC.iter().flat_map(|value| ["--dynamic-config-value", *value]));
-        command.args(ATTRIBUTES.iter().flat_map(|value| ["--search-attribute", *value]));
+        for (name, r#type) in ATTRIBUTES {
+            command.args(["--search-attribute", &format!("{name}={}", capitalised(r#type))]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().context("the Temporal server cannot be started")?;
         Ok(Self { process: Some(process), address: format!("127.0.0.1:{own_port}") })
@@ -103,4 +114,10 @@ impl Drop for Reference {
             process.wait().ok();
         }
     }
+}
+
+/// The name of a type as the `temporal` command takes it.
+fn capitalised(name: &str) -> String {
+    let (first, rest) = name.split_at(name.len().min(1));
+    format!("{first}{}", rest.to_lowercase())
 }

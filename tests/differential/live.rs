@@ -20,7 +20,7 @@ use crate::schema::Schema;
 use crate::shrink;
 
 const SEEDS: u64 = 200;
-const AT_ONCE: usize = 24;
+pub const AT_ONCE: usize = 24;
 /// How many of those that differed.
 const AGAIN_AT_ONCE: usize = 6;
 
@@ -63,18 +63,19 @@ pub async fn play(channel: &Channel, schema: &Arc<Schema>, program: &Program) ->
     Player::new(channel.clone(), schema.clone(), own).play(program).await
 }
 
-/// The seeds that the settings ask for.
-fn seeds() -> Result<std::ops::Range<u64>> {
-    let Ok(text) = std::env::var("EVERLOG_DIFFERENTIAL_SEEDS") else { return Ok(0..SEEDS) };
-    Ok(match text.split_once("..") {
+/// The seeds that the settings ask for, if they do.
+pub fn asked() -> Result<Option<std::ops::Range<u64>>> {
+    let Ok(text) = std::env::var("EVERLOG_DIFFERENTIAL_SEEDS") else { return Ok(None) };
+    Ok(Some(match text.split_once("..") {
         Some((from, to)) => from.parse()?..to.parse()?,
         None => 0..text.parse()?,
-    })
+    }))
 }
 
 /// How many programs run at a time.
-pub fn at_once() -> usize {
-    std::env::var("EVERLOG_DIFFERENTIAL_AT_ONCE").ok().and_then(|text| text.parse().ok()).unwrap_or(AT_ONCE)
+pub fn at_once(unless_asked: usize) -> usize {
+    let asked = std::env::var("EVERLOG_DIFFERENTIAL_AT_ONCE").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(unless_asked)
 }
 
 /// Runs the programs of all seeds at both servers.
@@ -84,7 +85,7 @@ pub async fn run(place: &str) -> Result<Report> {
     let pair = Pair { reference: reference.connect().await?, everlog: everlog.connect().await?, schema };
     let begun = Instant::now();
     let mut report = Report::default();
-    let plays = seeds()?.map(|seed| {
+    let plays = asked()?.unwrap_or(0..SEEDS).map(|seed| {
         let pair = pair.clone();
         async move {
             let program = Author::write(seed);
@@ -92,7 +93,7 @@ pub async fn run(place: &str) -> Result<Report> {
             (program, noted)
         }
     });
-    let mut plays = futures::stream::iter(plays).buffer_unordered(at_once());
+    let mut plays = futures::stream::iter(plays).buffer_unordered(at_once(AT_ONCE));
     while let Some((program, noted)) = plays.next().await {
         let (reference, everlog) = noted?;
         report.coverage.count(&program, &reference);

@@ -6,7 +6,7 @@
 //!
 //! | variable | what it says |
 //! |---|---|
-//! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or `from..to` |
+//! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or `from..to`; of recorded ones those of `allowed::OPEN` as well |
 //! | `EVERLOG_DIFFERENTIAL_AT_ONCE` | how many of them at a time |
 //! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again |
 //! | `EVERLOG_DIFFERENTIAL_ONCE` | do not run programs that differ once more |

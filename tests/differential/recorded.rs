@@ -14,12 +14,14 @@ use crate::allowed::OPEN;
 use crate::author::Author;
 use crate::compare::{Uses, compare};
 use crate::ground::{Everlog, Reference};
-use crate::live::{Report, at_once, play};
+use crate::live::{AT_ONCE, Report, asked, at_once, play};
 use crate::player::Noted;
 use crate::schema::Schema;
 
 /// How many programs the fixed set has.
 const PROGRAMS: u64 = 100;
+/// How many of them run at a time: they mostly wait.
+const HELD_AT_ONCE: usize = 100;
 /// Values shorter than this are not worth a reference.
 const SHARED_LEN_MIN: usize = 40;
 
@@ -39,7 +41,7 @@ pub async fn record(place: &str) -> Result<()> {
             anyhow::Ok((program, noted))
         }
     });
-    let mut plays = futures::stream::iter(plays).buffered(at_once());
+    let mut plays = futures::stream::iter(plays).buffered(at_once(AT_ONCE));
     let mut text = String::new();
     while let Some(played) = plays.next().await {
         let (program, noted) = played?;
@@ -62,7 +64,10 @@ pub async fn run() -> Result<Report> {
     let recorded = read(&text)?;
     ensure!(recorded.len() as u64 == PROGRAMS, "the file has {} programs", recorded.len());
     let is_open = |seed: u64| OPEN.iter().any(|(seeds, _)| seeds.contains(&seed));
-    let held = recorded.into_iter().filter(|(seed, ..)| !is_open(*seed));
+    // Whoever names programs wants to see how they differ.
+    let asked = asked()?;
+    let is_held = |seed: u64| asked.as_ref().map_or(!is_open(seed), |asked| asked.contains(&seed));
+    let held = recorded.into_iter().filter(|(seed, ..)| is_held(*seed));
     let plays = held.map(|(seed, mark, reference)| {
         let (channel, schema) = (channel.clone(), schema.clone());
         async move {
@@ -80,7 +85,7 @@ pub async fn run() -> Result<Report> {
             anyhow::Ok((program, reference, everlog))
         }
     });
-    let mut plays = futures::stream::iter(plays).buffer_unordered(at_once());
+    let mut plays = futures::stream::iter(plays).buffer_unordered(at_once(HELD_AT_ONCE));
     let mut report = Report::default();
     while let Some(played) = plays.next().await {
         let (program, reference, everlog) = played?;
