@@ -152,9 +152,9 @@ pub(crate) fn come_late(
     Some(Outcome { steps, letters, ..Outcome::answer(Reply::Done) })
 }
 
-/// Goes back to a task of `base`.
+/// Goes back to a task of `base`. An id whose latest run was deleted is unknown, as a Temporal server has it.
 pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: Place<'_>) -> Outcome {
-    let current = view.current.as_ref().unwrap_or(base);
+    let Some(current) = &view.current else { return Outcome::refuse(Rejection::unknown()) };
     let checked = check(base, view, order);
     if checked.is_ok() && current.start.request_id == order.request_id {
         return Outcome::answer(start::found(current, true));

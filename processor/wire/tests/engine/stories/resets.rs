@@ -167,6 +167,19 @@ fn a_run_hears_what_its_base_heard_too_late() {
 }
 
 #[test]
+fn an_older_run_stays_as_it_is_when_the_latest_was_deleted() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.complete("done"));
+    let first = world.run().start.run_id.clone();
+    world.start("order-1").delete().hush();
+    world.reset_with(&first, 4, |_order| {});
+    world.expect(expect![[r#"
+        > reset to 4
+        ! not found: workflow execution not found
+    "#]]);
+}
+
+#[test]
 fn a_child_that_was_reset_reports_once() {
     let mut world = World::new();
     world.start("order-1").task(|t| t.child("parcel-1")).post();
