@@ -18,7 +18,7 @@ pub fn rows() -> Vec<Row> {
     use Code::{FailedPrecondition, NotFound, PermissionDenied, ResourceExhausted};
     vec![
         row(34, "11 updates in flight", story(eleven_at_once), refused(ResourceExhausted, "limit on number of concurrent in-flight updates has been reached").with("ResourceExhaustedFailure")),
-        tight(35, "an update more than a run may have", story(one_too_many), refused(FailedPrecondition, "limit on number of total updates has been reached")),
+        tight(35, "an update more than a run may have", story(one_too_many), refused(FailedPrecondition, "The limit on the total number of distinct updates in this workflow has been reached")),
         row(36, "update without a name", update(|u| name(u).clear()), invalid("UpdateName is not set on request.")),
         row(36, "update with a name > 1000 bytes", update(|u| *name(u) = "x".repeat(1_001)), invalid("UpdateName length exceeds limit.")),
         row(36, "update without a request", update(|u| u.request = None), invalid("Update request is not set on request.")),

@@ -39,12 +39,11 @@ pub(crate) fn flush(draft: &mut Draft<'_>) -> bool {
     true
 }
 
-/// True where the buffer has reached one of its limits.
+/// True where the buffer is beyond one of its limits.
 pub(crate) fn is_full(draft: &Draft<'_>) -> bool {
     let buffered = &draft.run.buffered;
-    buffered.len() as i64 >= draft.settings.buffered_events_max
-        || buffered.iter().map(Message::encoded_len).sum::<usize>() as i64
-            >= draft.settings.buffered_bytes_max
+    buffered.len() as i64 > draft.settings.buffered_events_max
+        || buffered.iter().map(Message::encoded_len).sum::<usize>() as i64 > draft.settings.buffered_bytes_max
 }
 
 /// True where the closing event of this activity is buffered: the workflow does not know of it yet.

@@ -390,7 +390,7 @@ pub(crate) fn start(
     let cause = Cause::BadStartChildExecutionAttributes;
     check(draft, order).map_err(|reason| TaskFailure::new(cause, &reason))?;
     stays_at_home(&order.namespace, namespace).map_err(|reason| TaskFailure::new(cause, &reason))?;
-    within_size(draft, cause, order.input.as_ref(), "StartChildWorkflowExecutionCommandAttributes.Input")?;
+    check_sizes(draft, order)?;
     if draft.run.children.len() as i64 >= draft.settings.pending_children_max() {
         let (count, limit) = (draft.run.children.len(), draft.settings.pending_children_max());
         let reason = format!(
@@ -453,17 +453,25 @@ fn check(draft: &Draft<'_>, order: &Start) -> Result<(), String> {
             .map_err(|reason| format!("invalid WorkflowRetryPolicy on {on}: {reason}"))?;
     }
     cron::check(&order.cron_schedule).map_err(|reason| format!("invalid CronSchedule on {on}: {reason}"))?;
+    match &order.search_attributes {
+        Some(given) => properties::check_number(given, draft.settings),
+        None => Ok(()),
+    }
+}
+
+/// What is too large would be so again: it ends the run.
+fn check_sizes(draft: &Draft<'_>, order: &Start) -> Result<(), TaskFailure> {
+    let cause = Cause::BadStartChildExecutionAttributes;
     let memo = order.memo.as_ref();
     if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
         || properties::has_too_many_keys(memo, draft.settings)
     {
-        return Err(format!("Memo on {on} exceeds size limit."));
+        let reason = "StartChildWorkflowExecutionCommandAttributes.Memo exceeds size limit.";
+        return Err(TaskFailure::fatal(cause, reason));
     }
-    if let Some(given) = &order.search_attributes {
-        properties::check_number(given, draft.settings)?;
-        properties::check_sizes(&properties::read(Some(given)), draft.settings)?;
-    }
-    Ok(())
+    properties::check_sizes(&properties::read(order.search_attributes.as_ref()), draft.settings)
+        .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
+    within_size(draft, cause, order.input.as_ref(), "StartChildWorkflowExecutionCommandAttributes. Input")
 }
 
 fn initiated(draft: &Draft<'_>, order: &Start, completed: i64, namespace: &str) -> Initiated {

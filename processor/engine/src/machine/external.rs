@@ -270,7 +270,7 @@ pub(crate) fn send_signal(
     }
     let what = "SignalExternalWorkflowExecutionCommandAttributes.Input";
     within_size(draft, cause, order.input.as_ref(), what)?;
-    under_way(draft, false, "signals", Cause::PendingSignalsLimitExceeded)?;
+    under_way(draft, false, "signals to external workflows", Cause::PendingSignalsLimitExceeded)?;
     let (namespace, namespace_id) = (namespace.to_owned(), draft.run.start.namespace_id.clone());
     let initiated = SignalInitiated {
         workflow_task_completed_event_id: completed,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use prost::encoding::{DecodeContext, decode_key, skip_field};
-use prost::{DecodeError, Message};
+use prost::{DecodeError, Message, length_delimiter_len};
 
 use crate::command::Command;
 use crate::draft::{Draft, bytes};
@@ -166,7 +166,7 @@ fn are_too_many(keys: i64, settings: &Settings) -> bool {
     settings.memo_keys_max > 0 && keys > settings.memo_keys_max
 }
 
-/// Values count without their metadata.
+/// A value counts without its metadata, and all together as they are sent.
 pub(crate) fn check_sizes(entries: &[Entry], settings: &Settings) -> Result<(), String> {
     let mut sum = 0_i64;
     for entry in entries {
@@ -177,7 +177,8 @@ pub(crate) fn check_sizes(entries: &[Entry], settings: &Settings) -> Result<(), 
                 entry.key
             ));
         }
-        sum = sum.saturating_add(bytes).saturating_add(entry.key.len() as i64);
+        let length = entry.encoded_len();
+        sum = sum.saturating_add((1 + length_delimiter_len(length) + length) as i64);
     }
     if sum > settings.search_attributes_bytes_max {
         let limit = settings.search_attributes_bytes_max;

@@ -363,7 +363,10 @@ fn check(draft: &Draft<'_>, order: &Admit) -> Result<(), Rejection> {
     }
     let most = settings.updates_max;
     if most > 0 && total(run) >= most {
-        let message = format!("limit on number of total updates has been reached ({most})");
+        let message = format!(
+            "The limit on the total number of distinct updates in this workflow has been reached ({most}). An update that is sent again has to \
+             keep its id; a workflow that takes many has to continue as new."
+        );
         return Err(Rejection::TooMany(message));
     }
     Ok(())

@@ -170,7 +170,7 @@ fn a_timer_of_the_same_name_may_begin_before_the_firing_is_seen() {
 
 #[test]
 fn too_many_events_take_the_task_from_its_worker() {
-    let mut world = World::with(|settings| settings.buffered_events_max = 3);
+    let mut world = World::with(|settings| settings.buffered_events_max = 2);
     world.start("order-1").claim().hush();
     world.signals(&["1", "2", "3"]).answer(|t| t.complete("done")).claim();
     world.expect(expect![[r#"
@@ -203,7 +203,7 @@ fn too_many_bytes_take_the_task_from_its_worker() {
 
 #[test]
 fn too_many_events_interrupt_a_retry_as_well() {
-    let mut world = World::with(|settings| settings.buffered_events_max = 2);
+    let mut world = World::with(|settings| settings.buffered_events_max = 1);
     world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError).claim().hush();
     world.signals(&["1", "2", "3"]).claim();
     world.expect(expect![[r#"

@@ -365,7 +365,7 @@ fn the_memo_of_a_child_is_bounded() {
         > start order-1
         < workflow.started, task.scheduled
         > task: child a with a large memo
-        < task.started, task.failed BadStartChildExecutionAttributes, (task attempt 2)
-        ! invalid: BadStartChildExecutionAttributes: Memo on StartChildWorkflowExecutionCommand exceeds size limit.
+        < task.started, task.failed BadStartChildExecutionAttributes, workflow.terminated "BadStartChildExecutionAttributes: StartChildWorkflowExecutionCommandAttributes.Memo exceeds size limit."
+        ! invalid: BadStartChildExecutionAttributes: StartChildWorkflowExecutionCommandAttributes.Memo exceeds size limit.
     "#]]);
 }

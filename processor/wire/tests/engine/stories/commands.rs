@@ -317,7 +317,7 @@ fn everything_that_can_be_too_large_ends_the_run() {
         BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.
         BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes exceeds size limit.
         BadSearchAttributes: search attribute a value size 23 exceeds size limit 20
-        BadSearchAttributes: total size of search attributes 32 exceeds size limit 30
+        BadSearchAttributes: total size of search attributes 96 exceeds size limit 30
         BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes. Input exceeds size limit.
         BadContinueAsNewAttributes: ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.
         BadContinueAsNewAttributes: search attribute a value size 23 exceeds size limit 20

@@ -152,7 +152,7 @@ fn signals_and_requests_under_way_are_bounded() {
         < workflow.started, task.scheduled
         > task: signal a, signal b
         < task.started, task.failed PendingSignalsLimitExceeded, (task attempt 2)
-        ! invalid: PendingSignalsLimitExceeded: the number of pending signals, 1, has reached the per-workflow limit of 1
+        ! invalid: PendingSignalsLimitExceeded: the number of pending signals to external workflows, 1, has reached the per-workflow limit of 1
         > task: cancel a, cancel b
         < (task attempt 2 is taken)
         ! invalid: PendingRequestCancelLimitExceeded: the number of pending requests to cancel external workflows, 1, has reached the per-workflow limit of 1

@@ -3,6 +3,7 @@
 
 mod activities;
 mod activity_ends;
+mod bounds;
 mod buffer;
 mod chains;
 mod children;

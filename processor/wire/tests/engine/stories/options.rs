@@ -190,7 +190,7 @@ fn what_takes_another_way_leaves_nothing() {
 
 #[test]
 fn a_buffer_that_is_full_of_requests_takes_the_task_from_its_worker() {
-    let mut world = World::with(|settings| settings.buffered_events_max = 3);
+    let mut world = World::with(|settings| settings.buffered_events_max = 2);
     world.start("order-1").claim().hush();
     for request_id in ["b", "c", "d"] {
         world.start_with("order-1", &format!("({request_id} joins)"), joins(request_id));

@@ -581,7 +581,7 @@ fn updates_are_bounded_at_once_and_in_all() {
         > task: accept u3, answer u3
         < (speculative task is taken), task.scheduled, task.started, continue as new is advised, task.completed, update.accepted u3, update.completed u3
         > update u4
-        ! too many: limit on number of total updates has been reached (3)
+        ! too many: The limit on the total number of distinct updates in this workflow has been reached (3). An update that is sent again has to keep its id; a workflow that takes many has to continue as new.
         > update u3
         = the update was completed with event 16
     "#]]);

@@ -1,0 +1,349 @@
+//! Every limit of a run: one below it, at it, and one above. The words and consequences are those of a Temporal server with the
+//! same limits.
+
+use bytes::Bytes;
+use everlog_engine::Settings;
+use everlog_engine::command::Order;
+use everlog_engine::machine::close;
+use everlog_engine::machine::marker::Record;
+use everlog_engine::payload::{Payload, UserMetadata};
+use everlog_engine::vocabulary::{Entry, Fields};
+use expect_test::expect_file;
+use prost::Message;
+
+use crate::world::{Turn, World};
+
+/// A limit, and how a run comes to so much.
+type Bound = (&'static str, i64, fn(&mut Settings, i64), fn(&mut World, usize));
+
+/// Bytes of something opaque.
+fn blob(length: usize) -> Bytes {
+    vec![b' '; length].into()
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("n{number}")).collect()
+}
+
+fn each(turn: &mut Turn, count: usize, one: for<'t> fn(&'t mut Turn, &str) -> &'t mut Turn) -> &mut Turn {
+    for name in names(count) {
+        one(turn, &name);
+    }
+    turn
+}
+
+/// An encoded map of so many keys.
+fn map(keys: usize) -> Bytes {
+    let value = || Payload { data: blob(1), ..Payload::default() }.encode_to_vec().into();
+    let entries = names(keys).into_iter().map(|key| Entry { key, value: value() }).collect();
+    Fields { entries }.encode_to_vec().into()
+}
+
+/// An encoded map with one value of so many bytes.
+fn one_value(bytes: usize) -> Bytes {
+    let value = Payload { data: blob(bytes), ..Payload::default() }.encode_to_vec().into();
+    Fields { entries: vec![Entry { key: "k".into(), value }] }.encode_to_vec().into()
+}
+
+/// An encoded map of so many bytes in all, up to about a hundred.
+fn map_of(bytes: usize) -> Bytes {
+    let overhead = one_value(1).len() - 1;
+    one_value(bytes - overhead)
+}
+
+fn id(length: usize) -> String {
+    "i".repeat(length)
+}
+
+fn summary(bytes: usize) -> Bytes {
+    UserMetadata { summary: Some(blob(bytes)), details: None }.encode_to_vec().into()
+}
+
+fn with_activity(world: &mut World) -> &mut World {
+    world.task(|t| t.activity("a")).claim_activity("a").hush()
+}
+
+const BOUNDS: &[Bound] = &[
+    (
+        "activities",
+        3,
+        |s, n| s.pending_activities_max = n,
+        |w, n| {
+            w.task(|t| each(t, n, |t, name| t.activity(name)));
+        },
+    ),
+    (
+        "children",
+        3,
+        |s, n| s.pending_children_max = n,
+        |w, n| {
+            w.task(|t| each(t, n, |t, name| t.child(name)));
+        },
+    ),
+    (
+        "signals to others",
+        3,
+        |s, n| s.pending_signals_max = n,
+        |w, n| {
+            w.task(|t| each(t, n, |t, name| t.signal_other(name, false)));
+        },
+    ),
+    (
+        "cancellations of others",
+        3,
+        |s, n| s.pending_cancels_max = n,
+        |w, n| {
+            w.task(|t| each(t, n, |t, name| t.cancel_other(name, false)));
+        },
+    ),
+    (
+        "signals",
+        3,
+        |s, n| s.signals_max = n,
+        |w, n| {
+            for name in names(n) {
+                w.signal(&name);
+            }
+        },
+    ),
+    (
+        "events during a task",
+        3,
+        |s, n| s.buffered_events_max = n,
+        |w, n| {
+            w.claim();
+            for name in names(n) {
+                w.signal(&name);
+            }
+        },
+    ),
+    (
+        "events",
+        6,
+        |s, n| s.history_events_max = n,
+        |w, n| {
+            for name in names(n - 2) {
+                w.signal(&name);
+            }
+        },
+    ),
+    (
+        "updates at once",
+        3,
+        |s, n| s.updates_in_flight_max = n,
+        |w, n| {
+            for name in names(n) {
+                w.update(&name);
+            }
+        },
+    ),
+    (
+        "updates in all",
+        3,
+        |s, n| s.updates_max = n,
+        |w, n| {
+            for name in names(n) {
+                w.update(&name);
+                if w.run().head.task.is_some() {
+                    w.task(|t| t.accept(&name).respond(&name));
+                }
+            }
+        },
+    ),
+    (
+        "bytes of an activity's input",
+        30,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.activity_with("a", "", |order| order.input = Some(blob(n))));
+        },
+    ),
+    (
+        "bytes of a child's input",
+        30,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.child_with("c", "", |order| order.input = Some(blob(n))));
+        },
+    ),
+    (
+        "bytes of a continuation's input",
+        30,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.continue_as_new(|order| order.input = Some(blob(n))));
+        },
+    ),
+    (
+        "bytes of a result",
+        30,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.command("", Order::CompleteWorkflow(close::Complete { result: Some(blob(n)) })));
+        },
+    ),
+    (
+        "bytes of a failure",
+        30,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.fail(blob(n)));
+        },
+    ),
+    (
+        "bytes of a marker's details",
+        30,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            let details = vec![Entry { key: "k".into(), value: blob(n) }];
+            let order = Record { marker_name: "m".into(), details, ..Record::default() };
+            w.task(|t| t.command("", Order::RecordMarker(Box::new(order))));
+        },
+    ),
+    (
+        "bytes of an activity's result",
+        60,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            let target = with_activity(w).target("a");
+            w.completes("", target, blob(n));
+        },
+    ),
+    (
+        "bytes of an activity's report",
+        60,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            let target = with_activity(w).target("a");
+            w.heartbeats("", target, Some(blob(n)));
+        },
+    ),
+    (
+        "bytes of a memo",
+        60,
+        |s, n| s.memo_bytes_max = n,
+        |w, n| {
+            w.task(|t| {
+                t.command(
+                    "",
+                    Order::ModifyProperties(everlog_engine::machine::properties::Modify {
+                        upserted_memo: Some(map_of(n)),
+                    }),
+                )
+            });
+        },
+    ),
+    (
+        "bytes of a child's memo",
+        60,
+        |s, n| s.memo_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.child_with("c", "", |order| order.memo = Some(map_of(n))));
+        },
+    ),
+    (
+        "bytes of a continuation's memo",
+        60,
+        |s, n| s.memo_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.continue_as_new(|order| order.memo = Some(map_of(n))));
+        },
+    ),
+    ("search attributes", 3, |s, n| s.search_attributes_max = n, |w, n| upsert(w, map(n))),
+    (
+        "search attributes of a child",
+        3,
+        |s, n| s.search_attributes_max = n,
+        |w, n| {
+            w.task(|t| t.child_with("c", "", |order| order.search_attributes = Some(map(n))));
+        },
+    ),
+    (
+        "bytes of a search attribute",
+        30,
+        |s, n| s.search_attribute_bytes_max = n,
+        |w, n| upsert(w, one_value(n)),
+    ),
+    (
+        "bytes of a child's search attribute",
+        30,
+        |s, n| s.search_attribute_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.child_with("c", "", |order| order.search_attributes = Some(one_value(n))));
+        },
+    ),
+    (
+        "bytes of all search attributes",
+        60,
+        |s, n| s.search_attributes_bytes_max = n,
+        |w, n| upsert(w, map_of(n)),
+    ),
+    (
+        "bytes of a summary",
+        30,
+        |s, n| s.summary_bytes_max = n,
+        |w, n| {
+            w.task(|t| {
+                t.start_timer("t", 1_000);
+                if let Some(command) = t.order.commands.last_mut() {
+                    command.user_metadata = Some(summary(n));
+                }
+                t
+            });
+        },
+    ),
+    (
+        "bytes of an activity's id",
+        30,
+        |s, n| s.id_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.activity(&id(n)));
+        },
+    ),
+    (
+        "bytes of a timer's id",
+        30,
+        |s, n| s.id_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.start_timer(&id(n), 1_000));
+        },
+    ),
+    (
+        "bytes of a child's id",
+        30,
+        |s, n| s.id_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.child(&id(n)));
+        },
+    ),
+];
+
+fn upsert(world: &mut World, search_attributes: Bytes) {
+    let search_attributes = Some(search_attributes);
+    let order = everlog_engine::machine::properties::UpsertSearchAttributes { search_attributes };
+    world.task(|t| t.command("", Order::UpsertSearchAttributes(order)));
+}
+
+/// What came of it: a refusal in its words, and whether the task or the run was over with it.
+fn verdict(story: &str) -> String {
+    let refusal = story.lines().rev().find_map(|line| line.strip_prefix("! "));
+    let fails = story.contains("task.failed").then_some("the task fails");
+    let closes = story.contains("workflow.terminated").then_some("the run ends");
+    let told = [refusal, fails, closes].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    if told.is_empty() { "taken".to_owned() } else { told }
+}
+
+#[test]
+fn each_is_met_below_at_and_above() {
+    let mut table = String::new();
+    for (name, limit, set, come) in BOUNDS {
+        table.push_str(&format!("{name}, at most {limit}\n"));
+        for count in limit - 1..=limit + 1 {
+            let mut world = World::with(|settings| set(settings, *limit));
+            world.start("w").hush();
+            come(&mut world, usize::try_from(count).expect("a small number"));
+            table.push_str(&format!("    {count}: {}\n", verdict(world.story())));
+        }
+    }
+    expect_file!["bounds.txt"].assert_eq(&table);
+}
