@@ -24,7 +24,7 @@ pub mod time;
 pub mod vocabulary;
 
 pub use decide::{View, decide};
-pub use draft::{Change, Extras, Step, apply};
+pub use draft::{Change, Extras, Mark, Step, apply};
 pub use failure::{Failure, Info as FailureInfo};
 pub use outcome::{ActivityGrant, Completed, Outcome, Rejection, Reply, Started, TaskGrant};
 pub use rebuild::rebuild;

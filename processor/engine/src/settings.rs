@@ -94,6 +94,12 @@ pub struct Settings {
     /// Updates of a run, completed or not; from nine tenths on a worker is advised to continue as new. 0 = no limit.
     #[prost(int64, tag = "30")]
     pub updates_max: i64,
+    /// Events of a history from which a warning is written; 0 = never.
+    #[prost(int64, tag = "31")]
+    pub history_events_warn: i64,
+    /// Bytes of a history from which a warning is written; 0 = never.
+    #[prost(int64, tag = "32")]
+    pub history_bytes_warn: i64,
     /// Children of a run that have not closed; 0 = the standard.
     #[prost(int64, tag = "40")]
     pub pending_children_max: i64,
@@ -142,6 +148,8 @@ impl Settings {
             updates_in_flight_max: 10,
             updates_bytes_max: 20 << 20,
             updates_max: 2_000,
+            history_events_warn: 10_240,
+            history_bytes_warn: 10 << 20,
             pending_children_max: PENDING_MAX,
             pending_signals_max: PENDING_MAX,
             pending_cancels_max: PENDING_MAX,

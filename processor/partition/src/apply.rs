@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::update::Done;
-use everlog_engine::{Grace, Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
+use everlog_engine::{Grace, Mark, Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
 use everlog_log::Log;
 use everlog_store::{Base, Space};
 use everlog_wire::{Body, Record};
@@ -263,6 +263,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if self.replaying {
             return Ok(());
         }
+        self.warn_of_size(step);
         let grace = Grace { owner_ms: self.position.owner_ms };
         self.due.set(key, step.run.next_deadline_ms(grace));
         if grew {
@@ -276,6 +277,25 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         self.offer_tasks(key, step);
         Ok(())
+    }
+
+    /// A run with so long a history will be terminated when it comes to its limit; somebody should know in time.
+    fn warn_of_size(&self, step: &Step) {
+        for mark in step.marks_passed(&self.config.settings) {
+            let (start, head) = (&step.run.start, &step.run.head);
+            tracing::warn!(
+                partition = self.id,
+                namespace_id = start.namespace_id,
+                workflow_id = start.workflow_id,
+                run_id = start.run_id,
+                workflow_type = step.run.workflow_type(),
+                events = head.next_event_id.saturating_sub(1),
+                bytes = head.history_bytes,
+                "a history has come to its mark of {}, on the way to the limit that ends its run",
+                if mark == Mark::Events { "events" } else { "bytes" }
+            );
+            self.stats.large_histories.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn write_batch(&mut self, key: &RunKey, step: &Step, events: &[&HistoryEvent]) {

@@ -27,6 +27,8 @@ pub struct Stats {
     pub rejections: Rejections,
     /// Entries of public topics that could not be written: a fault of this release.
     pub unpublished: AtomicU64,
+    /// Histories that came to a warning mark.
+    pub large_histories: AtomicU64,
     /// Output batches committed.
     pub commits: AtomicU64,
     /// Alarms that became records.

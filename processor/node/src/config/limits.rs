@@ -36,6 +36,10 @@ section! {
         history_events_max: i64 = 51_200, 10..=10_000_000;
         /// Bytes of history at which a run is terminated.
         history_bytes_max: i64 = 50 * MIB, 1_024..=1_024 * MIB;
+        /// Events of a history from which a warning is logged and counted, once; 0 = never.
+        history_events_warn: i64 = 10_240, 0..=10_000_000;
+        /// Bytes of a history from which a warning is logged and counted, once; 0 = never.
+        history_bytes_warn: i64 = 10 * MIB, 0..=1_024 * MIB;
         /// Open activities of a run.
         pending_activities_max: i64 = 2_000, 1..=100_000;
         /// Children of a run that have not closed.
@@ -98,6 +102,8 @@ impl Limits {
             suggest_bytes: self.suggest_bytes,
             history_events_max: self.history_events_max,
             history_bytes_max: self.history_bytes_max,
+            history_events_warn: self.history_events_warn,
+            history_bytes_warn: self.history_bytes_warn,
             pending_activities_max: self.pending_activities_max,
             pending_children_max: self.pending_children_max,
             pending_signals_max: self.pending_signals_max,

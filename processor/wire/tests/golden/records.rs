@@ -44,7 +44,8 @@ pub fn samples() -> BTreeMap<String, Record> {
         ("Settings".to_owned(), Record::new(7, Body::Settings(first_settings()))),
         ("Settings.metadata".to_owned(), Record::new(7, Body::Settings(second_settings()))),
         ("Settings.letters".to_owned(), Record::new(7, Body::Settings(third_settings()))),
-        ("Settings.updates".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
+        ("Settings.updates".to_owned(), Record::new(7, Body::Settings(fourth_settings()))),
+        ("Settings.marks".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
         ("Letter".to_owned(), Record::new(0, Body::Letter(letter()))),
     ]);
     let orders = orders().into_iter().chain(letters()).map(|order| (name(&order).to_owned(), order));
@@ -81,7 +82,12 @@ fn second_settings() -> Settings {
 
 /// Settings as they were before updates had limits.
 fn third_settings() -> Settings {
-    Settings { updates_in_flight_max: 0, updates_bytes_max: 0, updates_max: 0, ..Settings::standard() }
+    Settings { updates_in_flight_max: 0, updates_bytes_max: 0, updates_max: 0, ..fourth_settings() }
+}
+
+/// Settings as they were before long histories were warned of.
+fn fourth_settings() -> Settings {
+    Settings { history_events_warn: 0, history_bytes_warn: 0, ..Settings::standard() }
 }
 
 fn letter() -> Letter {
