@@ -39,12 +39,6 @@ fn year_one(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     reference.is_some_and(|time| time == "time of the year 1") && everlog.is_none()
 }
 
-fn only_build_ids(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
-    let fields = reference.and_then(Value::as_object);
-    everlog.is_none()
-        && fields.is_some_and(|fields| fields.keys().all(|key| key == "BuildIds" || key == "BinaryChecksums"))
-}
-
 /// What is said with the same code in other words: theirs and ours, each as a part.
 const WORDS: &[(&str, &str)] = &[
     ("invalid history builder state for action", "is not pending"),
@@ -90,11 +84,8 @@ pub const ALLOWED: &[Allowed] = &[
         only_theirs,
         "the normal name of a normal queue is its name",
     ),
-    row("auto_reset_points*", only_theirs, "owed: reset points come with reset"),
-    row(".indexed_fields", only_build_ids, "owed: build ids come with versioning"),
-    row(".indexed_fields.BuildIds", only_theirs, "owed: build ids come with versioning"),
-    row(".most_recent_worker_version_stamp", only_theirs, "owed: comes with versioning"),
     row(".current_retry_interval", only_theirs, "owed: there it is told of an activity that has not failed"),
+    row(".expire_time", both, "a namespace keeps closed runs for a day there"),
     row(
         ".effective_rate_limit.requests_per_second",
         both,
@@ -116,7 +107,6 @@ pub const ALLOWED: &[Allowed] = &[
     row(".pending_workflow_task", only_theirs, "owed: a run that is over still tells what was pending"),
     row(".pending_activities", only_theirs, "owed: a run that is over still tells what was pending"),
     row(".pending_children", only_theirs, "owed: a run that is over still tells what was pending"),
-    row(".indexed_fields.BinaryChecksums", only_theirs, "owed: build ids come with versioning"),
     row(".non_retryable_error_types", only_ours, "the description of an activity leaves them out"),
     row(
         ".current_retry_interval",

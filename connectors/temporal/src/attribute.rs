@@ -88,6 +88,13 @@ pub(crate) fn type_name(r#type: Type) -> &'static str {
     }
 }
 
+/// An encoded payload: a list of words that the server itself sets.
+pub(crate) fn keywords(words: &[String]) -> Bytes {
+    let said = |key: &str, value: &'static str| Entry { key: key.into(), value: value.into() };
+    let metadata = vec![said("encoding", "json/plain"), said("type", type_name(Type::KeywordList))];
+    Payload { metadata, data: Value::from(words).to_string().into() }.encode_to_vec().into()
+}
+
 /// An encoded map whose values fit their attributes, with the types in their metadata.
 ///
 /// # Errors

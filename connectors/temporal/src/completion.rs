@@ -3,6 +3,7 @@
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Order as Asked};
 use everlog_engine::input::Order;
+use everlog_engine::machine::build::Version;
 use everlog_engine::machine::{completion, task};
 use everlog_partition::QueryAnswer;
 use everlog_temporal_api::common::WorkflowExecution;
@@ -38,6 +39,8 @@ pub(crate) async fn complete(
     let checks = call.checks();
     checks.length("Identity", &request.identity)?;
     checks.length("BinaryChecksum", &request.binary_checksum)?;
+    let version = Version::read(request.worker_version_stamp.as_ref());
+    checks.length("WorkerVersionStamp.BuildId", &version.build_id)?;
     refuse_later_features(&request)?;
     let mut commands = compacted(request.commands);
     let keys_max = checks.settings.search_attributes_max;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::build::Points;
 use everlog_engine::machine::child::{Child, root};
 use everlog_engine::vocabulary::{Entry, Fields};
 use everlog_partition::Want;
@@ -22,11 +23,15 @@ use everlog_temporal_api::workflowservice::{
 use prost::Message;
 use tonic::Status;
 
+use crate::attribute;
 use crate::call::Call;
 use crate::history::read;
 use crate::moment::{duration, timestamp, timestamp_if_set};
 use crate::policy;
 use crate::task::execution;
+
+/// What a worker is whose builds nobody has ordered: first among the builds of a run, and before each of them.
+const UNVERSIONED: &str = "unversioned";
 
 pub(crate) async fn describe(
     call: &Call<'_>,
@@ -74,7 +79,9 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
         history_length: head.next_event_id - 1,
         execution_time: Some(timestamp(execution_ms)),
         memo: Some(map(&run.properties.memo)),
-        search_attributes: Some(map(&run.properties.search_attributes)),
+        search_attributes: Some(search_attributes(run)),
+        auto_reset_points: Some(Points { points: run.reset_points() }.encode_to_vec().into()),
+        most_recent_worker_version_stamp: run.properties.worker_version.clone(),
         task_queue: start.task_queue.clone(),
         state_transition_count: head.transitions,
         history_size_bytes: head.history_bytes,
@@ -86,6 +93,25 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
         priority: start.priority.clone(),
         ..WorkflowExecutionInfo::default()
     }
+}
+
+/// Search attributes, with those that say which builds of workers have completed tasks; one that the workflow has set itself stays.
+fn search_attributes(run: &Run) -> Bytes {
+    let properties = &run.properties;
+    let mut entries = properties.search_attributes.clone();
+    let checksums = run.reset_points().into_iter().map(|point| point.binary_checksum);
+    let checksums: Vec<_> = checksums.filter(|checksum| !checksum.is_empty()).collect();
+    let versioned = properties.build_ids.iter().map(|build_id| format!("{UNVERSIONED}:{build_id}"));
+    let build_ids: Vec<_> = std::iter::once(UNVERSIONED.to_owned()).chain(versioned).collect();
+    let has_completed = run.head.previous_started_event_id > 0;
+    let told = [("BinaryChecksums", checksums, true), ("BuildIds", build_ids, has_completed)];
+    for (name, values, is_told) in told {
+        let is_set = entries.iter().any(|entry| entry.key == name);
+        if is_told && !is_set && !values.is_empty() {
+            entries.push(Entry { key: name.to_owned(), value: attribute::keywords(&values) });
+        }
+    }
+    map(&entries)
 }
 
 /// An encoded map of opaque values: a memo, or search attributes.

@@ -41,7 +41,7 @@ pub(crate) async fn info(
         eager_workflow_start: true,
         sdk_metadata: true,
         supports_schedules: false,
-        build_id_based_versioning: false,
+        build_id_based_versioning: true,
         count_group_by_execution_status: false,
         nexus: false,
         server_scaled_deployments: false,

@@ -12,7 +12,7 @@ use crate::machine::reset::Late;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::update::{self, Update};
 use crate::machine::{
-    cancel, chain, child, close, external, family, options, properties, start, task, timer,
+    build, cancel, chain, child, close, external, family, options, properties, start, task, timer,
 };
 use crate::rebuild;
 use crate::run::Run;
@@ -386,7 +386,6 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         }
         Attributes::TaskScheduled(_)
         | Attributes::TaskStarted(_)
-        | Attributes::TaskCompleted(_)
         | Attributes::TaskTimedOut(_)
         | Attributes::TaskFailed(_)
         | Attributes::ActivityStarted(_)
@@ -394,6 +393,7 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         | Attributes::ActivityCancelRequested(_)
         | Attributes::WorkflowSignaled(_)
         | Attributes::MarkerRecorded(_) => {}
+        Attributes::TaskCompleted(completed) => build::apply_completed(run, event, completed),
         Attributes::StartChildInitiated(initiated) => child::apply_initiated(run, event, initiated),
         Attributes::StartChildFailed(failed) => child::apply_closed(run, failed.initiated_event_id),
         Attributes::ChildStarted(started) => child::apply_started(run, event, started),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
+use crate::machine::build::Point;
 use crate::machine::chain::Chain;
 use crate::machine::child::{Child, Parent};
 use crate::machine::external::External;
@@ -21,7 +22,7 @@ pub struct Run {
     pub start: Arc<Start>,
     /// What changes with every step.
     pub head: Head,
-    /// Memo and search attributes.
+    /// Memo, search attributes, and the builds of its workers.
     pub properties: Arc<Properties>,
     /// Open activities by their Scheduled event's id.
     pub activities: Arc<BTreeMap<i64, Arc<Activity>>>,
@@ -181,7 +182,7 @@ pub struct Head {
     pub is_replaced: bool,
 }
 
-/// Memo and search attributes as they stand now.
+/// What a run shows of itself, as it stands now: memo, search attributes, and the builds of its workers.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Properties {
     /// Sorted by key.
@@ -190,6 +191,15 @@ pub struct Properties {
     /// Sorted by key.
     #[prost(message, repeated, tag = "2")]
     pub search_attributes: Vec<Entry>,
+    /// Where builds came in, the oldest first; [`Run::reset_points`] tells them.
+    #[prost(message, repeated, tag = "3")]
+    pub reset_points: Vec<Point>,
+    /// Builds that have completed tasks of the run, in the order of their first one.
+    #[prost(string, repeated, tag = "4")]
+    pub build_ids: Vec<String>,
+    /// The version of the worker that has completed a task last, opaque.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub worker_version: Option<bytes::Bytes>,
 }
 
 /// Which run a Workflow Id means when no run is named: the open one, else the latest.

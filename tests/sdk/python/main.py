@@ -42,6 +42,7 @@ PYTHON_SUITES = [
     "delays",
     "continuing",
     "reset",
+    "builds",
     "children",
     "retries",
     "schedules",

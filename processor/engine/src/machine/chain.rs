@@ -177,6 +177,7 @@ fn follow(
         memo: chain.memo.clone(),
         search_attributes: chain.search_attributes.clone(),
         header: chain.header.clone(),
+        prev_auto_reset_points: draft.run.points_for_next(draft.now_ms()),
         ..start::started(&start)
     };
     Next { start, started, links: chain.links.clone() }
@@ -267,6 +268,7 @@ fn continued(draft: &Draft<'_>, order: &ContinueAsNew, policy: Option<RetryPolic
         header: order.header.clone(),
         memo: order.memo.clone(),
         search_attributes: order.search_attributes.clone(),
+        prev_auto_reset_points: draft.run.points_for_next(draft.now_ms()),
         ..start::started(&start)
     };
     let links = draft.run.chain.as_ref().map(|chain| chain.links.clone()).unwrap_or_default();

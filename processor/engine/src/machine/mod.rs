@@ -3,6 +3,7 @@
 pub mod activity;
 pub mod attempt;
 pub(crate) mod buffer;
+pub mod build;
 pub mod cancel;
 pub mod chain;
 pub mod child;

@@ -58,7 +58,7 @@ impl Properties {
     /// The state given at a start: every entry, even one that says nothing.
     pub fn given(memo: Option<&Bytes>, search_attributes: Option<&Bytes>) -> Self {
         let all = |given: Option<&Bytes>| sorted(read(given)).into_values().collect();
-        Self { memo: all(memo), search_attributes: all(search_attributes) }
+        Self { memo: all(memo), search_attributes: all(search_attributes), ..Self::default() }
     }
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn apply_memo(run: &mut Run, modified: &Modified) {
     });
 }
 
-fn change(run: &mut Run, how: impl FnOnce(&mut Properties)) {
+pub(crate) fn change(run: &mut Run, how: impl FnOnce(&mut Properties)) {
     let properties = Arc::make_mut(&mut run.properties);
     run.head.state_bytes -= bytes(properties);
     how(properties);

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::cron;
 use crate::draft::{Change, Draft, Extras, Step, bytes};
+use crate::machine::build::Points;
 use crate::machine::child::Parent;
 use crate::machine::options::{self, OnConflict};
 use crate::machine::signal::{self, Signal};
@@ -185,6 +186,9 @@ pub struct Started {
     /// An encoded map, as it was sent.
     #[prost(bytes = "bytes", optional, tag = "23")]
     pub search_attributes: Option<Bytes>,
+    /// Where builds came in during the runs before.
+    #[prost(message, optional, tag = "24")]
+    pub prev_auto_reset_points: Option<Points>,
     /// Headers, opaque.
     #[prost(bytes = "bytes", optional, tag = "25")]
     pub header: Option<Bytes>,
@@ -562,7 +566,9 @@ pub(crate) fn open<'a>(start: Start, started: Started, extras: Extras, place: Pl
 }
 
 pub(crate) fn apply_started(run: &mut Run, started: &Started) {
-    let properties = Properties::given(started.memo.as_ref(), started.search_attributes.as_ref());
+    let reset_points = started.prev_auto_reset_points.clone().unwrap_or_default().points;
+    let given = Properties::given(started.memo.as_ref(), started.search_attributes.as_ref());
+    let properties = Properties { reset_points, ..given };
     run.head.state_bytes += bytes(&properties);
     run.properties = Arc::new(properties);
 }

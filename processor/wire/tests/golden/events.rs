@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::machine::build::{Point, Points};
 use everlog_engine::machine::{
     activity, cancel, child, close, external, marker, options, properties, signal, start, task, timer, update,
 };
@@ -37,6 +38,8 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     let of_kin = of_kin().into_iter().map(|attributes| (format!("{}.kin", attributes.name()), attributes));
     let repeated = start::Started { attempt: 2, cron_schedule: "@daily".into(), ..Default::default() };
     let repeated = std::iter::once(("WorkflowStarted.repeated".to_owned(), repeated.into()));
+    let followed = start::Started { prev_auto_reset_points: Some(points()), ..Default::default() };
+    let followed = std::iter::once(("WorkflowStarted.points".to_owned(), followed.into()));
     let updates = updates().into_iter().map(|attributes| (attributes.name().to_owned(), attributes));
     let reset = task::Failed {
         cause: TaskFailedCause::ResetWorkflow.into(),
@@ -48,7 +51,22 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     let reset = std::iter::once(("TaskFailed.reset".to_owned(), reset.into()));
     let admitted = std::iter::once(("UpdateAdmitted".to_owned(), admitted().into()));
     let all = all.chain(grown).chain(kin).chain(of_kin).chain(repeated).chain(updates);
-    all.chain(reset).chain(admitted).enumerate().map(event).collect()
+    all.chain(reset).chain(admitted).chain(followed).enumerate().map(event).collect()
+}
+
+/// Where builds came in.
+pub fn points() -> Points {
+    let create_time = Some(Timestamp { seconds: 1_763_700_000, nanos: 0 });
+    let point = Point {
+        binary_checksum: "checksum".into(),
+        run_id: "before".into(),
+        first_workflow_task_completed_id: 4,
+        create_time,
+        expire_time: Some(Timestamp { seconds: 1_763_703_600, nanos: 0 }),
+        resettable: true,
+        build_id: "build".into(),
+    };
+    Points { points: vec![point] }
 }
 
 /// Events that once had no place for the version of a worker.

@@ -123,6 +123,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Start.named".to_owned(), rows::named().encode_to_vec()),
         ("Start.parent".to_owned(), rows::of_parent().encode_to_vec()),
         ("Head.updates".to_owned(), rows::updated().encode_to_vec()),
+        ("Properties.builds".to_owned(), rows::built().encode_to_vec()),
         ("Start.reset".to_owned(), rows::reset().encode_to_vec()),
         ("Head.reset".to_owned(), rows::replaced().encode_to_vec()),
         ("Update.reset".to_owned(), rows::written_update().encode_to_vec()),
@@ -144,6 +145,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(named, rows::named());
     let updated = everlog_engine::Head::decode(bytes("Head.updates")).expect("a row of old is read");
     assert_eq!(updated, rows::updated());
+    let built = everlog_engine::Properties::decode(bytes("Properties.builds")).expect("a row of old is read");
+    assert_eq!(built, rows::built());
     let reset = everlog_engine::Start::decode(bytes("Start.reset")).expect("a row of old is read");
     assert_eq!(reset, rows::reset());
     let replaced = everlog_engine::Head::decode(bytes("Head.reset")).expect("a row of old is read");

@@ -17,7 +17,7 @@ use everlog_engine::machine::update::{Done, Update};
 use everlog_engine::vocabulary::{Entry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
 use everlog_engine::{Head, Properties, Run, Start};
 
-use crate::events::{execution, failure, map, policy, queue, samples, some};
+use crate::events::{execution, failure, map, points, policy, queue, samples, some};
 use crate::records::parent;
 
 pub const RUN_ID: &str = "0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
@@ -25,7 +25,11 @@ pub const RUN_ID: &str = "0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1";
 pub fn sample() -> Run {
     let timer = Timer { timer_id: "t".into(), started_event_id: 12, fire_ms: 1_763_700_060_000 };
     let entry = |key: &str| Entry { key: key.into(), value: some(b"value") };
-    let properties = Properties { memo: vec![entry("a"), entry("b")], search_attributes: vec![entry("c")] };
+    let properties = Properties {
+        memo: vec![entry("a"), entry("b")],
+        search_attributes: vec![entry("c")],
+        ..Properties::default()
+    };
     Run {
         start: Arc::new(start()),
         head: head(),
@@ -51,6 +55,16 @@ pub fn sample() -> Run {
             "start-2".into(),
             Attached { request_id: "start-2".into(), event_id: 16 },
         )])),
+    }
+}
+
+/// What a run shows of itself, with builds.
+pub fn built() -> Properties {
+    Properties {
+        reset_points: points().points,
+        build_ids: vec!["build".into()],
+        worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
+        ..Properties::default()
     }
 }
 

@@ -5,10 +5,12 @@ use std::borrow::Cow;
 use everlog_engine::machine::{cancel, close, properties, signal, start};
 use everlog_engine::time::Timestamp;
 use everlog_engine::vocabulary::{Initiator, RetryState};
+use prost::Message;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{Priority, RetryPolicy};
 use super::parts::{failure, fields, id, name, named, payloads, priority, retry, span, text, text_of};
+use crate::public::blob::Blob;
 use crate::public::failure::Failure;
 use crate::public::payload::{Fields, Payload};
 
@@ -75,10 +77,13 @@ pub struct WorkflowExecutionStarted<'a> {
     pub attempt: i32,
     /// When runs come.
     pub cron_schedule: Option<Cow<'a, str>>,
+    /// Where builds of workers came in during the runs before, as Temporal's protobuf ResetPoints.
+    pub prev_auto_reset_points: Option<Blob>,
 }
 
 impl<'a> From<&'a start::Started> for WorkflowExecutionStarted<'a> {
     fn from(event: &'a start::Started) -> Self {
+        let points = event.prev_auto_reset_points.as_ref();
         Self {
             workflow_type: name(event.workflow_type.as_ref().map(|given| given.name.as_str())),
             task_queue: name(event.task_queue.as_ref().map(|queue| queue.name.as_str())),
@@ -116,6 +121,7 @@ impl<'a> From<&'a start::Started> for WorkflowExecutionStarted<'a> {
             eager_execution_accepted: event.eager_execution_accepted,
             attempt: event.attempt,
             cron_schedule: text(&event.cron_schedule),
+            prev_auto_reset_points: points.map(|points| Blob(points.encode_to_vec().into())),
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use bytes::Bytes;
 use everlog_engine::input::{Delete, Order, ResetSticky};
+use everlog_engine::machine::build::Version;
 use everlog_engine::machine::options::OnConflict;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::Sticky;
 use everlog_engine::machine::update::Admit;
 use everlog_engine::machine::{attempt, cancel, close, completion, reset, start, task, wake};
+
+use prost::Message;
 
 use super::case::Case;
 use crate::world::{a_signal, an_update, application, delay, fields, start as a_start, text};
@@ -135,6 +138,15 @@ impl Case {
             10 => Some(vec![b'x'; 401].into()),
             11 => Some(Bytes::from_static(b"\xff\xff")),
             _usual => Some(text(&"x".repeat(self.dice.below(80)))),
+        }
+    }
+
+    /// Of one of a few builds, or of none.
+    fn version(&mut self) -> Option<Bytes> {
+        match self.dice.below(10) {
+            0 => self.blob(),
+            1..=3 => None,
+            number => Some(Version { build_id: format!("build {number}") }.encode_to_vec().into()),
         }
     }
 
@@ -307,6 +319,8 @@ impl Case {
             return_new_task: self.dice.percent(40),
             force_new_task: self.dice.percent(20),
             sdk_metadata: self.blob(),
+            binary_checksum: self.dice.word(&["", "", "binary"]).into(),
+            worker_version: self.version(),
             has_messages: !messages.is_empty(),
             messages,
             takes_events_again: self.dice.percent(50),

@@ -5,6 +5,7 @@ mod activities;
 mod activity_ends;
 mod bounds;
 mod buffer;
+mod builds;
 mod chains;
 mod children;
 mod commands;

@@ -97,6 +97,7 @@ fn an_attempt_begins_as_the_first_one_did() {
         (RetryState::InProgress.into(), &second.run_id)
     );
     let expected = Started {
+        prev_auto_reset_points: again.prev_auto_reset_points.clone(),
         continued_execution_run_id: first.run_id.clone(),
         initiator: Initiator::Retry.into(),
         continued_failure: Some(flaky()),
@@ -108,6 +109,8 @@ fn an_attempt_begins_as_the_first_one_did() {
         ..event
     };
     assert_eq!(again, expected, "what the workflow changed of itself is not handed on");
+    let points = again.prev_auto_reset_points.expect("a task of the first run was completed").points;
+    assert_eq!(points.iter().map(|point| &point.run_id).collect::<Vec<_>>(), [&first.run_id]);
     assert_eq!((&second.first_run_id, second.chain_start_ms), (&first.run_id, first.start_ms));
     assert_eq!(second.run_expires_ms, second.start_ms + 1_000 + minutes(10), "each run has its time");
     assert_eq!(second.execution_expires_ms, first.execution_expires_ms, "and the chain has its own");

@@ -58,6 +58,10 @@ fn told(run: &Run) -> Run {
     run.children = Arc::new(run.children.iter().map(|(id, child)| (*id, unheard(child))).collect());
     let unheard = |external: &External| Arc::new(External { late: None, ..external.clone() });
     run.externals = Arc::new(run.externals.iter().map(|(id, external)| (*id, unheard(external))).collect());
+    // An answer that waited for its id when the build came in.
+    let mut properties = run.properties.as_ref().clone();
+    properties.reset_points.iter_mut().for_each(|point| point.resettable = true);
+    run.properties = Arc::new(properties);
     let accepted = run.updates.iter().filter(|(_, update)| update.accepted_event_id > 0);
     let unnumbered = |update: &Update| Arc::new(Update { number: 0, ..update.clone() });
     run.updates = Arc::new(accepted.map(|(id, update)| (id.clone(), unnumbered(update))).collect());

@@ -1,0 +1,120 @@
+"""Builds of workers: where each came in, as a run tells it, and the way back to before a bad one."""
+
+import asyncio
+import json
+
+from temporalio import workflow
+from temporalio.client import WorkflowHandle
+
+import expect
+from case import case
+from reset import reset
+from world import World
+
+
+@workflow.defn(name="Ledger")
+class Ledger:
+    """Adds up what it is told, and begins anew when it is told to turn the page."""
+
+    def __init__(self) -> None:
+        self.sum = 0
+        self.closed = self.turned = False
+
+    @workflow.run
+    async def run(self, carried: int = 0) -> int:
+        self.sum += carried
+        await workflow.wait_condition(lambda: self.closed or self.turned)
+        if self.turned:
+            workflow.continue_as_new(self.sum)
+        return self.sum
+
+    @workflow.signal
+    def add(self, amount: int) -> None:
+        self.sum += amount
+
+    @workflow.signal
+    def turn_the_page(self) -> None:
+        self.turned = True
+
+    @workflow.signal
+    def close(self) -> None:
+        self.closed = True
+
+    @workflow.query
+    def now(self) -> int:
+        return self.sum
+
+
+@workflow.defn(name="Ledger")
+class Miscounting(Ledger):
+    """The same with a mistake, in what it reads of the history too."""
+
+    @workflow.run
+    async def run(self, carried: int = 0) -> int:
+        return await super().run(carried)
+
+    @workflow.signal
+    def add(self, amount: int) -> None:
+        self.sum += 2 * amount
+
+
+async def told(handle: WorkflowHandle):
+    return (await handle.describe()).raw_description.workflow_execution_info
+
+
+def points(info) -> list[tuple[str, str]]:
+    return [(point.build_id, point.run_id) for point in info.auto_reset_points.points]
+
+
+async def add(handle: WorkflowHandle, amount: int, expected: int) -> None:
+    await handle.signal(Ledger.add, amount)
+    expect.equal(await handle.query(Ledger.now), expected, "the sum")
+
+
+@case()
+async def each_is_told_once_and_the_run_that_follows_hears_of_it(world: World) -> None:
+    async with world.worker(Ledger, build_id="one"):
+        handle = await world.start(Ledger.run)
+        await add(handle, 1, 1)
+        await add(handle, 1, 2)
+    async with world.worker(Ledger, build_id="two"):
+        await add(handle, 1, 3)
+        info = await told(handle)
+        first = handle.result_run_id
+        expect.equal(points(info), [("one", first), ("two", first)], "the points")
+        build_ids = json.loads(info.search_attributes.indexed_fields["BuildIds"].data)
+        expect.equal(build_ids, ["unversioned", "unversioned:one", "unversioned:two"], "the search attribute")
+        expect.equal(info.most_recent_worker_version_stamp.build_id, "two", "the latest")
+        await handle.signal(Ledger.turn_the_page)
+        latest = world.client.get_workflow_handle(handle.id)
+        async with asyncio.timeout(10):
+            while (run_id := (await told(latest)).execution.run_id) == first:
+                await asyncio.sleep(0.05)
+        world.remember(handle.id, run_id)
+        await add(latest, 1, 4)
+        info = await told(latest)
+        expect.equal(points(info), [("one", first), ("two", first)], "what the next run has")
+        expires = [point.HasField("expire_time") for point in info.auto_reset_points.points]
+        expect.equal(expires, [True, True], "the run before will be forgotten")
+        await latest.signal(Ledger.close)
+        expect.equal(await handle.result(), 4, "the result")
+
+
+@case()
+async def a_run_goes_back_to_before_a_bad_one(world: World) -> None:
+    async with world.worker(Ledger, build_id="good"):
+        handle = await world.start(Ledger.run)
+        await add(handle, 1, 1)
+    async with world.worker(Miscounting, build_id="bad"):
+        await add(handle, 10, 22)
+        await add(handle, 100, 222)
+    info = await told(handle)
+    bad = [point for point in info.auto_reset_points.points if point.build_id == "bad"][0]
+    expect.that(bad.resettable, "there was nothing under way")
+    async with world.worker(Ledger, build_id="mended"):
+        again = await reset(world, handle, bad.first_workflow_task_completed_id, bad.run_id)
+        expect.equal(await again.query(Ledger.now), 111, "counted rightly")
+        await again.signal(Ledger.close)
+        expect.equal(await again.result(), 111, "the result")
+        builds = [build for build, _ in points(await told(again))]
+        expect.equal(builds, ["good", "mended"], "its points")
