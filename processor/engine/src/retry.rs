@@ -114,7 +114,7 @@ fn interval_ms(policy: &RetryPolicy, number: i32) -> i64 {
     (wait_ms as i64).clamp(0, longest_ms)
 }
 
-/// The policy with its defaults filled in.
+/// The policy of an activity with its defaults filled in: without one it is tried again for ever.
 ///
 /// # Errors
 /// What is wrong with it, in words.
@@ -132,6 +132,14 @@ pub fn normalized(policy: Option<&RetryPolicy>) -> Result<RetryPolicy, String> {
     }
     check(&policy)?;
     Ok(policy)
+}
+
+/// The policy of a workflow with its defaults filled in: without one it is not tried again.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn of_workflow(policy: Option<&RetryPolicy>) -> Result<Option<RetryPolicy>, String> {
+    policy.map(|policy| normalized(Some(policy))).transpose()
 }
 
 /// A single attempt needs no waits: then nothing but a number that is none is refused.

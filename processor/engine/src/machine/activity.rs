@@ -16,9 +16,9 @@ use bytes::Bytes;
 use crate::command::Command;
 use crate::draft::{Change, Draft, bytes};
 use crate::event::Attributes;
-use crate::machine::buffer;
 use crate::machine::close::within_size;
 use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::{attributes, buffer};
 use crate::payload;
 use crate::retry;
 use crate::run::{Grace, Run};
@@ -388,7 +388,7 @@ pub(crate) fn schedule(
     completed: i64,
 ) -> Result<i64, TaskFailure> {
     let cause = Cause::BadScheduleActivityAttributes;
-    check(draft, order).map_err(|reason| TaskFailure::new(cause, &reason))?;
+    attributes::of_activity(draft, order).map_err(|reason| TaskFailure::new(cause, &reason))?;
     within_size(draft, cause, order.input.as_ref(), "ScheduleActivityTaskCommandAttributes.Input")?;
     if draft.run.activities.len() as i64 >= draft.settings.pending_activities_max {
         let reason = format!(
@@ -410,42 +410,6 @@ pub(crate) fn schedule(
     let id = activity.scheduled_event_id;
     draft.change(Change::Activity(Box::new(activity)));
     Ok(id)
-}
-
-fn check(draft: &Draft<'_>, order: &Schedule) -> Result<(), String> {
-    let id_bytes_max = draft.settings.id_bytes_max;
-    let name = order.activity_type.as_ref().map_or("", |activity_type| &activity_type.name);
-    for (what, text) in [("ActivityId", order.activity_id.as_str()), ("ActivityType", name)] {
-        if text.is_empty() {
-            return Err(format!("{what} is not set on ScheduleActivityTaskCommand."));
-        }
-        if text.len() as i64 > id_bytes_max {
-            return Err(format!("{what} on ScheduleActivityTaskCommand exceeds length limit."));
-        }
-    }
-    let queue = order.task_queue.as_ref().map_or("", |queue| &queue.name);
-    if queue.is_empty() {
-        return Err("invalid TaskQueue on ScheduleActivityTaskCommand: missing task queue name.".into());
-    }
-    if queue.len() as i64 > id_bytes_max {
-        return Err("TaskQueue on ScheduleActivityTaskCommand exceeds length limit.".into());
-    }
-    let spans = [
-        order.schedule_to_close_timeout,
-        order.schedule_to_start_timeout,
-        order.start_to_close_timeout,
-        order.heartbeat_timeout,
-    ];
-    if spans.into_iter().flatten().any(Duration::is_negative) {
-        return Err("Invalid timeout on ScheduleActivityTaskCommand: negative duration.".into());
-    }
-    if span_ms(order.schedule_to_close_timeout) == 0 && span_ms(order.start_to_close_timeout) == 0 {
-        return Err(
-            "A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand."
-                .into(),
-        );
-    }
-    Ok(())
 }
 
 /// The Scheduled event: every timeout filled in, and none beyond the run's.

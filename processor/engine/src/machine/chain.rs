@@ -16,16 +16,14 @@ use crate::cron;
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::event::{Attributes, HistoryEvent};
 use crate::failure;
-use crate::machine::close::{ContinueAsNew, ContinuedAsNew, within_size};
+use crate::machine::close::{ContinueAsNew, ContinuedAsNew};
 use crate::machine::completion::{TaskFailure, extras};
 use crate::machine::start::{self, Place, Started};
-use crate::machine::{properties, task, update};
+use crate::machine::{attributes, task, update};
 use crate::retry::{self, Attempt, Verdict};
 use crate::run::{Run, Start};
 use crate::time::{Duration, span_ms};
-use crate::vocabulary::{
-    Initiator, RetryPolicy, RetryState, TaskFailedCause as Cause, TaskQueue, TimeoutType,
-};
+use crate::vocabulary::{Initiator, RetryPolicy, RetryState, TaskQueue, TimeoutType};
 
 /// What a run hands on to the one that follows it by itself, as its Started event has it. Kept while the run is open,
 /// and only of runs that are retried or repeated, are no first attempt, or began with links.
@@ -72,9 +70,7 @@ pub(crate) struct Next {
 /// # Errors
 /// What is wrong, in the words of Temporal's server.
 pub fn check(policy: Option<&RetryPolicy>, cron_schedule: &str) -> Result<(), String> {
-    if policy.is_some() {
-        retry::normalized(policy)?;
-    }
+    retry::of_workflow(policy)?;
     cron::check(cron_schedule).map_err(str::to_owned)
 }
 
@@ -209,7 +205,7 @@ pub(crate) fn continue_as_new(
     order: &ContinueAsNew,
     completed: i64,
 ) -> Result<Option<Step>, TaskFailure> {
-    let policy = check_continue(draft, order)?;
+    let policy = attributes::of_continuation(draft, order)?;
     let next = continued(draft, order, policy);
     let closing = ContinuedAsNew {
         new_execution_run_id: String::new(),
@@ -273,56 +269,6 @@ fn continued(draft: &Draft<'_>, order: &ContinueAsNew, policy: Option<RetryPolic
     };
     let links = draft.run.chain.as_ref().map(|chain| chain.links.clone()).unwrap_or_default();
     Next { start, started, links }
-}
-
-/// What a command to continue as new has to be like; its retry policy with its defaults filled in.
-fn check_continue(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<Option<RetryPolicy>, TaskFailure> {
-    let cause = Cause::BadContinueAsNewAttributes;
-    let bad = |reason: &str| Err(TaskFailure::new(cause, reason));
-    let id_bytes_max = draft.settings.id_bytes_max;
-    if order.workflow_type.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
-        return bad("WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
-    }
-    if order.task_queue.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
-        return bad("TaskQueue on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
-    }
-    let spans = [order.workflow_run_timeout, order.workflow_task_timeout, order.backoff_start_interval];
-    if spans.into_iter().flatten().any(Duration::is_negative) {
-        return bad("Invalid duration on ContinueAsNewWorkflowExecutionCommand: negative duration.");
-    }
-    // A schedule is not looked at: one that cannot be read brings no further run.
-    let policy = match order.retry_policy.as_ref().map(|policy| retry::normalized(Some(policy))).transpose() {
-        Ok(policy) => policy,
-        Err(reason) => {
-            let place = "invalid WorkflowRetryPolicy on ContinueAsNewWorkflowExecutionCommand";
-            return bad(&format!("{place}: {reason}"));
-        }
-    };
-    if order.initial_versioning_behavior != 0 {
-        return bad(
-            "InitialVersioningBehavior on ContinueAsNewWorkflowExecutionCommand is not supported yet.",
-        );
-    }
-    if let Some(given) = &order.search_attributes {
-        properties::check_number(given, draft.settings)
-            .map_err(|reason| TaskFailure::new(Cause::BadSearchAttributes, &reason))?;
-        properties::check_sizes(&properties::read(Some(given)), draft.settings)
-            .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
-    }
-    let memo = order.memo.as_ref();
-    if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
-        || properties::has_too_many_keys(memo, draft.settings)
-    {
-        let reason = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
-        return Err(TaskFailure::fatal(cause, reason));
-    }
-    within_size(
-        draft,
-        cause,
-        order.input.as_ref(),
-        "ContinueAsNewWorkflowExecutionCommandAttributes. Input",
-    )?;
-    Ok(policy)
 }
 
 impl Next {

@@ -12,16 +12,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::command::Command;
-use crate::cron;
 use crate::draft::{Draft, bytes};
 use crate::event::HistoryEvent;
 use crate::input::{Input, Order, Sender};
 use crate::machine::close::within_size;
 use crate::machine::completion::{TaskFailure, extras};
 use crate::machine::family::Opened;
-use crate::machine::properties;
 use crate::machine::start::{Begin, filled_in};
-use crate::retry;
+use crate::machine::{attributes, properties};
 use crate::run::Run;
 use crate::time::{Duration, span_ms};
 use crate::vocabulary::{
@@ -388,7 +386,7 @@ pub(crate) fn start(
     namespace: &str,
 ) -> Result<(), TaskFailure> {
     let cause = Cause::BadStartChildExecutionAttributes;
-    check(draft, order).map_err(|reason| TaskFailure::new(cause, &reason))?;
+    let policy = attributes::of_child(draft, order).map_err(|reason| TaskFailure::new(cause, &reason))?;
     stays_at_home(&order.namespace, namespace).map_err(|reason| TaskFailure::new(cause, &reason))?;
     check_sizes(draft, order)?;
     if draft.run.children.len() as i64 >= draft.settings.pending_children_max() {
@@ -398,7 +396,7 @@ pub(crate) fn start(
         );
         return Err(TaskFailure::new(Cause::PendingChildWorkflowsLimitExceeded, &reason));
     }
-    let initiated = initiated(draft, order, completed, namespace);
+    let initiated = initiated(draft, order, policy, completed, namespace);
     let mut begin = begin(draft, order, &initiated, command, namespace);
     let (namespace_id, workflow_id) = (initiated.namespace_id.clone(), initiated.workflow_id.clone());
     let initiated_event_id = draft.emit_at(draft.now_ms(), initiated.into(), extras(command));
@@ -423,42 +421,6 @@ pub(crate) fn stays_at_home(given: &str, own: &str) -> Result<(), String> {
 /// Request ids of children are numbered from here, apart from the other ids of a record.
 const REQUEST_IDS: u32 = 1 << 24;
 
-fn check(draft: &Draft<'_>, order: &Start) -> Result<(), String> {
-    let id_bytes_max = draft.settings.id_bytes_max;
-    let on = "StartChildWorkflowExecutionCommand";
-    let name = order.workflow_type.as_ref().map_or("", |workflow_type| &workflow_type.name);
-    for (what, text) in [("WorkflowId", order.workflow_id.as_str()), ("WorkflowType", name)] {
-        if text.is_empty() {
-            return Err(format!("Required field {what} is not set on {on}."));
-        }
-        if text.len() as i64 > id_bytes_max {
-            return Err(format!("{what} on {on} exceeds length limit."));
-        }
-    }
-    if order.task_queue.as_ref().is_some_and(|queue| queue.name.len() as i64 > id_bytes_max) {
-        return Err(format!("TaskQueue on {on} exceeds length limit."));
-    }
-    let spans = [
-        ("WorkflowExecutionTimeout", order.workflow_execution_timeout),
-        ("WorkflowRunTimeout", order.workflow_run_timeout),
-        ("WorkflowTaskTimeout", order.workflow_task_timeout),
-    ];
-    for (what, span) in spans {
-        if span.is_some_and(Duration::is_negative) {
-            return Err(format!("Invalid {what} on {on}: negative duration."));
-        }
-    }
-    if let policy @ Some(_) = order.retry_policy.as_ref() {
-        retry::normalized(policy)
-            .map_err(|reason| format!("invalid WorkflowRetryPolicy on {on}: {reason}"))?;
-    }
-    cron::check(&order.cron_schedule).map_err(|reason| format!("invalid CronSchedule on {on}: {reason}"))?;
-    match &order.search_attributes {
-        Some(given) => properties::check_number(given, draft.settings),
-        None => Ok(()),
-    }
-}
-
 /// What is too large would be so again: it ends the run.
 fn check_sizes(draft: &Draft<'_>, order: &Start) -> Result<(), TaskFailure> {
     let cause = Cause::BadStartChildExecutionAttributes;
@@ -474,12 +436,18 @@ fn check_sizes(draft: &Draft<'_>, order: &Start) -> Result<(), TaskFailure> {
     within_size(draft, cause, order.input.as_ref(), "StartChildWorkflowExecutionCommandAttributes. Input")
 }
 
-fn initiated(draft: &Draft<'_>, order: &Start, completed: i64, namespace: &str) -> Initiated {
+fn initiated(
+    draft: &Draft<'_>,
+    order: &Start,
+    policy: Option<RetryPolicy>,
+    completed: i64,
+    namespace: &str,
+) -> Initiated {
     let start = &draft.run.start;
     let spans = [order.workflow_execution_timeout, order.workflow_run_timeout, order.workflow_task_timeout];
     let (run_timeout, task_timeout) = filled_in(spans, draft.settings);
     let queue = order.task_queue.as_ref().map(|queue| queue.name.as_str()).filter(|name| !name.is_empty());
-    let policy = match order.parent_close_policy {
+    let close_policy = match order.parent_close_policy {
         0 => ClosePolicy::Terminate.into(),
         policy => policy,
     };
@@ -492,11 +460,11 @@ fn initiated(draft: &Draft<'_>, order: &Start, completed: i64, namespace: &str) 
         workflow_execution_timeout: order.workflow_execution_timeout,
         workflow_run_timeout: Some(run_timeout),
         workflow_task_timeout: Some(task_timeout),
-        parent_close_policy: policy,
+        parent_close_policy: close_policy,
         control: order.control.clone(),
         workflow_task_completed_event_id: completed,
         workflow_id_reuse_policy: order.workflow_id_reuse_policy.max(1),
-        retry_policy: order.retry_policy.as_ref().and_then(|policy| retry::normalized(Some(policy)).ok()),
+        retry_policy: policy,
         cron_schedule: order.cron_schedule.clone(),
         header: order.header.clone(),
         memo: order.memo.clone(),

@@ -2,6 +2,7 @@
 
 pub mod activity;
 pub mod attempt;
+pub(crate) mod attributes;
 pub(crate) mod buffer;
 pub mod build;
 pub mod cancel;

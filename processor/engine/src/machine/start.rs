@@ -409,7 +409,7 @@ fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
     let is_repeated = !order.cron_schedule.is_empty();
     let started = Started {
         initiator: if is_repeated { Initiator::Cron.into() } else { Initiator::Unspecified.into() },
-        retry_policy: order.retry_policy.as_ref().and_then(|policy| retry::normalized(Some(policy)).ok()),
+        retry_policy: retry::of_workflow(order.retry_policy.as_ref()).unwrap_or_default(),
         cron_schedule: order.cron_schedule.clone(),
         input: order.input.clone(),
         identity: order.identity.clone(),
