@@ -39,7 +39,7 @@ pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) ->
             start::begin(view.current.as_ref(), (view.seen, &view.done), order, place)
         }
         Some(order) => match &view.run {
-            None => missing(order),
+            None => missing(input, order),
             Some(run) if !may_reach(run, input) => Outcome::refuse(Rejection::unknown()),
             Some(run) => match order {
                 Order::Reset(order) => reset::reset(run, view, order, place),
@@ -85,7 +85,7 @@ fn answer(sender: &Sender, order: Option<&Order>, reply: &Reply) -> Option<Input
     }
 }
 
-fn missing(order: &Order) -> Outcome {
+fn missing(input: &Input, order: &Order) -> Outcome {
     match order {
         Order::CompleteTask(_) | Order::FailTask(_) => {
             Outcome::refuse(Rejection::NotFound("Workflow task not found.".into()))
@@ -109,7 +109,7 @@ fn missing(order: &Order) -> Outcome {
         | Order::Wake(_)
         | Order::ResetSticky(_)
         | Order::Reset(_)
-        | Order::Update(_) => Outcome::refuse(Rejection::unknown()),
+        | Order::Update(_) => Outcome::refuse(Rejection::unknown_run(&input.workflow_id, &input.run_id)),
     }
 }
 

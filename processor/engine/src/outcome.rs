@@ -151,6 +151,18 @@ impl Rejection {
         Self::NotFound("workflow execution not found".into())
     }
 
+    /// Nothing is known of this Workflow Id, or of this run of it.
+    pub fn unknown_run(workflow_id: &str, run_id: &str) -> Self {
+        Self::NotFound(match run_id {
+            "" => format!("workflow not found for ID: {workflow_id}"),
+            run_id => {
+                format!(
+                    "workflow execution not found for workflow ID \"{workflow_id}\" and run ID \"{run_id}\""
+                )
+            }
+        })
+    }
+
     /// The run is closed.
     pub fn closed() -> Self {
         Self::NotFound("workflow execution already completed".into())

@@ -46,7 +46,7 @@ fn nobody_oneself_and_a_stranger_who_is_no_child_are_not_reached() {
         > task: signal nobody, signal order-1, signal other, if it is a child, signal closed, cancel nobody, cancel order-1, cancel other, if it is a child
         < task.started, task.completed, external.signal_initiated nobody, external.signal_initiated order-1, external.signal_initiated other, external.signal_initiated closed, external.cancel_initiated nobody, external.cancel_initiated order-1, external.cancel_initiated other
         > letter to nobody: signal hello
-        ! not found: workflow execution not found
+        ! not found: workflow not found for ID: nobody
         > letter to order-1: signal hello
         ! not found: workflow execution not found
         > letter to other: signal hello
@@ -54,7 +54,7 @@ fn nobody_oneself_and_a_stranger_who_is_no_child_are_not_reached() {
         > letter to closed: signal hello
         ! not found: workflow execution already completed
         > letter to nobody: cancel
-        ! not found: workflow execution not found
+        ! not found: workflow not found for ID: nobody
         > letter to order-1: cancel
         ! not found: workflow execution not found
         > letter to other: cancel
@@ -106,7 +106,7 @@ fn a_child_is_not_started_and_canceled_in_one_task() {
         < workflow.started, task.scheduled
         > task: child parcel-1, cancel parcel-1, if it is a child
         < task.started, task.failed BadRequestCancelExternalWorkflowExecutionAttributes, (task attempt 2)
-        ! invalid: BadRequestCancelExternalWorkflowExecutionAttributes: Start and RequestCancel for child workflow is not allowed in same workflow task.
+        ! invalid: BadRequestCancelExternalWorkflowExecutionAttributes: Start and RequestCancel for child workflow is not allowed in same workflow task. WorkflowId=parcel-1 RunId= Namespace=
         > task: child parcel-1
         < (task attempt 2 is taken), task.scheduled attempt 2, task.started, task.completed, child.initiated parcel-1
         > letter to parcel-1: start Parcel

@@ -303,7 +303,7 @@ fn a_closed_run_is_deleted_after_its_retention() {
         < (the run is deleted)
         = nothing to do
         > signal two
-        ! not found: workflow execution not found
+        ! not found: workflow not found for ID: order-1
         > start order-1
         < run 2: workflow.started, task.scheduled
     "#]]);

@@ -412,18 +412,18 @@ fn what_is_unknown_is_not_found() {
         told.push(format!("{:?}", world.order(order).reply));
     }
     expect![[r#"
-        Rejected(NotFound("workflow execution not found"))
-        Rejected(NotFound("workflow execution not found"))
-        Rejected(NotFound("workflow execution not found"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
         Gone
         Rejected(NotFound("Workflow task not found."))
         Rejected(NotFound("Workflow task not found."))
-        Rejected(NotFound("workflow execution not found"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
         Gone
-        Rejected(NotFound("workflow execution not found"))
-        Rejected(NotFound("workflow execution not found"))
-        Rejected(NotFound("workflow execution not found"))
-        Rejected(NotFound("workflow execution not found"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
     "#]]
     .assert_eq(&format!("{}\n", told.join("\n")));
 }
