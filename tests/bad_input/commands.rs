@@ -39,15 +39,15 @@ pub fn rows() -> Vec<Row> {
             invalid("BadRequestCancelExternalWorkflowExecutionAttributes")
                 .leaves("WORKFLOW_TASK_FAILED (BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES)")),
         row(41, "retry policy of an activity: coefficient < 1", retry(|p| p.backoff_coefficient = 0.5),
-            invalid("BadScheduleActivityAttributes").leaves(BAD_ACTIVITY).unlike(TOLD)),
+            invalid("invalid ActivityRetryPolicy on SechduleActivityTaskCommand").leaves(NOTHING_WRITTEN)),
         row(41, "retry policy of an activity: max < initial interval",
             retry(|p| p.maximum_interval = Some(Span::from_ms(1))),
-            invalid("BadScheduleActivityAttributes").leaves(BAD_ACTIVITY).unlike(TOLD)),
+            invalid("invalid ActivityRetryPolicy on SechduleActivityTaskCommand").leaves(NOTHING_WRITTEN)),
         row(41, "retry policy of an activity: negative attempts", retry(|p| p.maximum_attempts = -1),
-            invalid("BadScheduleActivityAttributes").leaves(BAD_ACTIVITY).unlike(TOLD)),
+            invalid("invalid ActivityRetryPolicy on SechduleActivityTaskCommand").leaves(NOTHING_WRITTEN)),
         row(41, "retry policy of an activity: bad timeout type",
             retry(|p| p.non_retryable_error_types = vec!["TemporalTimeout:Sometimes".into()]),
-            invalid("BadScheduleActivityAttributes").leaves(BAD_ACTIVITY).unlike(TOLD)),
+            invalid("invalid ActivityRetryPolicy on SechduleActivityTaskCommand").leaves(NOTHING_WRITTEN)),
         row(39, "negative timeout of an activity",
             one(|a| a.start_to_close_timeout = Some(Span { seconds: -1, nanos: 0 })),
             invalid("BadScheduleActivityAttributes").leaves(BAD_ACTIVITY)),
@@ -108,7 +108,6 @@ pub fn attribute_rows() -> Vec<Row> {
     ]
 }
 
-const TOLD: &str = "the task fails, so that the history says why it goes on no further";
 const BAD_ACTIVITY: &str = "WORKFLOW_TASK_FAILED (BAD_SCHEDULE_ACTIVITY_ATTRIBUTES)";
 /// The whole transcript: the task is still with the worker.
 const NOTHING_WRITTEN: &str = "STARTED, WORKFLOW_TASK_SCHEDULED, WORKFLOW_TASK_STARTED.";

@@ -56,6 +56,31 @@ pub fn check_user_metadata(given: Option<&Bytes>, settings: &Settings) -> Result
     Ok(())
 }
 
+/// What a priority says that can be wrong.
+#[derive(Clone, PartialEq, Message)]
+struct Priority {
+    #[prost(int32, tag = "1")]
+    priority_key: i32,
+    #[prost(float, tag = "3")]
+    fairness_weight: f32,
+}
+
+/// Checks an encoded priority that a command names.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_priority(given: Option<&Bytes>) -> Result<(), &'static str> {
+    let Some(given) = given else { return Ok(()) };
+    let priority = Priority::decode(given.clone()).map_err(|_error| "Priority cannot be read.")?;
+    if priority.priority_key < 0 {
+        return Err("PriorityKey can't be negative");
+    }
+    if priority.fairness_weight < 0.0 {
+        return Err("FairnessWeight can't be negative");
+    }
+    Ok(())
+}
+
 /// A JSON string as encoded payloads.
 pub fn json_text(text: &str) -> Bytes {
     let encoding = Entry { key: "encoding".into(), value: Bytes::from_static(b"json/plain") };

@@ -150,17 +150,9 @@ fn check(policy: &RetryPolicy) -> Result<(), String> {
     if policy.maximum_attempts == 1 {
         return Ok(());
     }
-    let forward = |name: &str, span: Option<Duration>| match span {
-        Some(span) if span.is_negative() => {
-            let is_torn = span.seconds > 0 || span.nanos > 0;
-            let why = if is_torn {
-                "duration has seconds and nanos with different signs"
-            } else {
-                "negative duration"
-            };
-            Err(format!("invalid {name} set on retry policy: {why}"))
-        }
-        Some(_) | None => Ok(()),
+    let forward = |name: &str, span: Option<Duration>| match span.and_then(Duration::fault) {
+        Some(why) => Err(format!("invalid {name} set on retry policy: {why}")),
+        None => Ok(()),
     };
     forward("InitialInterval", policy.initial_interval)?;
     if policy.backoff_coefficient < 1.0 {

@@ -53,6 +53,14 @@ impl Duration {
         ms.saturating_add(up).clamp(-DURATION_MS_MAX, DURATION_MS_MAX)
     }
 
+    /// Why it is no span of time, where it is none.
+    pub fn fault(self) -> Option<&'static str> {
+        let is_torn = self.seconds > 0 || self.nanos > 0;
+        let why =
+            if is_torn { "duration has seconds and nanos with different signs" } else { "negative duration" };
+        self.is_negative().then_some(why)
+    }
+
     /// True where it points backward or its parts disagree: never a valid timeout.
     pub fn is_negative(self) -> bool {
         self.seconds < 0 || self.nanos < 0

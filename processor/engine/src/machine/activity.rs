@@ -17,10 +17,9 @@ use crate::command::Command;
 use crate::draft::{Change, Draft, bytes};
 use crate::event::Attributes;
 use crate::machine::close::within_size;
-use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::completion::{TaskFailure, extras, not_now};
 use crate::machine::{attributes, buffer};
 use crate::payload;
-use crate::retry;
 use crate::run::{Grace, Run};
 use crate::time::{Duration, span_ms};
 use crate::vocabulary::{ActivityType, RetryPolicy, TaskFailedCause as Cause, TaskQueue};
@@ -388,7 +387,7 @@ pub(crate) fn schedule(
     completed: i64,
 ) -> Result<i64, TaskFailure> {
     let cause = Cause::BadScheduleActivityAttributes;
-    attributes::of_activity(draft, order).map_err(|reason| TaskFailure::new(cause, &reason))?;
+    let policy = attributes::of_activity(draft, order)?;
     within_size(draft, cause, order.input.as_ref(), "ScheduleActivityTaskCommandAttributes.Input")?;
     if draft.run.activities.len() as i64 >= draft.settings.pending_activities_max {
         let reason = format!(
@@ -399,11 +398,10 @@ pub(crate) fn schedule(
         return Err(TaskFailure::new(Cause::PendingActivitiesLimitExceeded, &reason));
     }
     if draft.run.activities.values().any(|open| open.activity_id == order.activity_id) {
-        let reason = format!("activity with ActivityId {} is already pending.", order.activity_id);
+        let reason =
+            not_now("add-activitytask-scheduled-event", &format!("ActivityID: {}", order.activity_id));
         return Err(TaskFailure::new(Cause::ScheduleActivityDuplicateId, &reason));
     }
-    let policy =
-        retry::normalized(order.retry_policy.as_ref()).map_err(|reason| TaskFailure::new(cause, &reason))?;
     let scheduled = scheduled(draft, order, policy, completed);
     let mut activity = opened(&scheduled, draft.now_ms(), draft.batch_event_id());
     activity.scheduled_event_id = draft.emit_at(draft.now_ms(), scheduled.into(), extras(command));
@@ -488,14 +486,16 @@ pub(crate) fn request_cancel(
     let requested = CancelRequested { scheduled_event_id, workflow_task_completed_event_id: completed };
     let Some(activity) = draft.run.activities.get(&scheduled_event_id).cloned() else {
         if !buffer::holds_closed_activity(draft, scheduled_event_id) {
-            let reason = format!("activity with ScheduledEventId {scheduled_event_id} is not pending.");
+            let place = format!("ScheduledEventID: {scheduled_event_id}");
+            let reason = not_now("add-activitytask-cancel-requested-event", &place);
             return Err(TaskFailure::new(cause, &reason));
         }
         draft.emit_at(draft.now_ms(), requested.into(), extras(command));
         return Ok(false);
     };
     if activity.cancel_requested_event_id > 0 {
-        let reason = format!("cancellation of activity {scheduled_event_id} is already requested.");
+        let place = format!("ScheduledEventID: {scheduled_event_id}");
+        let reason = not_now("add-activitytask-cancel-requested-event", &place);
         return Err(TaskFailure::new(cause, &reason));
     }
     let request_id = draft.emit_at(draft.now_ms(), requested.into(), extras(command));

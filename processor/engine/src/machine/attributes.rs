@@ -7,80 +7,118 @@ use crate::machine::child::Start as StartChild;
 use crate::machine::close::{ContinueAsNew, within_size};
 use crate::machine::completion::TaskFailure;
 use crate::machine::properties;
+use crate::payload::check_priority;
 use crate::retry;
 use crate::time::{Duration, span_ms};
 use crate::vocabulary::{RetryPolicy, TaskFailedCause as Cause};
 
-/// What a command to schedule an activity has to be like.
-pub(crate) fn of_activity(draft: &Draft<'_>, order: &Schedule) -> Result<(), String> {
-    let id_bytes_max = draft.settings.id_bytes_max;
+/// What a command to schedule an activity has to be like; its retry policy with its defaults filled in.
+pub(crate) fn of_activity(draft: &Draft<'_>, order: &Schedule) -> Result<RetryPolicy, TaskFailure> {
+    let (id, on) = (&order.activity_id, "ScheduleActivityTaskCommand");
     let name = order.activity_type.as_ref().map_or("", |activity_type| &activity_type.name);
-    for (what, text) in [("ActivityId", order.activity_id.as_str()), ("ActivityType", name)] {
-        if text.is_empty() {
-            return Err(format!("{what} is not set on ScheduleActivityTaskCommand."));
-        }
-        if text.len() as i64 > id_bytes_max {
-            return Err(format!("{what} on ScheduleActivityTaskCommand exceeds length limit."));
-        }
+    let bad = |reason: String| TaskFailure::new(Cause::BadScheduleActivityAttributes, &reason);
+    let whose = format!("ActivityId={id} ActivityType={name}");
+    let queue = order.task_queue.as_ref().map(|queue| queue.name.as_str());
+    check_queue(draft, queue)
+        .map_err(|reason| TaskFailure::kept(format!("invalid TaskQueue on {on}: {reason}. {whose}")))?;
+    if id.is_empty() {
+        return Err(bad(format!("ActivityId is not set on {on}. ActivityType={name}")));
     }
-    let queue = order.task_queue.as_ref().map_or("", |queue| &queue.name);
-    if queue.is_empty() {
-        return Err("invalid TaskQueue on ScheduleActivityTaskCommand: missing task queue name.".into());
+    if name.is_empty() {
+        return Err(bad(format!("ActivityType is not set on {on}. ActivityID={id}")));
     }
-    if queue.len() as i64 > id_bytes_max {
-        return Err("TaskQueue on ScheduleActivityTaskCommand exceeds length limit.".into());
+    let policy = retry::normalized(order.retry_policy.as_ref()).map_err(|reason| {
+        // The name of the command as Temporal's server spells it here.
+        let on = "SechduleActivityTaskCommand";
+        TaskFailure::kept(format!("invalid ActivityRetryPolicy on {on}: {reason}. {whose}"))
+    })?;
+    for (what, text) in [("ActivityId", id.as_str()), ("ActivityType", name)] {
+        if text.len() as i64 > draft.settings.id_bytes_max {
+            return Err(bad(format!("{what} on {on} exceeds length limit. {whose}")));
+        }
     }
     let spans = [
-        order.schedule_to_close_timeout,
-        order.schedule_to_start_timeout,
-        order.start_to_close_timeout,
-        order.heartbeat_timeout,
+        ("ScheduleToCloseTimeout", order.schedule_to_close_timeout),
+        ("ScheduleToStartTimeout", order.schedule_to_start_timeout),
+        ("StartToCloseTimeout", order.start_to_close_timeout),
+        ("HeartbeatTimeout", order.heartbeat_timeout),
     ];
-    if spans.into_iter().flatten().any(Duration::is_negative) {
-        return Err("Invalid timeout on ScheduleActivityTaskCommand: negative duration.".into());
+    if let Some((what, why)) = fault(&spans) {
+        return Err(bad(format!("Invalid {what} for {on}: {why}. {whose}")));
     }
     if span_ms(order.schedule_to_close_timeout) == 0 && span_ms(order.start_to_close_timeout) == 0 {
-        return Err(
-            "A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand."
-                .into(),
-        );
+        let reason = "A valid StartToClose or ScheduleToCloseTimeout is not set on";
+        return Err(bad(format!("{reason} {on}. {whose}")));
     }
-    Ok(())
+    check_priority(order.priority.as_ref()).map_err(|reason| bad(reason.into()))?;
+    Ok(policy)
 }
 
 /// What a command to start a child has to be like; its retry policy with its defaults filled in.
-pub(crate) fn of_child(draft: &Draft<'_>, order: &StartChild) -> Result<Option<RetryPolicy>, String> {
-    let id_bytes_max = draft.settings.id_bytes_max;
-    let on = "StartChildWorkflowExecutionCommand";
+pub(crate) fn of_child(
+    draft: &Draft<'_>,
+    order: &StartChild,
+    namespace: &str,
+) -> Result<Option<RetryPolicy>, TaskFailure> {
+    let (id, on) = (&order.workflow_id, "StartChildWorkflowExecutionCommand");
     let name = order.workflow_type.as_ref().map_or("", |workflow_type| &workflow_type.name);
-    for (what, text) in [("WorkflowId", order.workflow_id.as_str()), ("WorkflowType", name)] {
-        if text.is_empty() {
-            return Err(format!("Required field {what} is not set on {on}."));
-        }
-        if text.len() as i64 > id_bytes_max {
-            return Err(format!("{what} on {on} exceeds length limit."));
-        }
+    let bad = |reason: String| TaskFailure::new(Cause::BadStartChildExecutionAttributes, &reason);
+    if id.is_empty() {
+        let whose = format!("WorkflowType={name} Namespace={namespace}");
+        return Err(bad(format!("Required field WorkflowId is not set on {on}. {whose}")));
     }
-    if order.task_queue.as_ref().is_some_and(|queue| queue.name.len() as i64 > id_bytes_max) {
-        return Err(format!("TaskQueue on {on} exceeds length limit."));
+    if name.is_empty() {
+        let whose = format!("WorkflowId={id} Namespace={namespace}");
+        return Err(bad(format!("Required field WorkflowType is not set on {on}. {whose}")));
+    }
+    let whose = format!("WorkflowId={id} WorkflowType={name} Namespace={namespace}");
+    for (what, text) in [("WorkflowId", id.as_str()), ("WorkflowType", name)] {
+        if text.len() as i64 > draft.settings.id_bytes_max {
+            return Err(bad(format!("{what} on {on} exceeds length limit. {whose}")));
+        }
     }
     let spans = [
         ("WorkflowExecutionTimeout", order.workflow_execution_timeout),
         ("WorkflowRunTimeout", order.workflow_run_timeout),
         ("WorkflowTaskTimeout", order.workflow_task_timeout),
     ];
-    for (what, span) in spans {
-        if span.is_some_and(Duration::is_negative) {
-            return Err(format!("Invalid {what} on {on}: negative duration."));
-        }
+    if let Some((what, why)) = fault(&spans) {
+        return Err(bad(format!("Invalid {what} on {on}: {why}. {whose}")));
     }
+    let kept =
+        |what: &str, reason: &str| TaskFailure::kept(format!("invalid {what} on {on}: {reason}. {whose}"));
     let policy = retry::of_workflow(order.retry_policy.as_ref())
-        .map_err(|reason| format!("invalid WorkflowRetryPolicy on {on}: {reason}"))?;
-    cron::check(&order.cron_schedule).map_err(|reason| format!("invalid CronSchedule on {on}: {reason}"))?;
+        .map_err(|reason| kept("WorkflowRetryPolicy", &reason))?;
+    cron::check(&order.cron_schedule).map_err(|reason| kept("CronSchedule", reason))?;
+    let queue = order.task_queue.as_ref().map(|queue| queue.name.as_str()).filter(|name| !name.is_empty());
+    check_queue(draft, queue.or(Some(&draft.run.start.task_queue)))
+        .map_err(|reason| kept("TaskQueue", &reason))?;
+    check_priority(order.priority.as_ref()).map_err(|reason| bad(reason.into()))?;
     if let Some(given) = &order.search_attributes {
-        properties::check_number(given, draft.settings)?;
+        properties::check_number(given, draft.settings).map_err(bad)?;
     }
     Ok(policy)
+}
+
+/// A queue that a command names. Where it is none, the worker keeps its task.
+fn check_queue(draft: &Draft<'_>, queue: Option<&str>) -> Result<(), String> {
+    let reserved = "/_sys/";
+    match queue {
+        None => Err("taskQueue is not set".into()),
+        Some("") => Err("missing task queue name".into()),
+        Some(name) if name.len() as i64 > draft.settings.id_bytes_max => {
+            Err("taskQueue length exceeds limit".into())
+        }
+        Some(name) if name.starts_with(reserved) => {
+            Err(format!("task queue name cannot start with reserved prefix {reserved}"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// The first span that is none, and why.
+fn fault<'a>(spans: &[(&'a str, Option<Duration>)]) -> Option<(&'a str, &'static str)> {
+    spans.iter().find_map(|(what, span)| Some((*what, span.and_then(Duration::fault)?)))
 }
 
 /// What a command to continue as new has to be like; its retry policy with its defaults filled in.
@@ -88,31 +126,33 @@ pub(crate) fn of_continuation(
     draft: &Draft<'_>,
     order: &ContinueAsNew,
 ) -> Result<Option<RetryPolicy>, TaskFailure> {
-    let cause = Cause::BadContinueAsNewAttributes;
-    let bad = |reason: &str| Err(TaskFailure::new(cause, reason));
-    let id_bytes_max = draft.settings.id_bytes_max;
-    if order.workflow_type.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
-        return bad("WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
+    let (cause, on) = (Cause::BadContinueAsNewAttributes, "ContinueAsNewWorkflowExecutionCommand");
+    let bad = |reason: &str| TaskFailure::new(cause, reason);
+    let given = |text: Option<&String>| text.filter(|text| !text.is_empty()).cloned();
+    let name = given(order.workflow_type.as_ref().map(|workflow_type| &workflow_type.name));
+    let name = name.unwrap_or_else(|| draft.run.workflow_type().to_owned());
+    let queue = given(order.task_queue.as_ref().map(|queue| &queue.name));
+    let queue = queue.unwrap_or_else(|| draft.run.start.task_queue.clone());
+    let whose = format!("WorkflowType={name} TaskQueue=name:\"{queue}\" kind:TASK_QUEUE_KIND_NORMAL");
+    if name.len() as i64 > draft.settings.id_bytes_max {
+        return Err(bad(&format!("WorkflowType on {on} exceeds length limit. {whose}")));
     }
-    if order.task_queue.as_ref().is_some_and(|given| given.name.len() as i64 > id_bytes_max) {
-        return bad("TaskQueue on ContinueAsNewWorkflowExecutionCommand exceeds length limit.");
-    }
-    let spans = [order.workflow_run_timeout, order.workflow_task_timeout, order.backoff_start_interval];
-    if spans.into_iter().flatten().any(Duration::is_negative) {
-        return bad("Invalid duration on ContinueAsNewWorkflowExecutionCommand: negative duration.");
+    check_queue(draft, Some(&queue))
+        .map_err(|reason| TaskFailure::kept(format!("error validating {on} TaskQueue: {reason}. {whose}")))?;
+    let spans = [
+        ("WorkflowRunTimeout", order.workflow_run_timeout),
+        ("WorkflowTaskTimeout", order.workflow_task_timeout),
+        ("BackoffStartInterval", order.backoff_start_interval),
+    ];
+    if let Some((what, why)) = fault(&spans) {
+        return Err(bad(&format!("Invalid {what} on {on}: {why}. {whose}")));
     }
     // A schedule is not looked at: one that cannot be read brings no further run.
-    let policy = match retry::of_workflow(order.retry_policy.as_ref()) {
-        Ok(policy) => policy,
-        Err(reason) => {
-            let place = "invalid WorkflowRetryPolicy on ContinueAsNewWorkflowExecutionCommand";
-            return bad(&format!("{place}: {reason}"));
-        }
-    };
+    let policy = retry::of_workflow(order.retry_policy.as_ref()).map_err(|reason| {
+        TaskFailure::kept(format!("invalid WorkflowRetryPolicy on {on}: {reason}. {whose}"))
+    })?;
     if order.initial_versioning_behavior != 0 {
-        return bad(
-            "InitialVersioningBehavior on ContinueAsNewWorkflowExecutionCommand is not supported yet.",
-        );
+        return Err(bad(&format!("InitialVersioningBehavior on {on} is not supported yet.")));
     }
     if let Some(given) = &order.search_attributes {
         properties::check_number(given, draft.settings)

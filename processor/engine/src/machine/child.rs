@@ -386,7 +386,7 @@ pub(crate) fn start(
     namespace: &str,
 ) -> Result<(), TaskFailure> {
     let cause = Cause::BadStartChildExecutionAttributes;
-    let policy = attributes::of_child(draft, order).map_err(|reason| TaskFailure::new(cause, &reason))?;
+    let policy = attributes::of_child(draft, order, namespace)?;
     stays_at_home(&order.namespace, namespace).map_err(|reason| TaskFailure::new(cause, &reason))?;
     check_sizes(draft, order)?;
     if draft.run.children.len() as i64 >= draft.settings.pending_children_max() {

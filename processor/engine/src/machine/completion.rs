@@ -81,26 +81,47 @@ pub struct BadAttributes {
 pub(crate) struct TaskFailure {
     cause: Cause,
     reason: String,
+    then: Then,
+}
+
+/// What becomes of a task whose completion is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// It fails, and there is another one.
+    TryAgain,
     /// Trying again cannot help: the run is terminated.
-    fatal: bool,
+    Terminate,
+    /// Its worker keeps it, until it brings another completion or the time is over.
+    Keep,
 }
 
 impl TaskFailure {
     pub(crate) fn new(cause: Cause, reason: &str) -> Self {
-        Self { cause, reason: reason.into(), fatal: false }
+        Self { cause, reason: reason.into(), then: Then::TryAgain }
     }
 
     /// A failure that ends the run.
     pub(crate) fn fatal(cause: Cause, reason: &str) -> Self {
-        Self { cause, reason: reason.into(), fatal: true }
+        Self { cause, reason: reason.into(), then: Then::Terminate }
+    }
+
+    /// A refusal by which nothing changes: so Temporal's server takes bad retry policies, cron schedules and task queues.
+    pub(crate) fn kept(reason: String) -> Self {
+        Self { cause: Cause::Unspecified, reason, then: Then::Keep }
     }
 
     fn message(&self) -> String {
-        match self.cause {
-            Cause::UnhandledCommand => "UnhandledCommand".into(),
-            cause => format!("{cause:?}: {}", self.reason),
+        match (self.then, self.cause) {
+            (Then::Keep, _) => self.reason.clone(),
+            (_, Cause::UnhandledCommand) => "UnhandledCommand".into(),
+            (_, cause) => format!("{cause:?}: {}", self.reason),
         }
     }
+}
+
+/// What a command names is not there, or there already, in the words of Temporal's server.
+pub(crate) fn not_now(action: &str, place: &str) -> String {
+    format!("invalid history builder state for action: {action}, {place}")
 }
 
 /// What the commands did besides events.
@@ -168,14 +189,20 @@ fn check(draft: &Draft<'_>, order: &Complete) -> Result<Task, Rejection> {
     let task = turn::started(draft, order.token.as_ref())?.clone();
     for (index, command) in order.commands.iter().enumerate() {
         let Some(kind) = command.kind() else {
-            return Err(Rejection::InvalidArgument(format!(
-                "unknown command type: {}",
-                command.command_type
-            )));
+            let named = match command.command_type {
+                0 => "Unspecified".to_owned(),
+                unknown => unknown.to_string(),
+            };
+            return Err(Rejection::InvalidArgument(format!("unknown command type: {named}")));
         };
         if kind.closes && index + 1 < order.commands.len() {
+            let name = |command: &Command| {
+                command.kind().map_or_else(|| command.command_type.to_string(), |kind| kind.name.to_owned())
+            };
+            let names: Vec<String> = order.commands.iter().map(name).collect();
+            let (names, last) = (names.join(", "), kind.name);
             let message =
-                format!("invalid command sequence: command {} must be the last command.", kind.name);
+                format!("invalid command sequence: [{names}], command {last} must be the last command.");
             return Err(Rejection::InvalidArgument(message));
         }
     }
@@ -376,11 +403,11 @@ fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, identity: &s
     let message = failure.message();
     let reply = Reply::Rejected(Rejection::InvalidArgument(message.clone()));
     let unhandled = failure.cause == Cause::UnhandledCommand;
-    if task.attempt > 1 && !unhandled {
+    if failure.then == Then::Keep || task.attempt > 1 && !unhandled {
         return Outcome::answer(reply);
     }
     let failed = Failed::because(failure.cause, Some(failure::of_task(&message)), identity);
-    if failure.fatal {
+    if failure.then == Then::Terminate {
         turn::fail_for_good(&mut draft, failed);
         close::terminate(&mut draft, &message, None, "history-service");
     } else {

@@ -260,10 +260,14 @@ pub(crate) fn send_signal(
     let (cause, on) = (Cause::BadSignalWorkflowExecutionAttributes, "SignalExternalWorkflowExecutionCommand");
     let bad = |reason: String| Err(TaskFailure::new(cause, &reason));
     let Some(execution) = &order.execution else { return bad(format!("Execution is not set on {on}.")) };
-    check(draft, execution, on).or_else(bad)?;
+    let Execution { workflow_id: id, run_id } = execution;
+    let of = if id.is_empty() { String::new() } else { format!("WorkflowId={id} ") };
+    let whose = format!("{of}Namespace={} RunId={run_id}", order.namespace);
+    check(draft, execution, on)
+        .or_else(|reason| bad(format!("{reason} {whose} SignalName={}", order.signal_name)))?;
     stays_at_home(&order.namespace, namespace).or_else(bad)?;
     if order.signal_name.is_empty() {
-        return bad(format!("SignalName is not set on {on}."));
+        return bad(format!("SignalName is not set on {on}. {whose}"));
     }
     if order.signal_name.len() as i64 > draft.settings.id_bytes_max {
         return bad(format!("SignalName on {on} exceeds length limit."));
@@ -307,8 +311,14 @@ pub(crate) fn send_cancel(
     let cause = Cause::BadRequestCancelExternalWorkflowExecutionAttributes;
     let on = "RequestCancelExternalWorkflowExecutionCommand";
     let execution = Execution { workflow_id: order.workflow_id.clone(), run_id: order.run_id.clone() };
-    let checked = check(draft, &execution, on).and_then(|()| stays_at_home(&order.namespace, namespace));
-    checked.map_err(|reason| TaskFailure::new(cause, &reason))?;
+    let bad = |reason: String| TaskFailure::new(cause, &reason);
+    let Execution { workflow_id: id, run_id } = &execution;
+    let whose = match id.as_str() {
+        "" => format!("Namespace={} RunId={run_id}", order.namespace),
+        id => format!("WorkflowId={id} RunId={run_id} Namespace={}", order.namespace),
+    };
+    check(draft, &execution, on).map_err(|reason| bad(format!("{reason} {whose}")))?;
+    stays_at_home(&order.namespace, namespace).map_err(bad)?;
     let (namespace, namespace_id) = (namespace.to_owned(), draft.run.start.namespace_id.clone());
     let is_new = |child: &&Arc<crate::machine::child::Child>| {
         child.initiated_event_id > completed
@@ -316,7 +326,7 @@ pub(crate) fn send_cancel(
     };
     if draft.run.children.values().any(|child| is_new(&child)) {
         let reason = "Start and RequestCancel for child workflow is not allowed in same workflow task.";
-        return Err(TaskFailure::new(cause, reason));
+        return Err(bad(format!("{reason} {whose}")));
     }
     under_way(
         draft,

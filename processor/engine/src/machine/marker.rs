@@ -55,7 +55,8 @@ pub(crate) fn record(
         return bad("MarkerName is not set on RecordMarkerCommand.");
     }
     if order.marker_name.len() as i64 > draft.settings.id_bytes_max {
-        return bad("MarkerName on RecordMarkerCommand exceeds length limit.");
+        let reason = "MarkerName on RecordMarkerCommand exceeds length limit.";
+        return bad(&format!("{reason} MarkerName={}", order.marker_name));
     }
     let bytes: usize = order.details.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
     if bytes as i64 > draft.settings.blob_bytes_max {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::command::Command;
 use crate::draft::{Change, Draft, Extras, bytes};
 use crate::event::{Attributes, HistoryEvent};
-use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::completion::{TaskFailure, extras, not_now};
 use crate::run::Run;
 use crate::time::{Duration, Timestamp, span_ms};
 use crate::vocabulary::TaskFailedCause as Cause;
@@ -99,13 +99,17 @@ pub(crate) fn start(
         return bad("TimerId is not set on StartTimerCommand.");
     }
     if order.timer_id.len() as i64 > draft.settings.id_bytes_max {
-        return bad("TimerId on StartTimerCommand exceeds length limit.");
+        return bad(&format!(
+            "TimerId on StartTimerCommand exceeds length limit. TimerId={}",
+            order.timer_id
+        ));
     }
-    if order.start_to_fire_timeout.is_some_and(Duration::is_negative) {
-        return bad("Invalid StartToFireTimeout on StartTimerCommand: negative duration.");
+    if let Some(why) = order.start_to_fire_timeout.and_then(Duration::fault) {
+        let what = "An invalid StartToFireTimeout is set on StartTimerCommand";
+        return bad(&format!("{what}: {why}. TimerId={}", order.timer_id));
     }
     if draft.run.timers.contains_key(&order.timer_id) {
-        let reason = format!("timer with TimerId {} is already pending.", order.timer_id);
+        let reason = not_now("add-timer-started-event", &format!("TimerID: {}", order.timer_id));
         return Err(TaskFailure::new(Cause::StartTimerDuplicateId, &reason));
     }
     let started = Started {
@@ -134,7 +138,7 @@ pub(crate) fn cancel(
     let started_event_id = match pending.or_else(|| take_buffered_firing(draft, &order.timer_id)) {
         Some(started_event_id) => started_event_id,
         None => {
-            let reason = format!("timer with TimerId {} is not pending.", order.timer_id);
+            let reason = not_now("add-timer-canceled-event", &format!("TimerID: {}", order.timer_id));
             return Err(TaskFailure::new(Cause::BadCancelTimerAttributes, &reason));
         }
     };

@@ -325,7 +325,7 @@ fn an_activity_whose_end_is_not_seen_yet_is_asked_in_vain() {
         < task.completed, activity.cancel_requested a, activity.started a, activity.completed a, task.scheduled
         > task: again
         < task.started, task.failed BadRequestCancelActivityAttributes, (task attempt 2)
-        ! invalid: BadRequestCancelActivityAttributes: activity with ScheduledEventId 5 is not pending.
+        ! invalid: BadRequestCancelActivityAttributes: invalid history builder state for action: add-activitytask-cancel-requested-event, ScheduledEventID: 5
     "#]]);
 }
 
@@ -337,7 +337,7 @@ fn a_cancellation_is_asked_for_once() {
     world.expect(expect![[r#"
         > task: cancel activity a
         < task.started, task.failed BadRequestCancelActivityAttributes, (task attempt 2)
-        ! invalid: BadRequestCancelActivityAttributes: cancellation of activity 5 is already requested.
+        ! invalid: BadRequestCancelActivityAttributes: invalid history builder state for action: add-activitytask-cancel-requested-event, ScheduledEventID: 5
     "#]]);
 }
 
@@ -388,7 +388,7 @@ fn an_open_activity_keeps_its_id() {
         < workflow.signaled one, task.scheduled
         > task: activity b, activity a
         < task.started, task.failed ScheduleActivityDuplicateId, (task attempt 2)
-        ! invalid: ScheduleActivityDuplicateId: activity with ActivityId a is already pending.
+        ! invalid: ScheduleActivityDuplicateId: invalid history builder state for action: add-activitytask-scheduled-event, ActivityID: a
     "#]]);
 }
 

@@ -177,21 +177,20 @@ fn a_child_with_a_schedule_goes_on_until_it_is_ended() {
 }
 
 #[test]
-fn a_child_that_could_never_run_fails_the_task() {
+fn a_child_that_could_never_run_is_refused_and_leaves_its_worker_the_task() {
     let mut world = World::new();
     world
         .start("order-1")
         .task(|t| t.child_with("parcel-1", "with a bad policy", |start| start.retry_policy = policy(-1)));
-    world.task(|t| t.child_with("parcel-1", "now and then", |start| start.cron_schedule = "never".into()));
+    world.answer(|t| t.child_with("parcel-1", "now and then", |start| start.cron_schedule = "never".into()));
     world.expect(expect![[r#"
         > start order-1
         < workflow.started, task.scheduled
         > task: child parcel-1 with a bad policy
-        < task.started, task.failed BadStartChildExecutionAttributes, (task attempt 2)
-        ! invalid: BadStartChildExecutionAttributes: invalid WorkflowRetryPolicy on StartChildWorkflowExecutionCommand: MaximumAttempts cannot be negative on retry policy.
+        < task.started
+        ! invalid: invalid WorkflowRetryPolicy on StartChildWorkflowExecutionCommand: MaximumAttempts cannot be negative on retry policy.. WorkflowId=parcel-1 WorkflowType=Parcel Namespace=shop
         > task: child parcel-1 now and then
-        < (task attempt 2 is taken)
-        ! invalid: BadStartChildExecutionAttributes: invalid CronSchedule on StartChildWorkflowExecutionCommand: invalid CronSchedule.
+        ! invalid: invalid CronSchedule on StartChildWorkflowExecutionCommand: invalid CronSchedule.. WorkflowId=parcel-1 WorkflowType=Parcel Namespace=shop
     "#]]);
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Later, Order};
 use everlog_engine::machine::completion::BadAttributes;
-use everlog_engine::machine::{activity, close, properties, timer, update};
+use everlog_engine::machine::{activity, child, close, properties, timer, update};
 use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{RetryPolicy, TaskFailedCause};
@@ -14,6 +14,16 @@ use expect_test::expect;
 use prost::Message;
 
 use crate::world::{Turn, World, application, failure_of, minutes, payload};
+
+/// The words with which a command is refused whose worker keeps the task.
+fn refused_only(command: Command) -> String {
+    let mut world = World::new();
+    world.start("order-1").claim().hush();
+    let before = world.run().clone();
+    world.answer(|t| t.raw("bad", command));
+    assert_eq!(*world.run(), before, "a task that was to stay with its worker");
+    world.story().lines().last().unwrap_or_default().replace(&"x".repeat(1_001), "<long>")
+}
 
 /// The cause and the message with which a task fails over a command.
 fn refused(command: Command) -> String {
@@ -29,7 +39,7 @@ fn refused(command: Command) -> String {
             let cause = TaskFailedCause::try_from(failed.cause).expect("a known cause");
             let message = failure_of(failed.failure.as_ref()).message;
             assert!(message.starts_with(&format!("{cause:?}: ")), "{message} does not begin with {cause:?}");
-            message
+            message.replace(&"x".repeat(1_001), "<long>")
         }
         None => "taken".into(),
     }
@@ -84,8 +94,6 @@ fn a_command_that_makes_no_sense_fails_the_task() {
     let timer = |id: &str, ms| {
         of(Order::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout: span(ms) }))
     };
-    let policy =
-        |change: &dyn Fn(&mut RetryPolicy)| schedule(&|s| change(s.retry_policy.get_or_insert_default()));
     let memo = |upserted_memo| of(Order::ModifyProperties(properties::Modify { upserted_memo }));
     let search = |search_attributes| {
         of(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes { search_attributes }))
@@ -100,15 +108,11 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         schedule(&|s| s.activity_id.clear()),
         schedule(&|s| s.activity_id.clone_from(&long)),
         schedule(&|s| s.activity_type = None),
-        schedule(&|s| s.task_queue = None),
-        schedule(&|s| s.task_queue.get_or_insert_default().name.clone_from(&long)),
         schedule(&|s| s.start_to_close_timeout = None),
         schedule(&|s| s.heartbeat_timeout = span(-1)),
-        policy(&|p| p.backoff_coefficient = 0.9),
-        policy(&|p| p.initial_interval = span(-1)),
-        policy(&|p| (p.initial_interval, p.maximum_interval) = (span(2), span(1))),
-        policy(&|p| p.maximum_attempts = -1),
-        policy(&|p| p.non_retryable_error_types = vec!["TemporalTimeout:Never".into()]),
+        schedule(&|s| s.heartbeat_timeout = Some(Duration { seconds: 1, nanos: -1 })),
+        schedule(&|s| s.priority = Some(Bytes::from_static(b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))),
+        schedule(&|s| s.priority = Some(Bytes::from_static(b"\x1d\x00\x00\x80\xbf"))),
         of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 0 })),
         of(Order::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 77 })),
         timer("", 1),
@@ -124,34 +128,29 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         search(None),
         search(Some(Bytes::new())),
         search(Some(Bytes::from_static(b"\xff"))),
-        again(&|c| c.retry_policy.get_or_insert_default().backoff_coefficient = 0.9),
         again(&|c| c.workflow_run_timeout = span(-1)),
-        again(&|c| c.task_queue.get_or_insert_default().name.clone_from(&long)),
+        again(&|c| c.workflow_type.get_or_insert_default().name.clone_from(&long)),
     ];
     let mut table = String::new();
     for command in bad {
         writeln!(table, "{}", refused(command)).expect("a string takes all");
     }
     expect![[r#"
-        BadScheduleActivityAttributes: ActivityId is not set on ScheduleActivityTaskCommand.
-        BadScheduleActivityAttributes: ActivityId on ScheduleActivityTaskCommand exceeds length limit.
-        BadScheduleActivityAttributes: ActivityType is not set on ScheduleActivityTaskCommand.
-        BadScheduleActivityAttributes: invalid TaskQueue on ScheduleActivityTaskCommand: missing task queue name.
-        BadScheduleActivityAttributes: TaskQueue on ScheduleActivityTaskCommand exceeds length limit.
-        BadScheduleActivityAttributes: A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand.
-        BadScheduleActivityAttributes: Invalid timeout on ScheduleActivityTaskCommand: negative duration.
-        BadScheduleActivityAttributes: BackoffCoefficient cannot be less than 1 on retry policy.
-        BadScheduleActivityAttributes: invalid InitialInterval set on retry policy: negative duration
-        BadScheduleActivityAttributes: MaximumInterval cannot be less than InitialInterval on retry policy.
-        BadScheduleActivityAttributes: MaximumAttempts cannot be negative on retry policy.
-        BadScheduleActivityAttributes: Invalid timeout type value: Never.
+        BadScheduleActivityAttributes: ActivityId is not set on ScheduleActivityTaskCommand. ActivityType=Charge
+        BadScheduleActivityAttributes: ActivityId on ScheduleActivityTaskCommand exceeds length limit. ActivityId=<long> ActivityType=Charge
+        BadScheduleActivityAttributes: ActivityType is not set on ScheduleActivityTaskCommand. ActivityID=a
+        BadScheduleActivityAttributes: A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand. ActivityId=a ActivityType=Charge
+        BadScheduleActivityAttributes: Invalid HeartbeatTimeout for ScheduleActivityTaskCommand: negative duration. ActivityId=a ActivityType=Charge
+        BadScheduleActivityAttributes: Invalid HeartbeatTimeout for ScheduleActivityTaskCommand: duration has seconds and nanos with different signs. ActivityId=a ActivityType=Charge
+        BadScheduleActivityAttributes: PriorityKey can't be negative
+        BadScheduleActivityAttributes: FairnessWeight can't be negative
         BadRequestCancelActivityAttributes: ScheduledEventId is not set on RequestCancelActivityTaskCommand.
-        BadRequestCancelActivityAttributes: activity with ScheduledEventId 77 is not pending.
+        BadRequestCancelActivityAttributes: invalid history builder state for action: add-activitytask-cancel-requested-event, ScheduledEventID: 77
         BadStartTimerAttributes: TimerId is not set on StartTimerCommand.
-        BadStartTimerAttributes: TimerId on StartTimerCommand exceeds length limit.
-        BadStartTimerAttributes: Invalid StartToFireTimeout on StartTimerCommand: negative duration.
+        BadStartTimerAttributes: TimerId on StartTimerCommand exceeds length limit. TimerId=<long>
+        BadStartTimerAttributes: An invalid StartToFireTimeout is set on StartTimerCommand: negative duration. TimerId=t
         BadCancelTimerAttributes: TimerId is not set on CancelTimerCommand.
-        BadCancelTimerAttributes: timer with TimerId unknown is not pending.
+        BadCancelTimerAttributes: invalid history builder state for action: add-timer-canceled-event, TimerID: unknown
         BadRecordMarkerAttributes: MarkerName is not set on RecordMarkerCommand.
         BadFailWorkflowExecutionAttributes: Failure is not set on FailWorkflowExecutionCommand.
         BadModifyWorkflowPropertiesAttributes: UpsertedMemo is not set on ModifyWorkflowPropertiesCommand.
@@ -160,11 +159,95 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         BadSearchAttributes: SearchAttributes is not set on UpsertWorkflowSearchAttributesCommand.
         BadSearchAttributes: IndexedFields is not set on UpsertWorkflowSearchAttributesCommand.
         BadSearchAttributes: search attributes cannot be read
-        BadContinueAsNewAttributes: invalid WorkflowRetryPolicy on ContinueAsNewWorkflowExecutionCommand: BackoffCoefficient cannot be less than 1 on retry policy.
-        BadContinueAsNewAttributes: Invalid duration on ContinueAsNewWorkflowExecutionCommand: negative duration.
-        BadContinueAsNewAttributes: TaskQueue on ContinueAsNewWorkflowExecutionCommand exceeds length limit.
+        BadContinueAsNewAttributes: Invalid WorkflowRunTimeout on ContinueAsNewWorkflowExecutionCommand: negative duration. WorkflowType=Order TaskQueue=name:"orders" kind:TASK_QUEUE_KIND_NORMAL
+        BadContinueAsNewAttributes: WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit. WorkflowType=<long> TaskQueue=name:"orders" kind:TASK_QUEUE_KIND_NORMAL
     "#]]
     .assert_eq(&table);
+}
+
+#[test]
+fn a_command_whose_retries_queue_or_schedule_make_no_sense_leaves_its_worker_the_task() {
+    let span = |ms| Some(Duration::from_ms(ms));
+    let of_turn = |change: &dyn Fn(&mut Turn)| {
+        let mut world = World::new();
+        world.start("order-1");
+        let mut turn = Turn::new(world.run());
+        change(&mut turn);
+        turn.order.commands.remove(0)
+    };
+    let schedule = |change: &dyn Fn(&mut activity::Schedule)| {
+        of_turn(&|turn| {
+            turn.activity_with("a", "", change);
+        })
+    };
+    let policy =
+        |change: &dyn Fn(&mut RetryPolicy)| schedule(&|s| change(s.retry_policy.get_or_insert_default()));
+    let child = |change: &dyn Fn(&mut child::Start)| {
+        of_turn(&|turn| {
+            turn.child_with("c", "", change);
+        })
+    };
+    let again = |change: &dyn Fn(&mut close::ContinueAsNew)| {
+        of_turn(&|turn| {
+            turn.continue_as_new(|order| change(order));
+        })
+    };
+    let long = "x".repeat(1_001);
+    let bad = [
+        policy(&|p| p.backoff_coefficient = 0.9),
+        policy(&|p| p.initial_interval = span(-1)),
+        policy(&|p| (p.initial_interval, p.maximum_interval) = (span(2), span(1))),
+        policy(&|p| p.maximum_attempts = -1),
+        policy(&|p| p.non_retryable_error_types = vec!["TemporalTimeout:Never".into()]),
+        schedule(&|s| s.task_queue = None),
+        schedule(&|s| s.task_queue.get_or_insert_default().name.clear()),
+        schedule(&|s| s.task_queue.get_or_insert_default().name.clone_from(&long)),
+        schedule(&|s| s.task_queue.get_or_insert_default().name = "/_sys/q".into()),
+        child(&|c| c.retry_policy.get_or_insert_default().backoff_coefficient = 0.9),
+        child(&|c| c.cron_schedule = "never".into()),
+        child(&|c| c.task_queue.get_or_insert_default().name.clone_from(&long)),
+        again(&|c| c.retry_policy.get_or_insert_default().backoff_coefficient = 0.9),
+        again(&|c| c.task_queue.get_or_insert_default().name.clone_from(&long)),
+    ];
+    let mut table = String::new();
+    for command in bad {
+        writeln!(table, "{}", refused_only(command)).expect("a string takes all");
+    }
+    expect![[r#"
+        ! invalid: invalid ActivityRetryPolicy on SechduleActivityTaskCommand: BackoffCoefficient cannot be less than 1 on retry policy.. ActivityId=a ActivityType=Charge
+        ! invalid: invalid ActivityRetryPolicy on SechduleActivityTaskCommand: invalid InitialInterval set on retry policy: negative duration. ActivityId=a ActivityType=Charge
+        ! invalid: invalid ActivityRetryPolicy on SechduleActivityTaskCommand: MaximumInterval cannot be less than InitialInterval on retry policy.. ActivityId=a ActivityType=Charge
+        ! invalid: invalid ActivityRetryPolicy on SechduleActivityTaskCommand: MaximumAttempts cannot be negative on retry policy.. ActivityId=a ActivityType=Charge
+        ! invalid: invalid ActivityRetryPolicy on SechduleActivityTaskCommand: Invalid timeout type value: Never.. ActivityId=a ActivityType=Charge
+        ! invalid: invalid TaskQueue on ScheduleActivityTaskCommand: taskQueue is not set. ActivityId=a ActivityType=Charge
+        ! invalid: invalid TaskQueue on ScheduleActivityTaskCommand: missing task queue name. ActivityId=a ActivityType=Charge
+        ! invalid: invalid TaskQueue on ScheduleActivityTaskCommand: taskQueue length exceeds limit. ActivityId=a ActivityType=Charge
+        ! invalid: invalid TaskQueue on ScheduleActivityTaskCommand: task queue name cannot start with reserved prefix /_sys/. ActivityId=a ActivityType=Charge
+        ! invalid: invalid WorkflowRetryPolicy on StartChildWorkflowExecutionCommand: BackoffCoefficient cannot be less than 1 on retry policy.. WorkflowId=c WorkflowType=Parcel Namespace=shop
+        ! invalid: invalid CronSchedule on StartChildWorkflowExecutionCommand: invalid CronSchedule.. WorkflowId=c WorkflowType=Parcel Namespace=shop
+        ! invalid: invalid TaskQueue on StartChildWorkflowExecutionCommand: taskQueue length exceeds limit. WorkflowId=c WorkflowType=Parcel Namespace=shop
+        ! invalid: invalid WorkflowRetryPolicy on ContinueAsNewWorkflowExecutionCommand: BackoffCoefficient cannot be less than 1 on retry policy.. WorkflowType=Order TaskQueue=name:"orders" kind:TASK_QUEUE_KIND_NORMAL
+        ! invalid: error validating ContinueAsNewWorkflowExecutionCommand TaskQueue: taskQueue length exceeds limit. WorkflowType=Order TaskQueue=name:"<long>" kind:TASK_QUEUE_KIND_NORMAL
+    "#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn a_worker_that_keeps_its_task_may_answer_once_more() {
+    let mut world = World::new();
+    world.start("order-1").claim().signal("one").hush();
+    world.answer(|t| {
+        t.start_timer("t", minutes(1)).activity_with("a", "of a bad policy", |s| {
+            s.retry_policy.get_or_insert_default().maximum_attempts = -1;
+        })
+    });
+    world.answer(|t| t.start_timer("t", minutes(1)));
+    world.expect(expect![[r#"
+        > task: start timer t 1m, activity a of a bad policy
+        ! invalid: invalid ActivityRetryPolicy on SechduleActivityTaskCommand: MaximumAttempts cannot be negative on retry policy.. ActivityId=a ActivityType=Charge
+        > task: start timer t 1m
+        < task.completed, timer.started t due 00:01:00, workflow.signaled one, task.scheduled
+    "#]]);
 }
 
 #[test]
@@ -199,11 +282,11 @@ fn an_unknown_command_changes_nothing() {
         > task: 99
         ! invalid: unknown command type: 99
         > task: 0
-        ! invalid: unknown command type: 0
+        ! invalid: unknown command type: Unspecified
         > task: complete the workflow, start timer late 1m
-        ! invalid: invalid command sequence: command CompleteWorkflowExecution must be the last command.
+        ! invalid: invalid command sequence: [CompleteWorkflowExecution, StartTimer], command CompleteWorkflowExecution must be the last command.
         > task: complete the workflow, complete the workflow
-        ! invalid: invalid command sequence: command CompleteWorkflowExecution must be the last command.
+        ! invalid: invalid command sequence: [CompleteWorkflowExecution, CompleteWorkflowExecution], command CompleteWorkflowExecution must be the last command.
         > task: complete the workflow
         < task.completed, workflow.completed
     "#]]);
@@ -219,14 +302,14 @@ fn a_bad_command_takes_the_good_ones_with_it() {
     world.expect(expect![[r#"
         > task: start timer a 1m, activity b, start timer a 2m
         < task.failed StartTimerDuplicateId, workflow.signaled one, task.scheduled
-        ! invalid: StartTimerDuplicateId: timer with TimerId a is already pending.
+        ! invalid: StartTimerDuplicateId: invalid history builder state for action: add-timer-started-event, TimerID: a
         > task: start timer a 1m, activity b
         < task.started, task.completed, timer.started a due 00:01:00, activity.scheduled b
         > signal two
         < workflow.signaled two, task.scheduled
         > task: activity b
         < task.started, task.failed ScheduleActivityDuplicateId, (task attempt 2)
-        ! invalid: ScheduleActivityDuplicateId: activity with ActivityId b is already pending.
+        ! invalid: ScheduleActivityDuplicateId: invalid history builder state for action: add-activitytask-scheduled-event, ActivityID: b
     "#]]);
 }
 
@@ -240,7 +323,7 @@ fn a_bad_command_of_a_retry_leaves_no_trace() {
         < (task attempt 2 is taken)
         = task attempt 2, history 1-4 and 2 shown
         > task: cancel timer unknown
-        ! invalid: BadCancelTimerAttributes: timer with TimerId unknown is not pending.
+        ! invalid: BadCancelTimerAttributes: invalid history builder state for action: add-timer-canceled-event, TimerID: unknown
         > task: start timer known 1m
         < task.scheduled attempt 2, task.started, task.completed, timer.started known due 00:01:00
     "#]]);
