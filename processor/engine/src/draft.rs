@@ -32,6 +32,8 @@ pub struct Draft<'a> {
     changes: Vec<Change>,
     letters: Vec<Input>,
     batch_event_id: i64,
+    /// What has changed so far is a transition.
+    counts: bool,
 }
 
 /// One change of a run: what [`apply`] takes.
@@ -73,7 +75,7 @@ pub enum Change {
     Update(Box<Update>),
     /// An update ended without an event.
     UpdateEnded(String, update::End),
-    /// The step is complete.
+    /// One more of the transitions that a description counts.
     Transition,
 }
 
@@ -92,7 +94,7 @@ impl<'a> Draft<'a> {
     /// A draft of `run` as it stands before the record.
     pub fn new(run: Run, stamp: &'a Stamp, settings: &'a Settings) -> Self {
         let batch_event_id = run.head.next_event_id;
-        Self { run, stamp, settings, changes: Vec::new(), letters: Vec::new(), batch_event_id }
+        Self { run, stamp, settings, changes: Vec::new(), letters: Vec::new(), batch_event_id, counts: false }
     }
 
     /// The record's time.
@@ -129,6 +131,7 @@ impl<'a> Draft<'a> {
 
     /// Applies a change and keeps it.
     pub fn change(&mut self, change: Change) {
+        self.counts |= is_transition(&self.run, &change);
         apply(&mut self.run, &change);
         self.changes.push(change);
     }
@@ -187,12 +190,13 @@ impl<'a> Draft<'a> {
         self.run = run;
         self.changes.clear();
         self.letters.clear();
+        self.counts = false;
         self.begin_batch();
     }
 
     /// The finished step.
     pub fn finish(mut self) -> Step {
-        if !self.changes.is_empty() {
+        if self.counts {
             self.change(Change::Transition);
         }
         Step { run: Arc::new(self.run), changes: self.changes, letters: self.letters }
@@ -300,6 +304,36 @@ impl Change {
             | Self::UpdateEnded(..)
             | Self::Transition => None,
         }
+    }
+}
+
+/// True of what Temporal's server would write down. It keeps in memory which worker has a run in its cache, updates that
+/// nobody has accepted, and the tasks that are there for nothing else; and an attempt at an activity begins there when its
+/// wait is over, without a further record.
+fn is_transition(run: &Run, change: &Change) -> bool {
+    match change {
+        Change::Task(task) => task.as_ref().is_some_and(|task| !task.speculative),
+        Change::Activity(next) => {
+            let waited = run.activities.get(&next.scheduled_event_id).is_some_and(|now| now.backing_off);
+            !waited || next.backing_off || next.is_started()
+        }
+        Change::Sticky(_)
+        | Change::TaskDone(_)
+        | Change::BackoffOver
+        | Change::CloseAttempted(_)
+        | Change::Late(_)
+        | Change::Batch
+        | Change::Update(_)
+        | Change::UpdateEnded(..)
+        | Change::Transition => false,
+        Change::Event(_)
+        | Change::Buffered(_)
+        | Change::Unbuffered(_)
+        | Change::Flushed
+        | Change::Signals(_)
+        | Change::Successor(_)
+        | Change::ResetTo(..)
+        | Change::Replaced => true,
     }
 }
 

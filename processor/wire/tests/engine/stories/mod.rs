@@ -18,5 +18,6 @@ mod retries;
 mod schedules;
 mod starts;
 mod tasks;
+mod transitions;
 mod update_with_start;
 mod updates;
