@@ -167,8 +167,13 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
     complete(&mut house, &id, task, vec![]);
     house.lose_rows(3_000);
     let query = Bytes::from_static(b"query");
-    let request =
-        QueryRequest { address: address(&id, ""), query, only_open: false, only_completed_cleanly: false };
+    let request = QueryRequest {
+        address: address(&id, ""),
+        query,
+        only_open: false,
+        only_completed_cleanly: false,
+        patience_ms: 60_000,
+    };
     let router = house.node.router.clone();
     let polls = house.node.router.clone();
     let asked = house.call(async move {

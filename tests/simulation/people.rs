@@ -368,6 +368,7 @@ impl Town {
                 query: Bytes::from_static(b"signals"),
                 only_open: false,
                 only_completed_cleanly: false,
+                patience_ms: 60_000,
             };
             let outcome = self.call("a query", &mut dice, router.query(request)).await;
             if let Ok(QueryOutcome::Answered(answer)) = outcome {

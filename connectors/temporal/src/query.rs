@@ -40,6 +40,7 @@ pub(crate) async fn ask(
         query: query.encode_to_vec().into(),
         only_open: condition == QueryRejectCondition::NotOpen,
         only_completed_cleanly: condition == QueryRejectCondition::NotCompletedCleanly,
+        patience_ms: i64::try_from(patience(call).as_millis()).unwrap_or(i64::MAX),
     };
     tokio::select! {
         biased;
@@ -76,7 +77,8 @@ fn settle(outcome: QueryOutcome) -> Result<QueryWorkflowResponse, Status> {
             Err(status::exhausted(
                 cause,
                 scope,
-                "consistent query buffer is full, cannot accept new consistent queries",
+                "consistent query buffer is full, this may be caused by too many queries and workflow not able to \
+                 process query fast enough",
             ))
         }
     }

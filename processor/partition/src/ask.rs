@@ -7,14 +7,14 @@ use everlog_log::Log;
 use everlog_store::Base;
 use tokio::sync::oneshot;
 
-use crate::address::RunKey;
+use crate::address::{Address, RunKey};
 use crate::delivery::{Delivery, Page, QueryOutcome, QueryRequest, QueryTask, Receipt};
 use crate::dispatch::{QueueKey, Ready, Waiting};
 use crate::error::Error;
 use crate::event::Event;
 use crate::furnish;
 use crate::partition::Partition;
-use crate::query::{Direct, Question, Way, way};
+use crate::query::{Direct, Question, Way, way, way_on};
 use crate::reply::tell;
 use crate::router::{Answer, Slot};
 use crate::rules::Rules;
@@ -34,28 +34,37 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             None => None,
         };
         let (Some((key, _)), Some(run)) = (resolved, run) else {
-            tell(reply, Ok(QueryOutcome::Refused(Rejection::unknown())));
+            let Address { workflow_id, run_id, .. } = &request.address;
+            tell(reply, Ok(QueryOutcome::Refused(Rejection::unknown_run(workflow_id, run_id))));
             return Ok(());
         };
-        if let Some(outcome) = self.answer_at_once(&key, &run, &request) {
+        let until_ms = now_ms.saturating_add(request.patience_ms);
+        let way = way(&run, until_ms);
+        if let Some(outcome) = self.answer_at_once(&key, &run, way, &request) {
             tell(reply, Ok(outcome));
             return Ok(());
         }
         let question = Question { id: self.next_query_id(), request, reply, _slot: slot };
-        match way(&run) {
+        match way {
             Way::Direct => self.send_query_at(&key, &run, question, now_ms),
             Way::Buffered | Way::NotReady(_) => self.queries.buffer(&key, question),
         }
         Ok(())
     }
 
-    fn answer_at_once(&self, key: &RunKey, run: &Run, request: &QueryRequest) -> Option<QueryOutcome> {
+    fn answer_at_once(
+        &self,
+        key: &RunKey,
+        run: &Run,
+        way: Way,
+        request: &QueryRequest,
+    ) -> Option<QueryOutcome> {
         let status = run.head.status;
         let clean = run.is_open() || status == i32::from(Status::Completed);
         if request.only_open && !run.is_open() || request.only_completed_cleanly && !clean {
             return Some(QueryOutcome::NotWished(status));
         }
-        match way(run) {
+        match way {
             Way::NotReady(reason) => Some(QueryOutcome::NotReady(reason.into())),
             Way::Buffered if self.queries.waiting(key) >= self.config.buffered_queries_max => {
                 Some(QueryOutcome::Busy)
@@ -72,7 +81,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
     fn send_query_at(&mut self, key: &RunKey, run: &Run, question: Question, now_ms: i64) {
         let normal = normal_queue(run);
-        let sticky = run.head.sticky.as_ref();
+        // Workers forget a run that is over.
+        let sticky = run.head.sticky.as_ref().filter(|_| run.is_open());
         let queue = sticky.map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
         let queue = queue.filter(|queue| self.dispatcher.may_be_live(queue, &normal.name));
         let patience_ms = sticky.map_or(0, |sticky| sticky.schedule_to_start_ms);
@@ -123,7 +133,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let Some(run) = self.runs.get(&key)? else { return Ok(()) };
         // A worker has as long for a question as for a task of the run.
         direct.taken_until_ms = self.dispatcher.now_ms().saturating_add(run.start.task_timeout_ms.max(1));
-        if way(&run) != Way::Direct {
+        if way_on(&run) != Way::Direct {
             // Something happened since the question was sent on its way. A worker must not see it outside a
             // workflow task: it would run the workflow ahead of its history.
             self.queries.hold_back(query_id);

@@ -215,6 +215,8 @@ pub struct QueryRequest {
     pub only_open: bool,
     /// Do not ask a run that ended otherwise than completed.
     pub only_completed_cleanly: bool,
+    /// How long the caller waits for the answer, in ms.
+    pub patience_ms: i64,
 }
 
 /// What came of a question.

@@ -62,17 +62,23 @@ pub enum Way {
     NotReady(&'static str),
 }
 
-/// How a question can be put to a run.
-pub fn way(run: &Run) -> Way {
+/// How a question can be put to a run by somebody who waits for the answer until `until_ms`.
+pub fn way(run: &Run, until_ms: i64) -> Way {
     let head = &run.head;
-    if !run.is_open() && head.previous_started_event_id == 0 {
-        return Way::NotReady("Workflow was closed before its first workflow task was completed.");
-    }
     if head.task.as_ref().is_some_and(|task| task.attempt >= FAILING_ATTEMPTS) {
         return Way::NotReady("Unable to query workflow due to Workflow Task in failed state.");
     }
-    if head.backoff_until_ms > 0 {
+    if head.backoff_until_ms > until_ms {
         return Way::NotReady("Workflow task is not scheduled yet.");
+    }
+    way_on(run)
+}
+
+/// How a question goes on that was taken: it waits for as long as its caller does, also while the run's task keeps failing.
+pub fn way_on(run: &Run) -> Way {
+    let head = &run.head;
+    if !run.is_open() && head.previous_started_event_id == 0 {
+        return Way::NotReady("Workflow execution closed before WorkflowTaskStarted event");
     }
     if head.previous_started_event_id > 0 && head.task.is_none() { Way::Direct } else { Way::Buffered }
 }
@@ -127,7 +133,7 @@ impl Queries {
         if !self.buffered.contains_key(key) {
             return Vec::new();
         }
-        match way(run) {
+        match way_on(run) {
             Way::Buffered => Vec::new(),
             Way::Direct => self.buffered.remove(key).unwrap_or_default(),
             Way::NotReady(reason) => {
@@ -198,5 +204,54 @@ impl Queries {
     /// True where nothing waits.
     pub fn is_empty(&self) -> bool {
         self.buffered.is_empty() && self.attached.is_empty() && self.direct.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_engine::machine::task::Task;
+    use everlog_engine::vocabulary::Status;
+    use everlog_engine::{Head, Start};
+
+    use super::*;
+
+    fn run(change: impl FnOnce(&mut Head)) -> Run {
+        let mut run = Run::begin(Start::default());
+        change(&mut run.head);
+        run
+    }
+
+    #[test]
+    fn a_task_that_is_put_off_is_waited_for_by_whoever_waits_for_so_long() {
+        let put_off = run(|head| head.backoff_until_ms = 5_000);
+        assert_eq!(way(&put_off, 5_000), Way::Buffered);
+        assert_eq!(way(&put_off, 4_999), Way::NotReady("Workflow task is not scheduled yet."));
+    }
+
+    #[test]
+    fn a_task_that_keeps_failing_turns_new_questions_away_and_no_old_ones() {
+        let failing = |attempt| {
+            run(|head| {
+                head.previous_started_event_id = 3;
+                head.task = Some(Task { attempt, ..Task::default() });
+            })
+        };
+        assert_eq!(way(&failing(2), 0), Way::Buffered);
+        let refused = Way::NotReady("Unable to query workflow due to Workflow Task in failed state.");
+        assert_eq!(way(&failing(3), 0), refused);
+        assert_eq!(way_on(&failing(3)), Way::Buffered);
+    }
+
+    #[test]
+    fn a_run_that_is_over_is_asked_if_it_ever_had_a_worker() {
+        let over = |previous_started_event_id| {
+            run(|head| {
+                head.status = Status::Terminated.into();
+                head.previous_started_event_id = previous_started_event_id;
+            })
+        };
+        assert_eq!(way(&over(3), 0), Way::Direct);
+        let refused = Way::NotReady("Workflow execution closed before WorkflowTaskStarted event");
+        assert_eq!((way(&over(0), 0), way_on(&over(0))), (refused, refused));
     }
 }

@@ -397,6 +397,7 @@ mod tests {
             query: bytes::Bytes::new(),
             only_open: false,
             only_completed_cleanly: false,
+            patience_ms: 60_000,
         };
         assert!(matches!(look(router.query(query)), Some(Err(Failure::Busy))));
         assert!(matches!(look(router.read(address(), Want::State)), Some(Err(Failure::Busy))));

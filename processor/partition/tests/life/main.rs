@@ -239,6 +239,7 @@ fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
         query: Bytes::from_static(b"query"),
         only_open: false,
         only_completed_cleanly: false,
+        patience_ms: 60_000,
     };
     let mut question = Box::pin(async move { router.query(request).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -266,6 +267,7 @@ fn a_question_whose_worker_dies_is_put_to_another() {
         query: Bytes::from_static(b"query"),
         only_open: false,
         only_completed_cleanly: false,
+        patience_ms: 60_000,
     };
     let router = house.router.clone();
     let mut question = Box::pin(async move { router.query(request).await });
