@@ -137,7 +137,8 @@ async fn tail(call: &Call<'_>, mut address: Address, from: Bookmark, batches: i3
     }
 }
 
-/// A page of what is there. Behind the last one stand the events of a started task that are not written yet.
+/// A page of what is there. Whoever has the task is shown its events behind the last one, where they are not written yet; nobody
+/// else is.
 async fn page(call: &Call<'_>, address: Address, from: Bookmark, batches: i32) -> Result<Piece, Status> {
     let want = Want::History { from_event_id: from.event_id, batches_max: batches_max(call, batches) };
     let Reading { run, page, .. } = read(call, &address, want).await?;
@@ -147,7 +148,7 @@ async fn page(call: &Call<'_>, address: Address, from: Bookmark, batches: i32) -
     if !is_last {
         return Ok((history, go_on(&run, page.next_event_id, end)));
     }
-    let task = run.started_task().filter(|task| end == 0 || task.started_event_id + 1 == end);
+    let task = run.started_task().filter(|task| task.started_event_id + 1 == end);
     let unwritten = task.map(|task| task.tail()).unwrap_or_default();
     Ok((event::with_tail(history, unwritten), None))
 }
@@ -177,7 +178,8 @@ pub(crate) async fn get_reverse(
 
 pub(crate) async fn read(call: &Call<'_>, address: &Address, want: Want) -> Result<Reading, Status> {
     let reading = call.gateway.router.read(address.clone(), want).await.map_err(status::of_failure)?;
-    reading.ok_or_else(|| status::of_rejection(everlog_engine::Rejection::unknown()))
+    let unknown = || everlog_engine::Rejection::unknown_run(&address.workflow_id, &address.run_id);
+    reading.ok_or_else(|| status::of_rejection(unknown()))
 }
 
 /// Waits until the run has events after `known_event_id` or is closed; false where the time is over before that.
