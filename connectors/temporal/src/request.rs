@@ -110,8 +110,9 @@ pub(crate) fn span_ms(what: &str, span: Option<prost_types::Duration>) -> Result
     let Some(span) = span.map(moment::inner) else {
         return Ok(0);
     };
-    if span.is_negative() || span.nanos > 999_999_999 {
-        return Err(invalid(format!("negative duration: An invalid {what} is set on request.")));
+    let torn = (span.nanos > 999_999_999).then_some("nanos out of range");
+    if let Some(why) = span.fault().or(torn) {
+        return Err(invalid(format!("An invalid {what}Seconds is set on request. cause: {why}")));
     }
     Ok(span.to_ms())
 }
@@ -209,10 +210,10 @@ mod tests {
     fn spans_point_forward_and_are_cut_to_a_hundred_years() {
         let span =
             |seconds, nanos| span_ms("WorkflowRunTimeout", Some(prost_types::Duration { seconds, nanos }));
-        let message = "negative duration: An invalid WorkflowRunTimeout is set on request.";
-        assert_eq!(refusal(span(-1, 0)), message);
-        assert_eq!(refusal(span(1, -1)), message);
-        assert_eq!(refusal(span(0, i32::MAX)), message);
+        let message = |why| format!("An invalid WorkflowRunTimeoutSeconds is set on request. cause: {why}");
+        assert_eq!(refusal(span(-1, 0)), message("negative duration"));
+        assert_eq!(refusal(span(1, -1)), message("duration has seconds and nanos with different signs"));
+        assert_eq!(refusal(span(0, i32::MAX)), message("nanos out of range"));
         assert_eq!(span(10_000 * 365 * 86_400, 0).expect("cut"), everlog_engine::time::DURATION_MS_MAX);
         assert_eq!(span(1, 1).expect("forward"), 1_001);
         assert_eq!(span_ms("", None).expect("absent"), 0);

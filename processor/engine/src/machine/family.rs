@@ -181,14 +181,15 @@ pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<Input> {
 }
 
 fn last_word(run: &Run, child: &Child) -> Option<Input> {
-    let (reason, identity) = ("by parent close policy".to_owned(), "history-service".to_owned());
+    let identity = "history-service".to_owned();
     let order = match ClosePolicy::try_from(child.close_policy).unwrap_or(ClosePolicy::Terminate) {
         ClosePolicy::Abandon => return None,
         ClosePolicy::Terminate | ClosePolicy::Unspecified => {
+            let reason = "by parent close policy".to_owned();
             Order::Terminate(Terminate { reason, identity, ..Terminate::default() })
         }
         ClosePolicy::RequestCancel => {
-            Order::Cancel(cancel::Request { reason, identity, ..cancel::Request::default() })
+            Order::Cancel(cancel::Request { identity, ..cancel::Request::default() })
         }
     };
     Some(child.letter(run, order))
