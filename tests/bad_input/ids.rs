@@ -79,19 +79,18 @@ pub fn rows() -> Vec<Row> {
             refused(NotFound, "Workflow task not found.").leaves("TERMINATED")),
         row(55, "terminate a chain that began with no run at all", story(terminate_no_chain),
             refused(NotFound, "workflow execution not found").with("NotFoundFailure")),
-        row(55, "unknown workflow id", describe(|e| e.workflow_id = "nobody".into()),
-            refused(NotFound, "workflow not found for ID: nobody")),
+        row(55, "unknown workflow id", describe(|e| e.workflow_id = "nobody".into()), refused(NotFound, NOBODY)),
         row(55, "signal for an unknown workflow id", signal(|r| r.workflow_execution = Some(execution("nobody"))),
-            refused(NotFound, "workflow not found for ID: nobody")),
-        row(55, "terminate an unknown workflow id", terminate("nobody"),
-            refused(NotFound, "workflow not found for ID: nobody")),
-        row(55, "cancel an unknown workflow id", cancel("nobody"),
-            refused(NotFound, "workflow not found for ID: nobody")),
+            refused(NotFound, NOBODY)),
+        row(55, "terminate an unknown workflow id", terminate("nobody"), refused(NotFound, NOBODY)),
+        row(55, "cancel an unknown workflow id", cancel("nobody"), refused(NotFound, NOBODY)),
         row(55, "known workflow id, unknown run",
-            describe(|e| e.run_id = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11".into()),
-            refused(NotFound, "workflow execution not found for workflow ID \"")),
+            describe(|e| e.run_id = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11".into()), refused(NotFound, NO_RUN)),
     ]
 }
+
+const NOBODY: &str = "workflow not found for ID: nobody";
+const NO_RUN: &str = "workflow execution not found for workflow ID \"";
 
 fn describe(edit: impl Fn(&mut WorkflowExecution) + Send + Sync + Copy + 'static) -> Action {
     request(move |world| {

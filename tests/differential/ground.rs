@@ -23,6 +23,7 @@ const DYNAMIC: &[&str] = &[
     "matching.numTaskqueueReadPartitions=1",
     "matching.numTaskqueueWritePartitions=1",
     "history.workflowIdReuseMinimalInterval=\"0s\"",
+    "system.enableActivityEagerExecution=true",
 ];
 /// The search attributes that programs use, beside the server's own, with their types.
 const ATTRIBUTES: &[(&str, &str)] = &[("CustomKeywordField", "KEYWORD")];

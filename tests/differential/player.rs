@@ -11,6 +11,7 @@ use everlog_tests::raw;
 use prost::Message;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
+use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
@@ -326,6 +327,8 @@ async fn call(
         schema.encode(&method.input, &request).with_context(|| format!("{} {request}", method.path))?;
     let mut wire = Request::new(Bytes::from(bytes));
     wire.set_timeout(Duration::from_secs(within_s));
+    // As every SDK does: otherwise a Temporal server tells that a run with a next one was continued, whatever ended it.
+    wire.metadata_mut().insert("supported-features", MetadataValue::from_static("follows-next-run-id"));
     let mut answer = match raw::call(&channel, &method.path, wire).await {
         Ok(answer) => schema.decode(&method.output, answer.get_ref())?,
         Err(status) => json!({ "error": refusal(&schema, &status)? }),
