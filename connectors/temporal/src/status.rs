@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everlog_engine::Rejection;
 use everlog_partition::Failure;
-use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
+use everlog_temporal_api::enums::{NamespaceState, ResourceExhaustedCause, ResourceExhaustedScope};
 use everlog_temporal_api::{errordetails, rpc};
 use prost::{Message, Name};
 use prost_types::Any;
@@ -35,6 +35,17 @@ pub(crate) fn not_found(message: impl Into<String>) -> Status {
 pub(crate) fn namespace_not_found(namespace: &str) -> Status {
     let detail = errordetails::NamespaceNotFoundFailure { namespace: namespace.into() };
     detailed(Code::NotFound, format!("Namespace {namespace} is not found."), &detail)
+}
+
+/// The namespace of this name was deleted, and the call needs one that is not.
+pub(crate) fn namespace_deleted(namespace: &str) -> Status {
+    let detail = errordetails::NamespaceInvalidStateFailure {
+        namespace: namespace.into(),
+        state: NamespaceState::Deleted.into(),
+        allowed_states: vec![NamespaceState::Registered.into(), NamespaceState::Deprecated.into()],
+    };
+    let message = "Namespace has invalid state: Deleted. Must be Registered or Deprecated.";
+    detailed(Code::FailedPrecondition, message.into(), &detail)
 }
 
 /// A namespace of this name is there already.
@@ -114,6 +125,8 @@ pub(crate) fn of_rejection(rejection: Rejection) -> Status {
         Rejection::TooManyAtOnce(message) => {
             exhausted(ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace, message)
         }
+        // Known by its UUID only: its name is another one by now.
+        Rejection::NamespaceDeleted(id) => namespace_deleted(&id),
         Rejection::TooMany(message) => Status::failed_precondition(shortened(message)),
         Rejection::AlreadyStarted { message, run_id, first_run_id, request_id } => {
             let detail = errordetails::WorkflowExecutionAlreadyStartedFailure {
@@ -222,6 +235,16 @@ mod tests {
         let status = namespace_not_found("shop");
         assert_eq!((status.code(), status.message()), (Code::NotFound, "Namespace shop is not found."));
         assert_eq!(detail::<errordetails::NamespaceNotFoundFailure>(&status).namespace, "shop");
+    }
+
+    #[test]
+    fn a_deleted_namespace_is_named_with_what_it_would_have_to_be() {
+        let status = of_rejection(Rejection::NamespaceDeleted("id".into()));
+        let message = "Namespace has invalid state: Deleted. Must be Registered or Deprecated.";
+        assert_eq!((status.code(), status.message()), (Code::FailedPrecondition, message));
+        let detail: errordetails::NamespaceInvalidStateFailure = detail(&status);
+        assert_eq!((detail.namespace.as_str(), detail.state()), ("id", NamespaceState::Deleted));
+        assert_eq!(detail.allowed_states, [1, 2]);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct View {
     pub run: Option<Arc<Run>>,
     /// The current run of the Workflow Id.
     pub current: Option<Arc<Run>>,
+    /// The namespace was deleted: nothing is taken any more but the deletion of its runs.
+    pub is_namespace_deleted: bool,
     /// The run has taken the signal's request id before.
     pub seen: bool,
     /// Of the updates that the order speaks of, see [`Input::update_ids`], those that the addressed run has completed.
@@ -34,6 +36,9 @@ pub struct View {
 pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) -> Outcome {
     let place = Place { namespace_id: &input.namespace_id, workflow_id: &input.workflow_id, stamp, settings };
     let outcome = match &input.order {
+        order if view.is_namespace_deleted && !matches!(order, Some(Order::Delete(_))) => {
+            Outcome::refuse(Rejection::NamespaceDeleted(input.namespace_id.clone()))
+        }
         None => Outcome::refuse(Rejection::InvalidArgument("Unknown order.".into())),
         Some(Order::Start(order)) => {
             start::begin(view.current.as_ref(), (view.seen, &view.done), order, place)
@@ -297,5 +302,43 @@ fn outgrown(run: &Run, settings: &Settings) -> Option<&'static str> {
         Some("Workflow mutable state size exceeds limit.")
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::Delete;
+    use crate::machine::family::Opened;
+    use crate::vocabulary::ChildFailedCause;
+
+    fn decided(order: Order, sender: Option<Sender>) -> Outcome {
+        let view = View { is_namespace_deleted: true, ..View::default() };
+        let (namespace_id, workflow_id) = ("gone".into(), "order-1".into());
+        let input = Input { namespace_id, workflow_id, sender, order: Some(order), ..Input::default() };
+        let stamp = Stamp { incarnation: [0; 16], partition: 0, offset: 0, now_ms: 1_000, owner_ms: 0 };
+        decide(&view, &input, &stamp, &Settings::standard())
+    }
+
+    fn begin() -> Order {
+        Order::Start(start::Begin { workflow_type: "Order".into(), ..start::Begin::default() })
+    }
+
+    #[test]
+    fn nothing_begins_in_a_deleted_namespace() {
+        let refused = Outcome::refuse(Rejection::NamespaceDeleted("gone".into()));
+        assert_eq!(decided(begin(), None), refused);
+        assert_eq!(decided(Order::Signal(signal::Signal::default()), None), refused);
+        let missing = Outcome::refuse(Rejection::unknown());
+        assert_eq!(decided(Order::Delete(Delete {}), None), missing, "its runs are deleted still");
+    }
+
+    #[test]
+    fn who_asks_for_a_child_in_a_deleted_namespace_hears_of_it() {
+        let sender = Sender { workflow_id: "parent".into(), initiated_event_id: 5, ..Sender::default() };
+        let letters = decided(begin(), Some(sender)).letters;
+        let cause = ChildFailedCause::NamespaceNotFound.into();
+        let answer = Order::ChildOpened(Opened { initiated_event_id: 5, run_id: String::new(), cause });
+        assert_eq!(letters.into_iter().map(|letter| letter.order).collect::<Vec<_>>(), [Some(answer)]);
     }
 }

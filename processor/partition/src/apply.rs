@@ -198,7 +198,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
             _other => None,
         };
-        Ok((key, View { run, current, seen, done, past }))
+        Ok((key, View { run, current, is_namespace_deleted: false, seen, done, past }))
     }
 
     /// Whether a run has taken a request, or one before it in its chain that ended lately: whoever asks again because it has heard

@@ -401,6 +401,7 @@ fn letter(
 pub(crate) fn answer(sender: &Sender, cancels: bool, reply: &Reply) -> Input {
     let cause = match reply {
         Reply::Rejected(Rejection::InvalidArgument(_)) if !cancels => FailedCause::SignalCountLimitExceeded,
+        Reply::Rejected(Rejection::NamespaceDeleted(_)) => FailedCause::NamespaceNotFound,
         Reply::Rejected(_) => FailedCause::NotFound,
         _reached => FailedCause::Unspecified,
     };

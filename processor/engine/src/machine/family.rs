@@ -64,7 +64,9 @@ pub struct Closed {
 pub(crate) fn answer_to_start(sender: &Sender, reply: &Reply) -> Input {
     let (run_id, cause) = match reply {
         Reply::Started(started) if started.started => (started.run_id.clone(), FailedCause::Unspecified),
-        Reply::Rejected(Rejection::NotFound(_)) => (String::new(), FailedCause::NamespaceNotFound),
+        Reply::Rejected(Rejection::NotFound(_) | Rejection::NamespaceDeleted(_)) => {
+            (String::new(), FailedCause::NamespaceNotFound)
+        }
         _taken => (String::new(), FailedCause::WorkflowAlreadyExists),
     };
     let initiated_event_id = sender.initiated_event_id;

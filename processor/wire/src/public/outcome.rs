@@ -123,7 +123,8 @@ impl Outcome {
             | Refused::Busy(_)
             | Refused::NotReady(_)
             | Refused::TooManyAtOnce(_)
-            | Refused::TooMany(_) => outcome,
+            | Refused::TooMany(_)
+            | Refused::NamespaceDeleted(_) => outcome,
         }
     }
 
@@ -153,6 +154,7 @@ pub fn of_rejection(rejection: &Refused) -> (Code, &str) {
             (Code::Busy, reason)
         }
         Refused::TooMany(reason) => (Code::InvalidArgument, reason),
+        Refused::NamespaceDeleted(_) => (Code::NamespaceUnknown, "the namespace was deleted"),
         Refused::AlreadyStarted { message, .. } => (Code::AlreadyStarted, message),
     }
 }

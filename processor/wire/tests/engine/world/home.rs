@@ -79,7 +79,7 @@ impl Home {
             let found = self.done.get(&(run.start.run_id.clone(), id.to_owned()));
             done.extend(found.map(|found| (id.to_owned(), *found)));
         }
-        View { run, current, seen, done, past }
+        View { run, current, is_namespace_deleted: false, seen, done, past }
     }
 
     /// What is written of a run, and of those that it went on as.
