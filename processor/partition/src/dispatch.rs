@@ -220,14 +220,29 @@ impl Dispatcher {
             shard.retain(|key, queue| {
                 let is_far = self.home(key, queue.normal_queue.as_deref()).is_some();
                 if is_far {
-                    for waiting in std::mem::take(&mut queue.waiting).into_values() {
-                        tell(waiting.reply, Delivery::Nothing);
-                    }
+                    queue.end_polls();
                 }
                 queue.ready = Backlog::default();
                 queue.flows = Flows::default();
                 !is_far
             });
+        }
+    }
+
+    /// A namespace was deleted: its queues are let go of with all that waits in them, and its polls end empty.
+    pub fn forget_namespace(&self, namespace_id: &str) {
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.retain(|key, queue| {
+                let is_gone = key.namespace_id == namespace_id;
+                if is_gone {
+                    queue.end_polls();
+                }
+                !is_gone
+            });
+        }
+        if let Some(homes) = self.homes.get() {
+            homes.forget_namespace(namespace_id);
         }
     }
 
@@ -328,9 +343,7 @@ impl Dispatcher {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             for queue in shard.values_mut() {
                 queue.retired = true;
-                for waiting in std::mem::take(&mut queue.waiting).into_values() {
-                    tell(waiting.reply, Delivery::Nothing);
-                }
+                queue.end_polls();
             }
         }
     }
@@ -429,6 +442,13 @@ impl Queue {
     /// A sticky queue where something waits for a worker that polls no more.
     fn is_left(&self, now_ms: i64) -> bool {
         self.is_sticky && !self.ready.is_empty() && !self.is_live(now_ms)
+    }
+
+    fn end_polls(&mut self) {
+        for waiting in std::mem::take(&mut self.waiting).into_values() {
+            // The poll may be gone: then nobody needs to be told.
+            tell(waiting.reply, Delivery::Nothing);
+        }
     }
 
     fn forget_closed(&mut self) {

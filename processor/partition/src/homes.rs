@@ -18,4 +18,7 @@ pub trait Homes: Send + Sync {
 
     /// Brings something there. What gets lost on the way is offered again when the nodes change.
     fn bring(&self, offer: Offer);
+
+    /// Nothing of a namespace is to be brought any more.
+    fn forget_namespace(&self, namespace_id: &str);
 }

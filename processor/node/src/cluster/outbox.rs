@@ -158,12 +158,13 @@ impl Outbox {
         }
     }
 
-    /// Nothing of these partitions is this node's to offer any more.
-    pub fn forget(&mut self, is_gone: impl Fn(u32) -> bool) {
-        self.lanes.retain(|(_, partition), _| !is_gone(*partition));
-        self.away.retain(|_, (_, partition)| !is_gone(*partition));
-        self.turns.retain(|(_, partition)| !is_gone(*partition));
-        self.blocked.retain(|(_, partition)| !is_gone(*partition));
+    /// Nothing of these queues and partitions is this node's to offer any more.
+    pub fn forget(&mut self, is_gone: impl Fn(&QueueKey, u32) -> bool) {
+        let stays = |(queue, partition): &Lane| !is_gone(queue, *partition);
+        self.lanes.retain(|lane, _| stays(lane));
+        self.away.retain(|_, lane| stays(lane));
+        self.turns.retain(stays);
+        self.blocked.retain(stays);
         let free = AWAY_MAX.saturating_sub(self.away.len()).min(self.blocked.len());
         (0..free).for_each(|_| self.unblock());
     }
@@ -295,7 +296,7 @@ mod tests {
         (0..2 * LANE_AWAY_MAX as i64).for_each(|id| outbox.push(offer("q", 1, id)));
         outbox.push(offer("q", 2, -1));
         let gone = outbox.next(usize::MAX);
-        outbox.forget(|partition| partition == 1);
+        outbox.forget(|_, partition| partition == 1);
         assert!(outbox.next(9).is_empty());
         outbox.back(gone);
         assert_eq!(names(&outbox.next(9)), [("q".into(), 2, -1)], "the other partition's is offered still");

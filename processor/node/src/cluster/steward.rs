@@ -299,7 +299,7 @@ impl Cluster {
         let left = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
             cluster.steering.leave(partitions.clone());
-            cluster.outboxes.forget(|partition| partitions.contains(&partition));
+            cluster.outboxes.forget(|_, partition| partitions.contains(&partition));
             if let Some(log) = cluster.log.upgrade() {
                 log.rest(partitions.start);
             }

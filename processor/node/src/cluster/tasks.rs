@@ -68,8 +68,8 @@ impl Outboxes {
         }
     }
 
-    /// These partitions are another node's to offer.
-    pub fn forget(&self, is_gone: impl Fn(u32) -> bool) {
+    /// These queues and partitions are another node's to offer, or nobody's.
+    pub fn forget(&self, is_gone: impl Fn(&QueueKey, u32) -> bool) {
         for post in self.posts().values() {
             post.outbox().forget(&is_gone);
             post.has_more.notify_one();
@@ -319,6 +319,11 @@ impl Homes for Tasks {
             // It has come here meanwhile.
             Some(_) | None => cluster.offered(offer),
         }
+    }
+
+    fn forget_namespace(&self, namespace_id: &str) {
+        let Some(cluster) = self.0.upgrade() else { return };
+        cluster.outboxes.forget(|queue, _| queue.namespace_id == namespace_id);
     }
 }
 

@@ -106,6 +106,11 @@ impl Homes for Town {
     fn bring(&self, offer: Offer) {
         self.brought.lock().expect("nobody panics").push(offer);
     }
+
+    fn forget_namespace(&self, namespace_id: &str) {
+        let mut brought = self.brought.lock().expect("nobody panics");
+        brought.retain(|offer| offer.queue.namespace_id != namespace_id);
+    }
 }
 
 #[test]
@@ -120,6 +125,24 @@ fn what_is_for_a_queue_elsewhere_goes_to_its_home() {
     assert_eq!(brought, [Offer { queue: key("sticky"), ready: task(3, 1) }]);
     assert_eq!((dispatcher.backlog(&key("sticky")), dispatcher.backlog(&key("near"))), (0, 1));
     assert!(brought_none(&sent));
+}
+
+#[test]
+fn nothing_waits_for_a_namespace_that_was_deleted() {
+    let (dispatcher, _now_ms, send, sent) = dispatcher();
+    let town = Arc::new(Town { far: Mutex::new(Some("far".into())), ..Town::default() });
+    dispatcher.shares_with(town.clone());
+    let (_ended, mut answer) = poll(&dispatcher, "polled", None, &send);
+    assert!(dispatcher.offer(&key("q"), task(3, 1), &send).is_none());
+    assert!(dispatcher.offer(&key("far"), task(3, 2), &send).is_none());
+    let other = QueueKey { namespace_id: "another".into(), ..key("q") };
+    assert!(dispatcher.offer(&other, task(3, 3), &send).is_none());
+    dispatcher.forget_namespace("n");
+    assert!(matches!(answer.try_recv(), Ok(Delivery::Nothing)), "its polls end");
+    assert_eq!((dispatcher.backlog(&key("q")), dispatcher.backlog(&other)), (0, 1));
+    assert!(town.brought.lock().expect("nobody panics").is_empty(), "nor at another node");
+    let (_waits, mut answer) = poll(&dispatcher, "q", None, &send);
+    assert!(answer.try_recv().is_err() && brought(&sent).is_empty(), "there is nothing to get");
 }
 
 #[test]
