@@ -69,8 +69,8 @@ impl<'a> Call<'a> {
         request: &Request<R>,
     ) -> Result<Self, Status> {
         let began = Instant::now();
-        let resolved =
-            client::check(request.metadata()).and_then(|()| resolve(gateway, request.get_ref().scope()));
+        let resolved = client::check(request.metadata())
+            .and_then(|()| resolve(gateway, operation, request.get_ref().scope()));
         let (namespace, token) = resolved
             .inspect_err(|status| refused(gateway.namespaces.nameless(), operation, status, began))?;
         let is_long_poll = request.get_ref().is_long_poll();
@@ -217,22 +217,38 @@ fn admit(
     Ok((place, if is_long_poll { quota.take_poll(operation)? } else { None }))
 }
 
-fn resolve(gateway: &Gateway, scope: Scope<'_>) -> Result<(Arc<Namespace>, Option<TaskToken>), Status> {
-    let id_bytes_max = gateway.id_bytes_max();
+fn resolve(
+    gateway: &Gateway,
+    operation: Operation,
+    scope: Scope<'_>,
+) -> Result<(Arc<Namespace>, Option<TaskToken>), Status> {
+    let named = |name| gateway.namespaces.find_any(name, gateway.id_bytes_max());
     match scope {
         Scope::Nameless => Ok((gateway.namespaces.nameless().clone(), None)),
-        Scope::Name(name) => Ok((gateway.namespaces.find(name, id_bytes_max)?, None)),
+        Scope::Name(name) => Ok((in_use(named(name)?, operation)?, None)),
         Scope::Token { name, token } => {
             let token = TaskToken::open(&gateway.sealer, token)?;
             let namespace = match name {
                 "" => gateway.namespaces.find_id(&token.namespace_id)?,
-                name => gateway.namespaces.find(name, id_bytes_max)?,
+                name => named(name)?,
             };
+            let namespace = in_use(namespace, operation)?;
             if namespace.record.id != token.namespace_id {
                 return Err(invalid("Operation requested with a token from a different namespace."));
             }
             Ok((namespace, Some(token)))
         }
+    }
+}
+
+fn in_use(namespace: Arc<Namespace>, operation: Operation) -> Result<Arc<Namespace>, Status> {
+    let name = &namespace.record.name;
+    match operation {
+        _any if !namespace.is_deleted => Ok(namespace),
+        Operation::StartWorkflowExecution | Operation::SignalWithStartWorkflowExecution => {
+            Err(status::namespace_not_registered(name))
+        }
+        _other => Err(status::namespace_deleted(name)),
     }
 }
 

@@ -15,12 +15,13 @@ use crate::chance;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, NamespaceMetrics, OTHER, UNKNOWN};
 use crate::quota::Quota;
-use crate::status::{self, invalid, namespace_exists, namespace_not_found};
+use crate::status::{self, invalid, namespace_deleted, namespace_exists, namespace_not_found};
 
 /// The namespace that is there from the first start.
 pub const DEFAULT: &str = "default";
 
 const KEY_PREFIX: &[u8] = b"namespace/";
+const DELETION_PREFIX: &[u8] = b"deleted-namespace/";
 
 /// A row of the durable map: key and value.
 pub type Row = (Vec<u8>, Vec<u8>);
@@ -46,7 +47,7 @@ pub(crate) struct Record {
     /// A UUID; never changes.
     #[prost(string, tag = "1")]
     pub id: String,
-    /// Unique; never changes.
+    /// Unique; changes only when it is deleted.
     #[prost(string, tag = "2")]
     pub name: String,
     #[prost(string, tag = "3")]
@@ -63,9 +64,20 @@ pub(crate) struct Record {
     pub search_attributes: BTreeMap<String, i32>,
 }
 
+/// What is kept of the deletion of a namespace, in a row of its own: a node that has not heard of it yet may write the record once
+/// more, and must not bring it back so.
+#[derive(Clone, PartialEq, Message)]
+struct Deletion {
+    /// What it is called since then.
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
 /// A namespace as calls see it.
 pub(crate) struct Namespace {
     pub record: Record,
+    /// It has another name since then; its runs go, and nothing comes.
+    pub is_deleted: bool,
     pub usage: Arc<Usage>,
     /// As in the record.
     name: Arc<str>,
@@ -77,7 +89,7 @@ pub(crate) struct Usage {
     pub quota: Quota,
 }
 
-/// Every namespace. None ever goes: what stands in a history is told by its name for as long as the history is there.
+/// Every namespace, also those that were deleted: their names and UUIDs stay known.
 pub struct Namespaces {
     known: ArcSwap<Known>,
     nameless: Arc<Namespace>,
@@ -92,6 +104,10 @@ pub struct Namespaces {
 struct Known {
     by_name: BTreeMap<String, Arc<Namespace>>,
     by_id: BTreeMap<String, Arc<Namespace>>,
+    /// The names of those that were deleted, by their UUIDs.
+    names_of_deleted: BTreeMap<String, String>,
+    /// The UUIDs of those that were deleted.
+    deleted: Arc<[String]>,
 }
 
 impl Namespaces {
@@ -104,19 +120,27 @@ impl Namespaces {
         let usage = Arc::new(Usage { metrics: unknown, quota: Quota::new(0, 0) });
         let namespaces = Self {
             known: ArcSwap::default(),
-            nameless: Arc::new(Namespace { record: Record::default(), usage, name: "".into() }),
+            nameless: Arc::new(Namespace {
+                record: Record::default(),
+                is_deleted: false,
+                usage,
+                name: "".into(),
+            }),
             other: Arc::new(NamespaceMetrics::new(OTHER, metrics.clone())),
             metrics: metrics.clone(),
             control,
             change: Mutex::new(()),
             limits: limits.clone(),
         };
-        for (key, value) in namespaces.control.scan()? {
-            if key.starts_with(KEY_PREFIX) {
-                let record = Record::decode(value.as_slice())
-                    .map_err(|error| format!("the row of a namespace cannot be read: {error}"))?;
-                namespaces.insert(record);
+        let unread = |error| format!("the row of a namespace cannot be read: {error}");
+        let rows = namespaces.control.scan()?;
+        for (key, value) in &rows {
+            if let Some(id) = deleted_id(key) {
+                namespaces.insert_deletion(id, Deletion::decode(value.as_slice()).map_err(unread)?);
             }
+        }
+        for (_, value) in rows.iter().filter(|(key, _)| key.starts_with(KEY_PREFIX)) {
+            namespaces.insert(Record::decode(value.as_slice()).map_err(unread)?);
         }
         if !namespaces.known.load().by_name.contains_key(DEFAULT) {
             let record = Record {
@@ -125,7 +149,7 @@ impl Namespaces {
                 retention_ms: limits.default_retention_ms,
                 ..Record::default()
             };
-            put(namespaces.control.as_ref(), &record)?;
+            namespaces.control.put(&key(&record), &record.encode_to_vec())?;
             namespaces.insert(record);
         }
         Ok(namespaces)
@@ -133,19 +157,31 @@ impl Namespaces {
 
     /// Takes a row in that another node may have written. Blocks while this node changes one.
     pub fn learn(&self, key: &[u8], value: &[u8]) {
-        if !key.starts_with(KEY_PREFIX) {
+        let deleted = deleted_id(key);
+        if deleted.is_none() && !key.starts_with(KEY_PREFIX) {
             return;
         }
         let _alone = self.change.blocking_lock();
-        match Record::decode(value) {
-            Ok(record) => {
-                let is_known =
-                    self.known.load().by_id.get(&record.id).is_some_and(|known| known.record == record);
-                if !is_known {
-                    self.insert(record);
-                }
-            }
-            Err(error) => tracing::warn!(%error, "the row of a namespace cannot be read"),
+        let learned = match deleted {
+            Some(id) => Deletion::decode(value).map(|deletion| self.learn_deletion(id, deletion)),
+            None => Record::decode(value).map(|record| self.learn_record(record)),
+        };
+        if let Err(error) = learned {
+            tracing::warn!(%error, "the row of a namespace cannot be read");
+        }
+    }
+
+    fn learn_record(&self, record: Record) {
+        let is_known = self.known.load().by_id.get(&record.id).is_some_and(|known| known.record == record);
+        if !is_known {
+            self.insert(record);
+        }
+    }
+
+    fn learn_deletion(&self, id: &str, deletion: Deletion) {
+        let is_known = self.known.load().names_of_deleted.get(id) == Some(&deletion.name);
+        if !is_known {
+            self.insert_deletion(id, deletion);
         }
     }
 
@@ -157,8 +193,13 @@ impl Namespaces {
     /// The UUID of the namespace of this name, and how long its runs stay readable after their close, in ms.
     pub fn known(&self, name: &str) -> Option<(String, i64)> {
         let known = self.known.load();
-        let record = &known.by_name.get(name)?.record;
+        let record = &known.by_name.get(name).filter(|namespace| !namespace.is_deleted)?.record;
         Some((record.id.clone(), record.retention_ms))
+    }
+
+    /// The UUIDs of namespaces that were deleted.
+    pub fn deleted(&self) -> Arc<[String]> {
+        self.known.load().deleted.clone()
     }
 
     /// Search attributes that fit those of the namespace of this name, with their types.
@@ -171,8 +212,16 @@ impl Namespaces {
         attribute::typed(&namespace.record, search_attributes)
     }
 
-    /// The namespace of this name.
+    /// The namespace of this name, which is there to be used.
     pub(crate) fn find(&self, name: &str, id_bytes_max: usize) -> Result<Arc<Namespace>, Status> {
+        match self.find_any(name, id_bytes_max)? {
+            namespace if namespace.is_deleted => Err(namespace_deleted(&namespace.record.name)),
+            namespace => Ok(namespace),
+        }
+    }
+
+    /// The namespace of this name, also one that was deleted.
+    pub(crate) fn find_any(&self, name: &str, id_bytes_max: usize) -> Result<Arc<Namespace>, Status> {
         if name.is_empty() {
             return Err(invalid("Namespace not set on request."));
         }
@@ -182,7 +231,7 @@ impl Namespaces {
         self.known.load().by_name.get(name).cloned().ok_or_else(|| namespace_not_found(name))
     }
 
-    /// The namespace with this UUID.
+    /// The namespace with this UUID, also one that was deleted.
     pub(crate) fn find_id(&self, id: &str) -> Result<Arc<Namespace>, Status> {
         self.known.load().by_id.get(id).cloned().ok_or_else(|| namespace_not_found(id))
     }
@@ -196,7 +245,8 @@ impl Namespaces {
     pub(crate) fn after(&self, name: &str, count: usize) -> (Vec<Arc<Namespace>>, bool) {
         use std::ops::Bound::{Excluded, Unbounded};
         let known = self.known.load();
-        let mut rest = known.by_name.range::<str, _>((Excluded(name), Unbounded));
+        let rest = known.by_name.range::<str, _>((Excluded(name), Unbounded));
+        let mut rest = rest.filter(|(_, namespace)| !namespace.is_deleted);
         let page = rest.by_ref().take(count).map(|(_, namespace)| namespace.clone()).collect();
         (page, rest.next().is_some())
     }
@@ -208,7 +258,7 @@ impl Namespaces {
         if known.by_name.contains_key(&record.name) {
             return Err(namespace_exists(&record.name));
         }
-        if known.by_name.len() >= self.limits.namespaces_max {
+        if known.by_name.len().saturating_sub(known.deleted.len()) >= self.limits.namespaces_max {
             let (cause, scope) = (ResourceExhaustedCause::OpsLimit, ResourceExhaustedScope::System);
             return Err(status::exhausted(cause, scope, "there are too many namespaces"));
         }
@@ -248,12 +298,16 @@ impl Namespaces {
     }
 
     async fn keep(&self, record: Record) -> Result<Arc<Namespace>, Status> {
-        let (control, row) = (self.control.clone(), record.clone());
-        let kept = tokio::task::spawn_blocking(move || put(control.as_ref(), &row)).await;
-        match kept {
-            Ok(Ok(())) => Ok(self.insert(record)),
+        self.put(key(&record), record.encode_to_vec(), &record.name).await?;
+        Ok(self.insert(record))
+    }
+
+    async fn put(&self, key: Vec<u8>, row: Vec<u8>, namespace: &str) -> Result<(), Status> {
+        let control = self.control.clone();
+        match tokio::task::spawn_blocking(move || control.put(&key, &row)).await {
+            Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                tracing::error!(%error, namespace = record.name, "a namespace could not be kept");
+                tracing::error!(%error, namespace, "a namespace could not be kept");
                 Err(Status::unavailable("the namespace could not be kept, try again"))
             }
             Err(_panicked) => Err(Status::internal("internal error")),
@@ -261,18 +315,39 @@ impl Namespaces {
     }
 
     /// Puts a record into memory. Only one change is made at a time.
-    fn insert(&self, record: Record) -> Arc<Namespace> {
+    fn insert(&self, mut record: Record) -> Arc<Namespace> {
         let mut known = Known::clone(&self.known.load());
-        let usage = match known.by_id.get(&record.id) {
-            Some(namespace) => namespace.usage.clone(),
+        let new_name = known.names_of_deleted.get(&record.id);
+        let is_deleted = new_name.is_some();
+        record.name = new_name.cloned().unwrap_or(record.name);
+        let usage = match known.by_id.get(&record.id).cloned() {
+            Some(before) => {
+                let held = known.by_name.get(&before.record.name);
+                if held.is_some_and(|holder| holder.record.id == record.id) {
+                    known.by_name.remove(&before.record.name);
+                }
+                before.usage.clone()
+            }
             None => Arc::new(self.usage(&record.name, known.by_name.len())),
         };
         let name = record.name.as_str().into();
-        let namespace = Arc::new(Namespace { record, usage, name });
+        let namespace = Arc::new(Namespace { record, is_deleted, usage, name });
         known.by_name.insert(namespace.record.name.clone(), namespace.clone());
         known.by_id.insert(namespace.record.id.clone(), namespace.clone());
         self.known.store(Arc::new(known));
         namespace
+    }
+
+    /// Puts a deletion into memory. Only one change is made at a time.
+    fn insert_deletion(&self, id: &str, deletion: Deletion) {
+        let mut known = Known::clone(&self.known.load());
+        known.names_of_deleted.insert(id.to_owned(), deletion.name);
+        known.deleted = known.names_of_deleted.keys().cloned().collect();
+        let record = known.by_id.get(id).map(|namespace| namespace.record.clone());
+        self.known.store(Arc::new(known));
+        if let Some(record) = record {
+            self.insert(record);
+        }
     }
 
     fn usage(&self, name: &str, index: usize) -> Usage {
@@ -286,8 +361,13 @@ impl Namespaces {
     }
 }
 
-fn put(control: &dyn Control, record: &Record) -> Result<(), String> {
-    control.put(&[KEY_PREFIX, record.id.as_bytes()].concat(), &record.encode_to_vec())
+fn key(record: &Record) -> Vec<u8> {
+    [KEY_PREFIX, record.id.as_bytes()].concat()
+}
+
+/// The UUID of the namespace whose deletion stands under a key.
+fn deleted_id(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key.strip_prefix(DELETION_PREFIX)?).ok()
 }
 
 #[cfg(test)]
@@ -377,6 +457,32 @@ mod tests {
         namespaces.add(record("shop")).await.expect("new");
         let status = namespaces.add(record("shop")).await.expect_err("taken");
         assert_eq!(status.code(), Code::AlreadyExists);
+    }
+
+    #[test]
+    fn a_node_that_hears_late_of_a_deletion_does_not_undo_it() {
+        let control = Arc::new(Memory::default());
+        let (here, there) = (open(&control, &Limits::default()), open(&control, &Limits::default()));
+        let old = record("shop");
+        let tell = |key: &[u8], value: &[u8]| {
+            control.put(key, value).expect("memory does not fail");
+            here.learn(key, value);
+            there.learn(key, value);
+        };
+        tell(&key(&old), &old.encode_to_vec());
+        let deletion = Deletion { name: "shop-deleted-1".into() };
+        tell(&[DELETION_PREFIX, old.id.as_bytes()].concat(), &deletion.encode_to_vec());
+        // It was changed by a node that did not know; and the name is in use again.
+        let again = record("shop");
+        tell(&key(&again), &again.encode_to_vec());
+        tell(&key(&old), &Record { description: "late".into(), ..old.clone() }.encode_to_vec());
+        for namespaces in [&here, &there, &open(&control, &Limits::default())] {
+            assert_eq!(namespaces.find("shop", 1_000).expect("the new one").record.id, again.id);
+            let gone = namespaces.find_id(&old.id).expect("the old one");
+            assert!(gone.is_deleted);
+            assert_eq!((gone.record.name.as_str(), &*gone.record.description), ("shop-deleted-1", "late"));
+            assert_eq!(namespaces.deleted().len(), 1);
+        }
     }
 
     #[tokio::test]

@@ -39,13 +39,23 @@ pub(crate) fn namespace_not_found(namespace: &str) -> Status {
 
 /// The namespace of this name was deleted, and the call needs one that is not.
 pub(crate) fn namespace_deleted(namespace: &str) -> Status {
+    invalid_state(namespace, &[NamespaceState::Registered, NamespaceState::Deprecated])
+}
+
+/// The same, of a call that begins something.
+pub(crate) fn namespace_not_registered(namespace: &str) -> Status {
+    invalid_state(namespace, &[NamespaceState::Registered])
+}
+
+fn invalid_state(namespace: &str, allowed: &[NamespaceState]) -> Status {
     let detail = errordetails::NamespaceInvalidStateFailure {
         namespace: namespace.into(),
         state: NamespaceState::Deleted.into(),
-        allowed_states: vec![NamespaceState::Registered.into(), NamespaceState::Deprecated.into()],
+        allowed_states: allowed.iter().map(|state| (*state).into()).collect(),
     };
-    let message = "Namespace has invalid state: Deleted. Must be Registered or Deprecated.";
-    detailed(Code::FailedPrecondition, message.into(), &detail)
+    let names = if allowed.len() > 1 { "Registered or Deprecated" } else { "Registered" };
+    let message = format!("Namespace has invalid state: Deleted. Must be {names}.");
+    detailed(Code::FailedPrecondition, message, &detail)
 }
 
 /// A namespace of this name is there already.
@@ -245,6 +255,8 @@ mod tests {
         let detail: errordetails::NamespaceInvalidStateFailure = detail(&status);
         assert_eq!((detail.namespace.as_str(), detail.state()), ("id", NamespaceState::Deleted));
         assert_eq!(detail.allowed_states, [1, 2]);
+        let message = "Namespace has invalid state: Deleted. Must be Registered.";
+        assert_eq!(namespace_not_registered("shop").message(), message);
     }
 
     #[test]

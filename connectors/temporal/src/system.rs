@@ -82,7 +82,7 @@ pub(crate) async fn describe_namespace(
             call.checks().length("Namespace", id)?;
             namespaces.find_id(id).map_err(|_unknown| namespace_not_found(id))?
         }
-        (name, _) => namespaces.find(name, call.gateway.id_bytes_max())?,
+        (name, _) => namespaces.find_any(name, call.gateway.id_bytes_max())?,
     };
     Ok(description(call, &namespace))
 }
@@ -90,15 +90,16 @@ pub(crate) async fn describe_namespace(
 fn description(call: &Call<'_>, namespace: &Namespace) -> DescribeNamespaceResponse {
     let record = &namespace.record;
     DescribeNamespaceResponse {
-        namespace_info: Some(namespace_info(call, record)),
+        namespace_info: Some(namespace_info(call, namespace)),
         config: Some(config(record)),
         replication_config: Some(replication(&call.gateway.about)),
         ..DescribeNamespaceResponse::default()
     }
 }
 
-fn namespace_info(call: &Call<'_>, record: &Record) -> NamespaceInfo {
-    let settings = &call.gateway.settings;
+fn namespace_info(call: &Call<'_>, namespace: &Namespace) -> NamespaceInfo {
+    let (settings, record) = (&call.gateway.settings, &namespace.record);
+    let state = if namespace.is_deleted { NamespaceState::Deleted } else { NamespaceState::Registered };
     // What is missing here comes later; polls do end with ShutdownWorker.
     let capabilities = NamespaceCapabilities {
         eager_workflow_start: true,
@@ -115,7 +116,7 @@ fn namespace_info(call: &Call<'_>, record: &Record) -> NamespaceInfo {
     };
     NamespaceInfo {
         name: record.name.clone(),
-        state: NamespaceState::Registered.into(),
+        state: state.into(),
         description: record.description.clone(),
         owner_email: record.owner_email.clone(),
         data: record.data.clone(),
@@ -281,7 +282,7 @@ pub(crate) async fn update_namespace(
     let namespace =
         call.gateway.namespaces.update(&request.namespace, call.gateway.id_bytes_max(), change).await?;
     Ok(UpdateNamespaceResponse {
-        namespace_info: Some(namespace_info(call, &namespace.record)),
+        namespace_info: Some(namespace_info(call, &namespace)),
         config: Some(config(&namespace.record)),
         replication_config: Some(replication(&call.gateway.about)),
         ..UpdateNamespaceResponse::default()
