@@ -92,7 +92,8 @@ fn source_of(body: &Body) -> Option<&Source> {
         | Body::Input(_)
         | Body::Barrier(_)
         | Body::Deliver(_)
-        | Body::Letter(_) => None,
+        | Body::Letter(_)
+        | Body::Removal(_) => None,
     }
 }
 
@@ -105,6 +106,7 @@ fn source_mut(body: &mut Body) -> Option<&mut Source> {
         | Body::Input(_)
         | Body::Barrier(_)
         | Body::Deliver(_)
-        | Body::Letter(_) => None,
+        | Body::Letter(_)
+        | Body::Removal(_) => None,
     }
 }

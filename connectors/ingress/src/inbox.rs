@@ -73,7 +73,8 @@ impl<R: Registry, N: Names> Inbox<R, N> {
             | Body::Input(_)
             | Body::Barrier(_)
             | Body::Deliver(_)
-            | Body::Letter(_) => None,
+            | Body::Letter(_)
+            | Body::Removal(_) => None,
         };
         let heard = self.journals.send(partition, vec![body])?;
         drop(next);

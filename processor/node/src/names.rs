@@ -28,6 +28,10 @@ impl Public for Names {
     fn schema_id(&self, noun: Noun) -> u32 {
         self.ids.of(noun)
     }
+
+    fn deleted_namespaces(&self) -> Arc<[String]> {
+        self.namespaces.deleted()
+    }
 }
 
 impl everlog_ingress::Names for Names {

@@ -67,6 +67,14 @@ impl WorkflowKey {
         Self(key.into())
     }
 
+    /// What the keys of a namespace's workflows in a bucket begin with.
+    pub fn prefix(bucket: u16, namespace_id: Uuid) -> [u8; 18] {
+        let mut prefix = [0; 18];
+        prefix[..2].copy_from_slice(&bucket.to_be_bytes());
+        prefix[2..].copy_from_slice(namespace_id.as_bytes());
+        prefix
+    }
+
     /// The key's bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.0
@@ -91,6 +99,12 @@ impl RunKey {
     pub fn read(bytes: Bytes) -> Option<Self> {
         let key = Self(bytes);
         key.address().map(|_| key)
+    }
+
+    /// The run that a row of the state belongs to; none where it is a workflow's.
+    pub fn of_row(row: &[u8]) -> Option<Self> {
+        let id_bytes = usize::from(u16::from_be_bytes(row.get(18..20)?.try_into().ok()?));
+        Self::read(Bytes::copy_from_slice(row.get(..20 + id_bytes + 16)?))
     }
 
     /// The names behind the key.

@@ -64,6 +64,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             Some(Body::Input(input)) => self.apply_input(offset, &input, waiter)?,
             Some(Body::Barrier(_)) => {}
             Some(Body::Deliver(deliver)) => self.deliver(offset, &deliver)?,
+            Some(Body::Removal(removal)) => self.namespace_deleted(offset, &removal),
             None => self.skip(offset, "the record has no body", waiter),
         }
         Ok(())
@@ -145,7 +146,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         let wakes = matches!(input.order, Some(Order::Wake(_))) && R::keeps(Rule::EarlyAlarms);
         if wakes && !self.replaying {
-            let deadline_ms = view.run.as_ref().and_then(|run| run.next_deadline_ms(stamp.grace()));
+            // What is not woken any more needs no alarm.
+            let run = view.run.as_ref().filter(|_| !view.is_namespace_deleted);
+            let deadline_ms = run.and_then(|run| run.next_deadline_ms(stamp.grace()));
             self.woke(&key, deadline_ms, stamp.now_ms);
         }
         Ok(Some((key, reply)))
@@ -198,7 +201,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
             _other => None,
         };
-        Ok((key, View { run, current, is_namespace_deleted: false, seen, done, past }))
+        let is_namespace_deleted = self.removals.has(&input.namespace_id);
+        Ok((key, View { run, current, is_namespace_deleted, seen, done, past }))
     }
 
     /// Whether a run has taken a request, or one before it in its chain that ended lately: whoever asks again because it has heard

@@ -75,6 +75,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn offer(&mut self, queue: &QueueKey, task: TaskRef) {
+        if self.removals.has(&queue.namespace_id) {
+            return;
+        }
         match self.dispatcher.offer(queue, Ready::Task(task), &self.send) {
             Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
             Some((Ready::Query { partition, query_id, .. }, waiting)) => {

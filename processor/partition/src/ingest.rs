@@ -261,7 +261,8 @@ fn source_of(body: &Body) -> Option<&Source> {
         | Body::Input(_)
         | Body::Barrier(_)
         | Body::Deliver(_)
-        | Body::Letter(_) => None,
+        | Body::Letter(_)
+        | Body::Removal(_) => None,
     }
 }
 

@@ -230,7 +230,9 @@ fn is_owner(entry: &Entry) -> bool {
 
 fn stands_under_a_term(entry: &Entry) -> bool {
     match &entry.record.body {
-        Some(Body::Input(_) | Body::Settings(_) | Body::Barrier(_) | Body::Deliver(_)) => true,
+        Some(Body::Input(_) | Body::Settings(_) | Body::Barrier(_) | Body::Deliver(_) | Body::Removal(_)) => {
+            true
+        }
         Some(Body::Owner(_) | Body::Forwarded(_) | Body::Unreadable(_) | Body::Letter(_)) | None => false,
     }
 }

@@ -32,6 +32,7 @@ mod query;
 mod reading;
 mod recovery;
 mod refusal;
+mod removal;
 mod reply;
 mod restore;
 mod router;

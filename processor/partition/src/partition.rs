@@ -32,6 +32,7 @@ use crate::post::Outbox;
 use crate::publish::{Outputs, Public};
 use crate::query::Queries;
 use crate::refusal::Refusal;
+use crate::removal::Removals;
 use crate::reply::tell;
 use crate::router::{Answer, Failure, Send, Slot};
 use crate::rules::{Kept, Rule, Rules};
@@ -128,6 +129,7 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     /// Histories that are still being brought.
     pub(crate) behind: Option<Behind>,
     pub(crate) leftovers: Leftovers,
+    pub(crate) removals: Removals,
     /// Buckets whose tasks have not been offered since the partition was taken over.
     pub(crate) unoffered: VecDeque<u16>,
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
@@ -192,6 +194,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             time: LogTime::default(),
             behind: None,
             leftovers: Leftovers::default(),
+            removals: Removals::default(),
             unoffered: VecDeque::new(),
             held: Vec::new(),
             mark: Mark::default(),
@@ -327,6 +330,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.ask_time();
             self.fetch_behind(now_ms);
             self.clear_leftovers(now_ms)?;
+            self.remove_runs(now_ms)?;
             self.sweep(now_ms)?;
             self.send_next();
             self.send_letters(now_ms);
@@ -395,6 +399,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.watchers.sweep();
         self.updates.sweep();
         self.look_at_parked()?;
+        self.journal_removals(now_ms);
         self.offer_held()?;
         for query_id in self.queries.sweep(now_ms) {
             self.requeue_query(&query_id)?;
@@ -417,7 +422,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let due_ms = self.next_alarm_ms().filter(|_| !self.takes_no_work());
         let due_ms = due_ms.map(|due_ms| self.time.when_ms(due_ms));
         let left_ms = self.leftovers.next_ms().filter(|_| !self.is_overfull());
-        let wanted = [due_ms, self.next_fetch_ms(), left_ms, self.outbox.next_ms()];
+        let removal_ms = self.removals.next_ms().filter(|_| !self.takes_no_work());
+        let wanted = [due_ms, self.next_fetch_ms(), left_ms, removal_ms, self.outbox.next_ms()];
         for due_ms in wanted.into_iter().flatten().filter(|_| self.serving) {
             next_ms = Some(next_ms.map_or(due_ms, |next_ms| next_ms.min(due_ms)));
         }

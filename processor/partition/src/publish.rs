@@ -32,6 +32,8 @@ pub trait Public: Send + Sync + 'static {
     fn namespace(&self, id: &str) -> Option<Arc<str>>;
     /// The id under which the registry knows a noun's schema.
     fn schema_id(&self, noun: Noun) -> u32;
+    /// The UUIDs of namespaces that were deleted: what they have left goes.
+    fn deleted_namespaces(&self) -> Arc<[String]>;
 }
 
 /// Names nothing: namespaces go by their UUIDs, schemas by 0.
@@ -45,6 +47,10 @@ impl Public for Unnamed {
 
     fn schema_id(&self, _noun: Noun) -> u32 {
         0
+    }
+
+    fn deleted_namespaces(&self) -> Arc<[String]> {
+        Arc::default()
     }
 }
 

@@ -59,6 +59,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         partition.position.incarnation = partition.incarnation.to_vec().into();
         partition.find_letters()?;
+        partition.find_removals()?;
         let slice_bytes =
             if R::keeps(Rule::ReplayInSlices) { partition.config.overlay_bytes_max } else { usize::MAX };
         partition.replay(slice_bytes)?;

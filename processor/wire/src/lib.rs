@@ -7,7 +7,7 @@ mod record;
 pub mod rows;
 
 pub use position::{Mark, Position, Post};
-pub use record::{Barrier, Body, Letter, Owner, Record, VERSION};
+pub use record::{Barrier, Body, Letter, Owner, Record, Removal, VERSION};
 
 /// Bytes that cannot be read as what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -21,7 +21,7 @@ pub struct Record {
     #[prost(uint64, tag = "2")]
     pub term: u64,
     /// What it asks for.
-    #[prost(oneof = "Body", tags = "3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub body: Option<Body>,
     /// By which its sender knows it again in a journal that others write too; counted from 1, 0 = none.
     #[prost(uint64, tag = "14")]
@@ -56,6 +56,9 @@ pub enum Body {
     /// An order that a run of another partition, or of this one, has sent. It stands under no term: its number counts.
     #[prost(message, tag = "10")]
     Letter(Letter),
+    /// A namespace was deleted: from here on nothing begins in it.
+    #[prost(message, tag = "11")]
+    Removal(Removal),
 }
 
 /// An order from one partition to another, numbered without a gap for each pair of them.
@@ -88,6 +91,14 @@ pub struct Owner {
     /// Random, made each time that a node takes a partition over.
     #[prost(bytes = "bytes", tag = "2")]
     pub instance: Bytes,
+}
+
+/// The end of a namespace, in one partition.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Removal {
+    /// The namespace's UUID.
+    #[prost(string, tag = "1")]
+    pub namespace_id: String,
 }
 
 /// What a reader waits for where nothing else is being appended.

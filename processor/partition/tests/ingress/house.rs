@@ -29,7 +29,9 @@ pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
 pub const BEGIN_MS: i64 = 1_700_000_000_000;
 pub const PARTITIONS: u32 = 2;
 
-pub struct Names;
+/// What the world is told; a namespace that is put into it was deleted.
+#[derive(Clone, Default)]
+pub struct Names(pub Arc<Mutex<Vec<String>>>);
 
 impl Public for Names {
     fn namespace(&self, id: &str) -> Option<Arc<str>> {
@@ -38,6 +40,10 @@ impl Public for Names {
 
     fn schema_id(&self, noun: Noun) -> u32 {
         noun as u32 + 1
+    }
+
+    fn deleted_namespaces(&self) -> Arc<[String]> {
+        self.0.lock().expect("nobody panics").as_slice().into()
     }
 }
 
@@ -50,6 +56,7 @@ pub fn owner(workflow_id: &str) -> u32 {
 pub struct House {
     pub stand: Option<Stand>,
     pub stats: Arc<Stats>,
+    pub names: Names,
     pub now_ms: Arc<AtomicI64>,
     pub dir: tempfile::TempDir,
 }
@@ -61,10 +68,10 @@ pub struct Stand {
     pub router: Router,
 }
 
-pub fn config() -> Config {
+pub fn config(names: &Names) -> Config {
     Config {
         node: "test".into(),
-        public: Arc::new(Names),
+        public: Arc::new(names.clone()),
         instance: Bytes::from_static(b"instance"),
         settings: Settings::standard(),
         commit_interval_ms: 100,
@@ -82,7 +89,7 @@ impl House {
     pub fn build() -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let now_ms = Arc::new(AtomicI64::new(BEGIN_MS));
-        let mut house = Self { stand: None, stats: Arc::default(), now_ms, dir };
+        let mut house = Self { stand: None, stats: Arc::default(), names: Names::default(), now_ms, dir };
         house.crash();
         house
     }
@@ -109,7 +116,7 @@ impl House {
         let admission = Arc::new(Admission::new(PARTITIONS, 1_000, 1_000));
         let router = Router::new(PARTITIONS, send.clone(), dispatcher.clone(), admission);
         let store = Store::new(SharedRows::new(log.database()).expect("the rows are there"));
-        let (config, stats) = (config(), self.stats.clone());
+        let (config, stats) = (config(&self.names), self.stats.clone());
         let partition =
             Partition::recover(owner("order-1"), log.clone(), store, dispatcher, send, config, stats);
         let partition = partition.expect("the partition recovers");

@@ -2,6 +2,7 @@
 
 mod house;
 mod promises;
+mod removal;
 
 use std::sync::atomic::Ordering;
 

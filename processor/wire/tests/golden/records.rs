@@ -18,7 +18,7 @@ use everlog_engine::vocabulary::{
     RetryState, ReusePolicy, Status, TaskFailedCause, TaskQueue, WorkflowType,
 };
 use everlog_wire::ingress::{Deliver, Forwarded, Header, Original, ReplyTo, Source, Unreadable};
-use everlog_wire::{Barrier, Body, Letter, Owner, Position, Post, Record};
+use everlog_wire::{Barrier, Body, Letter, Owner, Position, Post, Record, Removal};
 
 use crate::events::{execution, failure, group, map, policy, some, span};
 use crate::rows::RUN_ID;
@@ -47,6 +47,10 @@ pub fn samples() -> BTreeMap<String, Record> {
         ("Settings.updates".to_owned(), Record::new(7, Body::Settings(fourth_settings()))),
         ("Settings.marks".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
         ("Letter".to_owned(), Record::new(0, Body::Letter(letter()))),
+        ("Removal".to_owned(), {
+            let namespace_id = "8a3c0000-0000-4000-8000-000000000001".into();
+            Record::new(7, Body::Removal(Removal { namespace_id }))
+        }),
     ]);
     let orders = orders().into_iter().chain(letters()).map(|order| (name(&order).to_owned(), order));
     let grown = grown().into_iter().map(|order| (format!("{}.more", name(&order)), order));

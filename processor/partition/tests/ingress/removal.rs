@@ -1,0 +1,276 @@
+//! Namespaces that are deleted: nothing begins in one any more, and nothing is left of it, whatever falls in between.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Waker};
+
+use bytes::Bytes;
+use everlog_engine::command::{Command, Order as CommandOrder};
+use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::update::Admit;
+use everlog_engine::machine::{close, completion, signal, task, timer};
+use everlog_engine::time::Duration;
+use everlog_engine::{Rejection, Reply};
+use everlog_partition::{Address, Delivery, Poll, Want};
+use everlog_store::{Base, SharedRows, Space};
+use everlog_wire::ingress::Forwarded;
+use everlog_wire::{Body, Letter};
+use uuid::Uuid;
+
+use super::house::{BEGIN_MS, House, NAMESPACE, PARTITIONS, a_signal, begin, forwarded, owner};
+
+/// Another namespace, which nobody deletes.
+const OTHER: &str = "0d6c4cbe-32c5-4c0f-8a3c-6f3d2a110e8f";
+/// More than two slices.
+const RUNS: usize = 250;
+
+/// The first Workflow Ids whose runs in both namespaces are of the house's partition.
+fn ids() -> impl Iterator<Item = String> {
+    let is_here = |namespace_id: &str, workflow_id: &str| {
+        let (namespace_id, workflow_id) = (namespace_id.to_owned(), workflow_id.to_owned());
+        let address = Address { namespace_id, workflow_id, run_id: String::new() };
+        address.partition(PARTITIONS) == owner("order-1")
+    };
+    let ids = (0..).map(|number| format!("run-{number}"));
+    ids.filter(move |id| is_here(NAMESPACE, id) && is_here(OTHER, id))
+}
+
+fn input(namespace_id: &str, workflow_id: &str, order: Order) -> Input {
+    let (namespace_id, workflow_id) = (namespace_id.into(), workflow_id.into());
+    Input { namespace_id, workflow_id, order: Some(order), ..Input::default() }
+}
+
+fn signal(request_id: &str) -> Order {
+    let (name, request_id) = ("changed".into(), request_id.into());
+    Order::Signal(signal::Signal { name, request_id, ..signal::Signal::default() })
+}
+
+fn update() -> Order {
+    let request = Bytes::from_static(b"\x0a\x00");
+    Order::Update(Admit { update_id: "update-1".into(), request, ..Admit::default() })
+}
+
+fn poll(namespace_id: &str) -> Poll {
+    Poll {
+        namespace_id: namespace_id.into(),
+        queue: "orders".into(),
+        activities: false,
+        sticky: false,
+        normal_queue: None,
+        identity: "worker".into(),
+        poll_id: "poll".into(),
+        rate_per_second: None,
+        version: None,
+    }
+}
+
+impl House {
+    fn ask(&mut self, namespace_id: &str, workflow_id: &str, order: Order) -> Reply {
+        let (router, input) = (self.stand().router.clone(), input(namespace_id, workflow_id, order));
+        self.call(async move { router.order(input).await }).expect("it is answered")
+    }
+
+    fn task_in(&mut self, namespace_id: &str) -> Delivery {
+        let (router, poll) = (self.stand().router.clone(), poll(namespace_id));
+        self.call(async move { router.poll(poll).await }).expect("the node does not stop")
+    }
+
+    /// Rows of a namespace in each space, by their places in the keys.
+    fn rows_of(&mut self, namespace_id: &str) -> [usize; 3] {
+        self.settle();
+        let rows = SharedRows::new(self.stand().log.database()).expect("the rows are there");
+        let id = Uuid::parse_str(namespace_id).expect("a UUID");
+        [(Space::State, 2), (Space::History, 2), (Space::Timers, 10)].map(|(space, at)| {
+            let mut count = 0;
+            let mut visit = |row: &[u8], _: &[u8]| {
+                count += usize::from(row.get(at..at + 16) == Some(id.as_bytes()));
+                true
+            };
+            rows.scan(space, &[], &[u8::MAX; 64], &mut visit).expect("the rows can be read");
+            count
+        })
+    }
+
+    /// What is said of a deletion: that something may be left, or not.
+    fn deletion(&mut self, namespace_id: &str) -> Option<Vec<u8>> {
+        let rows = SharedRows::new(self.stand().log.database()).expect("the rows are there");
+        let id = Uuid::parse_str(namespace_id).expect("a UUID");
+        let mut said = None;
+        let mut visit = |row: &[u8], value: &[u8]| {
+            if row.ends_with(id.as_bytes()) && row.len() == 36 {
+                said = Some(value.to_vec());
+            }
+            true
+        };
+        rows.scan(Space::State, &[], &[u8::MAX; 64], &mut visit).expect("the rows can be read");
+        said
+    }
+
+    fn delete_namespace(&mut self, namespace_id: &str) {
+        self.names.0.lock().expect("nobody panics").push(namespace_id.into());
+        self.until(|house| {
+            house.advance(100);
+            house.deletion(namespace_id).is_some()
+        });
+    }
+
+    /// Open and closed runs, with all that a run can leave behind.
+    fn fill(&mut self, namespace_id: &str) {
+        for (number, id) in ids().take(RUNS).enumerate() {
+            let reply = self.ask(namespace_id, &id, begin());
+            assert!(matches!(reply, Reply::Started(_)), "{reply:?}");
+            self.ask(namespace_id, &id, signal("request-1"));
+            match number % 5 {
+                0 => drop(self.ask(namespace_id, &id, Order::Terminate(close::Terminate::default()))),
+                4 => drop(self.ask(namespace_id, &id, update())),
+                _other => {}
+            }
+        }
+    }
+
+    fn start_a_timer(&mut self, namespace_id: &str) {
+        let Delivery::Workflow(mut task) = self.task_in(namespace_id) else { panic!("a task comes") };
+        task.receipt.take().expect("it can be given back").accept();
+        let start_to_fire_timeout = Some(Duration::from_ms(5_000));
+        let order = CommandOrder::StartTimer(timer::Start { timer_id: "t".into(), start_to_fire_timeout });
+        let command_type = order.command_type();
+        let commands = vec![Command { command_type, order: Some(order), ..Command::default() }];
+        let token = task.run.head.task.as_ref().map(task::Task::token);
+        let complete = completion::Complete { token, commands, ..completion::Complete::default() };
+        let reply = self.ask(namespace_id, &task.run.start.workflow_id, Order::CompleteTask(complete));
+        assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
+    }
+
+    fn current(&mut self, namespace_id: &str, workflow_id: &str) -> String {
+        let (namespace_id, workflow_id) = (namespace_id.into(), workflow_id.into());
+        let address = Address { namespace_id, workflow_id, run_id: String::new() };
+        let router = self.stand().router.clone();
+        let reading = self.call(async move { router.read(address, Want::State).await });
+        reading.expect("it is answered").expect("the run is known").run.start.run_id.clone()
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_deleted_namespace_although_the_house_falls_all_the_while() {
+    let mut house = House::build();
+    house.fill(OTHER);
+    let others = house.rows_of(OTHER);
+    house.fill(NAMESPACE);
+    house.start_a_timer(NAMESPACE);
+    assert!(house.rows_of(NAMESPACE).iter().sum::<usize>() > 4 * RUNS);
+    house.delete_namespace(NAMESPACE);
+    let mut left = vec![house.rows_of(NAMESPACE)[0]];
+    while house.deletion(NAMESPACE) != Some(vec![0]) {
+        assert!(left.len() < 20, "it goes on for ever: {left:?}");
+        house.crash();
+        // Each owner looks from the beginning, and lives a little longer than the one before.
+        for _ in 0..15 * left.len() {
+            house.advance(110);
+            house.turn();
+        }
+        left.push(house.rows_of(NAMESPACE)[0]);
+    }
+    assert!(left.is_sorted_by(|a, b| a >= b), "it only gets less: {left:?}");
+    assert!(left.len() > 3, "in slices: {left:?}");
+    assert_eq!(house.rows_of(NAMESPACE), [0, 0, 0]);
+    assert_eq!(house.rows_of(OTHER), others, "another namespace has lost something");
+    let wakes = house.stats.wakes.load(Ordering::Relaxed);
+    assert!(wakes < 10, "{wakes} alarms of a namespace that is gone");
+    // A house that stands on it later finds nothing to do.
+    house.crash();
+    house.settle();
+    assert_eq!((house.deletion(NAMESPACE), house.rows_of(NAMESPACE)), (Some(vec![0]), [0, 0, 0]));
+}
+
+#[test]
+fn what_is_on_its_way_to_a_deleted_namespace_is_refused_whoever_brings_it() {
+    let mut house = House::build();
+    let gone = Reply::Rejected(Rejection::NamespaceDeleted(NAMESPACE.into()));
+    let later = Forwarded { deliver_at_ms: BEGIN_MS + 3_600_000, ..forwarded(0, begin()) };
+    house.bring(vec![Body::Forwarded(later)]);
+    house.delete_namespace(NAMESPACE);
+    for round in 0..2_u64 {
+        assert_eq!(house.ask(NAMESPACE, "order-1", begin()), gone);
+        assert_eq!(house.ask(NAMESPACE, "order-1", a_signal()), gone);
+        house.bring(vec![Body::Forwarded(forwarded(1 + round, begin()))]);
+        let order = Some(input(NAMESPACE, "order-1", begin()));
+        let other = 1 - owner("order-1");
+        house.bring_behind_its_back(vec![Body::Letter(Letter {
+            from: other,
+            number: 1 + round,
+            input: order,
+        })]);
+        house.settle();
+        // Nobody tells the new owner, whose node has not heard of the deletion.
+        house.names.0.lock().expect("nobody panics").clear();
+        house.crash();
+    }
+    house.advance(3_600_000);
+    house.until(|house| {
+        house.settle();
+        house.rejections().len() == 3
+    });
+    let told: BTreeMap<_, _> = house
+        .rejections()
+        .into_iter()
+        .map(|rejection| (rejection.offset, (rejection.code.to_string(), rejection.reason.to_string())))
+        .collect();
+    let refusal = ("namespace_unknown".to_owned(), "the namespace was deleted".to_owned());
+    assert_eq!(told, (0..3).map(|offset| (offset, refusal.clone())).collect());
+    assert!(house.outcomes().iter().all(|outcome| outcome.status == "refused"));
+    assert_eq!((house.outcomes().len(), house.events().len()), (3, 0));
+    assert_eq!(house.rows_of(NAMESPACE), [0, 0, 0]);
+}
+
+#[test]
+fn a_poll_of_a_deleted_namespace_ends_empty() {
+    let mut house = House::build();
+    let router = house.stand().router.clone();
+    let (gone, there) = (router.poll(poll(NAMESPACE)), router.poll(poll(OTHER)));
+    let (mut gone, mut there) = (pin!(gone), pin!(there));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(gone.as_mut().poll(&mut context).is_pending() && there.as_mut().poll(&mut context).is_pending());
+    house.delete_namespace(NAMESPACE);
+    assert!(matches!(house.call(gone), Ok(Delivery::Nothing)));
+    assert!(there.as_mut().poll(&mut context).is_pending(), "another namespace's waits on");
+}
+
+#[test]
+fn the_same_ids_and_queues_in_two_namespaces_have_nothing_to_do_with_each_other() {
+    let mut house = House::build();
+    let id = ids().next().expect("there is one");
+    for namespace_id in [NAMESPACE, OTHER] {
+        let reply = house.ask(namespace_id, &id, begin());
+        let Reply::Started(started) = reply else { panic!("{reply:?}") };
+        assert!(started.started, "the id is free in each");
+    }
+    for namespace_id in [OTHER, NAMESPACE] {
+        let Delivery::Workflow(mut task) = house.task_in(namespace_id) else { panic!("a task comes") };
+        task.receipt.take().expect("it can be given back").accept();
+        assert_eq!(task.run.start.namespace_id, namespace_id, "the queue has the same name in both");
+        // A request id counts once in each.
+        for _ in 0..2 {
+            assert_eq!(house.ask(namespace_id, &id, signal("request-1")), Reply::Done);
+        }
+        let run_id = task.run.start.run_id.clone();
+        let other = if namespace_id == OTHER { NAMESPACE } else { OTHER };
+        let router = house.stand().router.clone();
+        let astray = Input { run_id, ..input(other, &id, Order::Terminate(close::Terminate::default())) };
+        let reply = house.call(async move { router.order(astray).await }).expect("it is answered");
+        assert_eq!(reply, Reply::Rejected(Rejection::unknown()), "its run is not there");
+    }
+    for namespace_id in [NAMESPACE, OTHER] {
+        let Reply::Update(standing) = house.ask(namespace_id, &id, update()) else {
+            panic!("it is admitted")
+        };
+        let run_id = house.current(namespace_id, &id);
+        assert_eq!(standing.run_id, run_id, "an update id is of its run");
+    }
+    house.ask(NAMESPACE, &id, Order::Terminate(close::Terminate::default()));
+    assert_eq!(house.ask(OTHER, &id, signal("request-2")), Reply::Done, "the other run goes on");
+    house.crash();
+    assert_eq!(house.ask(OTHER, &id, signal("request-3")), Reply::Done, "the other run goes on");
+    let refused = house.ask(NAMESPACE, &id, signal("request-3"));
+    assert_eq!(refused, Reply::Rejected(Rejection::closed()));
+}
