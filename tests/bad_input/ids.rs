@@ -2,7 +2,6 @@
 
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::EventType;
-use everlog_temporal_api::operatorservice::DeleteNamespaceRequest;
 use everlog_temporal_api::query::WorkflowQuery;
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::workflowservice::{
@@ -10,10 +9,10 @@ use everlog_temporal_api::workflowservice::{
     RespondQueryTaskCompletedRequest, SignalWorkflowExecutionRequest, StartWorkflowExecutionResponse,
     TerminateWorkflowExecutionRequest,
 };
-use prost::{Message, Name};
+use prost::Message;
 use tonic::{Code, Request};
 
-use crate::row::{Action, Row, Told, invalid, later, refused, row, story, taken};
+use crate::row::{Action, Row, Told, invalid, refused, row, story, taken};
 use crate::worker::complete;
 use crate::world::{BYSTANDER, CLOSED, World, execution, path_of, queue, request, start, text, told};
 
@@ -26,7 +25,6 @@ pub fn rows() -> Vec<Row> {
             refused(NotFound, "Namespace nowhere is not found.").with("NamespaceNotFoundFailure")),
         row(3, "namespace > 1000 bytes", start(|r| r.namespace = text(1001)),
             invalid("Namespace length exceeds limit.")),
-        row(4, "namespace deleted or in the wrong state", delete_namespace(), later("namespaces that end")),
         row(5, "empty workflow id", start(|r| r.workflow_id.clear()), invalid("WorkflowId is not set on request.")),
         row(6, "workflow id > 1000 bytes", start(|r| r.workflow_id = text(1001)),
             invalid("WorkflowId length exceeds limit.")),
@@ -157,17 +155,6 @@ fn query(query_type: Option<&'static str>) -> Action {
         execution: Some(execution(BYSTANDER)),
         query: query_type.map(|name| WorkflowQuery { query_type: name.into(), ..WorkflowQuery::default() }),
         ..QueryWorkflowRequest::default()
-    })
-}
-
-fn delete_namespace() -> Action {
-    Box::new(|world| {
-        Box::pin(async move {
-            let request =
-                DeleteNamespaceRequest { namespace: "nowhere".into(), ..DeleteNamespaceRequest::default() };
-            let path = format!("/{}.OperatorService/DeleteNamespace", DeleteNamespaceRequest::PACKAGE);
-            Ok(told(world.call(&path, Request::new(request.encode_to_vec().into())).await))
-        })
     })
 }
 

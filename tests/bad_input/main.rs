@@ -6,6 +6,7 @@
 mod commands;
 mod ids;
 mod limits;
+mod namespaces;
 mod polls;
 mod queues;
 mod resets;
@@ -34,6 +35,7 @@ const KINDS: u8 = 78;
 
 fn table() -> Vec<Row> {
     let mut rows = ids::rows();
+    rows.extend(namespaces::rows());
     rows.extend(starts::rows());
     rows.extend(starts::attribute_rows());
     rows.extend(sizes::rows());

@@ -68,7 +68,8 @@ impl World {
         Ok(world)
     }
 
-    async fn register(&self, name: &str) -> anyhow::Result<()> {
+    /// Makes a namespace, unless it is there, and waits until it is known.
+    pub async fn register(&self, name: &str) -> anyhow::Result<()> {
         let request = RegisterNamespaceRequest {
             namespace: name.into(),
             workflow_execution_retention_period: Some(seconds(86_400)),

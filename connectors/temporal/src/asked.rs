@@ -1,7 +1,8 @@
 //! What every request says of itself before it is looked at: its namespace or task token, and whether it waits.
 
 use everlog_temporal_api::operatorservice::{
-    AddSearchAttributesRequest, ListSearchAttributesRequest, RemoveSearchAttributesRequest,
+    AddSearchAttributesRequest, DeleteNamespaceRequest, ListSearchAttributesRequest,
+    RemoveSearchAttributesRequest,
 };
 use everlog_temporal_api::workflowservice::*;
 
@@ -46,7 +47,7 @@ macro_rules! tokened {
 nameless! {
     GetSystemInfoRequest, GetClusterInfoRequest, DescribeNamespaceRequest, ListNamespacesRequest,
     RegisterNamespaceRequest, UpdateNamespaceRequest, GetSearchAttributesRequest, AddSearchAttributesRequest,
-    RemoveSearchAttributesRequest, ListSearchAttributesRequest,
+    RemoveSearchAttributesRequest, ListSearchAttributesRequest, DeleteNamespaceRequest,
 }
 
 named! {

@@ -49,7 +49,7 @@ operations! {
     RespondActivityTaskFailedById, RespondActivityTaskCanceled, RespondActivityTaskCanceledById,
     DescribeTaskQueue, UpdateWorkflowExecution, PollWorkflowExecutionUpdate, ExecuteMultiOperation,
     RecordWorkerHeartbeat, ListWorkers, DescribeWorker,
-    GetSearchAttributes, AddSearchAttributes, RemoveSearchAttributes, ListSearchAttributes,
+    GetSearchAttributes, AddSearchAttributes, RemoveSearchAttributes, ListSearchAttributes, DeleteNamespace,
     ResetWorkflowExecution,
 }
 

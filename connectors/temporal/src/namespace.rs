@@ -297,6 +297,30 @@ impl Namespaces {
         self.keep(record).await
     }
 
+    /// Deletes a namespace, which gets another name: what that is. Durable when this returns.
+    pub(crate) async fn delete(&self, id: &str) -> Result<String, Status> {
+        let _alone = self.change.lock().await;
+        let namespace = self.find_id(id)?;
+        if namespace.is_deleted {
+            return Ok(namespace.record.name.clone());
+        }
+        let deletion = Deletion { name: self.name_of_deleted(&namespace.record) };
+        let key = [DELETION_PREFIX, id.as_bytes()].concat();
+        self.put(key, deletion.encode_to_vec(), &namespace.record.name).await?;
+        let name = deletion.name.clone();
+        self.insert_deletion(id, deletion);
+        Ok(name)
+    }
+
+    /// As many characters of its UUID are in the name as it takes to be the only one.
+    fn name_of_deleted(&self, record: &Record) -> String {
+        let known = self.known.load();
+        let names = (5..=record.id.len()).filter_map(|bytes| record.id.get(..bytes));
+        let mut names = names.map(|part| format!("{}-deleted-{part}", record.name));
+        let free = names.find(|name| !known.by_name.contains_key(name));
+        free.unwrap_or_else(|| format!("{}-deleted-{}", record.name, chance::id()))
+    }
+
     async fn keep(&self, record: Record) -> Result<Arc<Namespace>, Status> {
         self.put(key(&record), record.encode_to_vec(), &record.name).await?;
         Ok(self.insert(record))
@@ -457,6 +481,32 @@ mod tests {
         namespaces.add(record("shop")).await.expect("new");
         let status = namespaces.add(record("shop")).await.expect_err("taken");
         assert_eq!(status.code(), Code::AlreadyExists);
+    }
+
+    #[tokio::test]
+    async fn what_is_deleted_gives_its_name_away_and_stays_deleted() {
+        let control = Arc::new(Memory::default());
+        let namespaces = open(&control, &Limits { namespaces_max: 2, ..Limits::default() });
+        let old = record("shop");
+        namespaces.add(old.clone()).await.expect("new");
+        let name = namespaces.delete(&old.id).await.expect("deleted");
+        assert_eq!(name, format!("shop-deleted-{}", &old.id[..5]));
+        assert_eq!(namespaces.delete(&old.id).await.expect("deleted before"), name);
+        for namespaces in [&namespaces, &open(&control, &Limits::default())] {
+            let code = |name: &str| namespaces.find(name, 1_000).err().map(|status| status.code());
+            assert_eq!((code("shop"), code(&name)), (Some(Code::NotFound), Some(Code::FailedPrecondition)));
+            assert!(namespaces.find_any(&name, 1_000).expect("told").is_deleted);
+            assert_eq!(namespaces.name(&old.id).as_deref(), Some(name.as_str()));
+            assert_eq!((namespaces.known("shop"), namespaces.known(&name)), (None, None));
+            assert_eq!(*namespaces.deleted(), *std::slice::from_ref(&old.id));
+            assert_eq!(namespaces.after("", 10).0.len(), 1, "it is not listed");
+        }
+        let again = record("shop");
+        namespaces.add(again.clone()).await.expect("there is room, and the name is free");
+        for namespaces in [&namespaces, &open(&control, &Limits::default())] {
+            assert_eq!(namespaces.find("shop", 1_000).expect("the new one").record.id, again.id);
+            assert_eq!(namespaces.find_id(&old.id).expect("the old one").record.name, name);
+        }
     }
 
     #[test]

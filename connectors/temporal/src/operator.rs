@@ -1,12 +1,13 @@
-//! OperatorService: the search attributes of a namespace. Its other calls come later.
+//! OperatorService: the search attributes of a namespace, and its end. Its other calls come later.
 
 use std::sync::Arc;
 
 use everlog_temporal_api::enums::IndexedValueType as Type;
 use everlog_temporal_api::operatorservice::operator_service_server::OperatorService;
 use everlog_temporal_api::operatorservice::{
-    AddSearchAttributesRequest, AddSearchAttributesResponse, ListSearchAttributesRequest,
-    ListSearchAttributesResponse, RemoveSearchAttributesRequest, RemoveSearchAttributesResponse,
+    AddSearchAttributesRequest, AddSearchAttributesResponse, DeleteNamespaceRequest, DeleteNamespaceResponse,
+    ListSearchAttributesRequest, ListSearchAttributesResponse, RemoveSearchAttributesRequest,
+    RemoveSearchAttributesResponse,
 };
 use everlog_temporal_api::workflowservice::{GetSearchAttributesRequest, GetSearchAttributesResponse};
 use tonic::{Request, Response, Status};
@@ -48,6 +49,33 @@ impl OperatorService for Operator {
         let call = Call::open(&self.gateway, Operation::ListSearchAttributes, &request)?;
         call.answer(list(&call, request.into_inner())).await
     }
+
+    async fn delete_namespace(
+        &self,
+        request: Request<DeleteNamespaceRequest>,
+    ) -> Result<Response<DeleteNamespaceResponse>, Status> {
+        let call = Call::open(&self.gateway, Operation::DeleteNamespace, &request)?;
+        call.answer(delete_namespace(&call, request.into_inner())).await
+    }
+}
+
+/// The namespace takes no calls any more when this returns, here and a moment later on all nodes; its runs are deleted one
+/// after another by the partitions that have them.
+async fn delete_namespace(
+    call: &Call<'_>,
+    request: DeleteNamespaceRequest,
+) -> Result<DeleteNamespaceResponse, Status> {
+    let gateway = call.gateway;
+    let namespace = match (request.namespace.as_str(), request.namespace_id.as_str()) {
+        (name, "") => gateway.namespaces.find_any(name, gateway.id_bytes_max())?,
+        ("", id) => {
+            call.checks().length("Namespace", id)?;
+            gateway.namespaces.find_id(id)?
+        }
+        _both => return Err(invalid("Only one of namespace name or Id should be set on request.")),
+    };
+    let deleted_namespace = gateway.namespaces.delete(&namespace.record.id).await?;
+    Ok(DeleteNamespaceResponse { deleted_namespace })
 }
 
 /// The namespace has them when this returns, here and a moment later on all nodes. Those that are there keep their types.

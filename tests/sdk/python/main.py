@@ -52,6 +52,7 @@ PYTHON_SUITES = [
     "headers",
     "workers",
     "queues",
+    "namespaces",
     "nondeterminism",
     "payloads",
     "shapes",

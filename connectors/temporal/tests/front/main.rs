@@ -113,6 +113,7 @@ impl Front {
 }
 
 mod attributes;
+mod namespaces;
 mod nodes;
 mod refusals;
 mod sample;

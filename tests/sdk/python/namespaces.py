@@ -1,0 +1,281 @@
+"""Namespaces: what is in one is nothing to another, and of one that was deleted nothing is left, though its name is used again."""
+
+import asyncio
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from google.protobuf.duration_pb2 import Duration
+from temporalio import activity, workflow
+from temporalio.api.enums.v1 import NamespaceState
+from temporalio.api.operatorservice.v1 import DeleteNamespaceRequest
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    ListNamespacesRequest,
+    PollWorkflowTaskQueueRequest,
+    PollWorkflowTaskQueueResponse,
+    RegisterNamespaceRequest,
+)
+from temporalio.client import Client, WorkflowHandle
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import Worker
+
+import expect
+from case import case
+from world import RUNNER, World
+
+SHORT = timedelta(seconds=10)
+# A Temporal server tells all of itself what namespaces there are within this time.
+TOLD_WITHIN_S = 30.0
+
+
+@workflow.defn
+class Counter:
+    """Counts what it is sent until it is told to stop; a timer of it never fires."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.stopped = False
+
+    @workflow.run
+    async def run(self) -> str:
+        hour = asyncio.create_task(asyncio.sleep(3_600))
+        await workflow.wait_condition(lambda: self.stopped)
+        hour.cancel()
+        return f"{workflow.info().namespace} {self.count}"
+
+    @workflow.update
+    async def add(self, number: int) -> str:
+        self.count += number
+        return f"{workflow.info().namespace} {self.count}"
+
+    @workflow.query
+    def counted(self) -> int:
+        return self.count
+
+    @workflow.signal
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@workflow.defn
+class Echo:
+    """Is over at once."""
+
+    @workflow.run
+    async def run(self, word: str) -> str:
+        return word
+
+
+@workflow.defn
+class Asker:
+    """Waits for an activity that somebody else completes."""
+
+    @workflow.run
+    async def run(self) -> str:
+        return await workflow.execute_activity(given_away, start_to_close_timeout=timedelta(minutes=1))
+
+
+TOKENS: dict[str, bytes] = {}
+
+
+@activity.defn
+async def given_away() -> str:
+    TOKENS[activity.info().workflow_namespace] = activity.info().task_token
+    activity.raise_complete_async()
+
+
+def within(world: World, namespace: str) -> tuple[Client, Client]:
+    """Clients in a namespace, for callers and for workers."""
+    clients = world.client, world.workers_client
+    return Client(clients[0].service_client, namespace=namespace), Client(
+        clients[1].service_client, namespace=namespace
+    )
+
+
+async def described(world: World, namespace: str) -> tuple[str, int]:
+    """UUID and state; none and 0 where it is not known."""
+    request = DescribeNamespaceRequest(namespace=namespace)
+    try:
+        answer = await world.client.workflow_service.describe_namespace(request, timeout=SHORT)
+    except RPCError as error:
+        expect.equal(error.status.name, "NOT_FOUND", f"the answer to a description of {namespace}")
+        return "", 0
+    return answer.namespace_info.id, answer.namespace_info.state
+
+
+async def register(world: World, namespace: str) -> str:
+    """Makes a namespace and waits until it can be used at every node; its UUID."""
+    day = Duration(seconds=86_400)
+    request = RegisterNamespaceRequest(namespace=namespace, workflow_execution_retention_period=day)
+    await world.client.workflow_service.register_namespace(request, timeout=SHORT)
+    for client in within(world, namespace):
+
+        async def is_known(client: Client = client) -> bool:
+            nobody = client.get_workflow_handle("nobody")
+            error = await expect.fails(RPCError, nobody.describe())
+            return error.status == RPCStatusCode.NOT_FOUND and not error.message.startswith("Namespace")
+
+        await expect.eventually(is_known, f"{namespace} can be used", TOLD_WITHIN_S)
+    identity, state = await described(world, namespace)
+    expect.equal(state, NamespaceState.NAMESPACE_STATE_REGISTERED, "the state of a new namespace")
+    return identity
+
+
+async def delete(world: World, namespace: str) -> str:
+    """Deletes a namespace: what it is called since then."""
+    request = DeleteNamespaceRequest(namespace=namespace)
+    answer = await world.client.operator_service.delete_namespace(request, timeout=SHORT)
+    return answer.deleted_namespace
+
+
+async def answer(call: Any) -> str:
+    """How a call is answered: the name of its status."""
+    try:
+        await call
+    except RPCError as error:
+        return error.status.name
+    return "OK"
+
+
+async def poll(client: Client, queue: str, patience_s: float) -> PollWorkflowTaskQueueResponse:
+    request = PollWorkflowTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue))
+    return await client.workflow_service.poll_workflow_task_queue(
+        request, timeout=timedelta(seconds=patience_s)
+    )
+
+
+def worker(client: Client, queue: str, **options: Any) -> Worker:
+    workflows = [Counter, Echo, Asker]
+    return Worker(client, task_queue=queue, workflows=workflows, workflow_runner=RUNNER, **options)
+
+
+async def counters(client: Client, queue: str) -> list[WorkflowHandle[Any, str]]:
+    """Five runs that are open and have counted something."""
+    handles = [await client.start_workflow(Counter.run, id=f"open-{n}", task_queue=queue) for n in range(5)]
+    for handle in handles:
+        await handle.execute_update(Counter.add, 7, id="update-1")
+    return handles
+
+
+@case(deadline_s=150, slow=True)
+async def nothing_is_left_of_a_deleted_one(world: World) -> None:
+    namespace = f"gone-{uuid.uuid4()}"
+    first_id = await register(world, namespace)
+    client, workers_client = within(world, namespace)
+    working = worker(workers_client, "queue")
+    work = asyncio.create_task(working.run())
+    handles = await counters(client, "queue")
+    for number in range(5):
+        echoed = client.execute_workflow(Echo.run, "old", id=f"closed-{number}", task_queue="queue")
+        expect.equal(await echoed, "old", "a result")
+    results = [asyncio.create_task(answer(handle.result())) for handle in handles[:1]]
+    waiting = asyncio.create_task(answer(poll(client, "nobody's", 75)))
+    await asyncio.sleep(0.2)
+
+    deleted = await delete(world, namespace)
+    expect.equal(deleted, f"{namespace}-deleted-{first_id[:5]}", "the name of what is deleted")
+    await gone(world, namespace, deleted)
+    expect.that(await waiting in ("OK", "NOT_FOUND", "FAILED_PRECONDITION"), "the poll that waited ends")
+    await asyncio.gather(*results, return_exceptions=True)
+    # Its polls are refused by now: it may have ended by itself.
+    await asyncio.gather(working.shutdown(), work, return_exceptions=True)
+
+    second_id = await register(world, namespace)
+    expect.that(second_id != first_id, "the new one is another")
+    for workflow_id in ("open-0", "closed-0"):
+        error = await expect.refused(
+            RPCStatusCode.NOT_FOUND, client.get_workflow_handle(workflow_id).describe()
+        )
+        expect.that(not error.message.startswith("Namespace"), "it is the run that is not there", error.message)
+    async with worker(workers_client, "queue"):
+        for number in range(5):
+            for workflow_id in (f"open-{number}", f"closed-{number}"):
+                handle = await client.start_workflow(
+                    Echo.run,
+                    "new",
+                    id=workflow_id,
+                    task_queue="queue",
+                    id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                )
+                expect.equal(await handle.result(), "new", "the result of the new run")
+    await delete(world, namespace)
+
+
+async def gone(world: World, namespace: str, deleted: str) -> None:
+    """The old name is that of nothing, and the new one that of something which takes nothing."""
+    for number in range(2):
+        old, new = within(world, namespace)[number], within(world, deleted)[number]
+
+        async def is_unknown(client: Client = old) -> bool:
+            start = client.start_workflow(Echo.run, "late", id="late", task_queue="queue")
+            return await answer(start) == "NOT_FOUND"
+
+        await expect.eventually(is_unknown, f"{namespace} is not known", TOLD_WITHIN_S)
+        # A Temporal server forgets it once nothing is left.
+        refusals = ("FAILED_PRECONDITION", "NOT_FOUND")
+        for call in (
+            new.start_workflow(Echo.run, "late", id="late", task_queue="queue"),
+            new.get_workflow_handle("open-0").signal(Counter.stop),
+            new.get_workflow_handle("open-0").describe(),
+            new.get_workflow_handle("closed-0").fetch_history(),
+            poll(new, "queue", 10),
+        ):
+            status = await answer(call)
+            expect.that(status in refusals, "the answer to a call in what is deleted", status)
+    request = ListNamespacesRequest(page_size=1_000)
+    listed = await world.client.workflow_service.list_namespaces(request, timeout=SHORT)
+    names = [found.namespace_info.name for found in listed.namespaces]
+    expect.that(namespace not in names and deleted not in names, "it is listed no more", names)
+    _, state = await described(world, deleted)
+    states = (NamespaceState.NAMESPACE_STATE_UNSPECIFIED, NamespaceState.NAMESPACE_STATE_DELETED)
+    expect.that(state in states, "the state of what is deleted", state)
+
+
+@case(deadline_s=120, slow=True)
+async def equal_names_in_two_are_of_two(world: World) -> None:
+    names = [f"{word}-{uuid.uuid4()}" for word in ("left", "right")]
+    for namespace in names:
+        await register(world, namespace)
+    clients = [within(world, namespace) for namespace in names]
+    (left, left_workers), (right, right_workers) = clients
+    async with (
+        worker(left_workers, "queue", activities=[given_away]),
+        worker(right_workers, "queue", activities=[given_away]),
+    ):
+        handles = [
+            await client.start_workflow(Counter.run, id="run", task_queue="queue") for client in (left, right)
+        ]
+        for number, handle in enumerate(handles, 1):
+            for _ in range(2):
+                # An update's id counts once, in its run.
+                told = await handle.execute_update(Counter.add, number, id="update-1")
+                expect.equal(told, f"{names[number - 1]} {number}", "what the update came to")
+        expect.equal([await handle.query(Counter.counted) for handle in handles], [1, 2], "what was counted")
+        await handles[0].signal(Counter.stop)
+        expect.equal(await handles[0].result(), f"{names[0]} 1", "the result of the left run")
+        status = (await handles[1].describe()).status
+        expect.equal(status.name if status else "", "RUNNING", "the right run goes on")
+        await tokens(left, right, names[0])
+    for namespace in names:
+        await delete(world, namespace)
+
+
+async def tokens(left: Client, right: Client, namespace: str) -> None:
+    """A task's token is worth nothing in another namespace."""
+    handle = await left.start_workflow(Asker.run, id="asker", task_queue="queue")
+
+    async def token() -> bytes | None:
+        return TOKENS.get(namespace)
+
+    task_token = await expect.eventually(token, "the activity has begun")
+    foreign = right.get_async_activity_handle(task_token=task_token)
+    for call in (foreign.complete("stolen"), foreign.fail(RuntimeError("stolen")), foreign.heartbeat()):
+        error = await expect.refused(RPCStatusCode.INVALID_ARGUMENT, call)
+        expect.equal(
+            error.message, "Operation requested with a token from a different namespace.", "the refusal"
+        )
+    await left.get_async_activity_handle(task_token=task_token).complete("own")
+    expect.equal(await handle.result(), "own", "the result")
