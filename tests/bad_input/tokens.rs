@@ -5,8 +5,9 @@ use everlog_engine::machine::activity;
 use everlog_engine::time::Duration as Span;
 use everlog_engine::vocabulary::RetryPolicy;
 use everlog_temporal_api::enums::EventType;
+use everlog_temporal_api::query::WorkflowQuery;
 use everlog_temporal_api::workflowservice::{
-    RecordActivityTaskHeartbeatRequest, RespondActivityTaskCanceledRequest,
+    QueryWorkflowRequest, RecordActivityTaskHeartbeatRequest, RespondActivityTaskCanceledRequest,
     RespondActivityTaskCompletedRequest, RespondActivityTaskFailedRequest, RespondQueryTaskCompletedRequest,
     RespondWorkflowTaskFailedRequest,
 };
@@ -15,7 +16,7 @@ use tonic::Code;
 
 use crate::row::{Action, Row, Told, invalid, refused, row, story};
 use crate::worker::{application_failure, schedule, timer};
-use crate::world::{World, payloads, request, seconds, told};
+use crate::world::{World, execution, payloads, request, seconds, told};
 
 const GONE: &str = "invalid activityID or activity already timed out or invoking workflow is completed";
 const FORGED: &str = "a token is signed: a forged one is no token";
@@ -37,6 +38,14 @@ pub fn rows() -> Vec<Row> {
         row(56, "query token garbage", answer_query(b"\xff\xff"), invalid("Error deserializing task token.")),
         row(57, "token of another namespace", story(foreign),
             invalid("Operation requested with a token from a different namespace.").leaves(IN_HAND)),
+        row(57, "token of another namespace, of a task that fails", story(foreign_failure),
+            invalid("Operation requested with a token from a different namespace.").leaves(IN_HAND)),
+        row(57, "activity token of another namespace", story(foreign_activity),
+            invalid("Operation requested with a token from a different namespace.").leaves("ACTIVITY_TASK_SCHEDULED.")),
+        row(57, "activity token of another namespace in a heartbeat", story(foreign_heartbeat),
+            invalid("Operation requested with a token from a different namespace.").leaves("ACTIVITY_TASK_SCHEDULED.")),
+        row(57, "query token of another namespace", story(foreign_answer),
+            invalid("Operation requested with a token from a different namespace.")),
         row(58, "forged token: Temporal's own form, ids guessed", story(guessed),
             invalid("Error deserializing task token.").leaves(IN_HAND).unlike(FORGED)),
         row(58, "forged token: a byte of a true one changed, at any place", story(changed),
@@ -128,6 +137,66 @@ async fn foreign(world: World) -> anyhow::Result<Told> {
     completion.namespace.clone_from(&world.other_namespace);
     let told = told(world.send(completion).await);
     world.leaving(&run, told).await
+}
+
+async fn foreign_failure(world: World) -> anyhow::Result<Told> {
+    let run = world.begin(|_fine| {}).await?;
+    let task = world.task(&run).await?;
+    let failure = RespondWorkflowTaskFailedRequest {
+        task_token: task.task_token,
+        namespace: world.other_namespace.clone(),
+        ..RespondWorkflowTaskFailedRequest::default()
+    };
+    let told = told(world.send(failure).await);
+    world.leaving(&run, told).await
+}
+
+async fn foreign_activity(world: World) -> anyhow::Result<Told> {
+    let (run, task) = world.run_with_activity(schedule()).await?;
+    let mut completion = completed(&world, task.task_token);
+    completion.namespace.clone_from(&world.other_namespace);
+    let told = told(world.send(completion).await);
+    world.leaving(&run, told).await
+}
+
+async fn foreign_heartbeat(world: World) -> anyhow::Result<Told> {
+    let (run, task) = world.run_with_activity(schedule()).await?;
+    let beat = RecordActivityTaskHeartbeatRequest {
+        task_token: task.task_token,
+        namespace: world.other_namespace.clone(),
+        ..RecordActivityTaskHeartbeatRequest::default()
+    };
+    let told = told(world.send(beat).await);
+    world.leaving(&run, told).await
+}
+
+/// The query is answered all the same, by whoever has its token and the namespace.
+async fn foreign_answer(world: World) -> anyhow::Result<Told> {
+    let run = world.begin(|_fine| {}).await?;
+    world.work(&run, Vec::new()).await?;
+    world.until(&run, EventType::WorkflowTaskCompleted).await?;
+    let query = QueryWorkflowRequest {
+        namespace: world.namespace.clone(),
+        execution: Some(execution(&run.id)),
+        query: Some(WorkflowQuery { query_type: "state".into(), ..WorkflowQuery::default() }),
+        ..QueryWorkflowRequest::default()
+    };
+    let worker = async {
+        let task_token = world.task(&run).await?.task_token;
+        let answer = |namespace: &str| RespondQueryTaskCompletedRequest {
+            task_token: task_token.clone(),
+            completed_type: 1,
+            query_result: payloads(10),
+            namespace: namespace.into(),
+            ..RespondQueryTaskCompletedRequest::default()
+        };
+        let foreign = told(world.send(answer(&world.other_namespace)).await);
+        world.send(answer(&world.namespace)).await?;
+        anyhow::Ok(foreign)
+    };
+    let (answer, foreign) = tokio::join!(world.send(query), worker);
+    answer?;
+    foreign
 }
 
 /// A task token as Temporal's server makes them: plain, with nothing that proves where it comes from.
