@@ -154,7 +154,9 @@ pub(crate) fn come_late(
 
 /// Goes back to a task of `base`. An id whose latest run was deleted is unknown, as a Temporal server has it.
 pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: Place<'_>) -> Outcome {
-    let Some(current) = &view.current else { return Outcome::refuse(Rejection::unknown()) };
+    let Some(current) = &view.current else {
+        return Outcome::refuse(Rejection::unknown_run(place.workflow_id, ""));
+    };
     let checked = check(base, view, order);
     if checked.is_ok() && current.start.request_id == order.request_id {
         return Outcome::answer(start::found(current, true));

@@ -175,7 +175,7 @@ fn an_older_run_stays_as_it_is_when_the_latest_was_deleted() {
     world.reset_with(&first, 4, |_order| {});
     world.expect(expect![[r#"
         > reset to 4
-        ! not found: workflow execution not found
+        ! not found: workflow not found for ID: order-1
     "#]]);
 }
 
