@@ -103,8 +103,11 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
 fn search_attributes(run: &Run) -> Bytes {
     let properties = &run.properties;
     let mut entries = properties.search_attributes.clone();
-    let checksums = run.reset_points().into_iter().map(|point| point.binary_checksum);
-    let checksums: Vec<_> = checksums.filter(|checksum| !checksum.is_empty()).collect();
+    let points = run.reset_points();
+    // Those of the runs before are told from the first point of this run on.
+    let has_own = points.iter().any(|point| point.run_id == run.start.run_id);
+    let checksums = points.into_iter().map(|point| point.binary_checksum);
+    let checksums: Vec<_> = checksums.filter(|checksum| has_own && !checksum.is_empty()).collect();
     let versioned = properties.build_ids.iter().map(|build_id| format!("{UNVERSIONED}:{build_id}"));
     let build_ids: Vec<_> = std::iter::once(UNVERSIONED.to_owned()).chain(versioned).collect();
     let has_completed = run.head.previous_started_event_id > 0;
