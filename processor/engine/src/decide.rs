@@ -329,7 +329,7 @@ mod tests {
         let refused = Outcome::refuse(Rejection::NamespaceDeleted("gone".into()));
         assert_eq!(decided(begin(), None), refused);
         assert_eq!(decided(Order::Signal(signal::Signal::default()), None), refused);
-        let missing = Outcome::refuse(Rejection::unknown());
+        let missing = Outcome::refuse(Rejection::unknown_run("order-1", ""));
         assert_eq!(decided(Order::Delete(Delete {}), None), missing, "its runs are deleted still");
     }
 

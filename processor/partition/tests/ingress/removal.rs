@@ -256,9 +256,10 @@ fn the_same_ids_and_queues_in_two_namespaces_have_nothing_to_do_with_each_other(
         let run_id = task.run.start.run_id.clone();
         let other = if namespace_id == OTHER { NAMESPACE } else { OTHER };
         let router = house.stand().router.clone();
+        let unknown = Rejection::unknown_run(&id, &run_id);
         let astray = Input { run_id, ..input(other, &id, Order::Terminate(close::Terminate::default())) };
         let reply = house.call(async move { router.order(astray).await }).expect("it is answered");
-        assert_eq!(reply, Reply::Rejected(Rejection::unknown()), "its run is not there");
+        assert_eq!(reply, Reply::Rejected(unknown), "its run is not there");
     }
     for namespace_id in [NAMESPACE, OTHER] {
         let Reply::Update(standing) = house.ask(namespace_id, &id, update()) else {
