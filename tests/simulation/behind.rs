@@ -15,7 +15,7 @@ use crate::log::index;
 use crate::node::PARTITION;
 use crate::people::{NAMESPACE, address, input};
 
-const DAY_MS: i64 = 24 * 3_600_000;
+pub const DAY_MS: i64 = 24 * 3_600_000;
 
 impl House {
     fn order(&mut self, id: &str, order: Order) -> everlog_engine::Reply {
@@ -27,7 +27,7 @@ impl House {
         self.order(id, Order::Signal(signal::Signal { name, ..signal::Signal::default() }));
     }
 
-    fn read(&mut self, id: &str, want: Want) -> Answer<Option<Reading>> {
+    pub fn read(&mut self, id: &str, want: Want) -> Answer<Option<Reading>> {
         let (router, address) = (self.node.router.clone(), address(id, ""));
         self.call(async move { router.read(address, want).await })
     }
@@ -42,7 +42,7 @@ impl House {
     }
 
     /// A poll that waits for as long as the world has something to do.
-    fn poll(&mut self, activities: bool) -> Delivery {
+    pub fn poll(&mut self, activities: bool) -> Delivery {
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: "orders".into(),
@@ -90,7 +90,7 @@ fn schedule() -> command::Order {
     }))
 }
 
-fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<command::Order>) {
+pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<command::Order>) {
     let Delivery::Workflow(mut task) = delivery else { panic!("a workflow task comes") };
     task.receipt.take().unwrap().accept();
     let commands = orders.into_iter().map(|order| Command {

@@ -15,6 +15,7 @@ mod house;
 mod ingress;
 mod log;
 mod node;
+mod overtaken;
 mod people;
 mod plan;
 mod public;

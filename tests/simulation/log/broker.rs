@@ -98,6 +98,8 @@ pub struct Broker {
     pub slices_from_ms: i64,
     /// How long deletions are told.
     pub tombstones_ms: Option<i64>,
+    /// Of the next append of so many records the first one gets lost, and its sender hears nothing for sure; 0 = of none.
+    pub loses_first_of: usize,
     pub violations: Vec<String>,
     /// Tells what happens, for one who looks for the cause of a failure.
     pub loud: bool,
@@ -125,6 +127,7 @@ impl Broker {
             slice_bytes_max: 2_000,
             slices_from_ms: 0,
             tombstones_ms: None,
+            loses_first_of: 0,
             violations: Vec::new(),
             loud: false,
         }

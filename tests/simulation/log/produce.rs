@@ -48,7 +48,11 @@ impl Broker {
         let mut due_ms = session.last_report_ms.max(arrival_ms + back_ms);
         let mut outcome = Ok(None);
         let mut arrives = Some(records);
-        if self.dice.permille(nasty.append_busy) {
+        if self.loses_first_of == count && count > 0 {
+            self.loses_first_of = 0;
+            outcome = Err(Error::Unknown { detail: "no report came".into() });
+            arrives = arrives.map(|records| records[1..].to_vec());
+        } else if self.dice.permille(nasty.append_busy) {
             outcome = Err(Error::Busy { waiting_items: 1, waiting_bytes: 1 });
             arrives = None;
         } else if self.dice.permille(nasty.append_unknown) {
