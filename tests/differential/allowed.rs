@@ -62,7 +62,7 @@ const fn row(
     Allowed { field, accepts, reason }
 }
 
-/// All of them. What begins with `owed` is ours to mend.
+/// All of them.
 pub const ALLOWED: &[Allowed] = &[
     row(
         ".history_size_bytes",
