@@ -97,17 +97,17 @@ enum Then {
 
 impl TaskFailure {
     pub(crate) fn new(cause: Cause, reason: &str) -> Self {
-        Self { cause, reason: reason.into(), then: Then::TryAgain }
+        Self { cause, reason: shortened(reason), then: Then::TryAgain }
     }
 
     /// A failure that ends the run.
     pub(crate) fn fatal(cause: Cause, reason: &str) -> Self {
-        Self { cause, reason: reason.into(), then: Then::Terminate }
+        Self { cause, reason: shortened(reason), then: Then::Terminate }
     }
 
     /// A refusal by which nothing changes: so Temporal's server takes bad retry policies, cron schedules and task queues.
     pub(crate) fn kept(reason: String) -> Self {
-        Self { cause: Cause::Unspecified, reason, then: Then::Keep }
+        Self { cause: Cause::Unspecified, reason: shortened(&reason), then: Then::Keep }
     }
 
     fn message(&self) -> String {
@@ -117,6 +117,13 @@ impl TaskFailure {
             (_, cause) => format!("{cause:?}: {}", self.reason),
         }
     }
+}
+
+/// A reason names ids, and stands in the history: one that is too long must not be kept there for being so.
+const REASON_BYTES_MAX: usize = 4_096;
+
+fn shortened(reason: &str) -> String {
+    reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned()
 }
 
 /// What a command names is not there, or there already, in the words of Temporal's server.

@@ -114,6 +114,17 @@ fn a_history_passes_each_of_its_marks_once() {
 }
 
 #[test]
+fn what_is_too_long_is_not_kept_for_being_so() {
+    let mut world = World::new();
+    world.start("order-1").claim().hush();
+    let id = "ä".repeat(1_000_000);
+    world.answer(|t| t.activity(&id));
+    let events = world.home.all().flat_map(|kept| &kept.events);
+    let bytes: usize = events.map(Message::encoded_len).sum();
+    assert!(bytes < 10_000, "the history has {bytes} bytes");
+}
+
+#[test]
 fn a_state_has_a_limit_of_bytes() {
     let mut world = World::with(|settings| settings.state_bytes_max = 3_000);
     world.start("order-1").task(|t| t.activity("a").activity("b"));
