@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, ErrorKind,
-    FlushOptions, LogLevel, Options, WriteBatch, WriteBufferManager, WriteOptions,
+    BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB,
+    DBCompressionType, ErrorKind, FlushOptions, LogLevel, Options, WriteBatch, WriteBufferManager,
+    WriteOptions,
 };
 
 use crate::base::{family_name, translate};
@@ -18,6 +19,7 @@ const MARK: &[u8] = b"mark";
 const META: &str = "default";
 const SPACES: [Space; 3] = [Space::State, Space::History, Space::Timers];
 const BLOCK_BYTES: usize = 8 << 10;
+const METADATA_BLOCK_BYTES: usize = 4 << 10;
 /// What a family takes at a time for rows in memory. Each partition has four, and all share the write buffers: with blocks of
 /// 1 MiB, which is the database's own choice, they would be full while nearly nothing is in them.
 const ARENA_BLOCK_BYTES: usize = 32 << 10;
@@ -199,6 +201,12 @@ fn family(memory: &Memory) -> Options {
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&memory.cache);
     blocks.set_block_size(BLOCK_BYTES);
+    // A cache that is small beside the rows keeps the parts of indexes and filters that are asked, and each miss reads one
+    // of them: not those of a whole file, which would push each other out.
+    blocks.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+    blocks.set_partition_filters(true);
+    blocks.set_metadata_block_size(METADATA_BLOCK_BYTES);
+    blocks.set_pin_top_level_index_and_filter(true);
     blocks.set_cache_index_and_filter_blocks(true);
     blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
     blocks.set_bloom_filter(10.0, false);

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, LogLevel,
-    WriteBufferManager,
+    BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType,
+    DBRecoveryMode, LogLevel, WriteBufferManager,
 };
 
 use super::read::translate;
@@ -12,6 +12,7 @@ use super::{Options, Recover, rows};
 use crate::Error;
 
 const BLOCK_BYTES: usize = 8 << 10;
+const METADATA_BLOCK_BYTES: usize = 4 << 10;
 const LEVEL_BASE_BYTES: u64 = 64 << 20;
 const FILE_BYTES: u64 = 32 << 20;
 const OPEN_FILES_MAX: i32 = 256;
@@ -74,6 +75,12 @@ fn family(options: &Options, cache: &Cache, name: &str) -> rocksdb::Options {
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(cache);
     blocks.set_block_size(BLOCK_BYTES);
+    // A cache that is small beside the rows keeps the parts of indexes and filters that are asked, and each miss reads one
+    // of them: not those of a whole file, which would push each other out.
+    blocks.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+    blocks.set_partition_filters(true);
+    blocks.set_metadata_block_size(METADATA_BLOCK_BYTES);
+    blocks.set_pin_top_level_index_and_filter(true);
     blocks.set_cache_index_and_filter_blocks(true);
     blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
     // Journals and append-only topics are only scanned; a filter would never be asked.
