@@ -26,9 +26,9 @@ use crate::stats::Stats;
 const READ_BYTES: usize = 4 << 20;
 /// Alarms that are read at a time: runs are loaded in between.
 const ALARMS_SLICE: usize = 10_000;
-/// Buckets and runs of them whose tasks are offered in one turn of a new owner.
+/// Buckets and runs of them whose tasks are offered in one turn of a new owner: calls wait for that.
 const OFFERED_BUCKETS_MAX: usize = 256;
-const OFFERED_RUNS_MAX: usize = 1_000;
+const OFFERED_RUNS_MAX: usize = 64;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term. Of
