@@ -14,6 +14,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub struct Place {
     pub options: Options,
+    /// Of its nodes, besides those that all have.
+    pub settings: Vec<(&'static str, String)>,
     pub dir: tempfile::TempDir,
 }
 
@@ -23,7 +25,7 @@ impl Place {
         let mut options = Options::new(bootstrap);
         options.prefix = format!("recovery-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
         (options.partitions, options.replication) = (4, 1);
-        Ok(Self { options, dir: tempfile::tempdir()? })
+        Ok(Self { options, settings: Vec::new(), dir: tempfile::tempdir()? })
     }
 
     pub fn data(&self) -> PathBuf {
@@ -43,7 +45,7 @@ impl Place {
 
     pub fn spawn(&self, name: &str, data_dir: &Path) -> anyhow::Result<Process> {
         let timeout_ms = TIMEOUT.as_millis().to_string();
-        let variables = [
+        let mut variables = vec![
             ("EVERLOG_KAFKA__PREFIX", self.options.prefix.clone()),
             ("EVERLOG_KAFKA__PARTITIONS", self.options.partitions.to_string()),
             ("EVERLOG_KAFKA__CALL_TIMEOUT_MS", timeout_ms.clone()),
@@ -51,6 +53,7 @@ impl Place {
             ("EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS", timeout_ms),
             ("EVERLOG_GATEWAY__POLL_WAIT_MS", "1000".into()),
         ];
+        variables.extend(self.settings.iter().cloned());
         Process::start(&self.options.bootstrap_servers, name, data_dir, &variables)
     }
 }

@@ -2,6 +2,8 @@
 
 mod client;
 mod house;
+mod pages;
 mod pause;
+mod retention;
 mod rows;
 mod topics;
