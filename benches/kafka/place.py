@@ -104,8 +104,9 @@ class Broker:
 class Node:
     """`everlog dev`, on the broker or on the embedded log; alone there, or one that joins others."""
 
-    def __init__(self, folder, broker=None, prefix="everlog.", joins=False, **settings):
+    def __init__(self, folder, broker=None, prefix="everlog.", joins=False, program=None, **settings):
         self.folder, self.broker, self.prefix = pathlib.Path(folder), broker, prefix
+        self.program = program or binary("everlog")
         self.settings = {"KAFKA__PREFIX": prefix, "KAFKA__PARTITIONS": 8, "HTTP__ADDRESS": "127.0.0.1:0", **settings}
         self.joins = joins
         self.address, self.metrics_address = (f"127.0.0.1:{free_port()}" for _ in range(2))
@@ -118,7 +119,7 @@ class Node:
 
     def start(self, is_so=None):
         """Returns the seconds from the start of the process until its metrics are so: until it is ready."""
-        command = [binary("everlog"), "dev", "--data-dir", str(self.folder)]
+        command = [self.program, "dev", "--data-dir", str(self.folder)]
         command += ["--address", self.address, "--metrics-address", self.metrics_address]
         if self.broker:
             command += ["--kafka-bootstrap", self.broker.bootstrap]

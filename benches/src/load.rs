@@ -15,6 +15,7 @@ mod scenario;
 mod session;
 mod steps;
 mod tally;
+mod updates;
 mod wait;
 mod window;
 mod worker;

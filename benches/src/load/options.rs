@@ -44,6 +44,27 @@ pub enum Scenario {
         #[arg(long, default_value_t = 8_000)]
         signals_per_run: u64,
     },
+    /// Update one of --workflows open workflows, in turn, and wait for the outcome
+    Updates {
+        /// A workflow that has got so many updates is replaced by a new one (servers limit updates per run)
+        #[arg(long, default_value_t = 1_900)]
+        updates_per_run: u64,
+    },
+    /// Start a workflow that has children, and see it complete
+    Children {
+        /// Children of one workflow
+        #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=15_000))]
+        count: u32,
+        /// Children that are open at the same time; the next ones begin when the last of them has ended
+        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=2_000))]
+        wave: u32,
+    },
+    /// Read one of --workflows long histories, then query it; with --no-sticky its worker reads it again for that
+    History {
+        /// Markers in each history, which is a little longer than that
+        #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=51_000))]
+        markers: u32,
+    },
     /// Query one of --workflows open workflows, in turn
     Queries,
     /// Describe one of --workflows open workflows, in turn
@@ -70,6 +91,9 @@ impl Scenario {
             Self::Start => "start",
             Self::Activities { .. } => "activities",
             Self::Signals { .. } => "signals",
+            Self::Updates { .. } => "updates",
+            Self::Children { .. } => "children",
+            Self::History { .. } => "history",
             Self::Queries => "queries",
             Self::Describe => "describe",
             Self::Timers { .. } => "timers",

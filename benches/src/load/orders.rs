@@ -4,11 +4,13 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use everlog_temporal_api::command::{
-    CompleteWorkflowExecutionCommandAttributes, ScheduleActivityTaskCommandAttributes,
-    StartTimerCommandAttributes,
+    CompleteWorkflowExecutionCommandAttributes, ProtocolMessageCommandAttributes,
+    RecordMarkerCommandAttributes, ScheduleActivityTaskCommandAttributes,
+    StartChildWorkflowExecutionCommandAttributes, StartTimerCommandAttributes,
 };
-use everlog_temporal_api::common::ActivityType;
+use everlog_temporal_api::common::{ActivityType, WorkflowType};
 use everlog_temporal_api::enums::CommandType;
+use everlog_temporal_api::protocol;
 use everlog_temporal_api::query::WorkflowQueryResult;
 use everlog_temporal_api::taskqueue::{StickyExecutionAttributes, TaskQueue};
 use prost::Message;
@@ -29,10 +31,14 @@ pub struct Completion {
     pub sticky_attributes: Option<StickyExecutionAttributes>,
     #[prost(bool, tag = "5")]
     pub return_new_workflow_task: bool,
+    #[prost(bool, tag = "6")]
+    pub force_create_new_workflow_task: bool,
     #[prost(map = "string, message", tag = "8")]
     pub query_results: HashMap<String, WorkflowQueryResult>,
     #[prost(string, tag = "9")]
     pub namespace: String,
+    #[prost(message, repeated, tag = "11")]
+    pub messages: Vec<protocol::Message>,
 }
 
 /// `Command`, with the attributes that are used here.
@@ -46,6 +52,12 @@ struct Command {
     start_timer: Option<StartTimerCommandAttributes>,
     #[prost(message, optional, tag = "4")]
     complete: Option<CompleteWorkflowExecutionCommandAttributes>,
+    #[prost(message, optional, tag = "10")]
+    record_marker: Option<RecordMarkerCommandAttributes>,
+    #[prost(message, optional, tag = "12")]
+    start_child: Option<StartChildWorkflowExecutionCommandAttributes>,
+    #[prost(message, optional, tag = "15")]
+    protocol_message: Option<ProtocolMessageCommandAttributes>,
 }
 
 /// Completes the workflow.
@@ -91,6 +103,45 @@ pub fn start_timer(number: u32, delay_ms: u64) -> Bytes {
     })
 }
 
+/// Starts a child of this type and id.
+pub fn start_child(workflow_id: String, workflow_type: &str, task_queue: &str, input: Bytes) -> Bytes {
+    let attributes = StartChildWorkflowExecutionCommandAttributes {
+        workflow_id,
+        workflow_type: Some(WorkflowType { name: workflow_type.into() }),
+        task_queue: Some(TaskQueue { name: task_queue.into(), ..Default::default() }),
+        input: Some(input),
+        ..Default::default()
+    };
+    encoded(Command {
+        kind: CommandType::StartChildWorkflowExecution.into(),
+        start_child: Some(attributes),
+        ..Default::default()
+    })
+}
+
+/// Records a marker with details.
+pub fn record_marker(details: Bytes) -> Bytes {
+    let attributes = RecordMarkerCommandAttributes {
+        marker_name: "mark".into(),
+        details: [("details".to_string(), details)].into(),
+        ..Default::default()
+    };
+    encoded(Command {
+        kind: CommandType::RecordMarker.into(),
+        record_marker: Some(attributes),
+        ..Default::default()
+    })
+}
+
+/// Stands where the message of this id takes effect.
+pub fn protocol_message(message_id: &str) -> Bytes {
+    encoded(Command {
+        kind: CommandType::ProtocolMessage.into(),
+        protocol_message: Some(ProtocolMessageCommandAttributes { message_id: message_id.into() }),
+        ..Default::default()
+    })
+}
+
 fn encoded(command: Command) -> Bytes {
     command.encode_to_vec().into()
 }
@@ -108,17 +159,22 @@ mod tests {
             commands: vec![
                 schedule_activity(1, "queue", Bytes::new()),
                 start_timer(1, 1_500),
+                start_child("child".into(), "nothing", "queue", Bytes::new()),
+                record_marker(Bytes::from_static(b"details")),
+                protocol_message("1/answer"),
                 complete(Bytes::new()),
             ],
             identity: "worker".into(),
             sticky_attributes: Some(StickyExecutionAttributes::default()),
             return_new_workflow_task: true,
+            force_create_new_workflow_task: true,
             query_results: [("q".to_string(), WorkflowQueryResult::default())].into(),
             namespace: "default".into(),
+            messages: vec![protocol::Message { id: "1/answer".into(), ..Default::default() }],
         };
         let wire = completion.encode_to_vec();
         let request = RespondWorkflowTaskCompletedRequest::decode(wire.as_slice()).unwrap();
         assert_eq!(request.encode_to_vec(), wire);
-        assert_eq!((request.commands.len(), request.namespace.as_str()), (3, "default"));
+        assert_eq!((request.commands.len(), request.namespace.as_str()), (6, "default"));
     }
 }

@@ -11,7 +11,6 @@ use tokio::task::JoinSet;
 use super::calls::Failed;
 use super::session::Session;
 use super::window::Window;
-use super::worker::Worker;
 
 /// Moments of the open loop that wait for a free place, at most.
 const TICKS_WAITING_MAX: usize = 65_536;
@@ -30,7 +29,7 @@ pub trait Operation: Send + Sync + 'static {
     fn perform(&self, number: u64, intended: Instant) -> impl Future<Output = Result<(), Failed>> + Send;
 
     /// Looks, after the last one, whether what was acknowledged has had its effect; notes failures itself.
-    fn check(&self, _worker: Option<&Worker>) -> impl Future<Output = ()> + Send {
+    fn check(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 

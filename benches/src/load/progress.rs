@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use everlog_temporal_api::common::WorkflowType;
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::history::{TimerFiredEventAttributes, TimerStartedEventAttributes};
 use prost::Message;
@@ -23,19 +24,33 @@ pub struct Event {
     pub event_time: Option<Timestamp>,
     #[prost(enumeration = "EventType", tag = "3")]
     pub event_type: i32,
+    #[prost(message, optional, tag = "6")]
+    pub started: Option<Started>,
     #[prost(message, optional, tag = "20")]
     pub timer_started: Option<TimerStartedEventAttributes>,
     #[prost(message, optional, tag = "21")]
     pub timer_fired: Option<TimerFiredEventAttributes>,
 }
 
+/// What is needed of a run's first event.
+#[derive(Clone, PartialEq, Message)]
+pub struct Started {
+    #[prost(message, optional, tag = "1")]
+    pub workflow_type: Option<WorkflowType>,
+}
+
 /// What a worker keeps of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     pub last_event_id: i64,
+    pub workflow_type: String,
     pub activities_scheduled: u32,
     pub activities_completed: u32,
+    pub children_initiated: u32,
+    pub children_completed: u32,
+    pub markers: u32,
     pub signals: u64,
+    pub updates: u64,
     pub timers_started: u32,
     pub timers_fired: u32,
     timers_due_ns: HashMap<String, i64>,
@@ -79,7 +94,15 @@ impl Progress {
         match event.event_type() {
             EventType::ActivityTaskScheduled => self.activities_scheduled += 1,
             EventType::ActivityTaskCompleted => self.activities_completed += 1,
+            EventType::StartChildWorkflowExecutionInitiated => self.children_initiated += 1,
+            EventType::ChildWorkflowExecutionCompleted => self.children_completed += 1,
+            EventType::MarkerRecorded => self.markers += 1,
             EventType::WorkflowExecutionSignaled => self.signals += 1,
+            EventType::WorkflowExecutionUpdateCompleted => self.updates += 1,
+            EventType::WorkflowExecutionStarted => {
+                let started = event.started.as_ref()?;
+                self.workflow_type = started.workflow_type.clone().unwrap_or_default().name;
+            }
             EventType::TimerStarted => {
                 self.timers_started += 1;
                 let started = event.timer_started.as_ref()?;

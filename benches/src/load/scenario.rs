@@ -1,9 +1,10 @@
 //! A scenario from its beginning to its report.
 
+mod histories;
 mod open;
 mod programs;
 mod reads;
-mod signals;
+mod sends;
 mod standing;
 mod workflows;
 
@@ -21,9 +22,10 @@ use super::session::Session;
 use super::window::Window;
 use super::worker::{Program, Worker};
 
+use histories::Histories;
 use open::Open;
 use reads::{Question, Reads};
-use signals::Signals;
+use sends::{Sending, Sends};
 use workflows::Workflows;
 
 /// Of `step`, where the command line gives none.
@@ -60,7 +62,19 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         }
         Scenario::Signals { signals_per_run } => {
             let worker = worker(&session, programs::standing(), false);
-            measure(&session, Some(worker), Signals::new(&session, *signals_per_run)).await?
+            measure(&session, Some(worker), Sends::new(&session, Sending::Signal, *signals_per_run)).await?
+        }
+        Scenario::Updates { updates_per_run } => {
+            let worker = worker(&session, programs::standing(), false);
+            measure(&session, Some(worker), Sends::new(&session, Sending::Update, *updates_per_run)).await?
+        }
+        Scenario::Children { count, wave } => {
+            let worker = worker(&session, programs::parent(&session, *count, *wave), false);
+            measure(&session, Some(worker), Workflows::new(&session)).await?
+        }
+        Scenario::History { markers } => {
+            let worker = worker(&session, programs::markers(&session, *markers), false);
+            measure(&session, Some(worker), Histories::new(&session, *markers)).await?
         }
         Scenario::Queries => {
             let worker = worker(&session, programs::standing(), false);
@@ -108,7 +122,7 @@ async fn measure<O: Operation>(
     if !is_over {
         driving.await?;
     }
-    operation.check(worker.as_deref()).await;
+    operation.check().await;
     drop(polls);
     if let Err(failed) = operation.clean_up().await {
         session.tally.refused(failed.call, &failed.status);

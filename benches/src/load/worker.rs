@@ -24,6 +24,7 @@ use super::orders::Completion;
 use super::progress::{Event, Fired, History, Progress};
 use super::session::Session;
 use super::steps::Steps;
+use super::updates::Updates;
 
 /// The deadline that SDKs give their polls.
 const POLL_TIMEOUT: Duration = Duration::from_secs(70);
@@ -44,6 +45,8 @@ pub enum Turn {
     Go(Vec<Bytes>),
     /// Nothing to do, and whoever waits for the workflow may know that it stands.
     Ready,
+    /// Encoded commands after which the run gets a task at once.
+    Again(Vec<Bytes>),
     /// Encoded commands, the last of which ends the run.
     Close(Vec<Bytes>),
 }
@@ -75,11 +78,6 @@ impl Worker {
         polls
     }
 
-    /// Signals in the histories of all runs.
-    pub fn signals(&self) -> u64 {
-        self.runs().values().map(|run| run.signals).sum()
-    }
-
     async fn poll_tasks(self: Arc<Self>, task_queue: TaskQueue) {
         let mut client = self.session.worker_connections.client();
         let request = PollWorkflowTaskQueueRequest {
@@ -102,27 +100,43 @@ impl Worker {
 
     /// Answers a task; the run's next one, if the server has it already.
     async fn answer(&self, mut task: PollWorkflowTaskQueueResponse) -> Option<PollWorkflowTaskQueueResponse> {
+        let execution = task.workflow_execution.take().unwrap_or_default();
         if task.query.is_some() {
+            // A worker that keeps no workflow replays its history first.
+            let events = self.events(&mut task, &execution).await?;
+            self.turn(&execution.run_id, &events)?;
             self.answer_query(task).await;
             return None;
         }
-        let execution = task.workflow_execution.take().unwrap_or_default();
         if let Some(steps) = &self.steps {
             steps.task_polled(&execution.run_id, &self.session.tally);
         }
         let events = self.events(&mut task, &execution).await?;
         let turn = self.turn(&execution.run_id, &events)?;
         let sent = Instant::now();
-        let (commands, closes, tells) = match turn {
+        let (mut again, mut closes, mut tells) = (false, false, false);
+        let commands = match turn {
             Turn::Go(commands) => {
                 let steps = self.steps.as_ref().filter(|_| !commands.is_empty());
                 steps.inspect(|steps| steps.begin(&execution.run_id, sent));
-                (commands, false, false)
+                commands
             }
-            Turn::Ready => (Vec::new(), false, true),
-            Turn::Close(commands) => (commands, true, true),
+            Turn::Again(commands) => {
+                again = true;
+                commands
+            }
+            Turn::Ready => {
+                tells = true;
+                Vec::new()
+            }
+            Turn::Close(commands) => {
+                (closes, tells) = (true, true);
+                commands
+            }
         };
-        let answer = self.complete(self.completion(task, commands)).await?;
+        let mut completion = self.completion(task, commands);
+        completion.force_create_new_workflow_task = again;
+        let answer = self.complete(completion).await?;
         self.session.tally.ended("RespondWorkflowTaskCompleted", sent);
         if closes {
             self.runs().remove(&execution.run_id);
@@ -134,6 +148,7 @@ impl Worker {
     }
 
     fn completion(&self, task: PollWorkflowTaskQueueResponse, commands: Vec<Bytes>) -> Completion {
+        let updates = Updates::complete(&task.messages, &self.session);
         let answered = || WorkflowQueryResult {
             result_type: QueryResultType::Answered.into(),
             answer: Some(self.session.payloads.clone()),
@@ -148,12 +163,14 @@ impl Worker {
         };
         Completion {
             task_token: task.task_token,
-            commands,
+            commands: updates.commands.into_iter().chain(commands).collect(),
             identity: self.session.name.clone(),
             sticky_attributes: (!self.session.load.no_sticky).then(sticky),
             return_new_workflow_task: true,
+            force_create_new_workflow_task: false,
             query_results: task.queries.into_keys().map(|id| (id, answered())).collect(),
             namespace: self.session.load.namespace.clone(),
+            messages: updates.messages,
         }
     }
 

@@ -1,8 +1,15 @@
 //! The workflows of the scenarios, as the worker runs them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::load::calls::WORKFLOW_TYPE;
 use crate::load::orders;
 use crate::load::session::Session;
 use crate::load::worker::{Program, Turn};
+
+/// The type of children.
+const CHILD_TYPE: &str = "child";
+const MARKERS_AT_ONCE: u32 = 1_000;
 
 /// Completes at once.
 pub fn nothing(session: &Session) -> Program {
@@ -42,6 +49,37 @@ pub fn activities_at_once(session: &Session, count: u32) -> Program {
         } else {
             Turn::Go(Vec::new())
         }
+    })
+}
+
+/// Starts `count` children that complete at once, in waves of `wave`, each after the one before has ended.
+pub fn parent(session: &Session, count: u32, wave: u32) -> Program {
+    let complete = orders::complete(session.payloads.clone());
+    let (name, task_queue) = (session.name.clone(), session.task_queue.name.clone());
+    let input = session.payloads.clone();
+    let children = AtomicU64::new(0);
+    let child = move || {
+        let workflow_id = format!("{name}-child-{}", children.fetch_add(1, Ordering::Relaxed));
+        orders::start_child(workflow_id, CHILD_TYPE, &task_queue, input.clone())
+    };
+    Box::new(move |progress| {
+        if progress.workflow_type != WORKFLOW_TYPE || progress.children_completed == count {
+            Turn::Close(vec![complete.clone()])
+        } else if progress.children_initiated == progress.children_completed {
+            let next = wave.min(count - progress.children_initiated);
+            Turn::Go((0..next).map(|_| child()).collect())
+        } else {
+            Turn::Go(Vec::new())
+        }
+    })
+}
+
+/// Records `count` markers, some with each task, then stays open.
+pub fn markers(session: &Session, count: u32) -> Program {
+    let marker = orders::record_marker(session.payloads.clone());
+    Box::new(move |progress| match count.saturating_sub(progress.markers).min(MARKERS_AT_ONCE) {
+        0 => Turn::Ready,
+        some => Turn::Again(vec![marker.clone(); some as usize]),
     })
 }
 
