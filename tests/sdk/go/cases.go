@@ -84,6 +84,14 @@ func (w *world) serve(options worker.Options) (stop func()) {
 	return served.Stop
 }
 
+// until looks again and again until it is so; a case has a deadline.
+func (w *world) until(isSo func() bool) {
+	for !isSo() {
+		w.must(w.Err())
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 // events is the history of a run, in order.
 func (w *world) events(id, run string) []*history.HistoryEvent {
 	pages := w.GetWorkflowHistory(w, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

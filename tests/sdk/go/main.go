@@ -29,10 +29,21 @@ var cases = map[string]func(*world){
 	"entity_answers_after_its_end":       entityAnswersAfterItsEnd,
 	"entity_is_cancelled_and_times_out":  entityIsCancelledAndTimesOut,
 	"entity_is_signalled_with_its_start": entityIsSignalledWithItsStart,
+
+	"updates_are_validated_and_answered_once": updatesAreValidatedAndAnsweredOnce,
+	"updates_start_their_workflow":            updatesStartTheirWorkflow,
+	"parents_hear_of_every_end":               parentsHearOfEveryEnd,
+	"children_are_left_as_their_policy_says":  childrenAreLeftAsTheirPolicySays,
+	"workflows_are_retried":                   workflowsAreRetried,
+	"cron_runs_go_on_from_their_results":      cronRunsGoOnFromTheirResults,
+	"ids_are_used_again_as_policies_say":      idsAreUsedAgainAsPoliciesSay,
+	"resets_take_signals_along":               resetsTakeSignalsAlong,
+	"queries_are_rejected_as_they_ask":        queriesAreRejectedAsTheyAsk,
+	"attributes_and_memo_are_upserted":        attributesAndMemoAreUpserted,
 }
 
 func register(registry interface{ RegisterWorkflow(any) }) {
-	for _, definition := range []any{Draw, Versioned, Local, Remote, FerryEntity} {
+	for _, definition := range []any{Draw, Versioned, Local, Remote, FerryEntity, Tally, Child, Parent, Leaver, Third, Again, Register, Paint} {
 		registry.RegisterWorkflow(definition)
 	}
 	// A replayer runs no activities.
