@@ -55,7 +55,7 @@ pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) ->
             },
         },
     };
-    with_letters(input, within_limits(view, outcome, stamp, settings))
+    with_letters(input, within_limits(view, input, outcome, stamp, settings))
 }
 
 /// A letter may be for children of its sender only. A workflow reaches itself by no letter.
@@ -276,7 +276,14 @@ fn claim_activity(mut draft: Draft<'_>, order: &attempt::Claim) -> Outcome {
 }
 
 /// A run that would grow beyond its limits is terminated instead of doing what it was asked to; the caller is told so.
-fn within_limits(view: &View, outcome: Outcome, stamp: &Stamp, settings: &Settings) -> Outcome {
+/// An answer that it was brought has come too late for it.
+fn within_limits(
+    view: &View,
+    input: &Input,
+    outcome: Outcome,
+    stamp: &Stamp,
+    settings: &Settings,
+) -> Outcome {
     let Some(step) = outcome.steps.first() else { return outcome };
     let Some(reason) = outgrown(&step.run, settings) else { return outcome };
     let before = [&view.run, &view.current].into_iter().flatten();
@@ -285,6 +292,9 @@ fn within_limits(view: &View, outcome: Outcome, stamp: &Stamp, settings: &Settin
     };
     let mut draft = Draft::new(before.as_ref().clone(), stamp, settings);
     close::terminate(&mut draft, reason, None, "history-service");
+    if let Some(order) = &input.order {
+        reset::keep_late(&mut draft, input, order);
+    }
     let reply = Reply::Rejected(Rejection::InvalidArgument(reason.into()));
     Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) }
 }

@@ -122,6 +122,21 @@ pub(crate) fn come_late(
     stamp: &Stamp,
     settings: &Settings,
 ) -> Option<Outcome> {
+    if !matches!(order, Order::ChildOpened(_) | Order::ExternalAnswered(_) | Order::ChildClosed(_)) {
+        return None;
+    }
+    let mut draft = Draft::new(run.clone(), stamp, settings);
+    keep_late(&mut draft, input, order);
+    let step = draft.finish();
+    match step.changes.is_empty() {
+        true => Some(Outcome { letters: step.letters, ..Outcome::answer(Reply::Done) }),
+        false => Some(Outcome { steps: vec![step], ..Outcome::answer(Reply::Done) }),
+    }
+}
+
+/// The same in a step of its own, or in the one that closes the run instead of taking what came.
+pub(crate) fn keep_late(draft: &mut Draft<'_>, input: &Input, order: &Order) {
+    let run = &draft.run;
     let (initiated_event_id, late) = match order {
         Order::ChildOpened(answer) => {
             let waits = |child: &Arc<Child>| child.run_id.is_empty() && child.late.is_none();
@@ -134,7 +149,7 @@ pub(crate) fn come_late(
             (answer.initiated_event_id, is_new.then_some(Late::External(*answer)))
         }
         Order::ChildClosed(answer) => (answer.initiated_event_id, None),
-        _other => return None,
+        _other => return,
     };
     let head = &run.head;
     let is_shared = !head.reset_run_id.is_empty() && initiated_event_id < head.reset_event_id;
@@ -143,13 +158,12 @@ pub(crate) fn come_late(
         Order::ChildOpened(answer) => family::begin_abandoned(run, answer),
         _other => None,
     };
-    let steps = late.map(|late| {
-        let mut draft = Draft::new(run.clone(), stamp, settings);
+    if let Some(late) = late {
         draft.change(Change::Late(late));
-        draft.finish()
-    });
-    let (steps, letters) = (steps.into_iter().collect(), letter.into_iter().collect());
-    Some(Outcome { steps, letters, ..Outcome::answer(Reply::Done) })
+    }
+    if let Some(letter) = letter {
+        draft.send(letter);
+    }
 }
 
 /// Goes back to a task of `base`. An id whose latest run was deleted is unknown, as a Temporal server has it.

@@ -1,6 +1,8 @@
 //! Resets: a run goes back to one of its tasks, and what must not be lost goes along.
 
 use everlog_engine::Rejection;
+use everlog_engine::machine::child::Start;
+use everlog_engine::vocabulary::ParentClosePolicy;
 use expect_test::expect;
 
 use crate::world::{World, minutes};
@@ -163,6 +165,28 @@ fn a_run_hears_what_its_base_heard_too_late() {
     world.expect(expect![[r#"
         > reset to 10
         < run 3: workflow.started, task.scheduled, task.started, task.completed, child.initiated parcel-1, external.signal_initiated order-2, workflow.signaled one, task.scheduled, task.started, task.failed ResetWorkflow, child.started parcel-1, task.scheduled, external.signal_failed order-2 NotFound
+    "#]]);
+}
+
+#[test]
+fn an_answer_that_takes_a_run_beyond_a_limit_is_not_lost_with_it() {
+    let mut world = World::with(|settings| settings.history_events_max = 9);
+    let abandon = |start: &mut Start| start.parent_close_policy = ParentClosePolicy::Abandon.into();
+    world.start("order-1").task(|t| t.child_with("parcel-1", "", abandon));
+    world.signal("one").task(|t| t).hush();
+    world.post();
+    world.settings.history_events_max = 100;
+    world.on("order-1").reset(9);
+    world.expect(expect![[r#"
+        > letter to parcel-1: start Parcel
+        < run 2: workflow.started
+        > letter to order-1: the child is there
+        < workflow.terminated "Workflow history count exceeds limit."
+        ! invalid: Workflow history count exceeds limit.
+        > letter to parcel-1: begin
+        < task.scheduled
+        > reset to 9
+        < run 3: workflow.started, task.scheduled, task.started, task.completed, child.initiated parcel-1, workflow.signaled one, task.scheduled, task.started, task.failed ResetWorkflow, child.started parcel-1, task.scheduled
     "#]]);
 }
 
