@@ -11,9 +11,10 @@ use everlog_engine::vocabulary::{Entry, Execution, Fields, RetryPolicy, Workflow
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 
 use prost::Message;
+use tonic::Code;
 
 use crate::ids::signal_for;
-use crate::row::{Action, Row, Told, invalid, row, story, taken};
+use crate::row::{Action, Expected, Row, Told, invalid, refused, row, story, taken};
 use crate::worker::{activity, command, commands, complete, schedule, timer};
 use crate::world::{World, text, told};
 
@@ -81,9 +82,9 @@ pub fn rows() -> Vec<Row> {
             invalid("unknown command type").leaves(NOTHING_WRITTEN)),
         row(50, "a bad command again, at attempt 2: not written again", story(bad_twice),
             invalid("BadScheduleActivityAttributes").leaves("1 failure written, last attempt 2")),
-        row(70, "a child in another namespace", commands(|| vec![abroad()]),
-            invalid("BadStartChildExecutionAttributes: cross-namespace commands are not allowed")
-                .leaves("WORKFLOW_TASK_FAILED (BAD_START_CHILD_EXECUTION_ATTRIBUTES)")),
+        row(70, "a child in a namespace that is not there", commands(|| vec![abroad()]), no_such_namespace()),
+        row(70, "a signal to a namespace that is not there", commands(|| vec![signal_abroad()]), no_such_namespace()),
+        row(70, "a cancellation in a namespace that is not there", commands(|| vec![cancel_abroad()]), no_such_namespace()),
     ]
 }
 
@@ -102,6 +103,12 @@ pub fn attribute_rows() -> Vec<Row> {
         row(66, "a child with a search attribute that nobody knows", commands(|| vec![child_with("Nonsense", "1")]),
             invalid("BadSearchAttributes: Namespace default has no mapping defined for search attribute Nonsense")
                 .leaves(BAD_ATTRIBUTES)),
+        row(66, "a child with what only the server sets", commands(|| vec![child_with("RunId", "\"x\"")]),
+            invalid("invalid SearchAttributes on StartChildWorkflowCommand: RunId attribute can't be set in SearchAttributes")
+                .leaves(NOTHING_WRITTEN)),
+        row(66, "a continuation with a value of another type", commands(|| vec![again("TemporalChangeVersion", "3")]),
+            invalid("invalid SearchAttributes on ContinueAsNewWorkflowExecutionCommand: invalid value for search attribute")
+                .leaves(NOTHING_WRITTEN)),
         row(66, "a continuation with a search attribute that nobody knows", commands(|| vec![again("Nonsense", "1")]),
             invalid("BadSearchAttributes: Namespace default has no mapping defined for search attribute Nonsense")
                 .leaves(BAD_ATTRIBUTES)),
@@ -150,6 +157,26 @@ fn child(id: &str) -> Command {
 fn abroad() -> Command {
     let order = child::Start { namespace: "elsewhere".into(), ..a_child("child") };
     command(Order::StartChild(Box::new(order)))
+}
+
+fn signal_abroad() -> Command {
+    let execution = Some(Execution { workflow_id: "other".into(), run_id: String::new() });
+    let (namespace, signal_name) = ("elsewhere".into(), "go".into());
+    let order =
+        external::SignalOther { namespace, execution, signal_name, ..external::SignalOther::default() };
+    command(Order::SignalExternal(Box::new(order)))
+}
+
+fn cancel_abroad() -> Command {
+    let (namespace, workflow_id) = ("elsewhere".into(), "other".into());
+    let order = external::CancelOther { namespace, workflow_id, ..external::CancelOther::default() };
+    command(Order::RequestCancelExternal(Box::new(order)))
+}
+
+fn no_such_namespace() -> Expected {
+    refused(Code::NotFound, "Namespace elsewhere is not found.")
+        .with("NamespaceNotFoundFailure")
+        .leaves(NOTHING_WRITTEN)
 }
 
 fn attributes(name: &str, json: &str) -> Option<Bytes> {

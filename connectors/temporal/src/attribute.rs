@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use everlog_engine::command::{Command, Order};
-use everlog_engine::machine::completion::BadAttributes;
+use everlog_engine::machine::completion::{Fault, Finding};
 use everlog_engine::payload::Payload;
 use everlog_engine::vocabulary::Entry;
 use everlog_temporal_api::enums::IndexedValueType as Type;
@@ -100,12 +100,16 @@ pub(crate) fn keywords(words: &[String]) -> Bytes {
 /// # Errors
 /// What is wrong with it, in words. Of what is no map or too large the map itself: others judge that.
 pub(crate) fn typed(namespace: &Record, given: &Bytes) -> Result<Bytes, String> {
+    fitted(namespace, given).map_err(|(_fault, reason)| reason)
+}
+
+fn fitted(namespace: &Record, given: &Bytes) -> Result<Bytes, (Fault, String)> {
     let mut typed = BytesMut::with_capacity(given.len());
     for entry in entries(given) {
         let Ok(entry) = entry else { return Ok(given.clone()) };
         let r#type = type_of(namespace, entry.key)?;
         let payload = Payload::decode(entry.value).unwrap_or_default();
-        check(entry.key, r#type, &payload)?;
+        check(entry.key, r#type, &payload).map_err(|reason| (Fault::Values, reason))?;
         let mut value = BytesMut::from(entry.value);
         if metadata(&payload, "type").is_none() {
             let named = Entry { key: "type".into(), value: Bytes::from_static(type_name(r#type).as_bytes()) };
@@ -118,7 +122,7 @@ pub(crate) fn typed(namespace: &Record, given: &Bytes) -> Result<Bytes, String> 
 }
 
 /// Gives the search attributes of commands their types. What does not fit is told with the command's place.
-pub(crate) fn of_commands(namespace: &Record, commands: &mut [Command], keys_max: i64) -> Vec<BadAttributes> {
+pub(crate) fn of_commands(namespace: &Record, commands: &mut [Command], keys_max: i64) -> Vec<Finding> {
     let mut bad = Vec::new();
     for (command, place) in commands.iter_mut().zip(0_u32..) {
         let given = match &mut command.order {
@@ -132,23 +136,27 @@ pub(crate) fn of_commands(namespace: &Record, commands: &mut [Command], keys_max
         if i64::try_from(entries(map).count()).is_ok_and(|keys| keys > keys_max) {
             continue;
         }
-        match typed(namespace, map) {
+        match fitted(namespace, map) {
             Ok(typed) => *map = typed,
-            Err(reason) => bad.push(BadAttributes { command: place, reason }),
+            Err((fault, reason)) => bad.push(Finding { command: place, reason, fault: fault.into() }),
         }
     }
     bad
 }
 
-fn type_of(namespace: &Record, name: &str) -> Result<Type, String> {
+fn type_of(namespace: &Record, name: &str) -> Result<Type, (Fault, String)> {
     let named = |known: &&(&str, Type)| known.0 == name;
     if SYSTEM.iter().any(|known| named(&known)) {
-        return Err(format!("{name} attribute can't be set in SearchAttributes"));
+        return Err((Fault::Values, format!("{name} attribute can't be set in SearchAttributes")));
     }
     let registered = namespace.search_attributes.get(name).and_then(|number| Type::try_from(*number).ok());
     let predefined = PREDEFINED.iter().find(named).map(|(_, r#type)| *r#type);
     registered.or(predefined).ok_or_else(|| {
-        format!("Namespace {} has no mapping defined for search attribute {name}", namespace.name)
+        let namespace = &namespace.name;
+        (
+            Fault::Attributes,
+            format!("Namespace {namespace} has no mapping defined for search attribute {name}"),
+        )
     })
 }
 

@@ -4,6 +4,7 @@ use everlog_engine::Reply;
 use everlog_engine::command::{Command, Order as Asked};
 use everlog_engine::input::Order;
 use everlog_engine::machine::build::Version;
+use everlog_engine::machine::completion::{Fault, Finding};
 use everlog_engine::machine::{completion, task};
 use everlog_partition::QueryAnswer;
 use everlog_temporal_api::common::WorkflowExecution;
@@ -44,11 +45,12 @@ pub(crate) async fn complete(
     refuse_later_features(&request)?;
     let mut commands = compacted(request.commands);
     let keys_max = checks.settings.search_attributes_max;
-    let bad_attributes = attribute::of_commands(&call.namespace.record, &mut commands, keys_max);
+    let mut findings = attribute::of_commands(&call.namespace.record, &mut commands, keys_max);
+    findings.splice(..0, strangers(call, &commands));
     let order = completion::Complete {
         token: Some(token),
         commands,
-        bad_attributes,
+        findings,
         identity: request.identity,
         sticky: sticky(&checks, request.sticky_attributes)?,
         return_new_task: request.return_new_workflow_task,
@@ -83,6 +85,23 @@ pub(crate) async fn complete(
         completion.activities.into_iter().map(|task| activity::response(call.voice(), task)).unzip();
     receipts.into_iter().chain([receipt]).for_each(accept);
     Ok(RespondWorkflowTaskCompletedResponse { workflow_task, activity_tasks, reset_history_event_id })
+}
+
+/// Commands to namespaces that are not there.
+fn strangers<'a>(call: &'a Call<'_>, commands: &'a [Command]) -> impl Iterator<Item = Finding> + 'a {
+    let own = &call.namespace.record.name;
+    let is_there =
+        move |name: &str| name.is_empty() || name == own || call.gateway.namespaces.known(name).is_some();
+    commands.iter().zip(0_u32..).filter_map(move |(command, place)| {
+        let name = match command.order.as_ref()? {
+            Asked::StartChild(start) => &start.namespace,
+            Asked::SignalExternal(signal) => &signal.namespace,
+            Asked::RequestCancelExternal(cancel) => &cancel.namespace,
+            _to_itself => return None,
+        };
+        let fault = Fault::Namespace.into();
+        (!is_there(name)).then(|| Finding { command: place, reason: name.clone(), fault })
+    })
 }
 
 fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Result<(), Status> {

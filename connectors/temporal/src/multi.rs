@@ -131,9 +131,10 @@ fn both(started: Started, link: Bytes) -> Result<(StartWorkflowExecutionResponse
 /// What the engine refused, of the one or of the other.
 fn rejected(rejection: Rejection) -> Status {
     let failed = match &rejection {
-        Rejection::AlreadyStarted { .. } | Rejection::InvalidArgument(_) | Rejection::NamespaceDeleted(_) => {
-            Failed::Start
-        }
+        Rejection::AlreadyStarted { .. }
+        | Rejection::InvalidArgument(_)
+        | Rejection::NamespaceUnknown(_)
+        | Rejection::NamespaceDeleted(_) => Failed::Start,
         Rejection::NotFound(_)
         | Rejection::Busy(_)
         | Rejection::NotReady(_)

@@ -135,6 +135,7 @@ pub(crate) fn of_rejection(rejection: Rejection) -> Status {
         Rejection::TooManyAtOnce(message) => {
             exhausted(ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace, message)
         }
+        Rejection::NamespaceUnknown(name) => namespace_not_found(&name),
         // Known by its UUID only: its name is another one by now.
         Rejection::NamespaceDeleted(id) => namespace_deleted(&id),
         Rejection::TooMany(message) => Status::failed_precondition(shortened(message)),

@@ -132,6 +132,8 @@ pub enum Rejection {
     TooManyAtOnce(String),
     /// Too many in all.
     TooMany(String),
+    /// No namespace has this name.
+    NamespaceUnknown(String),
     /// The namespace of this UUID was deleted.
     NamespaceDeleted(String),
     /// The Workflow Id is taken.

@@ -1,11 +1,14 @@
 //! What the attributes of commands have to be like that make something which may be tried again: activities, children, runs.
 
+use bytes::Bytes;
+
+use crate::command::Order;
 use crate::cron;
 use crate::draft::Draft;
 use crate::machine::activity::Schedule;
 use crate::machine::child::Start as StartChild;
 use crate::machine::close::{ContinueAsNew, within_size};
-use crate::machine::completion::TaskFailure;
+use crate::machine::completion::{Fault, Finding, TaskFailure};
 use crate::machine::properties;
 use crate::payload::check_priority;
 use crate::retry;
@@ -71,7 +74,7 @@ pub(crate) fn of_child(
         let whose = format!("WorkflowId={id} Namespace={namespace}");
         return Err(bad(format!("Required field WorkflowType is not set on {on}. {whose}")));
     }
-    let whose = format!("WorkflowId={id} WorkflowType={name} Namespace={namespace}");
+    let whose = child_named(order, namespace);
     for (what, text) in [("WorkflowId", id.as_str()), ("WorkflowType", name)] {
         if text.len() as i64 > draft.settings.id_bytes_max {
             return Err(bad(format!("{what} on {on} exceeds length limit. {whose}")));
@@ -94,10 +97,44 @@ pub(crate) fn of_child(
     check_queue(draft, queue.or(Some(&draft.run.start.task_queue)))
         .map_err(|reason| kept("TaskQueue", &reason))?;
     check_priority(order.priority.as_ref()).map_err(|reason| bad(reason.into()))?;
-    if let Some(given) = &order.search_attributes {
-        properties::check_number(given, draft.settings).map_err(bad)?;
-    }
+    check_number(draft, order.search_attributes.as_ref())
+        .map_err(|reason| unfit_attributes(CHILD, &reason, &whose))?;
     Ok(policy)
+}
+
+/// A child in the words of a refusal.
+fn child_named(order: &StartChild, namespace: &str) -> String {
+    let name = order.workflow_type.as_ref().map_or("", |workflow_type| &workflow_type.name);
+    format!("WorkflowId={} WorkflowType={name} Namespace={namespace}", order.workflow_id)
+}
+
+/// The commands as Temporal's server names them where their search attributes do not do.
+const CHILD: &str = "StartChildWorkflowCommand";
+const CONTINUATION: &str = "ContinueAsNewWorkflowExecutionCommand";
+
+/// Search attributes of a run that is to be: the worker keeps its task.
+fn unfit_attributes(on: &str, reason: &str, whose: &str) -> TaskFailure {
+    TaskFailure::kept(format!("invalid SearchAttributes on {on}: {reason}. {whose}"))
+}
+
+fn check_number(draft: &Draft<'_>, given: Option<&Bytes>) -> Result<(), String> {
+    given.map_or(Ok(()), |given| properties::check_number(given, draft.settings))
+}
+
+/// A command that does not fit what is there, as whoever brought it has found.
+pub(crate) fn unfit(draft: &Draft<'_>, said: &Order, found: &Finding, namespace: &str) -> TaskFailure {
+    match (Fault::try_from(found.fault), said) {
+        (Ok(Fault::Namespace), _) => TaskFailure::unknown_namespace(&found.reason),
+        (Ok(Fault::Values), Order::StartChild(order)) => {
+            unfit_attributes(CHILD, &found.reason, &child_named(order, namespace))
+        }
+        (Ok(Fault::Values), Order::ContinueAsNew(order)) => {
+            unfit_attributes(CONTINUATION, &found.reason, &Next::of(draft, order).named())
+        }
+        (Ok(Fault::Attributes | Fault::Values) | Err(_), _) => {
+            TaskFailure::new(Cause::BadSearchAttributes, &found.reason)
+        }
+    }
 }
 
 /// A queue that a command names. Where it is none, the worker keeps its task.
@@ -121,23 +158,42 @@ fn fault<'a>(spans: &[(&'a str, Option<Duration>)]) -> Option<(&'a str, &'static
     spans.iter().find_map(|(what, span)| Some((*what, span.and_then(Duration::fault)?)))
 }
 
+/// The type and the queue of a run that is to be: its own, or those of the run before it.
+struct Next<'a> {
+    name: &'a str,
+    queue: &'a str,
+}
+
+impl<'a> Next<'a> {
+    fn of(draft: &'a Draft<'_>, order: &'a ContinueAsNew) -> Self {
+        let given = |text: &'a str| Some(text).filter(|text| !text.is_empty());
+        let name = order.workflow_type.as_ref().and_then(|workflow_type| given(&workflow_type.name));
+        let queue = order.task_queue.as_ref().and_then(|queue| given(&queue.name));
+        Self {
+            name: name.unwrap_or_else(|| draft.run.workflow_type()),
+            queue: queue.unwrap_or(&draft.run.start.task_queue),
+        }
+    }
+
+    fn named(&self) -> String {
+        let Self { name, queue } = self;
+        format!("WorkflowType={name} TaskQueue=name:\"{queue}\" kind:TASK_QUEUE_KIND_NORMAL")
+    }
+}
+
 /// What a command to continue as new has to be like; its retry policy with its defaults filled in.
 pub(crate) fn of_continuation(
     draft: &Draft<'_>,
     order: &ContinueAsNew,
 ) -> Result<Option<RetryPolicy>, TaskFailure> {
-    let (cause, on) = (Cause::BadContinueAsNewAttributes, "ContinueAsNewWorkflowExecutionCommand");
+    let (cause, on) = (Cause::BadContinueAsNewAttributes, CONTINUATION);
     let bad = |reason: &str| TaskFailure::new(cause, reason);
-    let given = |text: Option<&String>| text.filter(|text| !text.is_empty()).cloned();
-    let name = given(order.workflow_type.as_ref().map(|workflow_type| &workflow_type.name));
-    let name = name.unwrap_or_else(|| draft.run.workflow_type().to_owned());
-    let queue = given(order.task_queue.as_ref().map(|queue| &queue.name));
-    let queue = queue.unwrap_or_else(|| draft.run.start.task_queue.clone());
-    let whose = format!("WorkflowType={name} TaskQueue=name:\"{queue}\" kind:TASK_QUEUE_KIND_NORMAL");
-    if name.len() as i64 > draft.settings.id_bytes_max {
+    let next = Next::of(draft, order);
+    let whose = next.named();
+    if next.name.len() as i64 > draft.settings.id_bytes_max {
         return Err(bad(&format!("WorkflowType on {on} exceeds length limit. {whose}")));
     }
-    check_queue(draft, Some(&queue))
+    check_queue(draft, Some(next.queue))
         .map_err(|reason| TaskFailure::kept(format!("error validating {on} TaskQueue: {reason}. {whose}")))?;
     let spans = [
         ("WorkflowRunTimeout", order.workflow_run_timeout),
@@ -154,9 +210,9 @@ pub(crate) fn of_continuation(
     if order.initial_versioning_behavior != 0 {
         return Err(bad(&format!("InitialVersioningBehavior on {on} is not supported yet.")));
     }
+    check_number(draft, order.search_attributes.as_ref())
+        .map_err(|reason| unfit_attributes(on, &reason, &whose))?;
     if let Some(given) = &order.search_attributes {
-        properties::check_number(given, draft.settings)
-            .map_err(|reason| TaskFailure::new(Cause::BadSearchAttributes, &reason))?;
         properties::check_sizes(&properties::read(Some(given)), draft.settings)
             .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
     }

@@ -9,7 +9,9 @@ use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
 use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
 use crate::machine::update::{self, Done, Message, Messages};
-use crate::machine::{activity, attempt, chain, child, close, external, marker, properties, timer, turn};
+use crate::machine::{
+    activity, attempt, attributes, chain, child, close, external, marker, properties, timer, turn,
+};
 use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
 use crate::payload::check_user_metadata;
 use crate::vocabulary::TaskFailedCause as Cause;
@@ -56,24 +58,39 @@ pub struct Complete {
     /// The worker takes events a second time that came with a task which left no trace.
     #[prost(bool, tag = "13")]
     pub takes_events_again: bool,
-    /// Commands whose search attributes do not fit those that the namespace has. What it has is no part of the state: whoever
-    /// brings the completion has looked.
+    /// What is wrong with commands by what is no part of the state: which search attributes the namespace has, and which
+    /// other namespaces there are. Whoever brings the completion has looked.
     #[prost(message, repeated, tag = "14")]
-    pub bad_attributes: Vec<BadAttributes>,
+    pub findings: Vec<Finding>,
     /// The name of the run's namespace, for what it asks of other workflows.
     #[prost(string, tag = "40")]
     pub namespace: String,
 }
 
-/// A command whose search attributes do not fit.
+/// A command that does not fit what is there.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct BadAttributes {
+pub struct Finding {
     /// Its place among the commands, from 0.
     #[prost(uint32, tag = "1")]
     pub command: u32,
-    /// What is wrong with them.
+    /// What is wrong with it, in words.
     #[prost(string, tag = "2")]
     pub reason: String,
+    /// What it is that does not fit.
+    #[prost(enumeration = "Fault", tag = "3")]
+    pub fault: i32,
+}
+
+/// What does not fit what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub enum Fault {
+    /// Search attributes that the namespace has not.
+    Attributes = 0,
+    /// Search attributes that only the server sets, or whose values are of another type.
+    Values = 1,
+    /// The namespace that is meant: there is none of the name that is the reason.
+    Namespace = 2,
 }
 
 /// Why a completion is not accepted.
@@ -93,6 +110,8 @@ enum Then {
     Terminate,
     /// Its worker keeps it, until it brings another completion or the time is over.
     Keep,
+    /// The same, since nobody knows the namespace that is the reason.
+    KeepUnknown,
 }
 
 impl TaskFailure {
@@ -110,9 +129,14 @@ impl TaskFailure {
         Self { cause: Cause::Unspecified, reason: shortened(&reason), then: Then::Keep }
     }
 
+    /// A refusal by which nothing changes either: there is no namespace of this name.
+    pub(crate) fn unknown_namespace(name: &str) -> Self {
+        Self { cause: Cause::Unspecified, reason: shortened(name), then: Then::KeepUnknown }
+    }
+
     fn message(&self) -> String {
         match (self.then, self.cause) {
-            (Then::Keep, _) => self.reason.clone(),
+            (Then::Keep | Then::KeepUnknown, _) => self.reason.clone(),
             (_, Cause::UnhandledCommand) => "UnhandledCommand".into(),
             (_, cause) => format!("{cause:?}: {}", self.reason),
         }
@@ -299,8 +323,8 @@ fn execute_all(
             let reason = format!("{0}CommandAttributes is not set on {0}Command.", kind.name);
             return Err(TaskFailure::new(kind.bad, &reason));
         };
-        if let Some(bad) = order.bad_attributes.iter().find(|bad| bad.command == place) {
-            return Err(TaskFailure::new(Cause::BadSearchAttributes, &bad.reason));
+        if let Some(found) = order.findings.iter().find(|found| found.command == place) {
+            return Err(attributes::unfit(draft, said, found, &order.namespace));
         }
         match said {
             Order::ProtocolMessage(refer) => messages.take(draft, refer)?,
@@ -408,6 +432,9 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
 /// is; the task then simply times out.
 fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, identity: &str) -> Outcome {
     let message = failure.message();
+    if failure.then == Then::KeepUnknown {
+        return Outcome::refuse(Rejection::NamespaceUnknown(message));
+    }
     let reply = Reply::Rejected(Rejection::InvalidArgument(message.clone()));
     let unhandled = failure.cause == Cause::UnhandledCommand;
     if failure.then == Then::Keep || task.attempt > 1 && !unhandled {

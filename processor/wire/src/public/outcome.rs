@@ -124,6 +124,7 @@ impl Outcome {
             | Refused::NotReady(_)
             | Refused::TooManyAtOnce(_)
             | Refused::TooMany(_)
+            | Refused::NamespaceUnknown(_)
             | Refused::NamespaceDeleted(_) => outcome,
         }
     }
@@ -154,6 +155,7 @@ pub fn of_rejection(rejection: &Refused) -> (Code, &str) {
             (Code::Busy, reason)
         }
         Refused::TooMany(reason) => (Code::InvalidArgument, reason),
+        Refused::NamespaceUnknown(_) => (Code::NamespaceUnknown, "there is no namespace of this name"),
         Refused::NamespaceDeleted(_) => (Code::NamespaceUnknown, "the namespace was deleted"),
         Refused::AlreadyStarted { message, .. } => (Code::AlreadyStarted, message),
     }

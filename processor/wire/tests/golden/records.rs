@@ -61,7 +61,8 @@ pub fn samples() -> BTreeMap<String, Record> {
     ];
     let updates = updates().into_iter().map(|order| (format!("{}.update", name(&order)), order));
     let found = found().into_iter().map(|order| (format!("{}.found", name(&order)), order));
-    for (name, order) in orders.chain(grown).chain(kin).chain(updates).chain(found) {
+    let strange = strangers().map(|(what, order)| (format!("CompleteTask.{what}"), order));
+    for (name, order) in orders.chain(grown).chain(kin).chain(updates).chain(found).chain(strange) {
         let input = Input {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
@@ -221,11 +222,21 @@ fn updates() -> Vec<Order> {
 /// Orders with what was found of ids and attributes.
 fn found() -> Vec<Order> {
     let on_conflict = Some(OnConflict { request_id: true, links: true });
-    let bad = completion::BadAttributes { command: 1, reason: "of another type".into() };
+    let bad = completion::Finding { command: 1, reason: "of another type".into(), fault: 0 };
     vec![
         Order::Start(start::Begin { on_conflict, ..Default::default() }),
-        Order::CompleteTask(completion::Complete { bad_attributes: vec![bad], ..Default::default() }),
+        Order::CompleteTask(completion::Complete { findings: vec![bad], ..Default::default() }),
     ]
+}
+
+/// Completions with what was found of values and of namespaces.
+fn strangers() -> impl Iterator<Item = (&'static str, Order)> {
+    let of = |fault: completion::Fault, reason: &str| {
+        let found = completion::Finding { command: 2, reason: reason.into(), fault: fault.into() };
+        Order::CompleteTask(completion::Complete { findings: vec![found], ..Default::default() })
+    };
+    let values = of(completion::Fault::Values, "RunId attribute can't be set in SearchAttributes");
+    [("values", values), ("stranger", of(completion::Fault::Namespace, "nowhere"))].into_iter()
 }
 
 /// A new kind of order does not compile here: give it a name, and a sample in [`orders`].
@@ -445,7 +456,7 @@ fn complete() -> completion::Complete {
         messages: Vec::new(),
         takes_events_again: false,
         namespace: String::new(),
-        bad_attributes: Vec::new(),
+        findings: Vec::new(),
     }
 }
 

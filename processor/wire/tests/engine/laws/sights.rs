@@ -158,6 +158,7 @@ impl Sights {
             Reply::Rejected(Rejection::Busy(_)) => self.saw("refused Busy"),
             Reply::Rejected(Rejection::NotReady(_)) => self.saw("refused NotReady"),
             Reply::Rejected(Rejection::TooMany(_)) => self.saw("refused TooMany"),
+            Reply::Rejected(Rejection::NamespaceUnknown(_)) => self.saw("refused NamespaceUnknown"),
             Reply::Rejected(Rejection::NamespaceDeleted(_)) => self.saw("refused NamespaceDeleted"),
             Reply::Rejected(Rejection::TooManyAtOnce(_)) => self.saw("refused TooManyAtOnce"),
             Reply::Rejected(Rejection::AlreadyStarted { .. }) => self.saw("refused AlreadyStarted"),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Later, Order};
-use everlog_engine::machine::completion::BadAttributes;
+use everlog_engine::machine::completion::{Fault, Finding};
 use everlog_engine::machine::{activity, child, close, properties, timer, update};
 use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
@@ -541,7 +541,7 @@ fn search_attributes_that_do_not_fit_fail_the_task_and_nothing_of_it_is_done() {
     world.start("order-1").hush();
     let bad = |turn: &mut Turn, command: u32| {
         let reason = "Namespace shop has no mapping defined for search attribute b".to_owned();
-        turn.order.bad_attributes.push(BadAttributes { command, reason });
+        turn.order.findings.push(Finding { command, reason, fault: Fault::Attributes.into() });
     };
     world.task(|t| {
         t.start_timer("pay", 1_000).search_attributes(&[("b", Some("2"))]);

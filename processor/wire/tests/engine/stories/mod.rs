@@ -11,6 +11,7 @@ mod children;
 mod commands;
 mod externals;
 mod extremes;
+mod kept;
 mod limits;
 mod options;
 mod resets;

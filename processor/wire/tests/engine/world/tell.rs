@@ -147,6 +147,7 @@ impl Names {
             Rejection::NotReady(message) => format!("not ready: {message}"),
             Rejection::TooManyAtOnce(message) => format!("too many at once: {message}"),
             Rejection::TooMany(message) => format!("too many: {message}"),
+            Rejection::NamespaceUnknown(name) => format!("there is no namespace {name}"),
             Rejection::NamespaceDeleted(_) => "the namespace was deleted".into(),
             Rejection::AlreadyStarted { message, run_id, .. } => {
                 let run = format!("run {}", self.run(run_id));
