@@ -8,7 +8,7 @@ use prost::Message;
 use crate::event::{Attributes, HistoryEvent};
 use crate::input::Input;
 use crate::machine::activity::{self, Activity};
-use crate::machine::reset::Late;
+use crate::machine::reset::{self, Late};
 use crate::machine::task::{Sticky, Task};
 use crate::machine::update::{self, Update};
 use crate::machine::{
@@ -386,8 +386,7 @@ pub fn apply(run: &mut Run, change: &Change) {
         Change::Signals(count) => run.head.signals = *count,
         Change::Successor(run_id) => run.head.successor_run_id.clone_from(run_id),
         Change::ResetTo(run_id, event_id) => {
-            run.head.reset_run_id.clone_from(run_id);
-            run.head.reset_event_id = *event_id;
+            reset::apply_reset_to(run, run_id, *event_id);
         }
         Change::Replaced => run.head.is_replaced = true,
         Change::Late(Late::Child(opened)) => child::apply_late(run, opened),

@@ -10,6 +10,7 @@ use crate::machine::chain::Chain;
 use crate::machine::child::{Child, Parent};
 use crate::machine::external::External;
 use crate::machine::options::Attached;
+use crate::machine::reset::Made;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::timer::Timer;
 use crate::machine::update::Update;
@@ -180,6 +181,9 @@ pub struct Head {
     /// A reset has ended it: the run that took its place has its parent's ear, and what it had begun goes on.
     #[prost(bool, tag = "19")]
     pub is_replaced: bool,
+    /// What resets before the last one have made of it while it waited for answers of others: they may wait as well.
+    #[prost(message, repeated, tag = "20")]
+    pub former_resets: Vec<Made>,
 }
 
 /// What a run shows of itself, as it stands now: memo, search attributes, and the builds of its workers.

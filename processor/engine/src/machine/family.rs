@@ -103,11 +103,12 @@ pub(crate) fn opened(draft: &mut Draft<'_>, order: &Opened) {
     task::settle(draft);
 }
 
-/// A parent that has closed hears that the child is there: one that is abandoned begins all the same.
+/// A parent that has closed hears that the child is there: one that is abandoned begins all the same, and so does every
+/// child of a parent that a reset has replaced.
 pub(crate) fn begin_abandoned(run: &Run, order: &Opened) -> Option<Input> {
     let child = run.children.get(&order.initiated_event_id)?;
-    let is_abandoned = child.close_policy == i32::from(ClosePolicy::Abandon);
-    (is_abandoned && !order.run_id.is_empty()).then(|| child.letter(run, Order::BeginChild(Begin {})))
+    let is_left = run.head.is_replaced || child.close_policy == i32::from(ClosePolicy::Abandon);
+    (is_left && !order.run_id.is_empty()).then(|| child.letter(run, Order::BeginChild(Begin {})))
 }
 
 /// The parent knows of this run: its first workflow task comes, unless something else has brought it already.

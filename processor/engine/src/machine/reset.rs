@@ -8,8 +8,8 @@
 //! Of a task under way at that point all that was written is taken over; attempts at activities that had begun fail, the
 //! others wait for workers again. Timers stand as they stood. What came later and is kept, also by runs that went on as new
 //! ones: signals, updates that were accepted, and what others answered to children and letters that the new run waits for.
-//! Answers that come even later are passed on to the run that [`Head::reset_run_id`](crate::run::Head::reset_run_id) names;
-//! those that a closed run hears stay with it, for a reset that comes after them.
+//! Answers that come even later are passed on to every run that was made of it; those that a closed run hears stay with it,
+//! for a reset that comes after them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -113,8 +113,19 @@ pub enum Late {
     External(Answered),
 }
 
+/// What a reset has made of a run.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Made {
+    /// The run that it has made.
+    #[prost(string, tag = "1")]
+    pub run_id: String,
+    /// The first event that this does not have from the run.
+    #[prost(int64, tag = "2")]
+    pub event_id: i64,
+}
+
 /// What came too late for a run is for the ones that are made of it: it stays here for a later reset, and goes on to the
-/// run that a reset has made already, if that waits for it as well.
+/// runs that resets have made already, if they wait for it as well.
 pub(crate) fn come_late(
     run: &Run,
     input: &Input,
@@ -152,17 +163,28 @@ pub(crate) fn keep_late(draft: &mut Draft<'_>, input: &Input, order: &Order) {
         _other => return,
     };
     let head = &run.head;
-    let is_shared = !head.reset_run_id.is_empty() && initiated_event_id < head.reset_event_id;
-    let letter = match order {
-        _shared if is_shared => Some(Input { run_id: head.reset_run_id.clone(), ..input.clone() }),
-        Order::ChildOpened(answer) => family::begin_abandoned(run, answer),
-        _other => None,
-    };
+    let last = (!head.reset_run_id.is_empty()).then_some((&head.reset_run_id, head.reset_event_id));
+    let made = head.former_resets.iter().map(|made| (&made.run_id, made.event_id)).chain(last);
+    let shared = made.filter(|(_, event_id)| initiated_event_id < *event_id);
+    let mut letters: Vec<_> =
+        shared.map(|(run_id, _)| Input { run_id: run_id.clone(), ..input.clone() }).collect();
+    if let (Order::ChildOpened(answer), true) = (order, letters.is_empty()) {
+        letters.extend(family::begin_abandoned(run, answer));
+    }
     if let Some(late) = late {
         draft.change(Change::Late(late));
     }
-    if let Some(letter) = letter {
-        draft.send(letter);
+    letters.into_iter().for_each(|letter| draft.send(letter));
+}
+
+/// The run knows what the last reset has made of it, and where it waits for answers what those before have made.
+pub(crate) fn apply_reset_to(run: &mut Run, run_id: &str, event_id: i64) {
+    let waits = !run.children.is_empty() || !run.externals.is_empty();
+    let head = &mut run.head;
+    let former_id = std::mem::replace(&mut head.reset_run_id, run_id.to_owned());
+    let former_event_id = std::mem::replace(&mut head.reset_event_id, event_id);
+    if waits && !former_id.is_empty() {
+        head.former_resets.push(Made { run_id: former_id, event_id: former_event_id });
     }
 }
 

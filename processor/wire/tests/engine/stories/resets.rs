@@ -191,6 +191,47 @@ fn an_answer_that_takes_a_run_beyond_a_limit_is_not_lost_with_it() {
 }
 
 #[test]
+fn every_run_that_was_made_of_a_parent_hears_of_its_child() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.child("parcel-1"));
+    let base = world.run().start.run_id.clone();
+    world.signal("one").task(|t| t);
+    world.reset(9);
+    let first = world.run().start.run_id.clone();
+    world.reset_with(&base, 9, |_order| {}).reset_with(&first, 9, |_order| {}).hush();
+    world.post();
+    world.expect(expect![[r#"
+        > letter to parcel-1: start Parcel
+        < run 5: workflow.started
+        > letter to order-1: the child is there
+        > letter to order-1: the child is there
+        > letter to order-1: the child is there
+        > letter to order-1: the child is there
+        < child.started parcel-1
+        > letter to parcel-1: begin
+        < task.scheduled
+        > letter to parcel-1: begin
+        = nothing to do
+    "#]]);
+}
+
+#[test]
+fn a_child_that_a_reset_leaves_behind_begins_all_the_same() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t).signal("one").task(|t| t.child("parcel-1")).hush();
+    world.reset(4).post();
+    world.expect(expect![[r#"
+        > reset to 4
+        < workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, workflow.signaled one, task.scheduled
+        > letter to parcel-1: start Parcel
+        < run 3: workflow.started
+        > letter to order-1: the child is there
+        > letter to parcel-1: begin
+        < task.scheduled
+    "#]]);
+}
+
+#[test]
 fn an_older_run_stays_as_it_is_when_the_latest_was_deleted() {
     let mut world = World::new();
     world.start("order-1").task(|t| t.complete("done"));

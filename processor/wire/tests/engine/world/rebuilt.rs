@@ -34,6 +34,7 @@ fn told(run: &Run) -> Run {
     head.transitions = 0;
     head.updates_admitted = 0;
     head.reset_run_id.clear();
+    head.former_resets.clear();
     head.reset_event_id = 0;
     head.is_replaced = false;
     // Parts of it are left out below.
