@@ -1,0 +1,49 @@
+// The activities, and what was seen of them: workflows' activities and cases live in one process.
+import { activityInfo, ApplicationFailure, CancelledFailure, Context, heartbeat, sleep } from '@temporalio/activity';
+
+const seen = new Map<string, string[]>();
+
+/** What activities of a workflow have called themselves, in order. */
+export const seenOf = (workflowId: string): string[] => seen.get(workflowId) ?? [];
+
+function see(name: string): void {
+  const { workflowId } = activityInfo().workflowExecution!;
+  seen.set(workflowId, [...seenOf(workflowId), name]);
+}
+
+/** Fails until this attempt. */
+export async function succeedAt(name: string, attempt: number): Promise<number> {
+  see(name);
+  const now = activityInfo().attempt;
+  if (now < attempt) throw ApplicationFailure.create({ message: 'not yet', type: 'Early' });
+  return now;
+}
+
+/** Takes longer than anybody waits for it. */
+export async function hang(): Promise<void> {
+  see('hang');
+  await sleep('10s');
+}
+
+/** One step for each attempt; the steps of those before come from the details of their heartbeats. */
+export async function climb(steps: number): Promise<number[]> {
+  const before = (activityInfo().heartbeatDetails as number[] | undefined) ?? [];
+  const climbed = [...before, activityInfo().attempt];
+  heartbeat(climbed);
+  if (climbed.length < steps) throw new Error('out of breath');
+  return climbed;
+}
+
+/** Heartbeats until it is cancelled. */
+export async function linger(name: string): Promise<void> {
+  see(name);
+  try {
+    for (;;) {
+      heartbeat(name);
+      await Context.current().sleep('50ms');
+    }
+  } catch (error) {
+    if (error instanceof CancelledFailure) see(`${name} cancelled`);
+    throw error;
+  }
+}

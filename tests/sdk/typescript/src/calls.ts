@@ -1,0 +1,71 @@
+// Activities: attempts, timeouts, heartbeats, cancellation; and runs that are described meanwhile.
+import { seenOf } from './activities';
+import { beating, busy, cancelling, enough, expiring, hopeless, remote } from './workflows/activities';
+import { count, type World } from './world';
+
+export async function areRetried(w: World): Promise<void> {
+  await w.serve(async () => {
+    const run = await w.start(remote, { args: [], staticSummary: 'a workflow of TypeScript' });
+    w.equal(await run.result(), 3, 'the attempt that succeeded');
+    const events = await w.events(run.workflowId);
+    const scheduled = events.find((event) => event.activityTaskScheduledEventAttributes);
+    const summary = Buffer.from(scheduled?.userMetadata?.summary?.data ?? []).toString();
+    w.equal(summary, '"an activity of TypeScript"', 'the summary');
+    const started = events.find((event) => event.activityTaskStartedEventAttributes)?.activityTaskStartedEventAttributes;
+    w.equal([started?.attempt, started?.lastFailure?.message], [3, 'not yet'], 'the attempt and the failure before');
+    const failing = await w.start(hopeless, { args: [] });
+    const why = ['Early: MAXIMUM_ATTEMPTS_REACHED', 'Early: NON_RETRYABLE_FAILURE'];
+    w.equal(await failing.result(), why, 'why they are not tried again');
+    w.equal(seenOf(failing.workflowId).sort(), ['none', 'two', 'two'], 'attempts');
+  });
+}
+
+export async function timeOut(w: World): Promise<void> {
+  await w.serve(async () => {
+    const run = await w.start(expiring, { args: [] });
+    const kinds = ['START_TO_CLOSE', 'SCHEDULE_TO_CLOSE', 'HEARTBEAT', 'SCHEDULE_TO_START'];
+    w.equal(await run.result(), kinds, 'the timeouts');
+    w.equal(count(await w.events(run.workflowId), 'activityTaskTimedOutEventAttributes'), 4, 'in the history');
+  });
+}
+
+export async function heartbeatsReachTheNextAttempt(w: World): Promise<void> {
+  await w.serve(async () => {
+    const run = await w.start(beating, { args: [] });
+    w.equal(await run.result(), [1, 2, 3], 'each attempt goes on from the one before');
+  });
+}
+
+export async function areCancelledInThreeWays(w: World): Promise<void> {
+  await w.serve(async () => {
+    const run = await w.start(cancelling, { args: [] });
+    await w.until(() => seenOf(run.workflowId).length === 3);
+    await run.signal(enough);
+    const ends = await run.result();
+    w.equal([ends.try, ends.wait, ends.abandon], ['cancelled', 'cancelled', 'cancelled'], 'what the workflow hears');
+    w.that(seenOf(run.workflowId).includes('wait cancelled'), 'it has waited for this one', seenOf(run.workflowId));
+    const events = await w.events(run.workflowId);
+    w.equal(count(events, 'activityTaskCancelRequestedEventAttributes'), 2, 'those that are told');
+    w.that(count(events, 'activityTaskCanceledEventAttributes') >= 1, 'the end that was waited for');
+  });
+}
+
+export async function runsAreDescribed(w: World): Promise<void> {
+  await w.serve(async () => {
+    const options = { staticSummary: 'a workflow of TypeScript', staticDetails: 'that waits', memo: { of: 'the case' } };
+    const run = await w.start(busy, { args: [], ...options });
+    await w.until(() => seenOf(run.workflowId).length === 1);
+    const open = await run.describe();
+    w.equal([open.status.name, open.type, open.taskQueue], ['RUNNING', 'busy', w.queue], 'the open run');
+    w.equal([await open.staticSummary(), await open.staticDetails()], [options.staticSummary, options.staticDetails], 'what it is');
+    w.equal(open.memo, options.memo, 'its memo');
+    const [pending] = open.raw.pendingActivities ?? [];
+    w.equal([pending?.activityType?.name, pending?.attempt], ['linger', 1], 'its pending activity');
+    await run.signal(enough);
+    await run.result();
+    const closed = await run.describe();
+    const { length } = await w.events(run.workflowId);
+    w.equal([closed.status.name, closed.historyLength], ['COMPLETED', length], 'the closed run');
+    w.that(!!closed.closeTime && closed.closeTime >= closed.startTime, 'its times', closed.startTime, closed.closeTime);
+  });
+}

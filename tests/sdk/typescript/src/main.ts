@@ -1,0 +1,99 @@
+// Programs with Temporal's TypeScript SDK against the server whose HOST:PORT is the argument: a line per case.
+import { Client, Connection } from '@temporalio/client';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
+import * as attributes from './attributes';
+import * as calls from './calls';
+import * as chains from './chains';
+import * as children from './children';
+import * as ids from './ids';
+import * as markers from './markers';
+import * as queries from './queries';
+import * as scopes from './scopes';
+import * as updates from './updates';
+import { World, type Server } from './world';
+
+const CASES: Record<string, (world: World) => Promise<void>> = {
+  activities_are_retried: calls.areRetried,
+  activities_time_out: calls.timeOut,
+  activities_are_cancelled_in_three_ways: calls.areCancelledInThreeWays,
+  heartbeats_reach_the_next_attempt: calls.heartbeatsReachTheNextAttempt,
+  runs_are_described: calls.runsAreDescribed,
+  local_activities_are_retried: markers.localActivitiesAreRetried,
+  patches_stay_what_they_were: markers.patchesStayWhatTheyWere,
+  random_numbers_are_the_same_in_every_replay: markers.randomNumbersAreTheSame,
+  timers_fire_in_order: scopes.timersFireInOrder,
+  scopes_are_cancelled: scopes.areCancelled,
+  updates_are_validated_and_answered_once: updates.areValidatedAndAnsweredOnce,
+  updates_start_their_workflow: updates.startTheirWorkflow,
+  parents_hear_of_every_end: children.parentsHearOfEveryEnd,
+  children_are_left_as_their_policy_says: children.areLeftAsTheirPolicySays,
+  children_continue_as_new: children.continueAsNew,
+  strangers_are_signalled_and_cancelled: children.strangersAreSignalledAndCancelled,
+  workflows_are_retried: chains.workflowsAreRetried,
+  runs_carry_their_state: chains.runsCarryTheirState,
+  runs_are_signalled_with_their_start: chains.runsAreSignalledWithTheirStart,
+  cron_runs_go_on_from_their_results: chains.cronRunsGoOnFromTheirResults,
+  runs_are_cancelled_and_time_out: chains.runsAreCancelledAndTimeOut,
+  ids_are_used_again_as_policies_say: ids.areUsedAgainAsPoliciesSay,
+  resets_take_signals_along: ids.resetsTakeSignalsAlong,
+  queries_are_rejected_as_they_ask: queries.areRejectedAsTheyAsk,
+  stacks_and_metadata_are_queried: queries.ofStacksAndMetadata,
+  attributes_and_memo_are_upserted: attributes.andMemoAreUpserted,
+};
+
+/** Bounds a case. */
+const DEADLINE_MS = 120_000;
+/** How many cases run beside each other: each has a worker, and threads. */
+const BESIDE = 6;
+
+/** Prints the line of a case; whether it passed. */
+async function runCase(server: Server, name: string): Promise<boolean> {
+  const begun = Date.now();
+  const world = new World(server, name);
+  const deadline = new Promise<never>((_, reject) => setTimeout(() => reject(new Error('not done in time')), DEADLINE_MS).unref());
+  try {
+    const run = CASES[name](world).then(() => world.closeAndReplay());
+    await Promise.race([run, deadline]);
+    console.log(`ok typescript.${name} (${((Date.now() - begun) / 1000).toFixed(1)} s)`);
+    return true;
+  } catch (error) {
+    console.log(`FAIL typescript.${name}: ${oneLine(error)}`);
+    return false;
+  }
+}
+
+/** The messages of an error and of its causes. */
+function oneLine(error: unknown): string {
+  const words = error instanceof Error && error.cause ? `${error}: ${oneLine(error.cause)}` : String(error);
+  return words.replace(/\s+/g, ' ');
+}
+
+async function main(address: string): Promise<number> {
+  // Most cases make things fail on purpose.
+  const logger = new DefaultLogger('ERROR', () => undefined);
+  Runtime.install({ logger, telemetryOptions: { logging: { filter: 'off', forward: {} } } });
+  const client = new Client({ connection: await Connection.connect({ address }) });
+  const connection = await NativeConnection.connect({ address });
+  const bundle = await bundleWorkflowCode({ workflowsPath: require.resolve('./workflows'), logger });
+  const names = Object.keys(CASES);
+  const results: boolean[] = [];
+  const lane = async (): Promise<void> => {
+    for (let name = names.shift(); name; name = names.shift()) results.push(await runCase({ client, connection, bundle }, name));
+  };
+  await Promise.all(Array.from({ length: BESIDE }, lane));
+  const failed = results.filter((passed) => !passed).length;
+  console.log(`${results.length - failed} passed, ${failed} failed`);
+  return failed === 0 ? 0 : 1;
+}
+
+if (process.argv.length !== 3) {
+  console.error('usage: main HOST:PORT');
+  process.exit(2);
+}
+main(process.argv[2]).then(
+  (code) => process.exit(code),
+  (error) => {
+    console.log(`FAIL typescript.connect: ${oneLine(error)}\n0 passed, 1 failed`);
+    process.exit(1);
+  }
+);
