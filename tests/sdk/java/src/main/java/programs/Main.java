@@ -1,0 +1,132 @@
+package programs;
+
+import io.temporal.client.WorkflowClient;
+import io.temporal.serviceclient.WorkflowServiceStubs;
+import io.temporal.serviceclient.WorkflowServiceStubsOptions;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Programs with Temporal's Java SDK against the server whose HOST:PORT is the argument: a line per case. */
+public final class Main {
+  /** Bounds a case. */
+  private static final int DEADLINE_S = 120;
+
+  private static final Duration CONNECT = Duration.ofSeconds(20);
+
+  /** How many cases run beside each other: each has a worker, and threads. */
+  private static final int BESIDE = 6;
+
+  interface Case {
+    void run(World world) throws Exception;
+  }
+
+  private static final Map<String, Case> CASES = new LinkedHashMap<>();
+
+  static {
+    CASES.put("activities_are_retried", Calls::areRetried);
+    CASES.put("activities_time_out", Calls::timeOut);
+    CASES.put("activities_are_cancelled_in_three_ways", Calls::areCancelledInThreeWays);
+    CASES.put("heartbeats_reach_the_next_attempt", Calls::heartbeatsReachTheNextAttempt);
+    CASES.put("runs_are_described", Calls::runsAreDescribed);
+    CASES.put("local_activities_are_retried", Markers::localActivitiesAreRetried);
+    CASES.put("versions_stay_what_they_were", Markers::versionsStayWhatTheyWere);
+    CASES.put("side_effects_happen_once", Markers::sideEffectsHappenOnce);
+    CASES.put("timers_fire_in_order", Scopes::timersFireInOrder);
+    CASES.put("scopes_are_cancelled", Scopes::areCancelled);
+    CASES.put("updates_are_validated_and_answered_once", Updates::areValidatedAndAnsweredOnce);
+    CASES.put("updates_start_their_workflow", Updates::startTheirWorkflow);
+    CASES.put("parents_hear_of_every_end", Children::parentsHearOfEveryEnd);
+    CASES.put("children_are_left_as_their_policy_says", Children::areLeftAsTheirPolicySays);
+    CASES.put("children_continue_as_new", Children::continueAsNew);
+    CASES.put("strangers_are_signalled_and_cancelled", Children::strangersAreSignalledAndCancelled);
+    CASES.put("workflows_are_retried", Chains::workflowsAreRetried);
+    CASES.put("runs_carry_their_state", Chains::runsCarryTheirState);
+    CASES.put("runs_are_signalled_with_their_start", Chains::runsAreSignalledWithTheirStart);
+    CASES.put("cron_runs_go_on_from_their_results", Chains::cronRunsGoOnFromTheirResults);
+    CASES.put("runs_are_cancelled_and_time_out", Chains::runsAreCancelledAndTimeOut);
+    CASES.put("ids_are_used_again_as_policies_say", Registers::idsAreUsedAgainAsPoliciesSay);
+    CASES.put("resets_take_signals_along", Registers::resetsTakeSignalsAlong);
+    CASES.put("queries_are_rejected_as_they_ask", Registers::queriesAreRejectedAsTheyAsk);
+    CASES.put("stacks_and_metadata_are_queried", Registers::stacksAndMetadataAreQueried);
+    CASES.put("attributes_and_memo_are_upserted", Attributes::andMemoAreUpserted);
+  }
+
+  private Main() {}
+
+  public static void main(String[] arguments) throws Exception {
+    if (arguments.length != 1) {
+      System.err.println("usage: Main HOST:PORT");
+      Runtime.getRuntime().halt(2);
+    }
+    WorkflowServiceStubs service = connect(arguments[0]);
+    AtomicInteger passed = new AtomicInteger();
+    ExecutorService lanes = Executors.newFixedThreadPool(BESIDE);
+    CASES.forEach(
+        (name, function) ->
+            lanes.execute(
+                () -> {
+                  if (passes(service, name, function)) {
+                    passed.incrementAndGet();
+                  }
+                }));
+    lanes.shutdown();
+    lanes.awaitTermination(1, TimeUnit.DAYS);
+    int failed = CASES.size() - passed.get();
+    System.out.println(passed + " passed, " + failed + " failed");
+    System.out.flush();
+    Runtime.getRuntime().halt(failed == 0 ? 0 : 1);
+  }
+
+  private static WorkflowServiceStubs connect(String address) {
+    WorkflowServiceStubsOptions options = WorkflowServiceStubsOptions.newBuilder().setTarget(address).build();
+    try {
+      return WorkflowServiceStubs.newConnectedServiceStubs(options, CONNECT);
+    } catch (RuntimeException e) {
+      System.out.println("FAIL java.connect: " + oneLine(e));
+      System.out.println("0 passed, 1 failed");
+      System.out.flush();
+      Runtime.getRuntime().halt(1);
+      throw e;
+    }
+  }
+
+  /** Prints the line of a case and says whether it passed. */
+  private static boolean passes(WorkflowServiceStubs service, String name, Case function) {
+    long begun = System.nanoTime();
+    ExecutorService thread = Executors.newSingleThreadExecutor();
+    try (World world = new World(WorkflowClient.newInstance(service), name)) {
+      Future<?> done =
+          thread.submit(
+              () -> {
+                function.run(world);
+                world.closeAndReplay();
+                return null;
+              });
+      done.get(DEADLINE_S, TimeUnit.SECONDS);
+      double seconds = (System.nanoTime() - begun) / 1e9;
+      System.out.println(String.format(Locale.ROOT, "ok java.%s (%.1f s)", name, seconds));
+      return true;
+    } catch (TimeoutException e) {
+      System.out.println("FAIL java." + name + ": not done in time");
+    } catch (Exception e) {
+      System.out.println("FAIL java." + name + ": " + oneLine(e.getCause() == null ? e : e.getCause()));
+    } finally {
+      thread.shutdownNow();
+    }
+    return false;
+  }
+
+  /** An error and its causes. */
+  private static String oneLine(Throwable error) {
+    String words = error.getCause() == null ? error.toString() : error + ": " + oneLine(error.getCause());
+    return words.replaceAll("\\s+", " ");
+  }
+}
