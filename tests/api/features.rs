@@ -32,7 +32,7 @@ impl Sdk {
         }
     }
 
-    /// True where there is a test of this name: `samples/PATTERN`; in Python a suite or SUITE.CASE; in Go a case.
+    /// True where there is a test of this name: `samples/PATTERN`; in Python a suite or SUITE.CASE; else a case.
     fn has(self, name: &str) -> bool {
         if let Some(pattern) = name.strip_prefix("samples/") {
             return self.sample(pattern).is_file();
@@ -46,7 +46,13 @@ impl Sdk {
                 text.contains("\n@case(") && text.contains(&function)
             }
             Self::Go => read("tests/sdk/go/main.go".into()).contains(&format!("\"{name}\"")),
-            Self::TypeScript | Self::Java => false,
+            Self::TypeScript => {
+                read("tests/sdk/typescript/src/main.ts".into()).contains(&format!("\n  {name}: "))
+            }
+            Self::Java => {
+                let text = read("tests/sdk/java/src/main/java/programs/Main.java".into());
+                text.contains(&format!("CASES.put(\"{name}\","))
+            }
         }
     }
 }

@@ -61,7 +61,8 @@ PYTHON_SUITES = [
     "refused",
 ]
 OTHER_SUITES = ["go", "checker", "kill"]
-# By their name only.
+# By their names only.
+LANGUAGE_SUITES = ["typescript", "java"]
 SAMPLES = REPOSITORY / "tests" / "samples"
 SAMPLE_LANGUAGES = ["python", "typescript", "go", "java"]
 # A program's last line, and what Maven paints.
@@ -88,14 +89,15 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, help="of the kill suite")
     parser.add_argument("--verbose", action="store_true", help="print the traces of failures")
-    suites = f"{' '.join(PYTHON_SUITES + OTHER_SUITES)}, MODULE.CASE, samples, or samples.LANGUAGE"
+    known = PYTHON_SUITES + OTHER_SUITES + LANGUAGE_SUITES
+    suites = f"{' '.join(known)}, MODULE.CASE, samples, or samples.LANGUAGE"
     parser.add_argument("suites", nargs="*", help=suites)
     chosen = parser.parse_args()
     if chosen.nodes and not chosen.kafka:
         parser.error("nodes share a log on Kafka only: --nodes needs --kafka")
     samples = ["samples", *(f"samples.{language}" for language in SAMPLE_LANGUAGES)]
     for suite in chosen.suites:
-        if suite.split(".")[0] not in PYTHON_SUITES + OTHER_SUITES and suite not in samples:
+        if suite.split(".")[0] not in known and suite not in samples:
             parser.error(f"no suite {suite!r}")
     return chosen
 
@@ -118,11 +120,12 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         brokers = broker.ready()
         options.server = EVERLOG_ON_KAFKA + brokers
     of_python = [s for s in wanted if s.split(".")[0] in PYTHON_SUITES]
+    programs = [s for s in ["go", *LANGUAGE_SUITES] if s in wanted]
     samples = [s for s in SAMPLE_LANGUAGES if "samples" in wanted or f"samples.{s}" in wanted]
     servers = []
     address = workers_address = options.address
     try:
-        if not address and (of_python or "go" in wanted or samples):
+        if not address and (of_python or programs or samples):
             commands = [options.server]
             if options.nodes:
                 commands = [EVERLOG_NODE.replace("{name}", name) + brokers for name in NODES]
@@ -137,8 +140,9 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
             address, workers_address = servers[0].address, servers[-1].address
         if of_python:
             await run_python(options, (address, workers_address), of_python, report)
-        if "go" in wanted:
-            await run_program(report, "go", [str(SDK / "go" / "run"), address])
+        for language in programs:
+            command = [str(SDK / language / "run"), address]
+            await run_program(report, language, command, with_packages(folder))
         if samples:
             await run_samples(report, (address, workers_address), samples, folder)
         if "checker" in wanted:
@@ -194,15 +198,7 @@ async def run_samples(report, addresses: tuple[str, str], languages: list[str], 
     (work / "python").mkdir(parents=True)
     # They ask for the packages that this program has.
     (work / "python" / ".venv").symlink_to(sys.prefix)
-    cache = Path(os.environ["EVERLOG_CACHE"])
-    environment = {
-        **os.environ,
-        "SAMPLES_WORK": str(work),
-        "HISTORIES": str(histories),
-        "npm_config_cache": str(cache / "samples-npm"),
-        "npm_config_prefer_offline": "true",
-        "MAVEN_OPTS": f"{os.environ.get('MAVEN_OPTS', '')} -Dmaven.repo.local={cache / 'samples-maven'}",
-    }
+    environment = with_packages(folder) | {"SAMPLES_WORK": str(work), "HISTORIES": str(histories)}
     for number, language in enumerate(languages):
         # Java takes a workflow's thread that a slow machine does not run for a second for one that hangs: it fails the task.
         debug = {"TEMPORAL_DEBUG": "true"} if language == "java" else {}
@@ -210,6 +206,18 @@ async def run_samples(report, addresses: tuple[str, str], languages: list[str], 
         await run_program(report, f"samples.{language}", command, environment | debug, f"samples.{language}: ")
     compare = [sys.executable, str(SAMPLES / "histories"), "compare", str(histories)]
     await run_program(report, "samples.histories", compare, prefix="samples.histories: ")
+
+
+def with_packages(folder: Path) -> dict[str, str]:
+    """The environment of programs that work in the folder, and that npm and Maven keep packages for in the cache."""
+    cache = Path(os.environ["EVERLOG_CACHE"])
+    return {
+        **os.environ,
+        "TMPDIR": str(folder),
+        "npm_config_cache": str(cache / "samples-npm"),
+        "npm_config_prefer_offline": "true",
+        "MAVEN_OPTS": f"{os.environ.get('MAVEN_OPTS', '')} -Dmaven.repo.local={cache / 'samples-maven'}",
+    }
 
 
 async def run_program(
