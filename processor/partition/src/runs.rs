@@ -202,22 +202,24 @@ impl<B: Base> Runs<B> {
     fn load(&self, key: &RunKey) -> Result<Option<Run>, Error> {
         let mut builder = Builder::default();
         let mut damage = None;
-        let prefix_bytes = key.bytes().len();
-        for (from, to) in rows::part_ranges() {
-            self.store.scan(
-                Space::State,
-                &state_key(key, &from),
-                &state_key(key, &to),
-                &mut |row, value| {
-                    damage = builder.row(&row[prefix_bytes..], value).err();
-                    damage.is_none()
-                },
-            )?;
-            if let Some(damage) = damage {
-                return Err(damage.into());
-            }
+        // One scan for most; there may be thousands of rows that are looked up, so that they are jumped over.
+        let mut from = Some([0]);
+        while let Some(first) = from.take() {
+            let (first, end) = (state_key(key, &first), state_key(key, &rows::PARTS_END));
+            self.store.scan(Space::State, &first, &end, &mut |row, value| {
+                let suffix = &row[key.bytes().len()..];
+                if rows::is_part(suffix) {
+                    damage = builder.row(suffix, value).err();
+                } else {
+                    from = Some(rows::LOOKED_UP_END);
+                }
+                damage.is_none() && from.is_none()
+            })?;
         }
-        Ok(builder.finish()?)
+        match damage {
+            Some(damage) => Err(damage.into()),
+            None => Ok(builder.finish()?),
+        }
     }
 }
 
@@ -258,4 +260,36 @@ pub fn read_alarm_key(row: &[u8]) -> Option<(i64, RunKey)> {
     key.put_slice(&row[..2]);
     key.put_slice(&row[10..]);
     Some((due_ms, RunKey::read(key.freeze())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_engine::{Head, Start};
+    use everlog_store::MemoryRows;
+
+    use super::*;
+
+    #[test]
+    fn what_is_looked_up_hides_no_part_of_its_run() {
+        let namespace_id = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
+        let run_id = "1b0c9c4e-3f4d-5a8e-9a55-6a3a5f2f1c77";
+        let workflow = WorkflowKey::new(namespace_id, "order-1");
+        let (key, other) = (workflow.run(run_id), workflow.run(namespace_id));
+        let mut builder = Builder::default();
+        builder.row(b"s", &Start { run_id: run_id.into(), ..Start::default() }.encode_to_vec()).unwrap();
+        builder.row(b"h", &Head { signals: 2, ..Head::default() }.encode_to_vec()).unwrap();
+        let run = Arc::new(builder.finish().unwrap().unwrap());
+
+        let mut runs = Runs::new(Store::new(MemoryRows::default()), 0);
+        runs.put(&key, run.clone());
+        runs.flush();
+        runs.evict();
+        assert_eq!(runs.get(&key).unwrap(), Some(run.clone()));
+        runs.evict();
+        runs.add_request(&key, "a signal");
+        runs.add_request(&key, "another signal");
+        runs.add_done_update(&key, "an update", Done::default());
+        assert_eq!(runs.get(&key).unwrap(), Some(run));
+        assert_eq!(runs.get(&other).unwrap(), None);
+    }
 }

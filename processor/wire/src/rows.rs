@@ -65,10 +65,11 @@ pub fn is_part(suffix: &[u8]) -> bool {
     !matches!(suffix.first(), Some(&(REQUEST | DONE | PROMISE)))
 }
 
-/// The suffixes between which the parts of a run stand: from the first up to, without it, the second.
-pub fn part_ranges() -> [([u8; 1], [u8; 1]); 2] {
-    [([0], [DONE]), ([REQUEST + 1], [PROMISE])]
-}
+/// Behind the suffixes of all parts of a run.
+pub const PARTS_END: [u8; 1] = [PROMISE];
+
+/// Behind the rows that are looked up one by one and stand among the parts of a run.
+pub const LOOKED_UP_END: [u8; 1] = [REQUEST + 1];
 
 /// Every row that differs between two states of a run; a row without a value is deleted.
 pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Bytes>)) {
