@@ -34,6 +34,8 @@ pub(crate) struct Call<'a> {
     pub namespace: Arc<Namespace>,
     /// When the caller gives up.
     pub deadline: Option<Instant>,
+    /// The caller goes on by itself to the run that follows a closed one.
+    pub follows_next_run: bool,
     operation: Operation,
     began: Instant,
     token: Option<TaskToken>,
@@ -78,8 +80,19 @@ impl<'a> Call<'a> {
             .inspect_err(|status| refused(&namespace, operation, status, began))?;
         namespace.usage.metrics.began(operation);
         let deadline = timeout(request.metadata()).and_then(|timeout| began.checked_add(timeout));
+        let follows_next_run = client::follows_next_run(request.metadata());
         let slip = request.extensions().get::<Slip>().cloned();
-        Ok(Self { gateway, namespace, deadline, operation, began, token, slip, _places: places })
+        Ok(Self {
+            gateway,
+            namespace,
+            deadline,
+            follows_next_run,
+            operation,
+            began,
+            token,
+            slip,
+            _places: places,
+        })
     }
 
     /// Runs the handler; a panic in it costs the caller an answer, and nobody else anything.

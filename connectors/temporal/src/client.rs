@@ -1,4 +1,4 @@
-//! Clients that say who they are: a release of a known client that this API has left behind is told so.
+//! Clients that say who they are and what they can do: a release of a known client that this API has left behind is told so.
 
 use everlog_temporal_api::errordetails::ClientVersionNotSupportedFailure;
 use tonic::metadata::MetadataMap;
@@ -8,6 +8,9 @@ use crate::status::{detailed, invalid};
 
 const NAME_HEADER: &str = "client-name";
 const VERSION_HEADER: &str = "client-version";
+const FEATURES_HEADER: &str = "supported-features";
+/// What a client supports that goes on by itself to the run that its close event names.
+const FOLLOWS_NEXT_RUN: &str = "follows-next-run-id";
 
 /// Known clients, each with the first major version that is not supported.
 pub(crate) const KNOWN: &[(&str, u64)] = &[
@@ -56,6 +59,12 @@ pub(crate) fn check(metadata: &MetadataMap) -> Result<(), Status> {
     Err(detailed(Code::FailedPrecondition, message, &detail))
 }
 
+/// True of a client that goes on by itself to the run that follows one that failed, timed out or returned.
+pub(crate) fn follows_next_run(metadata: &MetadataMap) -> bool {
+    let features = metadata.get(FEATURES_HEADER).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    features.split(',').any(|feature| feature == FOLLOWS_NEXT_RUN)
+}
+
 /// The first number of a semantic version; none where it is not one.
 fn major(version: &str) -> Option<u64> {
     let core = version.split(['-', '+']).next()?;
@@ -86,6 +95,20 @@ mod tests {
         assert_eq!(called_by("my-client", "no version"), Ok(()));
         assert_eq!(called_by("temporal-go", ""), Ok(()));
         assert_eq!(check(&MetadataMap::new()).map_err(|status| status.code()), Ok(()));
+    }
+
+    #[test]
+    fn a_client_says_whether_it_follows_runs() {
+        let mut metadata = MetadataMap::new();
+        assert!(!follows_next_run(&metadata));
+        let said =
+            ["follows-next-run-id", "x,follows-next-run-id", "x, follows-next-run-id", "follows-next-run"];
+        let follows = said.map(|features| {
+            metadata.insert(FEATURES_HEADER, features.parse().expect("ASCII"));
+            follows_next_run(&metadata)
+        });
+        // As a Temporal server reads it.
+        assert_eq!(follows, [true, true, false, false]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Failures that the gateway reads, cuts or writes; everywhere else they pass through unread.
 
 use bytes::Bytes;
+use everlog_temporal_api::enums::TimeoutType;
 use everlog_temporal_api::failure::failure::FailureInfo;
-use everlog_temporal_api::failure::{ApplicationFailureInfo, Failure, ServerFailureInfo};
+use everlog_temporal_api::failure::{ApplicationFailureInfo, Failure, ServerFailureInfo, TimeoutFailureInfo};
 use prost::Message;
 
 use crate::limits::Limits;
@@ -21,6 +22,18 @@ pub(crate) fn server(message: &str, cause: Option<Bytes>) -> Bytes {
         source: "Server".into(),
         cause,
         failure_info: Some(info),
+        ..Failure::default()
+    };
+    failure.encode_to_vec().into()
+}
+
+/// Why a run that took too long is followed by another one.
+pub(crate) fn run_timeout() -> Bytes {
+    let info = TimeoutFailureInfo { timeout_type: TimeoutType::StartToClose.into(), ..Default::default() };
+    let failure = Failure {
+        message: "workflow timeout".into(),
+        source: "Server".into(),
+        failure_info: Some(FailureInfo::TimeoutFailureInfo(info)),
         ..Failure::default()
     };
     failure.encode_to_vec().into()

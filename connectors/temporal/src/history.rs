@@ -14,10 +14,10 @@ use prost::Message;
 use tonic::Status;
 
 use crate::call::Call;
-use crate::event;
 use crate::status::{self, invalid};
 use crate::token::Purpose;
 use crate::told::Voice;
+use crate::{closing, event};
 
 /// Where the next page of a history begins: the body of a page token, which is bound to namespace and Workflow Id.
 #[derive(Clone, PartialEq, Message)]
@@ -104,7 +104,8 @@ async fn close_event(call: &Call<'_>, mut address: Address, wait: bool) -> Resul
         address.run_id.clone_from(&run.start.run_id);
         if !run.is_open() {
             let reading = read(call, &address, Want::LastBatch).await?;
-            return Ok((event::last(&reading.page.history), None));
+            let closed = event::last(&reading.page.history);
+            return Ok((if call.follows_next_run { closed } else { closing::continued(closed) }, None));
         }
         if !wait {
             return Ok((Bytes::new(), None));

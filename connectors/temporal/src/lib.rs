@@ -9,6 +9,7 @@ mod attribute;
 mod call;
 mod chance;
 mod client;
+mod closing;
 mod completion;
 mod describe;
 mod event;

@@ -4,7 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.api.enums.v1 import ContinueAsNewInitiator, RetryState
+from temporalio.api.enums.v1 import ContinueAsNewInitiator, HistoryEventFilterType, RetryState
+from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import WorkflowFailureError
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError, TimeoutError, TimeoutType
@@ -85,6 +86,38 @@ async def a_workflow_is_tried_again_until_it_succeeds(world: World) -> None:
         expect.equal(began.retry_policy.maximum_interval.ToSeconds(), 10, "the longest wait by itself")
         expect.that(began.first_workflow_task_backoff.ToMilliseconds() >= 100, "it waits")
     expect.equal(started(runs[0]).attempt, 1, "the first attempt")
+
+
+@case()
+async def a_client_that_follows_no_runs_is_told_of_a_continuation(world: World) -> None:
+    async with world.worker(Stubborn):
+        handle = await world.start(Stubborn.run, 2, "", retry_policy=POLICY)
+        await handle.result()
+    first, last = await runs_of(world, handle)
+
+    async def close_event(run_id: str, **headers: str) -> Any:
+        request = GetWorkflowExecutionHistoryRequest(
+            namespace=world.client.namespace,
+            wait_new_event=True,
+            history_event_filter_type=HistoryEventFilterType.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
+        )
+        request.execution.workflow_id, request.execution.run_id = handle.id, run_id
+        metadata = {name.replace("_", "-"): value for name, value in headers.items()}
+        service = world.client.workflow_service
+        answer = await service.get_workflow_execution_history(request, metadata=metadata)
+        return answer.history.events[0]
+
+    shown = await close_event(first.run_id)
+    continued = shown.workflow_execution_continued_as_new_event_attributes
+    expect.equal(shown.event_id, first.events[-1].event_id, "the id of the close event")
+    expect.equal(continued.new_execution_run_id, last.run_id, "the run that follows")
+    expect.equal(continued.failure.message, "attempt 1", "the failure")
+    expect.equal(
+        await close_event(first.run_id, supported_features="follows-next-run-id"),
+        first.events[-1],
+        "the close event as one sees it who follows runs",
+    )
+    expect.equal(await close_event(last.run_id), last.events[-1], "the close event of the last run")
 
 
 @case()
