@@ -16,7 +16,22 @@ from typing import Any
 from temporalio.api.common.v1 import Payloads
 
 from history_rules import CLOSING, Violation, check_run, closing_of, is_closed
-from logs import Call, Run, Work, attributes_of, name_of, read_calls, read_histories, read_work
+from kinship import check_kinship
+from lineage import Lineage, begun_ns, check_lineage, signal_key
+from logs import (
+    Call,
+    Run,
+    Work,
+    attributes_of,
+    fate,
+    json_of,
+    name_of,
+    read_calls,
+    read_histories,
+    read_work,
+    signal_id_of,
+)
+from update_rules import check_updates
 
 # By how much a server's time may differ from the clients', who use the same clock.
 CLOCK_SLACK_MS = 1000
@@ -43,6 +58,9 @@ def check(
         )
     for rule in (_chains, _starts, _signals, _sender_order, _queries, _answers):
         found += rule(story)
+    found += check_lineage(story.lineage, calls)
+    found += check_kinship(story.lineage)
+    found += check_updates(story.lineage, story.tries)
     return found
 
 
@@ -50,6 +68,7 @@ def check(
 class Story:
     """The inputs, with what the rules look up in them."""
 
+    lineage: Lineage
     runs: dict[str, Run]
     # The runs of a workflow id in the order in which they started.
     by_workflow: dict[str, list[Run]]
@@ -62,15 +81,12 @@ class Story:
 
     @staticmethod
     def of(histories: Iterable[Run], calls: Iterable[Call], work: Iterable[Work]) -> "Story":
-        by_workflow: dict[str, list[Run]] = defaultdict(list)
-        for run in histories:
-            by_workflow[run.workflow_id].append(run)
-        for runs in by_workflow.values():
-            runs.sort(key=_begun_ns)
+        lineage = Lineage.of(histories)
+        by_workflow = lineage.by_workflow
         tries: dict[str, list[Call]] = defaultdict(list)
         for call in calls:
             tries[call.id].append(call)
-        story = Story({run.run_id: run for run in histories}, by_workflow, tries, set(), defaultdict(list))
+        story = Story(lineage, lineage.runs, by_workflow, tries, set(), defaultdict(list))
         for entry in work:
             key = (entry.workflow_id, entry.run_id, entry.activity_id, entry.attempt)
             if entry.kind == "received":
@@ -79,37 +95,16 @@ class Story:
                 story.sent[key].append(entry)
         for runs in by_workflow.values():
             for run in runs:
+                repeated = lineage.repeated_signals(run)
                 for event in run.events:
-                    if name_of(event) == "WorkflowExecutionSignaled":
+                    if name_of(event) != "WorkflowExecutionSignaled":
+                        continue
+                    # What a reset has written once more nobody sent again; what a run was told, its rules look after.
+                    is_sent = not attributes_of(event).external_workflow_execution.workflow_id
+                    if is_sent and not repeated[signal_key(event)]:
                         signal_id = signal_id_of(attributes_of(event).input)
                         story.signaled[signal_id].append((run, event.event_id))
         return story
-
-
-def signal_id_of(arguments: Payloads) -> str:
-    """The member `id` of the first argument, empty if there is none."""
-    value = json_of(arguments)
-    return str(value.get("id", "")) if isinstance(value, dict) else ""
-
-
-def json_of(arguments: Payloads) -> Any:
-    """The first payload, if it is JSON."""
-    try:
-        return json.loads(arguments.payloads[0].data)
-    except (IndexError, ValueError):
-        return None
-
-
-def fate(tries: Sequence[Call]) -> str:
-    """What a client knows of its call after all tries: acked, refused by each, or unknown."""
-    outcomes = {call.outcome for call in tries}
-    if "acked" in outcomes:
-        return "acked"
-    return "refused" if outcomes == {"refused"} else "unknown"
-
-
-def _begun_ns(run: Run) -> int:
-    return run.events[0].event_time.ToNanoseconds() if run.events else 0
 
 
 def _ended_ns(run: Run) -> int:
@@ -131,7 +126,10 @@ def _chains(story: Story) -> Iterator[Violation]:
         if started.workflow_id != run.workflow_id:
             yield wrong(f"the history is of workflow {started.workflow_id}")
         before_id = started.continued_execution_run_id
-        if before_id:
+        if run.run_id in story.lineage.resets:
+            # It has the beginning of its base.
+            pass
+        elif before_id:
             before = story.runs.get(before_id)
             if not before:
                 yield wrong(f"it continues {before_id}, of which there is no history")
@@ -159,7 +157,7 @@ def _chains(story: Story) -> Iterator[Violation]:
             yield wrong("it continued as new and names no run", len(run.events))
     for workflow_id, runs in story.by_workflow.items():
         for before, after in zip(runs, runs[1:]):
-            if not is_closed(before) or _ended_ns(before) > _begun_ns(after):
+            if not is_closed(before) or _ended_ns(before) > begun_ns(after):
                 what = f"run {before.run_id} of the same id was open when it began"
                 yield Violation("chain", workflow_id, after.run_id, 1, what)
 
@@ -195,13 +193,15 @@ def _starts(story: Story) -> Iterator[Violation]:
             run
             for run in runs
             if run.events
+            and run.run_id not in story.lineage.resets
             and not run.events[0].workflow_execution_started_event_attributes.continued_execution_run_id
+            and not run.events[0].workflow_execution_started_event_attributes.HasField("parent_workflow_execution")
         ]
         if len(heads) > possible[workflow_id]:
             what = f"{len(heads)} first runs, and {possible[workflow_id]} starts that were not refused"
             yield Violation("start", workflow_id, heads[-1].run_id, 1, what)
         for run in heads:
-            if _begun_ns(run) / 1e6 < earliest_ms.get(workflow_id, 0) - CLOCK_SLACK_MS:
+            if begun_ns(run) / 1e6 < earliest_ms.get(workflow_id, 0) - CLOCK_SLACK_MS:
                 yield Violation("times", workflow_id, run.run_id, 1, "it began before its start was sent")
 
 
@@ -295,6 +295,9 @@ def _answers(story: Story) -> Iterator[Violation]:
             if name == "ActivityTaskStarted":
                 started[event.event_id] = attributes
             if name not in ("ActivityTaskCompleted", "ActivityTaskFailed"):
+                continue
+            by_reset = name == "ActivityTaskFailed" and attributes.failure.HasField("reset_workflow_failure_info")
+            if by_reset or story.lineage.is_copy(run, event):
                 continue
             opening, start = (
                 scheduled.get(attributes.scheduled_event_id),

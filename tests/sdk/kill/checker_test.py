@@ -1,5 +1,6 @@
 """Tests of the checker, on logs written by hand: silent on good ones, it finds what is planted in them."""
 
+import copy
 import json
 import sys
 import tempfile
@@ -10,11 +11,12 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToJson
 from temporalio.api.common.v1 import Payload
-from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.api.history.v1 import History, HistoryEvent
 
 from checker import check
 from corruptions import CORRUPTIONS, plant_each
+from lineage import CRON, RETRY, WORKFLOW
 from logs import (
     Call,
     Run,
@@ -40,7 +42,7 @@ class Writer:
         self.now_ms = BEGIN_MS
         self.numbers: dict[tuple[str, str], int] = {}
 
-    def begin(self, workflow_id: str, continued: Run | None = None) -> Run:
+    def begin(self, workflow_id: str, continued: Run | None = None, initiator: int = WORKFLOW) -> Run:
         run = Run(workflow_id, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{workflow_id} {len(self.runs)}")), [])
         self.runs.append(run)
         first = continued.events[0].workflow_execution_started_event_attributes if continued else None
@@ -50,6 +52,8 @@ class Writer:
             workflow_id=workflow_id,
             first_execution_run_id=first.first_execution_run_id if first else run.run_id,
             continued_execution_run_id=continued.run_id if continued else "",
+            initiator=initiator if continued else 0,
+            attempt=first.attempt + 1 if first and initiator == RETRY else 1,
         )
         self.event(run, "WorkflowTaskScheduled")
         return run
@@ -180,11 +184,156 @@ def a_failed_task(writer: Writer, workflow_id: str) -> None:
     writer.event(run, "WorkflowExecutionFailed", workflow_task_completed_event_id=writer.task(run))
 
 
+def started(writer: Writer, workflow_id: str) -> Run:
+    call = writer.call("start", workflow_id)
+    run = writer.begin(workflow_id)
+    call.run_id = run.run_id
+    return run
+
+
+def json_payload(value: Any) -> Payload:
+    return Payload(metadata={"encoding": b"json/plain"}, data=json.dumps(value).encode())
+
+
+def a_family(writer: Writer, workflow_id: str) -> None:
+    """A parent with a child, whom it sends a signal."""
+    parent = started(writer, workflow_id)
+    task = writer.task(parent)
+    room = f"{workflow_id}-room"
+    asked = writer.event(
+        parent, "StartChildWorkflowExecutionInitiated", workflow_id=room, workflow_task_completed_event_id=task
+    )
+    child = writer.begin(room)
+    began = child.events[0].workflow_execution_started_event_attributes
+    began.parent_workflow_execution.workflow_id, began.parent_workflow_execution.run_id = workflow_id, parent.run_id
+    began.parent_initiated_event_id = asked
+    writer.event(parent, "ChildWorkflowExecutionStarted", initiated_event_id=asked)
+    told = parent.events[-1].child_workflow_execution_started_event_attributes
+    told.workflow_execution.workflow_id, told.workflow_execution.run_id = room, child.run_id
+    writer.event(parent, "WorkflowTaskScheduled")
+    task = writer.task(parent)
+    sent = writer.event(
+        parent,
+        "SignalExternalWorkflowExecutionInitiated",
+        signal_name="paint",
+        workflow_task_completed_event_id=task,
+    )
+    letter = parent.events[-1].signal_external_workflow_execution_initiated_event_attributes
+    letter.workflow_execution.workflow_id = room
+    letter.input.payloads.append(json_payload({"id": f"{room}-paint"}))
+    writer.event(child, "WorkflowExecutionSignaled", signal_name="paint")
+    heard = child.events[-1].workflow_execution_signaled_event_attributes
+    heard.input.CopyFrom(letter.input)
+    heard.external_workflow_execution.workflow_id = workflow_id
+    writer.event(parent, "ExternalWorkflowExecutionSignaled", initiated_event_id=sent)
+    done = writer.event(child, "WorkflowExecutionCompleted", workflow_task_completed_event_id=writer.task(child))
+    child.events[done - 1].workflow_execution_completed_event_attributes.result.payloads.append(json_payload(7))
+    writer.event(parent, "ChildWorkflowExecutionCompleted", initiated_event_id=asked)
+    ended = parent.events[-1].child_workflow_execution_completed_event_attributes
+    ended.result.payloads.append(json_payload(7))
+    writer.event(parent, "WorkflowTaskScheduled")
+    writer.event(parent, "WorkflowExecutionCompleted", workflow_task_completed_event_id=writer.task(parent))
+
+
+def an_update(writer: Writer, run: Run, call: Call) -> None:
+    """It is accepted and answered by one task."""
+    writer.task(run)
+    accepted = writer.event(run, "WorkflowExecutionUpdateAccepted")
+    attributes = run.events[-1].workflow_execution_update_accepted_event_attributes
+    attributes.protocol_instance_id = call.id
+    writer.event(run, "WorkflowExecutionUpdateCompleted", accepted_event_id=accepted)
+    attributes = run.events[-1].workflow_execution_update_completed_event_attributes
+    attributes.meta.update_id = call.id
+    attributes.outcome.success.payloads.append(json_payload(call.result))
+
+
+def paid(writer: Writer, workflow_id: str, value: int) -> Call:
+    call = writer.call("update", workflow_id, stage="completed")
+    call.result = {"id": call.id, "value": value}
+    return call
+
+
+def an_account(writer: Writer, workflow_id: str) -> None:
+    """It is updated, and sent back behind its first update; a signal and the second update are taken over."""
+    base = started(writer, workflow_id)
+    an_update(writer, base, paid(writer, workflow_id, 4))
+    writer.event(base, "WorkflowTaskScheduled")
+    finish = len(base.events) + 2
+    second = paid(writer, workflow_id, 9)
+    an_update(writer, base, second)
+    signal = writer.signal(base, "a")
+    order = writer.call("reset", workflow_id, number=finish, base_run_id=base.run_id)
+    writer.event(base, "WorkflowExecutionTerminated")
+    fresh = Run(workflow_id, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{workflow_id} back")), [])
+    fresh.events.extend(copy.deepcopy(base.events[: finish - 1]))
+    writer.runs.append(fresh)
+    order.run_id = fresh.run_id
+    writer.event(
+        fresh,
+        "WorkflowTaskFailed",
+        scheduled_event_id=finish - 2,
+        started_event_id=finish - 1,
+        cause=WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
+        base_run_id=base.run_id,
+        new_run_id=fresh.run_id,
+    )
+    fresh.events[-1].workflow_task_failed_event_attributes.failure.message = order.id
+    writer.event(fresh, "WorkflowExecutionUpdateAdmitted")
+    admitted = fresh.events[-1].workflow_execution_update_admitted_event_attributes
+    admitted.request.meta.update_id = second.id
+    writer.event(fresh, "WorkflowExecutionSignaled", signal_name="give")
+    attributes = fresh.events[-1].workflow_execution_signaled_event_attributes
+    attributes.input.payloads.append(json_payload({"id": signal.id}))
+    writer.event(fresh, "WorkflowTaskScheduled")
+    an_update(writer, fresh, second)
+    refused = writer.call("update", workflow_id, "refused")
+    refused.why = "a debt"
+    writer.event(fresh, "WorkflowTaskScheduled")
+    writer.event(fresh, "WorkflowExecutionCompleted", workflow_task_completed_event_id=writer.task(fresh))
+
+
+def a_quiet_account(writer: Writer, workflow_id: str) -> None:
+    """It is updated, and returns."""
+    run = started(writer, workflow_id)
+    an_update(writer, run, paid(writer, workflow_id, 16))
+    writer.event(run, "WorkflowTaskScheduled")
+    writer.event(run, "WorkflowExecutionCompleted", workflow_task_completed_event_id=writer.task(run))
+
+
+def a_repair(writer: Writer, workflow_id: str) -> None:
+    """It fails, and is tried again."""
+    run = started(writer, workflow_id)
+    closing = writer.event(run, "WorkflowExecutionFailed", workflow_task_completed_event_id=writer.task(run))
+    again = writer.begin(workflow_id, run, RETRY)
+    run.events[closing - 1].workflow_execution_failed_event_attributes.new_execution_run_id = again.run_id
+    began = again.events[0].workflow_execution_started_event_attributes
+    began.continued_failure.message = "not at first"
+    writer.event(again, "WorkflowExecutionCompleted", workflow_task_completed_event_id=writer.task(again))
+
+
+def a_round(writer: Writer, workflow_id: str) -> None:
+    """It returns, and comes again with its result."""
+    run = started(writer, workflow_id)
+    closing = writer.event(run, "WorkflowExecutionCompleted", workflow_task_completed_event_id=writer.task(run))
+    done = run.events[closing - 1].workflow_execution_completed_event_attributes
+    done.result.payloads.append(json_payload(1))
+    again = writer.begin(workflow_id, run, CRON)
+    done.new_execution_run_id = again.run_id
+    began = again.events[0].workflow_execution_started_event_attributes
+    began.last_completion_result.CopyFrom(done.result)
+    writer.event(again, "WorkflowExecutionTerminated")
+
+
 def good_logs() -> Writer:
     writer = Writer()
     for number in range(4):
         a_long_story(writer, f"long-{number}")
         a_failed_task(writer, f"failed-{number}")
+        a_family(writer, f"family-{number}")
+        an_account(writer, f"account-{number}")
+        a_quiet_account(writer, f"quiet-{number}")
+        a_repair(writer, f"repair-{number}")
+        a_round(writer, f"round-{number}")
     return writer
 
 

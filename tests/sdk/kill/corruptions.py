@@ -4,88 +4,14 @@ import copy
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from temporalio.api.history.v1 import HistoryEvent
 
-from checker import check, fate, signal_id_of
+from checker import check
 from history_rules import CLOSING, closing_of
-from logs import Call, Run, Work, attributes_of, name_of
-
-# Fields by which an event refers to another one of its history.
-REFERENCES = [
-    "scheduled_event_id",
-    "started_event_id",
-    "workflow_task_completed_event_id",
-    "latest_cancel_requested_event_id",
-]
-
-
-class Unplantable(Exception):
-    """There is no place for this corruption in these logs."""
-
-
-@dataclass
-class Logs:
-    runs: list[Run]
-    calls: list[Call]
-    work: list[Work]
-    rng: random.Random
-
-    def pick(self, wanted: Callable[[Run, HistoryEvent], bool]) -> tuple[Run, int]:
-        """A run and the index of one of its events that is wanted."""
-        places = [(run, i) for run in self.runs for i, event in enumerate(run.events) if wanted(run, event)]
-        if not places:
-            raise Unplantable
-        return self.rng.choice(places)
-
-    def pick_named(self, *names: str) -> tuple[Run, int]:
-        return self.pick(lambda _, event: name_of(event) in names)
-
-    def pick_signal(self, wanted: str = "acked") -> tuple[Run, int]:
-        """A signal in a history, of which the clients know this."""
-        tries: dict[str, list[Call]] = {}
-        for call in self.calls:
-            tries.setdefault(call.id, []).append(call)
-        ids = {call_id for call_id, t in tries.items() if fate(t) == wanted}
-        return self.pick(
-            lambda _, e: (
-                name_of(e) == "WorkflowExecutionSignaled" and signal_id_of(attributes_of(e).input) in ids
-            )
-        )
-
-    def pick_call(self, wanted: Callable[[Call], bool]) -> Call:
-        found = [call for call in self.calls if wanted(call)]
-        if not found:
-            raise Unplantable
-        return self.rng.choice(found)
-
-
-def remove(run: Run, index: int) -> HistoryEvent:
-    """Takes an event out as if it had never been: all ids are right afterwards."""
-    event = run.events.pop(index)
-    _renumber(run)
-    return event
-
-
-def insert(run: Run, index: int, event: HistoryEvent) -> None:
-    """Puts an event in as if it had always been there."""
-    added = HistoryEvent()
-    added.CopyFrom(event)
-    added.event_id = 0
-    run.events.insert(index, added)
-    _renumber(run)
-
-
-def _renumber(run: Run) -> None:
-    new_ids = {event.event_id: place for place, event in enumerate(run.events, 1) if event.event_id}
-    for place, event in enumerate(run.events, 1):
-        event.event_id = place
-        attributes = attributes_of(event)
-        for reference in REFERENCES:
-            old = getattr(attributes, reference, 0)
-            if old in new_ids:
-                setattr(attributes, reference, new_ids[old])
+from kin_corruptions import KIN
+from logs import Call, Run, Work, attributes_of, name_of, signal_id_of
+from planting import Logs, Unplantable, insert, remove
 
 
 def drop_event(logs: Logs) -> None:
@@ -170,7 +96,7 @@ def deliver_a_signal_to_another(logs: Logs) -> None:
 
 
 def swap_signals_of_a_sender(logs: Logs) -> None:
-    senders = {call.id: (call.workflow_id, call.sender) for call in logs.calls if call.kind == "signal"}
+    senders = {call.id: (call.workflow_id, call.sender) for call in logs.calls if call.kind == "signal" and call.sender}
 
     def sender_of(event: HistoryEvent) -> tuple[str, str] | None:
         is_signal = name_of(event) == "WorkflowExecutionSignaled"
@@ -312,6 +238,7 @@ def pick_first_run(logs: Logs, is_fit: Callable[[Run], bool] = lambda _: True) -
         lambda run, e: (
             name_of(e) == "WorkflowExecutionStarted"
             and not attributes_of(e).continued_execution_run_id
+            and not attributes_of(e).HasField("parent_workflow_execution")
             and is_fit(run)
         )
     )[0]
@@ -391,7 +318,7 @@ CORRUPTIONS: dict[Callable[[Logs], None], set[str]] = {
     begin_before_the_start: {"times"},
     answer_a_query_with_old_state: {"query"},
     answer_a_query_with_what_nobody_sent: {"query"},
-}
+} | KIN
 # So many must find a place in any logs, lest the proof be empty.
 LEAST_PLANTED = 30
 

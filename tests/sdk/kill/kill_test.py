@@ -27,12 +27,14 @@ from temporalio.service import RPCError, RPCStatusCode  # noqa: E402
 from temporalio.worker import Replayer  # noqa: E402
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions  # noqa: E402
 
-from checker import check, fate  # noqa: E402
+from affairs import AFFAIRS, wrong_ends  # noqa: E402
+from agents import KINDS, Agents  # noqa: E402
+from checker import check  # noqa: E402
 from clients import Clients  # noqa: E402
 from corruptions import plant_each, sample  # noqa: E402
 from cleanup import LEFT, end_on_signals  # noqa: E402
 from history_rules import closing_of  # noqa: E402
-from logs import Call, Run, Work, read_work, write_histories, write_lines  # noqa: E402
+from logs import Call, Run, Work, fate, name_of, read_work, write_histories, write_lines  # noqa: E402
 from server import Server  # noqa: E402
 from workload import Errand, RunErrand, errand_of, wrong_results  # noqa: E402
 
@@ -41,8 +43,13 @@ WORKERS = 2
 OPEN_AT_ONCE = 110
 LEAST_UNFINISHED = 50
 LEAST_ACKED = 5000
+# Agents, each with an affair in hand, and how many affairs must be under way at a kill.
+AGENTS = 40
+LEAST_UNDER_WAY = 20
 # Nothing was acknowledged or closed for so long: it hangs.
 STALL_S = 60
+# How long the last affairs may take.
+AFFAIRS_END_S = 180
 
 
 class Lines:
@@ -100,12 +107,16 @@ class Progress:
 class Kills:
     """The killer: one kill a round, after a random share of the round's calls."""
 
-    def __init__(self, server: Server, clients: Clients, options: argparse.Namespace) -> None:
+    def __init__(
+        self, server: Server, clients: Clients, agents: Agents, options: argparse.Namespace
+    ) -> None:
         self.server = server
         self.clients = clients
+        self.agents = agents
         self.options = options
         self.rng = random.Random(options.seed)
         self.unfinished: list[int] = []
+        self.under_way: list[int] = []
         self.in_recovery = 0
         self.down_s: list[float] = []
 
@@ -129,6 +140,7 @@ class Kills:
                 await self.clients.pace.allow(5)
                 await asyncio.sleep(0.005)
             self.unfinished.append(len(self.clients.unfinished))
+            self.under_way.append(len(self.agents.under_way))
             self.server.kill()
             at_s = time.monotonic() - begun
             await self.restart()
@@ -251,7 +263,7 @@ async def replay(runs: list[Run]) -> list[str]:
         for run in runs:
             yield WorkflowHistory(run.workflow_id, run.events)
 
-    replayer = Replayer(workflows=[RunErrand], workflow_runner=runner)
+    replayer = Replayer(workflows=[RunErrand, *AFFAIRS], workflow_runner=runner)
     results = await replayer.replay_workflows(histories(), raise_on_replay_failure=False)
     return [f"{run_id}: {error!r}" for run_id, error in results.replay_failures.items()]
 
@@ -271,8 +283,11 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         queue = f"kill-{uuid.uuid4()}"
         clients = Clients(client, queue, f"errand-{uuid.uuid4()}", options.seed, options.signals)
         workers = await start_workers(folder, server.address, queue)
-        kills = Kills(server, clients, options)
+        others = Clients(client, queue, f"affair-{uuid.uuid4()}", options.seed, options.signals)
+        agents = Agents(others, others.prefix, options.seed)
+        kills = Kills(server, clients, agents, options)
         drivers = asyncio.ensure_future(drive(clients, errands))
+        affairs = asyncio.ensure_future(agents.work(AGENTS))
         try:
             await kills.run(drivers)
             progress = Progress(clients)
@@ -280,13 +295,18 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
                 progress.check()
                 await asyncio.sleep(0.1)
             await drivers
+            agents.stopped = True
+            await asyncio.wait_for(affairs, AFFAIRS_END_S)
         except (Exception, asyncio.CancelledError) as error:
             state = f"{len(clients.unfinished)} unfinished runs, {clients.acked} acknowledged calls"
+            for line in agents.left():
+                print(f"# not over: {line}", flush=True)
             why = f"{error!r} with {state}; the server says: {server.tail()}"
             lines.claim("the_clients_come_to_an_end", [why])
             return lines.close()
         finally:
             drivers.cancel()
+            affairs.cancel()
         chains = await fetch_chains(client, clients, errands)
         gone = [
             f"worker {n} ended with {w.returncode}" for n, w in enumerate(workers) if w.returncode is not None
@@ -297,7 +317,7 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
     work = [entry for n in range(WORKERS) for entry in read_work(folder / f"work-{n}.jsonl")]
     print(f"# {time.monotonic() - begun:.0f} s of work and kills", flush=True)
     lines.claim("workers_live_on", gone)
-    return await judge(lines, options, errands, chains, clients.calls, work, kills)
+    return await judge(lines, options, errands, chains, clients.calls, work, kills, agents)
 
 
 async def judge(
@@ -308,13 +328,17 @@ async def judge(
     calls: list[Call],
     work: list[Work],
     kills: Kills,
+    agents: Agents,
 ) -> int:
     runs = [run for chain in chains.values() for run in chain]
+    own = list(agents.runs.values())
+    all_runs, all_calls = runs + own, calls + agents.clients.calls
     if options.keep:
-        write_histories(options.keep / "histories", runs)
-        write_lines(options.keep / "calls.jsonl", calls)
+        write_histories(options.keep / "histories", all_runs)
+        write_lines(options.keep / "calls.jsonl", all_calls)
         write_lines(options.keep / "work.jsonl", work)
     print_figures(runs, calls, work, kills)
+    print_affairs(agents, kills)
     grain_ms = 1 if options.reference else 0
     lines.claim(
         "all_finish_with_the_right_result", wrong_results(errands, chains), f"{len(errands)} workflows"
@@ -331,14 +355,80 @@ async def judge(
     )
     lines.claim("it_was_hard_enough", too_little, note)
     lines.claim(
-        "the_checker_finds_nothing",
-        check(runs, calls, work, grain_ms=grain_ms),
-        f"{sum(len(r.events) for r in runs)} events",
+        "affairs_end_as_they_had_to", wrong_ends(agents.affairs, own), f"{len(agents.affairs)} affairs"
     )
-    lines.claim("every_history_is_replayed", await replay(runs), f"{len(runs)} runs")
-    planted, missed = plant_each(*sample(runs, calls, work), seed=options.seed, grain_ms=grain_ms)
+    lines.claim("affairs_were_hard_enough", too_few(agents, kills), f"{min(kills.under_way)} at a kill")
+    lines.claim(
+        "the_checker_finds_nothing",
+        check(all_runs, all_calls, work, grain_ms=grain_ms),
+        f"{sum(len(r.events) for r in all_runs)} events",
+    )
+    lines.claim("every_history_is_replayed", await replay(all_runs), f"{len(all_runs)} runs")
+    some = sample(runs, calls, work)
+    theirs = sample_of_affairs(agents, work)
+    both = (some[0] + theirs[0], some[1] + theirs[1], some[2] + theirs[2])
+    planted, missed = plant_each(*both, seed=options.seed, grain_ms=grain_ms)
     lines.claim("the_checker_finds_what_is_planted", missed, f"{planted} corruptions")
     return lines.close()
+
+
+# Affairs of which the checker's own proof is made.
+SAMPLED_AFFAIRS = 40
+
+
+def sample_of_affairs(agents: Agents, work: list[Work]) -> tuple[list[Run], list[Call], list[Work]]:
+    """The logs of some affairs, with those of their children."""
+    chosen = {affair.workflow_id for affair in agents.affairs[:SAMPLED_AFFAIRS]}
+    chosen |= {order.room for affair in agents.affairs[:SAMPLED_AFFAIRS] for order in affair.orders}
+    return (
+        [run for run in agents.runs.values() if run.workflow_id in chosen],
+        [call for call in agents.clients.calls if call.workflow_id in chosen],
+        [entry for entry in work if entry.workflow_id in chosen],
+    )
+
+
+def fates_of(calls: list[Call]) -> Counter[str]:
+    tries: dict[str, list[Call]] = {}
+    for call in calls:
+        tries.setdefault(call.id, []).append(call)
+    return Counter(f"{t[0].kind} {fate(t)}" for t in tries.values())
+
+
+def too_few(agents: Agents, kills: Kills) -> list[str]:
+    """What was not tried often enough to prove anything."""
+    kinds = Counter(affair.kind for affair in agents.affairs)
+    fates = fates_of(agents.clients.calls)
+    rooms = sum(len(affair.orders) for affair in agents.affairs)
+    few = [f"{kinds[kind]} of {kind}" for kind in sorted(set(KINDS)) if 2 * kinds[kind] < len(kills.unfinished)]
+    few += [f"{fates['reset acked']} resets"] * (fates["reset acked"] < len(kills.unfinished))
+    few += [f"{rooms} children"] * (rooms < 2 * len(kills.unfinished))
+    few += [f"{fates['update acked']} updates"] * (fates["update acked"] < 5 * len(kills.unfinished))
+    few += [f"{min(kills.under_way)} affairs at a kill"] * (min(kills.under_way) < LEAST_UNDER_WAY)
+    return few
+
+
+def print_affairs(agents: Agents, kills: Kills) -> None:
+    kinds = Counter(affair.kind for affair in agents.affairs)
+    rooms = sum(len(affair.orders) for affair in agents.affairs)
+    calls = agents.clients.calls
+    tried_again = sum(call.outcome == "unknown" for call in calls)
+    print(f"# affairs: {json.dumps(dict(sorted(kinds.items())))}, {rooms} children, {len(agents.runs)} runs")
+    print(
+        f"# their calls: {json.dumps(dict(sorted(fates_of(calls).items())))}, {tried_again} tries of unknown outcome"
+    )
+    runs = agents.runs.values()
+    events = Counter(name_of(event) for run in runs for event in run.events)
+    print(f"# their events: {json.dumps({name: events[name] for name in TOLD})}", flush=True)
+
+
+# Events of which the report gives the number.
+TOLD = [
+    "WorkflowExecutionUpdateAdmitted",
+    "WorkflowExecutionUpdateAccepted",
+    "WorkflowExecutionUpdateCompleted",
+    "ChildWorkflowExecutionStarted",
+    "ExternalWorkflowExecutionSignaled",
+]
 
 
 def print_figures(runs: list[Run], calls: list[Call], work: list[Work], kills: Kills) -> None:

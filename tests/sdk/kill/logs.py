@@ -6,12 +6,13 @@ Times are milliseconds since the epoch by the clock of the machine. A log file h
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from google.protobuf import json_format
+from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import History, HistoryEvent
 
@@ -35,19 +36,25 @@ class Call:
     """
 
     id: str
-    kind: Literal["start", "signal", "query", "describe"]
+    kind: Literal["start", "signal", "query", "describe", "update", "reset", "terminate"]
     workflow_id: str
     sent_ms: float
     ended_ms: float
     outcome: Literal["acked", "refused", "unknown"]
-    # The run in the answer to a start.
+    # The run in the answer to a start, or to a reset.
     run_id: str = ""
-    # Of a signal: who sent it, and the number that grows with each signal of this sender to this workflow.
+    # Of a signal: who sent it, and the number that grows with each signal of this sender to this workflow. Of a reset
+    # the number is that of the first event that is not to be taken over.
     sender: str = ""
     number: int = 0
     # Of a query: the ids of the signals that the workflow says it has seen.
     seen: list[str] = dataclasses.field(default_factory=list)
     why: str = ""
+    # Of an update that is acknowledged: accepted, or completed with this result.
+    stage: str = ""
+    result: Any = None
+    # Of a reset: the run that is to go back.
+    base_run_id: str = ""
 
 
 @dataclass
@@ -63,6 +70,28 @@ class Work:
     # Of an answer: the result as JSON, or the message of the failure.
     result: Any = None
     failure: str = ""
+
+
+def json_of(arguments: Payloads) -> Any:
+    """The first payload, if it is JSON."""
+    try:
+        return json.loads(arguments.payloads[0].data)
+    except (IndexError, ValueError):
+        return None
+
+
+def signal_id_of(arguments: Payloads) -> str:
+    """The member `id` of the first argument, empty if there is none."""
+    value = json_of(arguments)
+    return str(value.get("id", "")) if isinstance(value, dict) else ""
+
+
+def fate(tries: Sequence[Call]) -> str:
+    """What a client knows of its call after all tries: acked, refused by each, or unknown."""
+    outcomes = {call.outcome for call in tries}
+    if "acked" in outcomes:
+        return "acked"
+    return "refused" if outcomes == {"refused"} else "unknown"
 
 
 def name_of(event: HistoryEvent) -> str:

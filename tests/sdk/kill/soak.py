@@ -19,6 +19,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 from temporalio.client import Client  # noqa: E402
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig  # noqa: E402
 
+from affairs import wrong_ends  # noqa: E402
+from agents import Agents  # noqa: E402
 from checker import check  # noqa: E402
 from cleanup import LEFT, end_on_signals  # noqa: E402
 from clients import Clients  # noqa: E402
@@ -28,6 +30,8 @@ from workload import Errand, errand_of, wrong_results  # noqa: E402
 
 # Of each of the two senders to an errand.
 SIGNALS = 3
+# At each node.
+AGENTS = 4
 
 
 class Side:
@@ -36,6 +40,8 @@ class Side:
     def __init__(self, clients: Clients) -> None:
         self.clients = clients
         self.errands: list[Errand] = []
+        others = Clients(clients.client, clients.queue, f"{clients.prefix}-affair", clients.seed, SIGNALS)
+        self.agents = Agents(others, others.prefix, clients.seed)
 
     async def begin(self, ends: float, rng: random.Random) -> None:
         """One errand after the other until then."""
@@ -43,6 +49,13 @@ class Side:
             errand = errand_of(len(self.errands), rng)
             self.errands.append(errand)
             await self.clients.run(errand)
+
+    async def see_to_affairs(self, ends: float) -> None:
+        """What has children, is updated, sent back, tried again or comes by a schedule, until then."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.agents.work(AGENTS))
+            await asyncio.sleep(max(0, ends - time.monotonic()))
+            self.agents.stopped = True
 
 
 async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: int, seed: int) -> int:
@@ -64,6 +77,8 @@ async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: 
         async with asyncio.TaskGroup() as group:
             for number in range(open_at_once):
                 group.create_task(sides[number % len(sides)].begin(ends, rng))
+            for side in sides:
+                group.create_task(side.see_to_affairs(ends))
         chains: list[dict[int, list[Run]]] = [
             await fetch_chains(side.clients.client, side.clients, side.errands) for side in sides
         ]
@@ -71,7 +86,8 @@ async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: 
     finally:
         await stop_workers(workers)
     runs = [run for each in chains for chain in each.values() for run in chain]
-    calls = [call for side in sides for call in side.clients.calls]
+    own = [run for side in sides for run in side.agents.runs.values()]
+    calls = [call for side in sides for call in side.clients.calls + side.agents.clients.calls]
     work = [entry for log in folder.glob("*/work-*.jsonl") for entry in read_work(log)]
     wrong = [found for side, each in zip(sides, chains) for found in wrong_results(side.errands, each)]
     for call in calls:
@@ -83,9 +99,12 @@ async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: 
     acked = sum(side.clients.acked for side in sides)
     lines.claim("workers_live_on", gone)
     lines.claim("all_finish_with_the_right_result", wrong, f"{count} workflows, {acked} acknowledged calls")
+    ends = [found for side in sides for found in wrong_ends(side.agents.affairs, list(side.agents.runs.values()))]
+    affairs = sum(len(side.agents.affairs) for side in sides)
+    lines.claim("affairs_end_as_they_had_to", ends, f"{affairs} affairs, {len(own)} runs")
     lines.claim("it_was_enough", ["nothing was done"] * (count < open_at_once))
-    lines.claim("the_checker_finds_nothing", check(runs, calls, work), f"{sum(len(r.events) for r in runs)} events")
-    lines.claim("every_history_is_replayed", await replay(runs), f"{len(runs)} runs")
+    lines.claim("the_checker_finds_nothing", check(runs + own, calls, work), f"{sum(len(r.events) for r in runs + own)} events")
+    lines.claim("every_history_is_replayed", await replay(runs + own), f"{len(runs + own)} runs")
     return lines.close()
 
 

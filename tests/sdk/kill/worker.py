@@ -25,6 +25,7 @@ from temporalio.worker import (
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from affairs import AFFAIRS
 from logs import Work
 from workload import ACTIVITIES, RunErrand
 
@@ -72,7 +73,7 @@ async def serve(address: str, queue: str, log: str) -> None:
     async with Worker(
         client,
         task_queue=queue,
-        workflows=[RunErrand],
+        workflows=[RunErrand, *AFFAIRS],
         activities=ACTIVITIES,
         interceptors=[WorkLog(log)],
         workflow_runner=SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_all_modules()),

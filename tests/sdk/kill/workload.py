@@ -14,8 +14,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from history_rules import Violation, closing_of
-from checker import json_of, signal_id_of
-from logs import Run, attributes_of, name_of
+from logs import Run, attributes_of, json_of, name_of, signal_id_of
 
 START_TO_CLOSE = timedelta(seconds=10)
 RETRY = RetryPolicy(initial_interval=timedelta(milliseconds=100), maximum_interval=timedelta(seconds=1))
