@@ -194,6 +194,10 @@ fn start_after(draft: &Draft<'_>, backoff_ms: i64) -> Start {
         run_expires_ms: 0,
         user_metadata: None,
         continued_run_id: old.run_id.clone(),
+        // No reset has made it, whatever has made the one before it.
+        original_run_id: String::new(),
+        former_run_id: String::new(),
+        reset_ms: 0,
         ..old.as_ref().clone()
     }
 }

@@ -270,3 +270,33 @@ fn a_signal_that_went_along_is_not_taken_again() {
         = nothing to do
     "#]]);
 }
+
+#[test]
+fn a_run_that_follows_one_that_was_reset_has_not_been_reset_itself() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t).pass(minutes(1)).reset(4);
+    let reset = world.run().start.clone();
+    assert!(reset.reset_ms > reset.start_ms && !reset.former_run_id.is_empty());
+    world.task(|t| t.continue_as_new(|_again| {}));
+    let next = &world.run().start;
+    assert_eq!(next.continued_run_id, reset.run_id);
+    assert_eq!((next.reset_ms, &*next.former_run_id, &*next.original_run_id), (0, "", ""));
+}
+
+#[test]
+fn children_of_a_run_that_was_reset_are_not_those_of_the_next_one() {
+    let mut world = World::new();
+    let abandon = |start: &mut Start| start.parent_close_policy = ParentClosePolicy::Abandon.into();
+    world.start("order-1").task(|t| t.child_with("parcel-1", "", abandon)).post();
+    world.on("order-1").task(|t| t).reset(9).task(|t| t.signal_other("parcel-1", true)).post();
+    world.on("order-1").task(|t| t.continue_as_new(|_again| {})).hush();
+    world.task(|t| t.signal_other("parcel-1", true)).post();
+    world.expect(expect![[r#"
+        > task: signal parcel-1, if it is a child
+        < task.started, task.completed, external.signal_initiated parcel-1
+        > letter to parcel-1: signal hello
+        ! not found: workflow execution not found
+        > letter to order-1: it has not arrived
+        < external.signal_failed parcel-1 NotFound, task.scheduled
+    "#]]);
+}
