@@ -125,11 +125,14 @@ fn check_number(draft: &Draft<'_>, given: Option<&Bytes>) -> Result<(), String> 
 pub(crate) fn unfit(draft: &Draft<'_>, said: &Order, found: &Finding, namespace: &str) -> TaskFailure {
     match (Fault::try_from(found.fault), said) {
         (Ok(Fault::Namespace), _) => TaskFailure::unknown_namespace(&found.reason),
-        (Ok(Fault::Values), Order::StartChild(order)) => {
-            unfit_attributes(CHILD, &found.reason, &child_named(order, namespace))
-        }
+        // What else is wrong with them is told first.
+        (Ok(Fault::Values), Order::StartChild(order)) => of_child(draft, order, namespace)
+            .err()
+            .unwrap_or_else(|| unfit_attributes(CHILD, &found.reason, &child_named(order, namespace))),
         (Ok(Fault::Values), Order::ContinueAsNew(order)) => {
-            unfit_attributes(CONTINUATION, &found.reason, &Next::of(draft, order).named())
+            let whose = Next::of(draft, order).named();
+            let unfit = || unfit_attributes(CONTINUATION, &found.reason, &whose);
+            of_next(draft, order).err().unwrap_or_else(unfit)
         }
         (Ok(Fault::Attributes | Fault::Values) | Err(_), _) => {
             TaskFailure::new(Cause::BadSearchAttributes, &found.reason)
@@ -186,12 +189,38 @@ pub(crate) fn of_continuation(
     draft: &Draft<'_>,
     order: &ContinueAsNew,
 ) -> Result<Option<RetryPolicy>, TaskFailure> {
-    let (cause, on) = (Cause::BadContinueAsNewAttributes, CONTINUATION);
-    let bad = |reason: &str| TaskFailure::new(cause, reason);
+    let cause = Cause::BadContinueAsNewAttributes;
+    let policy = of_next(draft, order)?;
+    if let Some(given) = &order.search_attributes {
+        properties::check_sizes(&properties::read(Some(given)), draft.settings)
+            .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
+    }
+    let memo = order.memo.as_ref();
+    if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
+        || properties::has_too_many_keys(memo, draft.settings)
+    {
+        let reason = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
+        return Err(TaskFailure::fatal(cause, reason));
+    }
+    within_size(
+        draft,
+        cause,
+        order.input.as_ref(),
+        "ContinueAsNewWorkflowExecutionCommandAttributes. Input",
+    )?;
+    Ok(policy)
+}
+
+/// What the run that follows has to be like, up to its search attributes: what they are worth is looked at behind that.
+fn of_next(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<Option<RetryPolicy>, TaskFailure> {
+    let on = CONTINUATION;
+    let bad = |reason: &str| TaskFailure::new(Cause::BadContinueAsNewAttributes, reason);
     let next = Next::of(draft, order);
     let whose = next.named();
     if next.name.len() as i64 > draft.settings.id_bytes_max {
-        return Err(bad(&format!("WorkflowType on {on} exceeds length limit. {whose}")));
+        let (name, length, limit) = (next.name, next.name.len(), draft.settings.id_bytes_max);
+        let reason = format!("WorkflowType={name} Length={length} Limit={limit}");
+        return Err(bad(&format!("WorkflowType on {on} exceeds length limit. {reason}")));
     }
     check_queue(draft, Some(next.queue))
         .map_err(|reason| TaskFailure::kept(format!("error validating {on} TaskQueue: {reason}. {whose}")))?;
@@ -212,22 +241,5 @@ pub(crate) fn of_continuation(
     }
     check_number(draft, order.search_attributes.as_ref())
         .map_err(|reason| unfit_attributes(on, &reason, &whose))?;
-    if let Some(given) = &order.search_attributes {
-        properties::check_sizes(&properties::read(Some(given)), draft.settings)
-            .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
-    }
-    let memo = order.memo.as_ref();
-    if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
-        || properties::has_too_many_keys(memo, draft.settings)
-    {
-        let reason = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
-        return Err(TaskFailure::fatal(cause, reason));
-    }
-    within_size(
-        draft,
-        cause,
-        order.input.as_ref(),
-        "ContinueAsNewWorkflowExecutionCommandAttributes. Input",
-    )?;
     Ok(policy)
 }

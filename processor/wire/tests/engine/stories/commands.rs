@@ -160,7 +160,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         BadSearchAttributes: IndexedFields is not set on UpsertWorkflowSearchAttributesCommand.
         BadSearchAttributes: search attributes cannot be read
         BadContinueAsNewAttributes: Invalid WorkflowRunTimeout on ContinueAsNewWorkflowExecutionCommand: negative duration. WorkflowType=Order TaskQueue=name:"orders" kind:TASK_QUEUE_KIND_NORMAL
-        BadContinueAsNewAttributes: WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit. WorkflowType=<long> TaskQueue=name:"orders" kind:TASK_QUEUE_KIND_NORMAL
+        BadContinueAsNewAttributes: WorkflowType on ContinueAsNewWorkflowExecutionCommand exceeds length limit. WorkflowType=<long> Length=1001 Limit=1000
     "#]]
     .assert_eq(&table);
 }

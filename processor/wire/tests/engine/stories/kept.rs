@@ -89,6 +89,22 @@ fn search_attributes_of_a_run_that_is_to_be_leave_the_task_with_its_worker() {
     "#]]);
 }
 
+#[test]
+fn what_else_is_wrong_with_a_child_is_told_before_its_search_attributes() {
+    let mut world = World::new();
+    world.start("order-1").claim().hush();
+    world.answer(|t| {
+        t.child("");
+        find(t, 0, Fault::Values, "RunId attribute can't be set in SearchAttributes");
+        t
+    });
+    world.expect(expect![[r#"
+        > task: child
+        < task.failed BadStartChildExecutionAttributes, (task attempt 2)
+        ! invalid: BadStartChildExecutionAttributes: Required field WorkflowId is not set on StartChildWorkflowExecutionCommand. WorkflowType=Parcel Namespace=shop
+    "#]]);
+}
+
 /// Of those that the namespace has not, it fails, as it does by a change of its own ones.
 #[test]
 fn search_attributes_that_nobody_knows_fail_the_task() {
