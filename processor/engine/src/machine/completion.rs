@@ -198,7 +198,7 @@ pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete, done: &BTreeMap<S
         Ok(effects) => finish(draft, order, &task, effects),
         Err(failure) => {
             draft.roll_back(run);
-            refuse(draft, &task, &failure, &order.identity)
+            refuse(draft, &task, &failure, order)
         }
     }
 }
@@ -264,7 +264,7 @@ fn discard(mut draft: Draft<'_>, order: &Complete, task: &Task, done: &BTreeMap<
     keep_worker(&mut draft, order);
     if let Err(failure) = Messages::of(&order.messages, done).take_rest(&mut draft) {
         draft.roll_back(run);
-        return refuse(draft, task, &failure, &order.identity);
+        return refuse(draft, task, &failure, order);
     }
     finish(draft, order, task, Effects { traceless: true, ..Effects::default() })
 }
@@ -430,7 +430,7 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
 
 /// The completion is not accepted: the task fails and says why. A repeated failure is not written again, whatever it
 /// is; the task then simply times out.
-fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, identity: &str) -> Outcome {
+fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, order: &Complete) -> Outcome {
     let message = failure.message();
     if failure.then == Then::KeepUnknown {
         return Outcome::refuse(Rejection::NamespaceUnknown(message));
@@ -440,7 +440,10 @@ fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, identity: &s
     if failure.then == Then::Keep || task.attempt > 1 && !unhandled {
         return Outcome::answer(reply);
     }
-    let failed = Failed::because(failure.cause, Some(failure::of_task(&message)), identity);
+    let failed = Failed {
+        binary_checksum: order.binary_checksum.clone(),
+        ..Failed::because(failure.cause, Some(failure::of_task(&message)), &order.identity)
+    };
     if failure.then == Then::Terminate {
         turn::fail_for_good(&mut draft, failed);
         close::terminate(&mut draft, &message, None, "history-service");

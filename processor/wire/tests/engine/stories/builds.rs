@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::Run;
+use everlog_engine::event::Attributes;
 use everlog_engine::machine::build::Version;
 use expect_test::{Expect, expect};
 use prost::Message;
@@ -157,4 +158,20 @@ fn a_reset_keeps_the_points_of_what_it_keeps() {
         builds ["one"]
     "#]],
     );
+}
+
+#[test]
+fn a_task_that_fails_by_its_commands_names_its_workers_binary() {
+    let mut world = World::new();
+    let run_id = world.start("order-1").run().start.run_id.clone();
+    world.task(|turn| {
+        turn.order.binary_checksum = "sum".into();
+        turn.cancel_timer("none")
+    });
+    let kept = world.home.kept(&run_id).expect("the run is there");
+    let failed = kept.events.iter().find_map(|event| match &event.attributes {
+        Some(Attributes::TaskFailed(failed)) => Some(failed.binary_checksum.as_str()),
+        _other => None,
+    });
+    assert_eq!(failed, Some("sum"));
 }
