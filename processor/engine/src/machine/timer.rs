@@ -114,7 +114,7 @@ pub(crate) fn start(
     }
     let started = Started {
         timer_id: order.timer_id.clone(),
-        start_to_fire_timeout: Some(order.start_to_fire_timeout.unwrap_or_default()),
+        start_to_fire_timeout: order.start_to_fire_timeout,
         workflow_task_completed_event_id: completed,
     };
     draft.emit_at(draft.now_ms(), started.into(), extras(command));

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Later, Order};
+use everlog_engine::event::Attributes;
 use everlog_engine::machine::completion::{Fault, Finding};
 use everlog_engine::machine::{activity, child, close, properties, timer, update};
 use everlog_engine::payload::UserMetadata;
@@ -560,4 +561,19 @@ fn search_attributes_that_do_not_fit_fail_the_task_and_nothing_of_it_is_done() {
         > task: search attributes
         < (task attempt 2 is taken), task.scheduled attempt 2, task.started, task.completed, search_attributes.upserted
     "#]]);
+}
+
+#[test]
+fn a_timer_without_a_span_is_told_without_one_and_fires_at_once() {
+    let mut world = World::new();
+    let run_id = world.start("order-1").run().start.run_id.clone();
+    let order = timer::Start { timer_id: "now".into(), start_to_fire_timeout: None };
+    world.task(|t| t.command("start timer now", Order::StartTimer(order))).advance(1);
+    let kept = world.home.kept(&run_id).expect("the run is there");
+    let told = kept.events.iter().filter_map(|event| match &event.attributes {
+        Some(Attributes::TimerStarted(started)) => Some(started.start_to_fire_timeout.is_some()),
+        Some(Attributes::TimerFired(_)) => Some(true),
+        _other => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [false, true]);
 }
