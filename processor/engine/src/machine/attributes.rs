@@ -36,8 +36,8 @@ pub(crate) fn of_activity(draft: &Draft<'_>, order: &Schedule) -> Result<RetryPo
         TaskFailure::kept(format!("invalid ActivityRetryPolicy on {on}: {reason}. {whose}"))
     })?;
     for (what, text) in [("ActivityId", id.as_str()), ("ActivityType", name)] {
-        if text.len() as i64 > draft.settings.id_bytes_max {
-            return Err(bad(format!("{what} on {on} exceeds length limit. {whose}")));
+        if let Some(excess) = excess(draft, text) {
+            return Err(bad(format!("{what} on {on} exceeds length limit. {whose} {excess}")));
         }
     }
     let spans = [
@@ -75,10 +75,18 @@ pub(crate) fn of_child(
         return Err(bad(format!("Required field WorkflowType is not set on {on}. {whose}")));
     }
     let whose = child_named(order, namespace);
-    for (what, text) in [("WorkflowId", id.as_str()), ("WorkflowType", name)] {
-        if text.len() as i64 > draft.settings.id_bytes_max {
-            return Err(bad(format!("{what} on {on} exceeds length limit. {whose}")));
-        }
+    let too_long = |what: &str| format!("{what} on {on} exceeds length limit.");
+    if let Some(excess) = excess(draft, id) {
+        let what = too_long("WorkflowId");
+        return Err(bad(format!(
+            "{what} WorkflowId={id} {excess} WorkflowType={name} Namespace={namespace}"
+        )));
+    }
+    if let Some(excess) = excess(draft, name) {
+        let what = too_long("WorkflowType");
+        return Err(bad(format!(
+            "{what} WorkflowId={id} WorkflowType={name} {excess} Namespace={namespace}"
+        )));
     }
     let spans = [
         ("WorkflowExecutionTimeout", order.workflow_execution_timeout),
@@ -138,6 +146,12 @@ pub(crate) fn unfit(draft: &Draft<'_>, said: &Order, found: &Finding, namespace:
             TaskFailure::new(Cause::BadSearchAttributes, &found.reason)
         }
     }
+}
+
+/// By how much a text is too long to name something, if it is.
+pub(crate) fn excess(draft: &Draft<'_>, text: &str) -> Option<String> {
+    let limit = draft.settings.id_bytes_max;
+    (text.len() as i64 > limit).then(|| format!("Length={} Limit={limit}", text.len()))
 }
 
 /// A queue that a command names. Where it is none, the worker keeps its task.
@@ -217,9 +231,8 @@ fn of_next(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<Option<RetryPolic
     let bad = |reason: &str| TaskFailure::new(Cause::BadContinueAsNewAttributes, reason);
     let next = Next::of(draft, order);
     let whose = next.named();
-    if next.name.len() as i64 > draft.settings.id_bytes_max {
-        let (name, length, limit) = (next.name, next.name.len(), draft.settings.id_bytes_max);
-        let reason = format!("WorkflowType={name} Length={length} Limit={limit}");
+    if let Some(excess) = excess(draft, next.name) {
+        let reason = format!("WorkflowType={} {excess}", next.name);
         return Err(bad(&format!("WorkflowType on {on} exceeds length limit. {reason}")));
     }
     check_queue(draft, Some(next.queue))

@@ -14,7 +14,7 @@ use crate::input::{Input, Order, Sender};
 use crate::machine::child::stays_at_home;
 use crate::machine::close::within_size;
 use crate::machine::completion::{TaskFailure, extras};
-use crate::machine::{cancel, signal, task};
+use crate::machine::{attributes, cancel, signal, task};
 use crate::outcome::{Rejection, Reply};
 use crate::run::Run;
 use crate::vocabulary::{Execution, ExternalFailedCause as FailedCause, TaskFailedCause as Cause};
@@ -261,7 +261,7 @@ pub(crate) fn send_signal(
     let bad = |reason: String| Err(TaskFailure::new(cause, &reason));
     let Some(execution) = &order.execution else { return bad(format!("Execution is not set on {on}.")) };
     let Execution { workflow_id: id, run_id } = execution;
-    let of = if id.is_empty() { String::new() } else { format!("WorkflowId={id} ") };
+    let of = if id.is_empty() { String::new() } else { format!("{} ", named(draft, id)) };
     let whose = format!("{of}Namespace={} RunId={run_id}", order.namespace);
     check(draft, execution, on)
         .or_else(|reason| bad(format!("{reason} {whose} SignalName={}", order.signal_name)))?;
@@ -315,7 +315,7 @@ pub(crate) fn send_cancel(
     let Execution { workflow_id: id, run_id } = &execution;
     let whose = match id.as_str() {
         "" => format!("Namespace={} RunId={run_id}", order.namespace),
-        id => format!("WorkflowId={id} RunId={run_id} Namespace={}", order.namespace),
+        id => format!("{} RunId={run_id} Namespace={}", named(draft, id), order.namespace),
     };
     check(draft, &execution, on).map_err(|reason| bad(format!("{reason} {whose}")))?;
     stays_at_home(&order.namespace, namespace).map_err(bad)?;
@@ -352,6 +352,12 @@ pub(crate) fn send_cancel(
     };
     letter(draft, event_id, namespace_id, &execution, order.child_workflow_only, Order::Cancel(request));
     Ok(())
+}
+
+/// A Workflow Id in the words of a refusal.
+fn named(draft: &Draft<'_>, id: &str) -> String {
+    let excess = attributes::excess(draft, id).map(|excess| format!(" {excess}"));
+    format!("WorkflowId={id}{}", excess.unwrap_or_default())
 }
 
 fn check(draft: &Draft<'_>, execution: &Execution, on: &str) -> Result<(), String> {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::command::Command;
 use crate::draft::Draft;
+use crate::machine::attributes;
 use crate::machine::completion::{TaskFailure, extras};
 use crate::vocabulary::{Entry, TaskFailedCause as Cause};
 
@@ -54,9 +55,9 @@ pub(crate) fn record(
     if order.marker_name.is_empty() {
         return bad("MarkerName is not set on RecordMarkerCommand.");
     }
-    if order.marker_name.len() as i64 > draft.settings.id_bytes_max {
+    if let Some(excess) = attributes::excess(draft, &order.marker_name) {
         let reason = "MarkerName on RecordMarkerCommand exceeds length limit.";
-        return bad(&format!("{reason} MarkerName={}", order.marker_name));
+        return bad(&format!("{reason} MarkerName={} {excess}", order.marker_name));
     }
     let bytes: usize = order.details.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
     if bytes as i64 > draft.settings.blob_bytes_max {

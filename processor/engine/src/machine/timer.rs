@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::command::Command;
 use crate::draft::{Change, Draft, Extras, bytes};
 use crate::event::{Attributes, HistoryEvent};
+use crate::machine::attributes;
 use crate::machine::completion::{TaskFailure, extras, not_now};
 use crate::run::Run;
 use crate::time::{Duration, Timestamp, span_ms};
@@ -98,11 +99,9 @@ pub(crate) fn start(
     if order.timer_id.is_empty() {
         return bad("TimerId is not set on StartTimerCommand.");
     }
-    if order.timer_id.len() as i64 > draft.settings.id_bytes_max {
-        return bad(&format!(
-            "TimerId on StartTimerCommand exceeds length limit. TimerId={}",
-            order.timer_id
-        ));
+    if let Some(excess) = attributes::excess(draft, &order.timer_id) {
+        let reason = "TimerId on StartTimerCommand exceeds length limit.";
+        return bad(&format!("{reason} TimerId={} {excess}", order.timer_id));
     }
     if let Some(why) = order.start_to_fire_timeout.and_then(Duration::fault) {
         let what = "An invalid StartToFireTimeout is set on StartTimerCommand";

@@ -138,7 +138,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
     }
     expect![[r#"
         BadScheduleActivityAttributes: ActivityId is not set on ScheduleActivityTaskCommand. ActivityType=Charge
-        BadScheduleActivityAttributes: ActivityId on ScheduleActivityTaskCommand exceeds length limit. ActivityId=<long> ActivityType=Charge
+        BadScheduleActivityAttributes: ActivityId on ScheduleActivityTaskCommand exceeds length limit. ActivityId=<long> ActivityType=Charge Length=1001 Limit=1000
         BadScheduleActivityAttributes: ActivityType is not set on ScheduleActivityTaskCommand. ActivityID=a
         BadScheduleActivityAttributes: A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand. ActivityId=a ActivityType=Charge
         BadScheduleActivityAttributes: Invalid HeartbeatTimeout for ScheduleActivityTaskCommand: negative duration. ActivityId=a ActivityType=Charge
@@ -148,7 +148,7 @@ fn a_command_that_makes_no_sense_fails_the_task() {
         BadRequestCancelActivityAttributes: ScheduledEventId is not set on RequestCancelActivityTaskCommand.
         BadRequestCancelActivityAttributes: invalid history builder state for action: add-activitytask-cancel-requested-event, ScheduledEventID: 77
         BadStartTimerAttributes: TimerId is not set on StartTimerCommand.
-        BadStartTimerAttributes: TimerId on StartTimerCommand exceeds length limit. TimerId=<long>
+        BadStartTimerAttributes: TimerId on StartTimerCommand exceeds length limit. TimerId=<long> Length=1001 Limit=1000
         BadStartTimerAttributes: An invalid StartToFireTimeout is set on StartTimerCommand: negative duration. TimerId=t
         BadCancelTimerAttributes: TimerId is not set on CancelTimerCommand.
         BadCancelTimerAttributes: invalid history builder state for action: add-timer-canceled-event, TimerID: unknown
