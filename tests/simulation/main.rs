@@ -19,6 +19,7 @@ mod overtaken;
 mod people;
 mod plan;
 mod public;
+mod resent;
 mod resume;
 mod rules;
 mod seeds;

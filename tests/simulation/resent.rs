@@ -1,0 +1,56 @@
+//! A signal that is sent again under its request id, to a run of a reset that has gone on as another one meanwhile.
+
+use everlog_engine::Reply;
+use everlog_engine::command;
+use everlog_engine::event::{Attributes, History};
+use everlog_engine::input::Order;
+use everlog_engine::machine::{reset, signal};
+use everlog_partition::Want;
+use prost::Message;
+
+use crate::behind::{DAY_MS, complete};
+use crate::house::{House, ids};
+use crate::people::input;
+
+fn order(house: &mut House, id: &str, order: Order) -> Reply {
+    let (router, input) = (house.node.router.clone(), input(id, "", order));
+    house.call(async move { router.order(input).await }).unwrap()
+}
+
+/// Of the current run: whether it continues another, and its signals.
+fn current(house: &mut House, id: &str) -> (bool, usize) {
+    let want = Want::History { from_event_id: 1, batches_max: 0 };
+    let reading = house.read(id, want).unwrap().unwrap();
+    let events = History::decode(reading.page.history).unwrap().events;
+    let is_signal = |attributes: &Attributes| matches!(attributes, Attributes::WorkflowSignaled(_));
+    let signals = events.iter().filter(|event| event.attributes.as_ref().is_some_and(is_signal)).count();
+    let is_second = events.iter().any(|event| match &event.attributes {
+        Some(Attributes::WorkflowStarted(started)) => !started.continued_execution_run_id.is_empty(),
+        _other => false,
+    });
+    (is_second, signals)
+}
+
+#[test]
+fn it_counts_once() {
+    let mut house = House::build(0, 0);
+    let id = ids().next().unwrap();
+    house.start(&id, DAY_MS);
+    let former = house.poll(false);
+    let back = reset::Reset {
+        finish_event_id: 3,
+        reason: "again".into(),
+        request_id: "reset".into(),
+        ..reset::Reset::default()
+    };
+    assert!(matches!(order(&mut house, &id, Order::Reset(back)), Reply::Started(_)));
+    drop(former);
+    let signal = signal::Signal { name: "go".into(), request_id: "go".into(), ..signal::Signal::default() };
+    assert_eq!(order(&mut house, &id, Order::Signal(signal.clone())), Reply::Done);
+    assert_eq!(current(&mut house, &id), (false, 1));
+    let task = house.poll(false);
+    complete(&mut house, &id, task, vec![command::Order::ContinueAsNew(Box::default())]);
+    assert_eq!(current(&mut house, &id), (true, 0));
+    assert_eq!(order(&mut house, &id, Order::Signal(signal)), Reply::Done);
+    assert_eq!(current(&mut house, &id), (true, 0));
+}
