@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import time
 import uuid
 from typing import Any
 
@@ -30,7 +31,7 @@ ROOMS_MAX = 6
 PAYMENTS = 8
 ROUNDS = 4
 READ_AGAIN_S = 0.3
-# Nothing was answered for so long: it hangs.
+# No call was answered, or no run of any affair has closed, for so long: it hangs.
 STALL_S = 90
 KINDS = ["House", "Account", "Account", "Repair", "Round"]
 ACCEPTED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ACCEPTED
@@ -48,6 +49,8 @@ class Agents:
         self.runs: dict[str, Run] = {}
         self.under_way: set[str] = set()
         self.stopped = False
+        # When a run was last seen to have closed.
+        self.moved_at_s = time.monotonic()
 
     async def work(self, count: int) -> None:
         async with asyncio.TaskGroup() as group:
@@ -262,20 +265,21 @@ class Agents:
 
     async def follow(self, workflow_id: str, run_id: str, runs_max: int = 0) -> None:
         """Reads run after run until none follows, or so many have begun, and keeps what is closed."""
-        loop = asyncio.get_running_loop()
-        deadline, count = loop.time() + STALL_S, 1
+        count = 1
         while run_id:
             run = await self.read(workflow_id, run_id)
             closing = closing_of(run)
             if closing is None:
-                if (runs_max and count >= runs_max) or loop.time() > deadline:
+                if (runs_max and count >= runs_max) or time.monotonic() > self.moved_at_s + STALL_S:
                     self.runs.setdefault(run_id, run)
                     return
                 await asyncio.sleep(READ_AGAIN_S)
                 continue
+            if run_id not in self.runs or closing_of(self.runs[run_id]) is None:
+                self.moved_at_s = time.monotonic()
             self.runs[run_id] = run
             run_id = getattr(closing, "new_execution_run_id", "")
-            deadline, count = loop.time() + STALL_S, count + 1
+            count += 1
 
     async def read_all(self, affair: Affair, first_run_id: str) -> None:
         """All runs of an affair, those of its children too."""
