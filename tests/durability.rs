@@ -66,7 +66,13 @@ impl Bench {
         command.env("LD_PRELOAD", shim());
         command.env("SHIM_DIR", self.log_dir()).env("SHIM_EVENTS", self.dir.path().join("events"));
         command.envs(settings.iter().map(|(name, value)| (name, value.to_string())));
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+        let said = std::fs::File::create(self.dir.path().join("said")).unwrap();
+        command.stdout(Stdio::piped()).stderr(said).spawn().unwrap()
+    }
+
+    /// What the last child had to say besides what it prints.
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("said")).unwrap_or_default()
     }
 
     /// Notes what a child prints; kills it after so many acknowledgements; true if it was killed by anyone.
@@ -99,7 +105,11 @@ impl Bench {
             }
             line.clear();
         }
-        child.wait().unwrap().signal() == Some(KILL)
+        let status = child.wait().unwrap();
+        if status.signal().is_some_and(|signal| signal != KILL) {
+            println!("the child ends with {status}");
+        }
+        status.signal() == Some(KILL)
     }
 
     /// Durable lengths of the files that the child touched, and its count of syncs.
@@ -220,7 +230,7 @@ fn what_was_acknowledged_survives_a_loss_of_power() {
             let acks = 1 + random.below(150 * round) as usize;
             bench.follow(bench.start("always", round, &[]), Some(acks))
         };
-        assert!(killed, "seed {seed}, round {round}: the child ends before its kill");
+        assert!(killed, "seed {seed}, round {round}: the child ends before its kill: {}", bench.said());
         syncs += bench.lose_power(&mut random, is_torn);
         let log = bench.open().unwrap_or_else(|e| panic!("seed {seed}, round {round}: {e}"));
         torn_bytes += log.recovery().torn_bytes;
