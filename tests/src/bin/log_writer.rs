@@ -28,7 +28,7 @@ fn main() -> anyhow::Result<()> {
         "never" => Sync::Never,
         other => bail!("unknown mode {other}"),
     };
-    let log = Embedded::open(options(Path::new(dir), sync))?;
+    let log = open(Path::new(dir), sync)?;
     let mut fences = Vec::new();
     for partition in 0..PARTITIONS {
         fences.push(log.fence(partition)?);
@@ -37,6 +37,20 @@ fn main() -> anyhow::Result<()> {
         "script" => script(&log, seed, &fences),
         "retry" => retry(&log, seed),
         _ => run(&log, seed.parse()?, &fences),
+    }
+}
+
+/// Opens the log once nobody else has it. The harness had: a process that another test forked meanwhile shares its lock for as
+/// long as it has not begun its own program.
+fn open(dir: &Path, sync: Sync) -> Result<Embedded, Error> {
+    let deadline = Instant::now() + RETRY_FOR;
+    loop {
+        match Embedded::open(options(dir, sync)) {
+            Err(Error::Locked { .. }) if Instant::now() < deadline => {
+                std::thread::park_timeout(RETRY_INTERVAL)
+            }
+            opened => return opened,
+        }
     }
 }
 
