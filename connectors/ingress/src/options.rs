@@ -44,8 +44,6 @@ pub struct Options {
     /// Bytes of a journal record. It holds the order and the public record, and the rows and refusals that come of it
     /// are no larger: at least twice `record_bytes_max` and 128 KiB, at most half of what the log takes.
     pub journal_record_bytes_max: usize,
-    /// Bytes of a fairness key.
-    pub fairness_key_bytes_max: usize,
     /// The id of this release's own schema of commands, if a registry has given it one.
     pub command_schema_id: Option<u32>,
     /// How long a record waits for a registry that does not answer, in ms.
@@ -72,7 +70,6 @@ impl Options {
             reply_topics: vec![reply_topic.into()],
             record_bytes_max: 1 << 20,
             journal_record_bytes_max: 4 << 20,
-            fairness_key_bytes_max: 64,
             command_schema_id: None,
             schema_wait_ms: 30_000,
             backlog_records_max: 2_000,

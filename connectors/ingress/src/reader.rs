@@ -110,7 +110,6 @@ impl<R: Registry, N: Names> Reader<R, N> {
             namespace_default: &options.namespace_default,
             reply_topics: &reply_topics,
             bounds: Bounds { bytes_max: options.record_bytes_max, ..Bounds::default() },
-            fairness_key_bytes_max: options.fairness_key_bytes_max,
             now_ms: self.names.now_ms(),
         };
         read(&record, &rules, &Seen { options, names: &self.names, schemas: &self.schemas.snapshot() })

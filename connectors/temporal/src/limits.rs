@@ -27,8 +27,6 @@ pub struct Limits {
     pub links_max: usize,
     /// Bytes of one link.
     pub link_bytes_max: usize,
-    /// Bytes of a fairness key.
-    pub fairness_key_bytes_max: usize,
     /// How long a worker's poll waits, in ms.
     pub poll_wait_ms: u64,
     /// How long a call that waits for new events waits, in ms.
@@ -86,7 +84,6 @@ impl Default for Limits {
             cut_failure_bytes: 512 << 10,
             links_max: 10,
             link_bytes_max: 4_000,
-            fairness_key_bytes_max: 64,
             poll_wait_ms: 60_000,
             history_wait_ms: 20_000,
             query_wait_ms: 60_000,

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::machine::properties::check_search_attributes;
-use everlog_engine::payload::{Payload, check_user_metadata};
-use everlog_temporal_api::common::Priority;
+use everlog_engine::payload::{Payload, check_priority, check_user_metadata};
 use prost::Message;
 use tonic::Status;
 
@@ -75,21 +74,7 @@ impl Checks<'_> {
     }
 
     pub(crate) fn priority(&self, given: Option<&Bytes>) -> Result<(), Status> {
-        let Some(given) = given.filter(|given| !given.is_empty()) else {
-            return Ok(());
-        };
-        let priority =
-            Priority::decode(given.clone()).map_err(|_error| invalid("Priority cannot be read."))?;
-        if priority.priority_key < 0 {
-            return Err(invalid("PriorityKey can't be negative"));
-        }
-        if priority.fairness_key.len() > self.limits.fairness_key_bytes_max {
-            return Err(invalid("FairnessKey length exceeds limit"));
-        }
-        if priority.fairness_weight < 0.0 {
-            return Err(invalid("FairnessWeight can't be negative"));
-        }
-        Ok(())
+        check_priority(given, self.settings).map_err(invalid)
     }
 }
 
@@ -104,6 +89,7 @@ mod tests {
     use everlog_engine::Settings;
     use everlog_engine::payload::UserMetadata;
     use everlog_engine::vocabulary::{Entry, Fields};
+    use everlog_temporal_api::common::Priority;
     use tonic::Code;
 
     use super::*;

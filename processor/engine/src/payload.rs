@@ -61,19 +61,26 @@ pub fn check_user_metadata(given: Option<&Bytes>, settings: &Settings) -> Result
 struct Priority {
     #[prost(int32, tag = "1")]
     priority_key: i32,
+    #[prost(string, tag = "2")]
+    fairness_key: String,
     #[prost(float, tag = "3")]
     fairness_weight: f32,
 }
 
-/// Checks an encoded priority that a command names.
+/// Checks an encoded priority.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn check_priority(given: Option<&Bytes>) -> Result<(), &'static str> {
+pub fn check_priority(given: Option<&Bytes>, settings: &Settings) -> Result<(), &'static str> {
     let Some(given) = given else { return Ok(()) };
     let priority = Priority::decode(given.clone()).map_err(|_error| "Priority cannot be read.")?;
     if priority.priority_key < 0 {
         return Err("PriorityKey can't be negative");
+    }
+    let most = settings.fairness_key_bytes_max;
+    // Settings of a release that did not know this limit say 0.
+    if most > 0 && priority.fairness_key.len() as i64 > most {
+        return Err("FairnessKey length exceeds limit");
     }
     if priority.fairness_weight < 0.0 {
         return Err("FairnessWeight can't be negative");

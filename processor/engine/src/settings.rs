@@ -109,6 +109,9 @@ pub struct Settings {
     /// Requests of a run to cancel other workflows that are on their way; 0 = the standard.
     #[prost(int64, tag = "42")]
     pub pending_cancels_max: i64,
+    /// Bytes of a fairness key; 0 = no limit.
+    #[prost(int64, tag = "43")]
+    pub fairness_key_bytes_max: i64,
 }
 
 /// Children, signals or requests under way where settings of an earlier release say nothing.
@@ -153,6 +156,7 @@ impl Settings {
             pending_children_max: PENDING_MAX,
             pending_signals_max: PENDING_MAX,
             pending_cancels_max: PENDING_MAX,
+            fairness_key_bytes_max: 64,
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) fn of_activity(draft: &Draft<'_>, order: &Schedule) -> Result<RetryPo
         let reason = "A valid StartToClose or ScheduleToCloseTimeout is not set on";
         return Err(bad(format!("{reason} {on}. {whose}")));
     }
-    check_priority(order.priority.as_ref()).map_err(|reason| bad(reason.into()))?;
+    check_priority(order.priority.as_ref(), draft.settings).map_err(|reason| bad(reason.into()))?;
     Ok(policy)
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn of_child(
     let queue = order.task_queue.as_ref().map(|queue| queue.name.as_str()).filter(|name| !name.is_empty());
     check_queue(draft, queue.or(Some(&draft.run.start.task_queue)))
         .map_err(|reason| kept("TaskQueue", &reason))?;
-    check_priority(order.priority.as_ref()).map_err(|reason| bad(reason.into()))?;
+    check_priority(order.priority.as_ref(), draft.settings).map_err(|reason| bad(reason.into()))?;
     check_number(draft, order.search_attributes.as_ref())
         .map_err(|reason| unfit_attributes(CHILD, &reason, &whose))?;
     Ok(policy)

@@ -148,7 +148,6 @@ impl Config {
             reply_topics: ingress.reply_topics.0.iter().map(|_| self.topic(Noun::Outcome)).collect(),
             record_bytes_max: ingress.record_bytes_max,
             journal_record_bytes_max: ingress.journal_record_bytes_max,
-            fairness_key_bytes_max: self.gateway.fairness_key_bytes_max,
             command_schema_id: Some(command_schema_id),
             schema_wait_ms: ingress.schema_wait_ms,
             backlog_records_max: ingress.backlog_records_max,

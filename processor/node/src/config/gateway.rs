@@ -35,8 +35,6 @@ section! {
         links_max: usize = 10, 0..=10_000;
         /// Bytes of one link.
         link_bytes_max: usize = 4_000, 0..=1 << 20;
-        /// Bytes of a fairness key.
-        fairness_key_bytes_max: usize = 64, 0..=1 << 10;
         /// How long a worker's poll waits. Workers give up after 70 s.
         poll_wait_ms: u64 = MINUTE_MS, SECOND_MS..=MINUTE_MS;
         /// How long a call waits that asks for new events.
@@ -84,7 +82,6 @@ impl Gateway {
             cut_failure_bytes: self.cut_failure_bytes,
             links_max: self.links_max,
             link_bytes_max: self.link_bytes_max,
-            fairness_key_bytes_max: self.fairness_key_bytes_max,
             poll_wait_ms: self.poll_wait_ms,
             history_wait_ms: self.history_wait_ms,
             query_wait_ms: self.query_wait_ms,

@@ -56,6 +56,8 @@ section! {
         memo_bytes_max: i64 = 2 * MIB, 1_024..=16 * MIB;
         /// Bytes of ids and names.
         id_bytes_max: i64 = 1_000, 1..=10_000;
+        /// Bytes of a fairness key; 0 = no limit.
+        fairness_key_bytes_max: i64 = 64, 0..=1_024;
         /// Bytes of a failure that is kept between the attempts of an activity or task.
         kept_failure_bytes_max: i64 = 4_096, 256..=MIB;
         /// The least time from the beginning of a run to the first task of the run that continues it; 0 = none.
@@ -112,6 +114,7 @@ impl Limits {
             blob_bytes_max: self.blob_bytes_max,
             memo_bytes_max: self.memo_bytes_max,
             id_bytes_max: self.id_bytes_max,
+            fairness_key_bytes_max: self.fairness_key_bytes_max,
             kept_failure_bytes_max: self.kept_failure_bytes_max,
             continue_interval_min_ms: self.continue_interval_min_ms,
             wake_slice_max: self.wake_slice_max,

@@ -355,7 +355,6 @@ mod tests {
                 namespace_default: "default",
                 reply_topics: &[],
                 bounds: Bounds::default(),
-                fairness_key_bytes_max: 64,
                 now_ms: 0,
             };
             let place = Place { topic: Noun::Command.topic(), incarnation: [1; 16], partition: 0, offset: 0 };

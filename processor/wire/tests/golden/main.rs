@@ -7,6 +7,7 @@
 mod events;
 mod records;
 mod rows;
+mod settings;
 mod shaken;
 
 use std::collections::BTreeMap;

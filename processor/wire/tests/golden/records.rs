@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use everlog_engine::Settings;
 use everlog_engine::command::{Command, Later, Order as CommandOrder};
 use everlog_engine::input::{Delete, Input, Order, ResetSticky, Sender};
 use everlog_engine::machine::options::OnConflict;
@@ -22,6 +21,7 @@ use everlog_wire::{Barrier, Body, Letter, Owner, Position, Post, Record, Removal
 
 use crate::events::{execution, failure, group, map, policy, some, span};
 use crate::rows::RUN_ID;
+use crate::settings;
 
 pub fn samples() -> BTreeMap<String, Record> {
     let mut samples = BTreeMap::from([
@@ -41,17 +41,13 @@ pub fn samples() -> BTreeMap<String, Record> {
             Record::new(0, Body::Forwarded(Forwarded { source, ..forwarded() }))
         }),
         ("Deliver".to_owned(), Record::new(7, Body::Deliver(Deliver { row: some(b"row") }))),
-        ("Settings".to_owned(), Record::new(7, Body::Settings(first_settings()))),
-        ("Settings.metadata".to_owned(), Record::new(7, Body::Settings(second_settings()))),
-        ("Settings.letters".to_owned(), Record::new(7, Body::Settings(third_settings()))),
-        ("Settings.updates".to_owned(), Record::new(7, Body::Settings(fourth_settings()))),
-        ("Settings.marks".to_owned(), Record::new(7, Body::Settings(Settings::standard()))),
         ("Letter".to_owned(), Record::new(0, Body::Letter(letter()))),
         ("Removal".to_owned(), {
             let namespace_id = "8a3c0000-0000-4000-8000-000000000001".into();
             Record::new(7, Body::Removal(Removal { namespace_id }))
         }),
     ]);
+    samples.extend(settings::samples());
     let orders = orders().into_iter().chain(letters()).map(|order| (name(&order).to_owned(), order));
     let grown = grown().into_iter().map(|order| (format!("{}.more", name(&order)), order));
     let complete = completion::Complete { commands: to_others(), namespace: "shop".into(), ..complete() };
@@ -73,26 +69,6 @@ pub fn samples() -> BTreeMap<String, Record> {
         samples.insert(name, Record::new(7, Body::Input(input)));
     }
     samples
-}
-
-/// Settings as they were before user metadata had limits.
-fn first_settings() -> Settings {
-    Settings { summary_bytes_max: 0, details_bytes_max: 0, ..second_settings() }
-}
-
-/// Settings as they were before anything went to other workflows.
-fn second_settings() -> Settings {
-    Settings { pending_children_max: 0, pending_signals_max: 0, pending_cancels_max: 0, ..third_settings() }
-}
-
-/// Settings as they were before updates had limits.
-fn third_settings() -> Settings {
-    Settings { updates_in_flight_max: 0, updates_bytes_max: 0, updates_max: 0, ..fourth_settings() }
-}
-
-/// Settings as they were before long histories were warned of.
-fn fourth_settings() -> Settings {
-    Settings { history_events_warn: 0, history_bytes_warn: 0, ..Settings::standard() }
 }
 
 fn letter() -> Letter {
@@ -529,7 +505,7 @@ pub fn position() -> Position {
         last_stamp_ms: 1_763_700_000_000,
         term: 7,
         owner_ms: 1_763_600_000_000,
-        settings: Some(first_settings()),
+        settings: Some(settings::first()),
         incarnation: Bytes::from_static(&[7; 16]),
         level: 0,
         marks: Vec::new(),

@@ -74,7 +74,6 @@ pub fn read_in(world: &Known, key: Option<&[u8]>, value: Option<&[u8]>, headers:
         namespace_default: "default",
         reply_topics: &["everlog.replies"],
         bounds: Bounds { bytes_max: 1 << 20, items_max: 10_000, ..Bounds::default() },
-        fairness_key_bytes_max: 64,
         now_ms: NOW_MS,
     };
     let place = Place { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };

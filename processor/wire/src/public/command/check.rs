@@ -112,8 +112,8 @@ impl Rules<'_> {
             return Err(invalid("priority key can't be negative"));
         }
         let fairness_key = given.fairness_key.unwrap_or_default().into_owned();
-        if fairness_key.len() > self.fairness_key_bytes_max {
-            let most = self.fairness_key_bytes_max;
+        let most = self.settings.fairness_key_bytes_max;
+        if most > 0 && exceeds(fairness_key.len(), most) {
             return Err(invalid(format!("fairness key length exceeds limit of {most} bytes")));
         }
         let fairness_weight = given.fairness_weight.unwrap_or_default();

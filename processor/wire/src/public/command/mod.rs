@@ -56,8 +56,6 @@ pub struct Rules<'a> {
     pub reply_topics: &'a [&'a str],
     /// Of one record.
     pub bounds: Bounds,
-    /// Bytes of a fairness key.
-    pub fairness_key_bytes_max: usize,
     /// The time of the reader, in ms since 1970-01-01 UTC: for `deliver-at` only.
     pub now_ms: i64,
 }

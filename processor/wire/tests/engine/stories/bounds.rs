@@ -55,6 +55,12 @@ fn id(length: usize) -> String {
     "i".repeat(length)
 }
 
+/// An encoded priority whose fairness key is so long.
+fn fairness_key(length: usize) -> Bytes {
+    let tag_and_length = [0x12, u8::try_from(length).expect("it is short")];
+    [&tag_and_length[..], id(length).as_bytes()].concat().into()
+}
+
 fn summary(bytes: usize) -> Bytes {
     UserMetadata { summary: Some(blob(bytes)), details: None }.encode_to_vec().into()
 }
@@ -298,6 +304,14 @@ const BOUNDS: &[Bound] = &[
         |s, n| s.id_bytes_max = n,
         |w, n| {
             w.task(|t| t.activity(&id(n)));
+        },
+    ),
+    (
+        "bytes of the fairness key of an activity",
+        30,
+        |s, n| s.fairness_key_bytes_max = n,
+        |w, n| {
+            w.task(|t| t.activity_with("a", "", |activity| activity.priority = Some(fairness_key(n))));
         },
     ),
     (
