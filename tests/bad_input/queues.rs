@@ -5,8 +5,8 @@ use everlog_temporal_api::enums::DescribeTaskQueueMode;
 use everlog_temporal_api::full::temporal::api::worker::v1::WorkerHeartbeat;
 use everlog_temporal_api::taskqueue::{TaskQueue, TaskQueueMetadata, TaskQueueVersionSelection};
 use everlog_temporal_api::workflowservice::{
-    DescribeTaskQueueRequest, DescribeWorkerRequest, ListWorkersRequest, PollActivityTaskQueueRequest,
-    RecordWorkerHeartbeatRequest, UpdateTaskQueueConfigRequest,
+    CountWorkersRequest, DescribeTaskQueueRequest, DescribeWorkerRequest, ListWorkersRequest,
+    PollActivityTaskQueueRequest, RecordWorkerHeartbeatRequest, UpdateTaskQueueConfigRequest,
 };
 use prost::Message;
 use tonic::Code;
@@ -39,6 +39,9 @@ pub fn rows() -> Vec<Row> {
         row(63, "describe an unknown worker", request(|world| DescribeWorkerRequest { namespace: world.namespace.clone(), worker_instance_key: "nobody".into() }), refused(Code::NotFound, "Worker nobody not found").with("NotFoundFailure").unlike(OFF_THERE)),
         row(63, "workers by a query that is none", list("x y z", b"", 0), invalid("malformed query").unlike(OFF_THERE)),
         row(63, "workers by what they do not say", list("Foo = '1'", b"", 0), invalid("malformed query").unlike(OFF_THERE)),
+        row(63, "workers counted by a query that is none", request(|world| CountWorkersRequest {
+            namespace: world.namespace.clone(), query: "x y z".into(), ..CountWorkersRequest::default()
+        }), invalid("malformed query").unlike(OFF_THERE)),
         row(64, "page token of workers that is garbage", list("", b"\xff\xfe", 0), invalid("Invalid NextPageToken.").unlike(OFF_THERE)),
         row(65, "workers in pages of less than none", list("", b"", -1), taken("").unlike(OFF_THERE)),
     ]

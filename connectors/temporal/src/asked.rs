@@ -73,6 +73,7 @@ named! {
     DescribeTaskQueueRequest,
     RecordWorkerHeartbeatRequest,
     ListWorkersRequest,
+    CountWorkersRequest,
     DescribeWorkerRequest,
     UpdateWorkflowExecutionRequest waits |_| true,
     PollWorkflowExecutionUpdateRequest waits |_| true,

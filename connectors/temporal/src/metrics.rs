@@ -48,7 +48,7 @@ operations! {
     RespondActivityTaskCompleted, RespondActivityTaskCompletedById, RespondActivityTaskFailed,
     RespondActivityTaskFailedById, RespondActivityTaskCanceled, RespondActivityTaskCanceledById,
     DescribeTaskQueue, UpdateWorkflowExecution, PollWorkflowExecutionUpdate, ExecuteMultiOperation,
-    RecordWorkerHeartbeat, ListWorkers, DescribeWorker,
+    RecordWorkerHeartbeat, ListWorkers, CountWorkers, DescribeWorker,
     GetSearchAttributes, AddSearchAttributes, RemoveSearchAttributes, ListSearchAttributes, DeleteNamespace,
     ResetWorkflowExecution,
 }

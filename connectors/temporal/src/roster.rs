@@ -9,8 +9,8 @@ use bytes::Bytes;
 use everlog_temporal_api::full::temporal::api::worker::v1::WorkerHeartbeat;
 use everlog_temporal_api::temporal::api::worker::v1::{WorkerInfo, WorkerListInfo};
 use everlog_temporal_api::workflowservice::{
-    DescribeWorkerRequest, DescribeWorkerResponse, ListWorkersRequest, ListWorkersResponse,
-    RecordWorkerHeartbeatRequest, RecordWorkerHeartbeatResponse,
+    CountWorkersRequest, CountWorkersResponse, DescribeWorkerRequest, DescribeWorkerResponse,
+    ListWorkersRequest, ListWorkersResponse, RecordWorkerHeartbeatRequest, RecordWorkerHeartbeatResponse,
 };
 use prost::Message;
 use tonic::Status;
@@ -63,27 +63,16 @@ impl Roster {
     /// At most that many workers behind one of them, in order, that the sieve lets through; and whether there may be more.
     fn list(&self, (namespace_id, after): (&str, &str), count: usize, sieve: &Sieve, now: Instant) -> Page {
         let workers = self.workers();
-        let first = (namespace_id.to_owned(), after.to_owned());
-        let begin = if after.is_empty() { Bound::Included(first) } else { Bound::Excluded(first) };
-        let mut page = Page::default();
-        for ((of, key), known) in workers.range((begin, Bound::Unbounded)) {
-            if of != namespace_id {
-                break;
-            }
-            if !is_fresh(known, now) {
-                continue;
-            }
-            // It could be read when it came.
-            let Ok(read) = WorkerHeartbeat::decode(known.heartbeat.clone()) else { continue };
-            if sieve.passes(&read) {
-                if page.workers.len() == count {
-                    page.has_more = true;
-                    break;
-                }
-                page.workers.push((key.clone(), known.heartbeat.clone(), read));
-            }
-        }
-        page
+        let mut passing = passing(&workers, (namespace_id, after), sieve, now);
+        let workers = passing.by_ref().take(count);
+        let workers =
+            workers.map(|(key, known, read)| (key.clone(), known.heartbeat.clone(), read)).collect();
+        Page { workers, has_more: passing.next().is_some() }
+    }
+
+    /// How many workers the sieve lets through.
+    fn count(&self, namespace_id: &str, sieve: &Sieve, now: Instant) -> usize {
+        passing(&self.workers(), (namespace_id, ""), sieve, now).count()
     }
 
     fn workers(&self) -> MutexGuard<'_, BTreeMap<(String, String), Known>> {
@@ -91,7 +80,26 @@ impl Roster {
     }
 }
 
-#[derive(Default)]
+/// The workers of a namespace behind one of them, in order, that the sieve lets through.
+fn passing<'r>(
+    workers: &'r BTreeMap<(String, String), Known>,
+    (namespace_id, after): (&'r str, &str),
+    sieve: &'r Sieve,
+    now: Instant,
+) -> impl Iterator<Item = (&'r String, &'r Known, WorkerHeartbeat)> {
+    let first = (namespace_id.to_owned(), after.to_owned());
+    let begin = if after.is_empty() { Bound::Included(first) } else { Bound::Excluded(first) };
+    workers
+        .range((begin, Bound::Unbounded))
+        .take_while(move |((of, _), _)| of == namespace_id)
+        .filter(move |(_, known)| is_fresh(known, now))
+        // It could be read when it came.
+        .filter_map(|((_, key), known)| {
+            Some((key, known, WorkerHeartbeat::decode(known.heartbeat.clone()).ok()?))
+        })
+        .filter(|(_, _, read)| sieve.passes(read))
+}
+
 struct Page {
     workers: Vec<(String, Bytes, WorkerHeartbeat)>,
     has_more: bool,
@@ -171,6 +179,15 @@ pub(crate) async fn list(
     Ok(ListWorkersResponse { workers_info, workers, next_page_token })
 }
 
+pub(crate) async fn count(
+    call: &Call<'_>,
+    request: CountWorkersRequest,
+) -> Result<CountWorkersResponse, Status> {
+    let sieve = Sieve::read(&request.query)?;
+    let count = call.gateway.roster.count(&call.namespace.record.id, &sieve, Instant::now());
+    Ok(CountWorkersResponse { count: i64::try_from(count).unwrap_or(i64::MAX) })
+}
+
 fn row(read: WorkerHeartbeat) -> WorkerListInfo {
     let host = read.host_info.unwrap_or_default();
     let deployment_version = read.deployment_version.map(|version| version.encode_to_vec().into());
@@ -214,11 +231,15 @@ mod tests {
         assert_eq!((keys(&page), page.has_more), (vec!["1", "2"], true));
         let page = roster.list(("a", "2"), 2, &all, now);
         assert_eq!((keys(&page), page.has_more), (vec!["3"], false));
+        let page = roster.list(("a", ""), 3, &all, now);
+        assert_eq!((keys(&page), page.has_more), (vec!["1", "2", "3"], false), "the last of a full page");
+        assert_eq!(["a", "b", "c"].map(|name| roster.count(name, &all, now)), [3, 1, 0]);
         assert!(roster.find("b", "1", now).is_none() && roster.find("a", "1", now).is_some());
         let later = now + KEPT_FOR;
         heard(&roster, "a", "2", later);
         assert_eq!(keys(&roster.list(("a", ""), 9, &all, later)), ["2"]);
         assert!(roster.find("a", "1", later).is_none());
+        assert_eq!(roster.count("a", &all, later), 1);
     }
 
     #[test]

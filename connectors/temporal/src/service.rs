@@ -95,6 +95,7 @@ switchboard! {
     record_worker_heartbeat, RecordWorkerHeartbeat,
         RecordWorkerHeartbeatRequest => RecordWorkerHeartbeatResponse, roster::record;
     list_workers, ListWorkers, ListWorkersRequest => ListWorkersResponse, roster::list;
+    count_workers, CountWorkers, CountWorkersRequest => CountWorkersResponse, roster::count;
     describe_worker, DescribeWorker, DescribeWorkerRequest => DescribeWorkerResponse, roster::describe;
     describe_task_queue, DescribeTaskQueue,
         DescribeTaskQueueRequest => DescribeTaskQueueResponse, queue::describe;

@@ -10,6 +10,7 @@ from temporalio.api.enums.v1 import TaskQueueType, WorkerStatus
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.worker.v1 import WorkerHeartbeat
 from temporalio.api.workflowservice.v1 import (
+    CountWorkersRequest,
     DescribeTaskQueueRequest,
     DescribeTaskQueueResponse,
     DescribeWorkerRequest,
@@ -228,3 +229,7 @@ async def workers_that_tell_of_themselves_are_listed(world: World) -> None:
         if not token:
             break
     expect.equal(sorted(listed), sorted(keys), "all of them, page by page")
+    counted = await service.count_workers(
+        CountWorkersRequest(namespace=NAMESPACE, query=f"TaskQueue = '{world.queue}'")
+    )
+    expect.equal(counted.count, len(keys), "as many as are listed")
