@@ -101,7 +101,7 @@ impl World {
 
     fn started(number: usize) -> Self {
         let mut world = Self::new(number);
-        world.step(Order::Start(start::Begin {
+        world.step(Order::Start(Box::new(start::Begin {
             request_id: "request".into(),
             workflow_type: "Order".into(),
             task_queue: "orders".into(),
@@ -109,7 +109,7 @@ impl World {
             identity: "bench".into(),
             retention_ms: 86_400_000,
             ..start::Begin::default()
-        }));
+        })));
         world
     }
 
@@ -133,12 +133,12 @@ impl World {
             order: Some(order),
             ..Command::default()
         });
-        let outcome = self.step(Order::CompleteTask(completion::Complete {
+        let outcome = self.step(Order::CompleteTask(Box::new(completion::Complete {
             token: Some(token),
             commands: commands.collect(),
             identity: "worker".into(),
             ..completion::Complete::default()
-        }));
+        })));
         assert!(matches!(outcome.reply, Reply::Completed(_)), "the completion is accepted");
     }
 
@@ -203,7 +203,7 @@ fn tasks(count: usize) -> f64 {
     let begun = Instant::now();
     for (world, token) in worlds.iter_mut().zip(tokens) {
         let order = schedule();
-        world.step(Order::CompleteTask(completion::Complete {
+        world.step(Order::CompleteTask(Box::new(completion::Complete {
             token: Some(token),
             commands: vec![Command {
                 command_type: order.command_type(),
@@ -212,7 +212,7 @@ fn tasks(count: usize) -> f64 {
             }],
             identity: "worker".into(),
             ..completion::Complete::default()
-        }));
+        })));
     }
     begun.elapsed().as_secs_f64()
 }

@@ -182,7 +182,7 @@ impl House {
             retention_ms: DAY_MS,
             ..start::Begin::default()
         };
-        self.order(id, Order::Start(begin))?;
+        self.order(id, Order::Start(Box::new(begin)))?;
         let order = command::Order::StartTimer(timer::Start {
             timer_id: "wait".into(),
             start_to_fire_timeout: Some(Span::from_ms(after_ms)),
@@ -219,7 +219,7 @@ impl House {
             }],
             ..completion::Complete::default()
         };
-        let reply = self.order(id, Order::CompleteTask(complete))?;
+        let reply = self.order(id, Order::CompleteTask(Box::new(complete)))?;
         anyhow::ensure!(matches!(reply, Reply::Completed(_)), "{reply:?}");
         Ok(())
     }

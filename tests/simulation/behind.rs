@@ -103,7 +103,7 @@ pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<com
         commands: commands.collect(),
         ..completion::Complete::default()
     };
-    house.order(id, Order::CompleteTask(complete));
+    house.order(id, Order::CompleteTask(Box::new(complete)));
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl House {
             retention_ms,
             ..start::Begin::default()
         };
-        let (router, input) = (self.node.router.clone(), input(id, "", Order::Start(begin)));
+        let (router, input) = (self.node.router.clone(), input(id, "", Order::Start(Box::new(begin))));
         self.call(async move { router.order(input).await }).unwrap();
     }
 

@@ -65,7 +65,7 @@ impl Door {
         if let Some(gateway) = &self.gateway {
             return gateway.start(workflow_id, begin).await;
         }
-        let reply = self.router.order(input(workflow_id, "", Order::Start(begin.clone()))).await?;
+        let reply = self.router.order(input(workflow_id, "", Order::Start(Box::new(begin.clone())))).await?;
         Ok(match reply {
             Reply::Started(started) => Heard::Started(started.first_run_id),
             Reply::Rejected(Rejection::AlreadyStarted { first_run_id, .. }) => Heard::Started(first_run_id),

@@ -111,22 +111,22 @@ impl Stage {
     /// A workflow's activity, in the hands of a worker; beside it runs a timer.
     fn activity(&mut self) -> ActivityTask {
         let program = Program { generations: 0, steps: vec![Step::Activity] };
-        self.order(Order::Start(start::Begin {
+        self.order(Order::Start(Box::new(start::Begin {
             workflow_type: "Program".into(),
             task_queue: QUEUE.into(),
             input: Some(program.encode()),
             retention_ms: 86_400_000,
             ..start::Begin::default()
-        }));
+        })));
         let Delivery::Workflow(mut handed) = self.poll(false) else { panic!("a workflow task") };
         handed.receipt.take().expect("a receipt").accept();
         let events = crate::workers::events(handed.history.history.clone()).expect("a history");
         let router = self.node.router.clone();
-        let order = Order::CompleteTask(completion::Complete {
+        let order = Order::CompleteTask(Box::new(completion::Complete {
             token: handed.run.head.task.as_ref().map(task::Task::token),
             commands: workflow::think(&events).into_iter().chain([start_timer()]).collect(),
             ..completion::Complete::default()
-        });
+        }));
         self.wait(router.complete_task(input(&self.workflow_id.clone(), "", order), Vec::new()))
             .expect("an answer");
         let Delivery::Activity(mut handed) = self.poll(true) else { panic!("an activity task") };

@@ -134,7 +134,8 @@ impl Worker {
         for _ in 0..times {
             let mut router = router.clone();
             for _ in 0..TRIES {
-                let order = input(&start.workflow_id, &start.run_id, Order::CompleteTask(order.clone()));
+                let order =
+                    input(&start.workflow_id, &start.run_id, Order::CompleteTask(Box::new(order.clone())));
                 let call = router.complete_task(order, answers.clone());
                 if self.town.call("a completion", &mut self.dice, call).await.is_ok() {
                     break;

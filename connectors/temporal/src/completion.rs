@@ -67,7 +67,7 @@ pub(crate) async fn complete(
         namespace: call.namespace.record.name.clone(),
     };
     let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
-    let input = call.input(execution, Order::CompleteTask(order));
+    let input = call.input(execution, Order::CompleteTask(Box::new(order)));
     let completion = call.gateway.router.complete_task(input, answers).await.map_err(status::of_failure)?;
     let reset_history_event_id = match completion.reply {
         Reply::Completed(completed) => completed.reset_event_id,

@@ -48,7 +48,7 @@ pub(crate) async fn execute(
     let asked = check_update(&update, &workflow_id).and_then(|()| update::asked(call, update));
     let asked = asked.map_err(|status| failure(Failed::Update, &status))?;
     let begin = Begin { update: Some(asked.admit), ..begin };
-    let input = call.input(execution, Order::Start(begin));
+    let input = call.input(execution, Order::Start(Box::new(begin)));
     for _ in 0..ATTEMPTS {
         let called = call.gateway.router.update(input.clone()).await.map_err(status::of_failure)?;
         let (started, standing) = match called.first {

@@ -121,7 +121,7 @@ async fn send(
     execution: WorkflowExecution,
     begin: Begin,
 ) -> Result<(Started, Option<WorkflowTask>), Status> {
-    let input = call.input(execution, Order::Start(begin));
+    let input = call.input(execution, Order::Start(Box::new(begin)));
     match call.gateway.router.start(input).await {
         Ok((Reply::Started(started), task)) => Ok((started, task)),
         Ok((Reply::Rejected(rejection), _)) => Err(status::of_rejection(rejection)),

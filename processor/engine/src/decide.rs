@@ -331,7 +331,7 @@ mod tests {
     }
 
     fn begin() -> Order {
-        Order::Start(start::Begin { workflow_type: "Order".into(), ..start::Begin::default() })
+        Order::Start(Box::new(start::Begin { workflow_type: "Order".into(), ..start::Begin::default() }))
     }
 
     #[test]

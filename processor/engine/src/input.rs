@@ -57,10 +57,9 @@ pub struct Sender {
 /// What is ordered, by kind.
 #[derive(Clone, PartialEq, prost::Oneof)]
 #[allow(missing_docs)]
-#[expect(clippy::large_enum_variant, reason = "one is decoded per record and lives as long as its decision")]
 pub enum Order {
-    #[prost(message, tag = "10")]
-    Start(start::Begin),
+    #[prost(message, boxed, tag = "10")]
+    Start(Box<start::Begin>),
     #[prost(message, tag = "11")]
     Signal(signal::Signal),
     #[prost(message, tag = "12")]
@@ -69,8 +68,8 @@ pub enum Order {
     Terminate(close::Terminate),
     #[prost(message, tag = "14")]
     ClaimTask(task::Claim),
-    #[prost(message, tag = "15")]
-    CompleteTask(completion::Complete),
+    #[prost(message, boxed, tag = "15")]
+    CompleteTask(Box<completion::Complete>),
     #[prost(message, tag = "16")]
     FailTask(task::Fail),
     #[prost(message, tag = "17")]

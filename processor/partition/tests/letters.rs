@@ -174,14 +174,14 @@ impl House {
     fn start(&mut self, workflow_id: &str) {
         let reply = self.order(
             workflow_id,
-            Order::Start(start::Begin {
+            Order::Start(Box::new(start::Begin {
                 request_id: workflow_id.into(),
                 workflow_type: "Order".into(),
                 task_queue: workflow_id.into(),
                 retention_ms: 60_000_000,
                 task_timeout_ms: 60_000,
                 ..start::Begin::default()
-            }),
+            })),
         );
         assert!(matches!(reply, Reply::Started(_)), "{reply:?}");
     }
@@ -211,7 +211,7 @@ impl House {
         });
         let commands = commands.collect();
         let complete = completion::Complete { token, commands, ..completion::Complete::default() };
-        let reply = self.order(workflow_id, Order::CompleteTask(complete));
+        let reply = self.order(workflow_id, Order::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
 

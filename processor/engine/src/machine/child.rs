@@ -405,7 +405,7 @@ pub(crate) fn start(
         parent.initiated_event_id = initiated_event_id;
     }
     begin.request_id = draft.stamp.id(REQUEST_IDS + u32::try_from(initiated_event_id).unwrap_or_default());
-    let order = Some(Order::Start(begin));
+    let order = Some(Order::Start(Box::new(begin)));
     draft.send(Input { namespace_id, workflow_id, run_id: String::new(), sender: Some(sender), order });
     Ok(())
 }

@@ -233,7 +233,7 @@ impl House {
         let commands = commands.collect();
         let mut complete = completion::Complete { token, commands, ..completion::Complete::default() };
         change(&mut complete);
-        let reply = self.order(Order::CompleteTask(complete));
+        let reply = self.order(Order::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
 
@@ -316,13 +316,13 @@ pub fn forwarded(offset: u64, order: Order) -> Forwarded {
 }
 
 pub fn begin() -> Order {
-    Order::Start(start::Begin {
+    Order::Start(Box::new(start::Begin {
         request_id: "request".into(),
         workflow_type: "Order".into(),
         task_queue: "orders".into(),
         retention_ms: 86_400_000,
         ..start::Begin::default()
-    })
+    }))
 }
 
 pub fn a_signal() -> Order {

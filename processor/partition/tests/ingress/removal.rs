@@ -138,7 +138,8 @@ impl House {
         let commands = vec![Command { command_type, order: Some(order), ..Command::default() }];
         let token = task.run.head.task.as_ref().map(task::Task::token);
         let complete = completion::Complete { token, commands, ..completion::Complete::default() };
-        let reply = self.ask(namespace_id, &task.run.start.workflow_id, Order::CompleteTask(complete));
+        let reply =
+            self.ask(namespace_id, &task.run.start.workflow_id, Order::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
 

@@ -165,7 +165,7 @@ impl House {
             ..start::Begin::default()
         };
         change(&mut begin);
-        let reply = self.order(Order::Start(begin));
+        let reply = self.order(Order::Start(Box::new(begin)));
         assert!(matches!(reply, Reply::Started(_)), "{reply:?}");
     }
 
@@ -186,11 +186,11 @@ impl House {
             ..Command::default()
         });
         let commands = commands.collect();
-        let reply = self.order(Order::CompleteTask(completion::Complete {
+        let reply = self.order(Order::CompleteTask(Box::new(completion::Complete {
             token,
             commands,
             ..completion::Complete::default()
-        }));
+        })));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
 }

@@ -95,12 +95,12 @@ impl House {
             order: Some(order),
             ..Command::default()
         });
-        let reply = self.order(Order::CompleteTask(completion::Complete {
+        let reply = self.order(Order::CompleteTask(Box::new(completion::Complete {
             token: task.run.head.task.as_ref().map(task::Task::token),
             commands: commands.collect(),
             messages,
             ..completion::Complete::default()
-        }));
+        })));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
 }
@@ -202,11 +202,11 @@ fn a_refused_update_is_forgotten_when_its_callers_are_told() {
     let mut caller = house.update("u1");
     let task = workflow(house.poll(false));
     assert_eq!(task.run.head.task.as_ref().map(|task| task.speculative), Some(true));
-    let reply = house.order(Order::CompleteTask(completion::Complete {
+    let reply = house.order(Order::CompleteTask(Box::new(completion::Complete {
         token: task.run.head.task.as_ref().map(task::Task::token),
         messages: vec![rejects("u1")],
         ..completion::Complete::default()
-    }));
+    })));
     let Reply::Completed(completed) = reply else { panic!("it is completed: {reply:?}") };
     assert_eq!(completed.reset_event_id, 3);
     assert!(matches!(next(&mut caller), Some(Stage::Completed(_))));

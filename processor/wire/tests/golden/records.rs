@@ -52,8 +52,11 @@ pub fn samples() -> BTreeMap<String, Record> {
     let grown = grown().into_iter().map(|order| (format!("{}.more", name(&order)), order));
     let complete = completion::Complete { commands: to_others(), namespace: "shop".into(), ..complete() };
     let kin = [
-        ("CompleteTask.others".to_owned(), Order::CompleteTask(complete)),
-        ("Start.child".to_owned(), Order::Start(start::Begin { parent: Some(parent()), ..begin() })),
+        ("CompleteTask.others".to_owned(), Order::CompleteTask(Box::new(complete))),
+        (
+            "Start.child".to_owned(),
+            Order::Start(Box::new(start::Begin { parent: Some(parent()), ..begin() })),
+        ),
     ];
     let updates = updates().into_iter().map(|order| (format!("{}.update", name(&order)), order));
     let found = found().into_iter().map(|order| (format!("{}.found", name(&order)), order));
@@ -161,14 +164,14 @@ fn grown() -> Vec<Order> {
     let again = CommandOrder::ContinueAsNew(Box::new(again));
     let again = Command { command_type: again.command_type(), order: Some(again), ..Default::default() };
     vec![
-        Order::Start(start::Begin {
+        Order::Start(Box::new(start::Begin {
             retry_policy: Some(policy()),
             cron_schedule: "@daily".into(),
             ..Default::default()
-        }),
+        })),
         Order::Terminate(close::Terminate { links: vec![some(b"link")], ..Default::default() }),
         Order::FailTask(task::Fail { binary_checksum, worker_version, ..Default::default() }),
-        Order::CompleteTask(completion::Complete { commands: vec![again], ..Default::default() }),
+        Order::CompleteTask(Box::new(completion::Complete { commands: vec![again], ..Default::default() })),
         Order::CompleteActivity(attempt::Complete { worker_version: version(), ..Default::default() }),
         Order::FailActivity(attempt::Fail { worker_version: version(), cause: 1, ..Default::default() }),
         Order::CancelActivity(attempt::Cancel { worker_version: version(), ..Default::default() }),
@@ -185,13 +188,13 @@ fn updates() -> Vec<Order> {
     let refer = CommandOrder::ProtocolMessage(update::Refer { message_id: "update-1/accept".into() });
     let refer = Command { command_type: refer.command_type(), order: Some(refer), ..Default::default() };
     vec![
-        Order::Start(start::Begin { update: Some(admit()), ..Default::default() }),
-        Order::CompleteTask(completion::Complete {
+        Order::Start(Box::new(start::Begin { update: Some(admit()), ..Default::default() })),
+        Order::CompleteTask(Box::new(completion::Complete {
             commands: vec![refer],
             messages: vec![message],
             takes_events_again: true,
             ..Default::default()
-        }),
+        })),
     ]
 }
 
@@ -200,8 +203,8 @@ fn found() -> Vec<Order> {
     let on_conflict = Some(OnConflict { request_id: true, links: true });
     let bad = completion::Finding { command: 1, reason: "of another type".into(), fault: 0 };
     vec![
-        Order::Start(start::Begin { on_conflict, ..Default::default() }),
-        Order::CompleteTask(completion::Complete { findings: vec![bad], ..Default::default() }),
+        Order::Start(Box::new(start::Begin { on_conflict, ..Default::default() })),
+        Order::CompleteTask(Box::new(completion::Complete { findings: vec![bad], ..Default::default() })),
     ]
 }
 
@@ -209,7 +212,7 @@ fn found() -> Vec<Order> {
 fn strangers() -> impl Iterator<Item = (&'static str, Order)> {
     let of = |fault: completion::Fault, reason: &str| {
         let found = completion::Finding { command: 2, reason: reason.into(), fault: fault.into() };
-        Order::CompleteTask(completion::Complete { findings: vec![found], ..Default::default() })
+        Order::CompleteTask(Box::new(completion::Complete { findings: vec![found], ..Default::default() }))
     };
     let values = of(completion::Fault::Values, "RunId attribute can't be set in SearchAttributes");
     [("values", values), ("stranger", of(completion::Fault::Namespace, "nowhere"))].into_iter()
@@ -273,7 +276,7 @@ fn orders() -> Vec<Order> {
     let (identity, poll_id) = ("worker".to_owned(), "poll".to_owned());
     let blob = Some(some(b"blob"));
     vec![
-        Order::Start(begin()),
+        Order::Start(Box::new(begin())),
         Order::Signal(signal()),
         Order::Cancel(cancel::Request {
             reason: "changed my mind".into(),
@@ -295,7 +298,7 @@ fn orders() -> Vec<Order> {
             identity: identity.clone(),
             poll_id: poll_id.clone(),
         }),
-        Order::CompleteTask(complete()),
+        Order::CompleteTask(Box::new(complete())),
         Order::FailTask(task::Fail {
             token: token.clone(),
             cause: TaskFailedCause::NonDeterministicError.into(),

@@ -25,7 +25,7 @@ fn begin(verdict: Verdict) -> Begin {
     let input = input(verdict);
     assert_eq!((input.namespace_id.as_str(), input.workflow_id.as_str()), (NAMESPACE_ID, "order-1"));
     match input.order {
-        Some(Order::Start(begin)) => begin,
+        Some(Order::Start(begin)) => *begin,
         other => panic!("not a start: {other:?}"),
     }
 }

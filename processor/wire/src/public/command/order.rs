@@ -134,7 +134,7 @@ impl Frame<'_> {
         match command.r#type.as_str() {
             "start" => {
                 let begin = self.start(needed("start", command.start)?, world)?;
-                Ok(Self::of_no_run(input, Order::Start(begin))?)
+                Ok(Self::of_no_run(input, Order::Start(Box::new(begin)))?)
             }
             "signal_with_start" => {
                 let signal = self.signal(needed("signal", command.signal)?)?;
@@ -144,7 +144,7 @@ impl Frame<'_> {
                         "WorkflowIdConflictPolicy Fail is not supported for SignalWithStartWorkflowExecution.",
                     ));
                 }
-                Ok(Self::of_no_run(input, Order::Start(Begin { signal: Some(signal), ..begin }))?)
+                Ok(Self::of_no_run(input, Order::Start(Box::new(Begin { signal: Some(signal), ..begin })))?)
             }
             "signal" => {
                 let signal = self.signal(needed("signal", command.signal)?)?;
@@ -161,7 +161,7 @@ impl Frame<'_> {
                 if begin.conflict_policy == i32::from(ConflictPolicy::Unspecified) {
                     return Err(invalid("WorkflowIdConflictPolicy is required for UpdateWithStart."));
                 }
-                Ok(Self::of_no_run(input, Order::Start(Begin { update: Some(update), ..begin }))?)
+                Ok(Self::of_no_run(input, Order::Start(Box::new(Begin { update: Some(update), ..begin })))?)
             }
             "cancel" => self.cancel(input, command.cancel.unwrap_or_default()),
             "terminate" => self.terminate(input, command.terminate.unwrap_or_default()),

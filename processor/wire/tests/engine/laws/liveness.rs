@@ -104,7 +104,7 @@ fn claim(run: &Run, pending: &task::Task) -> Order {
 
 fn answer(pending: &task::Task, commands: Vec<everlog_engine::command::Command>) -> Order {
     let token = Some(pending.token());
-    Order::CompleteTask(completion::Complete { token, commands, ..completion::Complete::default() })
+    Order::CompleteTask(Box::new(completion::Complete { token, commands, ..completion::Complete::default() }))
 }
 
 /// A run at rest takes a signal, completes over it, and is closed.

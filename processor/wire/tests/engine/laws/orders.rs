@@ -166,7 +166,7 @@ impl Case {
         let request_id = format!("start-{}", self.dice.below(40));
         let signal = self.dice.percent(30).then(|| self.signal());
         let update = (signal.is_none() && self.dice.percent(30)).then(|| self.update());
-        Order::Start(start::Begin {
+        Order::Start(Box::new(start::Begin {
             execution_timeout_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
             run_timeout_ms: if self.dice.percent(10) { self.dice.span_ms() } else { 0 },
             task_timeout_ms: if self.dice.percent(30) { self.dice.span_ms() } else { 0 },
@@ -184,7 +184,7 @@ impl Case {
             update,
             on_conflict: self.on_conflict(),
             ..a_start(&request_id)
-        })
+        }))
     }
 
     fn on_conflict(&mut self) -> Option<OnConflict> {
@@ -326,7 +326,7 @@ impl Case {
             takes_events_again: self.dice.percent(50),
             ..completion::Complete::default()
         };
-        (run_id, Order::CompleteTask(order))
+        (run_id, Order::CompleteTask(Box::new(order)))
     }
 
     fn claim_activity(&mut self) -> Order {

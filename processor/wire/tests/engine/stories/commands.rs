@@ -513,11 +513,9 @@ fn each_way_of_closing_closes() {
         let mut turn = Turn::new(world.run());
         answer(&mut turn);
         let token = world.token();
-        let order =
-            everlog_engine::input::Order::CompleteTask(everlog_engine::machine::completion::Complete {
-                token: Some(token),
-                ..turn.order
-            });
+        let order = everlog_engine::input::Order::CompleteTask(Box::new(
+            everlog_engine::machine::completion::Complete { token: Some(token), ..turn.order },
+        ));
         let outcome = world.order(order);
         assert!(matches!(outcome.reply, Reply::Completed(_)));
         everlog_engine::vocabulary::Status::try_from(outcome.steps[0].run.head.status)

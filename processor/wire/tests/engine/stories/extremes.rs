@@ -25,7 +25,7 @@ fn a_start_may_name_any_span() {
                 retention_ms: span_ms,
                 ..start("r")
             };
-            world.order(Order::Start(begin));
+            world.order(Order::Start(Box::new(begin)));
             let start = world.run().start.clone();
             assert!(
                 start.run_expires_ms == 0 || start.run_expires_ms >= now_ms,

@@ -96,7 +96,7 @@ fn a_history_passes_each_of_its_marks_once() {
         (settings.history_events_warn, settings.history_bytes_warn) = (4, 1_000);
     });
     let settings = world.settings.clone();
-    let start = Order::Start(start("start"));
+    let start = Order::Start(Box::new(start("start")));
     let mut passed: Vec<Vec<Mark>> = Vec::new();
     let mut note = |outcome: Outcome| {
         passed.extend(outcome.steps.iter().map(|step| step.marks_passed(&settings).collect()));
@@ -157,7 +157,7 @@ fn a_completion_with_more_commands_than_a_history_has_events_ends_the_run() {
     }
     turn.complete("never reached");
     let order = Complete { token: Some(token), ..turn.order };
-    let outcome = world.order(Order::CompleteTask(order));
+    let outcome = world.order(Order::CompleteTask(Box::new(order)));
     world.tell(&outcome);
     world.expect(expect![[r#"
         < task.failed ForceCloseCommand, workflow.terminated "Workflow history count exceeds limit."

@@ -399,7 +399,7 @@ fn what_is_unknown_is_not_found() {
         Order::Cancel(cancel::Request::default()),
         Order::Terminate(close::Terminate::default()),
         Order::ClaimTask(task::Claim::default()),
-        Order::CompleteTask(completion::Complete { token: Some(token), ..Default::default() }),
+        Order::CompleteTask(Box::new(completion::Complete { token: Some(token), ..Default::default() })),
         Order::FailTask(task::Fail::default()),
         Order::ReleaseTask(task::Release::default()),
         Order::ClaimActivity(attempt::Claim::default()),

@@ -37,7 +37,7 @@ impl World {
         change(&mut begin);
         let what = if begin.signal.is_some() { "signal with start" } else { "start" };
         let text = format!("{what} {workflow_id} {note}");
-        self.verb(text.trim_end(), Order::Start(begin));
+        self.verb(text.trim_end(), Order::Start(Box::new(begin)));
         self
     }
 

@@ -77,7 +77,7 @@ impl World {
         answer(&mut turn);
         let order = completion::Complete { token: Some(token), ..turn.order };
         let words = if turn.words.is_empty() { "nothing to do".to_owned() } else { turn.words.join(", ") };
-        self.verb(&format!("task: {words}"), Order::CompleteTask(order));
+        self.verb(&format!("task: {words}"), Order::CompleteTask(Box::new(order)));
         self
     }
 
