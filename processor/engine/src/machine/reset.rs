@@ -7,7 +7,8 @@
 //!
 //! Of a task under way at that point all that was written is taken over; attempts at activities that had begun fail, the
 //! others wait for workers again. Timers stand as they stood. What came later and is kept, also by runs that went on as new
-//! ones: signals, updates that were accepted, and what others answered to children and letters that the new run waits for.
+//! ones: signals, updates that were accepted, requests that found the run, and what others answered to children and letters
+//! that the new run waits for.
 //! Answers that come even later are passed on to every run that was made of it; those that a closed run hears stay with it,
 //! for a reset that comes after them.
 
@@ -92,7 +93,12 @@ impl Past {
 pub fn is_kept(event: &HistoryEvent) -> bool {
     matches!(
         event.attributes,
-        Some(Attributes::WorkflowSignaled(_) | Attributes::UpdateAdmitted(_) | Attributes::UpdateAccepted(_))
+        Some(
+            Attributes::WorkflowSignaled(_)
+                | Attributes::UpdateAdmitted(_)
+                | Attributes::UpdateAccepted(_)
+                | Attributes::OptionsUpdated(_)
+        )
     )
 }
 
@@ -410,6 +416,12 @@ fn keep_event(fresh: &mut Draft<'_>, order: &Reset, known: &mut Known, event: &H
         }
         Attributes::UpdateAccepted(accepted) if !order.without_updates => {
             admit(fresh, known, accepted.accepted_request.as_ref());
+        }
+        Attributes::OptionsUpdated(updated) => {
+            if !fresh.run.attached.contains_key(&updated.attached_request_id) {
+                let extras = Extras { links: event.links.clone(), ..Extras::default() };
+                fresh.emit_at(fresh.now_ms(), updated.clone().into(), extras);
+            }
         }
         answer => {
             if answers(&fresh.run, answer) {

@@ -62,6 +62,31 @@ fn a_request_that_has_found_a_run_finds_it_again_even_when_it_is_closed() {
 }
 
 #[test]
+fn a_request_goes_along_when_the_run_goes_back_to_a_task_before_it() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t);
+    world.start_with("order-1", "(b joins)", joins("b")).reset(4);
+    let reset = world.run().start.run_id.clone();
+    world.start_with("order-1", "(b joins again)", joins("b"));
+    world.reset_with(&reset, 4, |order| order.without_signals = true);
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: nothing to do
+        < task.started, task.completed
+        > start order-1 (b joins)
+        < options.updated by request b
+        = there is run 1, running
+        > reset to 4
+        < workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, options.updated by request b, task.scheduled
+        > start order-1 (b joins again)
+        = there is run 2, running
+        > reset to 4
+        < workflow.terminated "again", run 3: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, options.updated by request b, task.scheduled
+    "#]]);
+}
+
+#[test]
 fn nobody_is_woken_for_a_request_that_is_attached() {
     let mut world = World::new();
     world.start("order-1").task(|t| t).hush();
