@@ -241,9 +241,6 @@ pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: Place<'_
 /// The base's events, if a reset can begin with them.
 fn check<'a>(base: &Run, view: &'a View, order: &Reset) -> Result<&'a Past, Rejection> {
     let invalid = |reason: &str| Err(Rejection::InvalidArgument(reason.into()));
-    if base.head.previous_started_event_id == 0 && base.head.next_event_id <= 2 && base.head.task.is_none() {
-        return invalid("Cannot reset workflow without a workflow task schedule.");
-    }
     if order.finish_event_id <= 1 || order.finish_event_id >= base.head.next_event_id {
         return invalid("Workflow task finish ID must be > 1 && <= workflow last event ID.");
     }

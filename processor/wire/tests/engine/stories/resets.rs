@@ -90,7 +90,7 @@ fn only_tasks_are_gone_back_to() {
         assert_eq!(world.refused_reset(finish_event_id), Rejection::InvalidArgument(reason.into()));
     }
     world.start_with("order-2", "", |begin| begin.start_delay_ms = minutes(1));
-    let reason = "Cannot reset workflow without a workflow task schedule.";
+    let reason = "Workflow task finish ID must be > 1 && <= workflow last event ID.";
     assert_eq!(world.refused_reset(2), Rejection::InvalidArgument(reason.into()));
 }
 
