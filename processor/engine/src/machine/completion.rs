@@ -437,8 +437,17 @@ fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, order: &Comp
     }
     let reply = Reply::Rejected(Rejection::InvalidArgument(message.clone()));
     let unhandled = failure.cause == Cause::UnhandledCommand;
-    if failure.then == Then::Keep || task.attempt > 1 && !unhandled {
+    if failure.then == Then::Keep {
         return Outcome::answer(reply);
+    }
+    // What came meanwhile is no fault of its worker: the updates go along with the next attempt.
+    if !unhandled {
+        update::abort_given(&mut draft, task.updates_given);
+    }
+    if task.attempt > 1 && !unhandled {
+        let step = draft.finish();
+        let steps = if step.changes.is_empty() { Vec::new() } else { vec![step] };
+        return Outcome { steps, ..Outcome::answer(reply) };
     }
     let failed = Failed {
         binary_checksum: order.binary_checksum.clone(),

@@ -388,6 +388,9 @@ impl<'a> Messages<'a> {
 
     /// Takes the message in that a command refers to.
     pub(crate) fn take(&mut self, draft: &mut Draft<'_>, command: &Refer) -> Result<(), TaskFailure> {
+        if command.message_id.is_empty() {
+            return Err(bad("MessageID is not set on ProtocolMessageCommand."));
+        }
         let message = self.by_id.remove(command.message_id.as_str()).ok_or_else(|| {
             bad(&format!("ProtocolMessageCommand referenced absent message ID {}", command.message_id))
         })?;
@@ -414,7 +417,7 @@ impl<'a> Messages<'a> {
         let said = said(message)?;
         let update_id = message.protocol_instance_id.as_str();
         if self.over.contains(update_id) {
-            return Err(unexpected(&said, "Completed"));
+            return Err(unexpected(update_id, &said, "Completed"));
         }
         if !matches!(said, Said::Acceptance(_)) {
             self.over.insert(update_id);
@@ -448,7 +451,7 @@ fn said(message: &Message) -> Result<Said, TaskFailure> {
 fn hear(draft: &mut Draft<'_>, update_id: &str, said: Said) -> Result<(), TaskFailure> {
     let update = draft.run.updates.get(update_id).cloned();
     if let Some(update) = &update {
-        expect(&said, update)?;
+        expect(update_id, &said, update)?;
     }
     match (said, update) {
         (Said::Acceptance(acceptance), update) => accept(draft, update_id, update.as_deref(), acceptance)?,
@@ -471,21 +474,23 @@ fn unknown(update_id: &str) -> TaskFailure {
 }
 
 /// An update is taken or refused once, and answered once it is taken.
-fn expect(said: &Said, update: &Update) -> Result<(), TaskFailure> {
+fn expect(update_id: &str, said: &Said, update: &Update) -> Result<(), TaskFailure> {
     match (said, update.accepted_event_id > 0) {
         (Said::Response(_), true) | (Said::Acceptance(_) | Said::Refusal(_), false) => Ok(()),
-        (Said::Response(_), false) => Err(unexpected(said, "Sent")),
-        (Said::Acceptance(_) | Said::Refusal(_), true) => Err(unexpected(said, "Accepted")),
+        (Said::Response(_), false) => Err(unexpected(update_id, said, "Sent")),
+        (Said::Acceptance(_) | Said::Refusal(_), true) => Err(unexpected(update_id, said, "Accepted")),
     }
 }
 
-fn unexpected(said: &Said, state: &str) -> TaskFailure {
+fn unexpected(update_id: &str, said: &Said, state: &str) -> TaskFailure {
     let name = match said {
         Said::Acceptance(_) => "Acceptance",
         Said::Refusal(_) => "Rejection",
         Said::Response(_) => "Response",
     };
-    bad(&format!("received {name} message while in state {state}"))
+    bad(&format!(
+        "invalid state transition attempted for Update {update_id}: received *update.{name} message while in state {state}"
+    ))
 }
 
 /// The worker takes the update. One that is not known any more comes back with what the worker says of it.

@@ -341,11 +341,11 @@ fn nonsense_about_updates_fails_the_task() {
         > update u1
         < (update u1 waits), (speculative task)
         > task: sticky on cache, answer u1
-        < (not sticky), (speculative task is taken), task.scheduled on cache, task.started, task.failed BadUpdateWorkflowExecutionMessage, (task attempt 2)
-        ! invalid: BadUpdateWorkflowExecutionMessage: received Response message while in state Sent
+        < (not sticky), (speculative task is taken), (update u1 ends with the task), task.scheduled on cache, task.started, task.failed BadUpdateWorkflowExecutionMessage, (task attempt 2)
+        ! invalid: BadUpdateWorkflowExecutionMessage: invalid state transition attempted for Update u1: received *update.Response message while in state Sent
         > task: accept u1, accept u1
         < (task attempt 2 is taken)
-        ! invalid: BadUpdateWorkflowExecutionMessage: ProtocolMessageCommand referenced absent message ID u1/accept
+        ! invalid: BadUpdateWorkflowExecutionMessage: update u1 wasn't found on the server.
         @ 00:00:10
         < (task attempt 3)
         > task: accept unknown
@@ -387,14 +387,14 @@ fn an_update_is_answered_once() {
         < workflow.signaled go, task.scheduled
         > task: accept u1 again
         < task.started, task.failed BadUpdateWorkflowExecutionMessage, (task attempt 2)
-        ! invalid: BadUpdateWorkflowExecutionMessage: received Acceptance message while in state Completed
+        ! invalid: BadUpdateWorkflowExecutionMessage: invalid state transition attempted for Update u1: received *update.Acceptance message while in state Completed
     "#]]);
     other.expect(expect![[r#"
         > update u2
         < (update u2 waits), (speculative task)
         > task: reject u2, accept u2
-        < (not sticky), (speculative task is taken), task.scheduled on cache, task.started, task.failed BadUpdateWorkflowExecutionMessage, (task attempt 2)
-        ! invalid: BadUpdateWorkflowExecutionMessage: received Acceptance message while in state Completed
+        < (not sticky), (speculative task is taken), (update u2 ends with the task), task.scheduled on cache, task.started, task.failed BadUpdateWorkflowExecutionMessage, (task attempt 2)
+        ! invalid: BadUpdateWorkflowExecutionMessage: invalid state transition attempted for Update u2: received *update.Acceptance message while in state Completed
     "#]]);
 }
 
