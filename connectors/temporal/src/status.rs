@@ -26,6 +26,11 @@ pub(crate) fn invalid(message: impl Into<String>) -> Status {
     Status::invalid_argument(shortened(message.into()))
 }
 
+/// What nobody may ask for.
+pub(crate) fn denied(message: impl Into<String>) -> Status {
+    detailed(Code::PermissionDenied, message.into(), &errordetails::PermissionDeniedFailure::default())
+}
+
 /// A run, task or activity that is not there (any more).
 pub(crate) fn not_found(message: impl Into<String>) -> Status {
     detailed(Code::NotFound, message.into(), &errordetails::NotFoundFailure::default())

@@ -23,7 +23,7 @@ use tonic::Status;
 use crate::call::Call;
 use crate::chance;
 use crate::request::not_yet;
-use crate::status::{self, invalid, not_found, not_ready};
+use crate::status::{self, denied, invalid, not_found, not_ready};
 
 /// What became of an update that no worker had taken when its run was closed.
 pub(crate) const ABORTED: &str = "workflow update was aborted by closing workflow";
@@ -73,7 +73,8 @@ pub(crate) fn asked(call: &Call<'_>, request: UpdateWorkflowExecutionRequest) ->
     let wanted = match wanted(request.wait_policy)? {
         Lifecycle::Unspecified => Lifecycle::Accepted,
         Lifecycle::Admitted => {
-            return Err(Status::permission_denied("Admitted is not allowed as the stage to wait for."));
+            let reason = "UpdateWorkflowExecution issued asynchronously and waiting on update admitted is not supported.";
+            return Err(denied(reason));
         }
         wanted @ (Lifecycle::Accepted | Lifecycle::Completed) => wanted,
     };
