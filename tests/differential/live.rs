@@ -35,6 +35,8 @@ pub struct Report {
     pub uses: Uses,
     pub coverage: Coverage,
     pub table: String,
+    /// What so many programs should have met more often.
+    pub lacking: Vec<String>,
 }
 
 /// Both servers, and what their answers are read with.
@@ -109,6 +111,7 @@ pub async fn run(place: &str) -> Result<Report> {
         report.settle(&pair).await?;
     }
     report.table = report.coverage.table(&pair.schema);
+    report.lacking = report.coverage.lacking(&pair.schema);
     println!("{} programs in {:.0?}", report.programs, begun.elapsed());
     Ok(report)
 }
