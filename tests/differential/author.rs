@@ -19,6 +19,8 @@ pub const IDLE: &str = "~idle";
 
 const MOVES_MIN: u64 = 4;
 const MOVES_MAX: u64 = 11;
+/// How long what the last step has caused may take to happen.
+const SETTLES_MS: u64 = 1_000;
 const CALL_WITHIN_S: u64 = 10;
 const POLL_WITHIN_S: u64 = 11;
 
@@ -53,9 +55,19 @@ pub struct Author {
     /// Workflow tasks time out soon.
     pub is_hasty: bool,
     pub timers: Vec<String>,
+    /// Children that have begun.
+    pub children: Vec<String>,
     pub activities: Vec<String>,
     /// Events of each type that were waited for in this run.
     awaited: Vec<&'static str>,
+    /// The run has begun with events of another.
+    is_marked: bool,
+    /// Something of this run, or of one before it, happens soon by itself.
+    pub is_timely: bool,
+    /// A run has waited before its first task.
+    pub is_delayed: bool,
+    /// The first task came with the answer to the start.
+    pub is_eager: bool,
     /// The request that started the current run.
     pub started_by: String,
 }
@@ -76,8 +88,13 @@ impl Author {
             is_sticky: false,
             is_hasty: false,
             timers: Vec::new(),
+            children: Vec::new(),
             activities: Vec::new(),
             awaited: Vec::new(),
+            is_marked: false,
+            is_timely: false,
+            is_delayed: false,
+            is_eager: false,
             started_by: String::new(),
         }
     }
@@ -97,6 +114,7 @@ impl Author {
             moves.push(one.name);
             (one.write)(&mut author);
         }
+        author.step(Step::Pause { ms: SETTLES_MS });
         Program { seed, steps: author.steps, moves }
     }
 
@@ -147,7 +165,20 @@ impl Author {
     pub fn wait_for(&mut self, event: &'static str) {
         self.awaited.push(event);
         let count = self.awaited.iter().filter(|awaited| **awaited == event).count();
-        self.step(Step::Await { workflow: WORKFLOW.to_owned(), event, count });
+        let is_marked = self.is_marked;
+        self.step(Step::Await { workflow: WORKFLOW.to_owned(), event, count, is_marked });
+    }
+
+    /// Waits until a run of another workflow has an event of this type.
+    pub fn wait_for_of(&mut self, workflow: &str, event: &'static str) {
+        self.step(Step::Await { workflow: workflow.to_owned(), event, count: 1, is_marked: false });
+    }
+
+    /// A run has begun that has events of another one.
+    pub fn begun_anew(&mut self, request_id: &str) {
+        self.begun(request_id);
+        self.is_marked = true;
+        self.step(Step::Mark { workflow: WORKFLOW.to_owned() });
     }
 
     /// A run has begun.
@@ -161,6 +192,7 @@ impl Author {
         self.timers.clear();
         self.activities.clear();
         self.awaited.clear();
+        self.is_marked = false;
         self.started_by = request_id.to_owned();
     }
 

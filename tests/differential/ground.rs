@@ -25,6 +25,26 @@ const DYNAMIC: &[&str] = &[
     "history.workflowIdReuseMinimalInterval=\"0s\"",
     "system.enableActivityEagerExecution=true",
 ];
+/// Limits that are set low at both, so that programs reach them: what a Temporal server calls them, and what ours does.
+const LIMITS: &[(&str, &str, usize)] = &[
+    ("limit.numPendingActivities.error", "PENDING_ACTIVITIES_MAX", PENDING_MAX),
+    ("limit.numPendingChildExecutions.error", "PENDING_CHILDREN_MAX", PENDING_MAX),
+    ("limit.numPendingSignals.error", "PENDING_SIGNALS_MAX", PENDING_MAX),
+    ("limit.numPendingCancelRequests.error", "PENDING_CANCELS_MAX", PENDING_MAX),
+    ("history.maximumSignalsPerExecution", "SIGNALS_MAX", SIGNALS_MAX),
+    ("history.maximumBufferedEventsBatch", "BUFFERED_EVENTS_MAX", BUFFERED_MAX),
+    ("history.maxInFlightUpdates", "UPDATES_IN_FLIGHT_MAX", UPDATES_MAX),
+    ("limit.historyCount.error", "HISTORY_EVENTS_MAX", HISTORY_MAX),
+    ("limit.historyCount.suggestContinueAsNew", "SUGGEST_EVENTS", 60),
+];
+/// Bytes of what is larger than any blob may be.
+pub const TOO_LARGE: usize = 2_200_000;
+pub const PENDING_MAX: usize = 20;
+pub const BUFFERED_MAX: usize = 12;
+pub const SIGNALS_MAX: usize = 30;
+pub const UPDATES_MAX: usize = 4;
+pub const HISTORY_MAX: usize = 250;
+
 /// The search attributes that programs use, beside the server's own, with their types.
 const ATTRIBUTES: &[(&str, &str)] = &[("CustomKeywordField", "KEYWORD")];
 
@@ -37,7 +57,13 @@ pub struct Everlog {
 impl Everlog {
     pub async fn start() -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let server = Server::start(directory.path(), &[]).await?;
+        let limits: Vec<(String, String)> = LIMITS
+            .iter()
+            .map(|(_, ours, value)| (format!("EVERLOG_LIMITS__{ours}"), value.to_string()))
+            .collect();
+        let variables: Vec<(&str, &str)> =
+            limits.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let server = Server::start(directory.path(), &variables).await?;
         let channel = server.connect().await?;
         for (name, r#type) in ATTRIBUTES {
             let r#type = IndexedValueType::from_str_name(&format!("INDEXED_VALUE_TYPE_{type}"));
@@ -85,6 +111,9 @@ impl Reference {
         command.args(["server", "start-dev", "--headless", "--log-level", "never", "--ip", "127.0.0.1"]);
         command.args(["--port", &own_port, "--http-port", &port()?, "--metrics-port", &port()?]);
         command.args(DYNAMIC.iter().flat_map(|value| ["--dynamic-config-value", *value]));
+        for (theirs, _, value) in LIMITS {
+            command.args(["--dynamic-config-value", &format!("{theirs}={value}")]);
+        }
         for (name, r#type) in ATTRIBUTES {
             command.args(["--search-attribute", &format!("{name}={}", capitalised(r#type))]);
         }

@@ -21,8 +21,12 @@ use crate::schema::{Schema, decode_unknown};
 
 /// A run id that no server gives.
 pub const NO_RUN: &str = "00000000-0000-4000-8000-000000000000";
+/// What stands for an event that there is none of.
+const NO_EVENT: i64 = 3;
 const LOOK_EVERY: Duration = Duration::from_millis(150);
 const AWAIT_WITHIN: Duration = Duration::from_secs(12);
+/// How long before the end of its time a call may be given up.
+const TIME_IS_OVER: Duration = Duration::from_millis(500);
 const PAGES_MAX: usize = 50;
 
 /// What a server said to one step: the step's number, what it was, and the answer as it came.
@@ -41,6 +45,8 @@ pub struct Player {
     noted: Vec<Noted>,
     begun: BTreeMap<String, JoinHandle<Value>>,
     given: Given,
+    /// How many events of each type a run had at its mark, by the workflow and the type.
+    marks: BTreeMap<(String, String), usize>,
 }
 
 /// What the server has given so far, for references.
@@ -54,6 +60,8 @@ struct Given {
     scheduled: BTreeMap<String, i64>,
     /// Behind which event an update came to its worker.
     sequences: BTreeMap<String, i64>,
+    /// The events of each workflow's history that was read last from its beginning, with their types.
+    events: BTreeMap<String, Vec<(i64, String)>>,
     /// The queries that came with the latest task of a workflow.
     queries: BTreeMap<String, Vec<String>>,
 }
@@ -70,6 +78,7 @@ impl Player {
             noted: Vec::new(),
             begun: BTreeMap::new(),
             given: Given::default(),
+            marks: BTreeMap::new(),
         }
     }
 
@@ -113,7 +122,16 @@ impl Player {
                 Some(call) => Ok(Some(call.await?)),
                 None => Ok(None),
             },
-            Step::Await { workflow, event, count } => Ok(Some(self.wait_for(workflow, event, *count).await?)),
+            Step::Await { workflow, event, count, is_marked } => {
+                let had = self.marks.get(&(workflow.clone(), (*event).to_owned())).filter(|_had| *is_marked);
+                let count = count + had.copied().unwrap_or_default();
+                Ok(Some(self.wait_for(workflow, event, count).await?))
+            }
+            Step::Mark { workflow } => {
+                self.mark(workflow).await?;
+                Ok(None)
+            }
+            Step::Vanish { workflow } => Ok(Some(self.wait_until_gone(workflow).await?)),
             Step::Pause { ms } => {
                 let pause = Duration::from_millis(*ms);
                 tokio::time::interval_at(tokio::time::Instant::now() + pause, pause).tick().await;
@@ -134,6 +152,29 @@ impl Player {
             if seen >= count || Instant::now() > deadline {
                 self.given.learn(&events, &self.own);
                 return Ok(json!({ "has_come": seen >= count }));
+            }
+        }
+    }
+
+    async fn mark(&mut self, workflow: &str) -> Result<()> {
+        let events = self.history(workflow, "", "GetWorkflowExecutionHistory").await?;
+        self.marks.retain(|(marked, _), _| marked != workflow);
+        for event in events.as_array().into_iter().flatten() {
+            let kind = event["event_type"].as_str().unwrap_or_default().to_owned();
+            *self.marks.entry((workflow.to_owned(), kind)).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    async fn wait_until_gone(&self, workflow: &str) -> Result<Value> {
+        let deadline = Instant::now() + AWAIT_WITHIN;
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            let events = self.history(workflow, "", "GetWorkflowExecutionHistory").await?;
+            let has_vanished = events.pointer("/error/code").is_some_and(|code| code == "NotFound");
+            if has_vanished || Instant::now() > deadline {
+                return Ok(json!({ "has_vanished": has_vanished }));
             }
         }
     }
@@ -174,6 +215,7 @@ impl Player {
             let mut forward = reverse.as_array().cloned().unwrap_or_default();
             forward.reverse();
             let is_mirrored = events.as_array() == Some(&forward);
+            let is_over = forward.last().is_some_and(is_end);
             self.note(format!("history of {workflow} {number}"), events);
             self.note(format!("reverse of {workflow} {number}"), json!({ "is_mirrored": is_mirrored }));
             let execution = json!({"workflow_id": workflow.replace('~', &self.own), "run_id": run});
@@ -183,9 +225,12 @@ impl Player {
                 "history_event_filter_type": "HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT",
             });
             let (channel, schema) = (self.channel.clone(), self.schema.clone());
-            let close =
-                call(channel.clone(), schema.clone(), "GetWorkflowExecutionHistory", request, 10).await?;
-            self.note(format!("close of {workflow} {number}"), close);
+            // A Temporal server makes whoever asks an open run for its end wait for a while.
+            if is_over {
+                let close =
+                    call(channel.clone(), schema.clone(), "GetWorkflowExecutionHistory", request, 10).await?;
+                self.note(format!("close of {workflow} {number}"), close);
+            }
             let request = json!({"namespace": "default", "execution": execution});
             let description = call(channel, schema, "DescribeWorkflowExecution", request, 10).await?;
             self.note(format!("description of {workflow} {number}"), description);
@@ -218,26 +263,70 @@ impl Player {
     }
 }
 
+/// The last event of a run that is over.
+fn is_end(event: &Value) -> bool {
+    const ENDS: &[&str] = &["COMPLETED", "FAILED", "TIMED_OUT", "CANCELED", "TERMINATED", "CONTINUED_AS_NEW"];
+    let end =
+        event["event_type"].as_str().and_then(|kind| kind.strip_prefix("EVENT_TYPE_WORKFLOW_EXECUTION_"));
+    end.is_some_and(|end| ENDS.contains(&end))
+}
+
 impl Given {
     /// What a reference stands for; what no server has given where there is nothing.
     fn resolve(&self, reference: &str) -> Value {
         let mut words = reference.split(' ');
         let (kind, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let number = words.next().and_then(|word| word.parse::<usize>().ok()).unwrap_or_default();
+        let third = words.next().unwrap_or_default();
+        let number = third.parse::<usize>().unwrap_or_default();
         match kind {
+            "@long" => "x".repeat(name.parse().unwrap_or_default()).into(),
+            "@event" => self.event(name, third, words.next().unwrap_or_default()).into(),
             "@run" => {
                 self.runs.get(name).and_then(|runs| runs.get(number)).map_or(NO_RUN, String::as_str).into()
             }
             "@sequence" => self.sequences.get(name).copied().unwrap_or_default().into(),
             "@scheduled" => self.scheduled.get(name).copied().unwrap_or(i64::MAX).into(),
-            kind => {
+            "@task" | "@former" | "@query" | "@message" => {
                 let kind_of = if kind == "@former" { "@task" } else { kind };
                 let tokens = self.tokens.get(&format!("{kind_of} {name}")).map_or(&[][..], Vec::as_slice);
                 let index = tokens.len().wrapping_sub(if kind == "@former" { 2 } else { 1 });
                 // What is no token of anybody is refused as such.
                 tokens.get(index).cloned().unwrap_or_else(|| "no token".to_owned()).into()
             }
+            // A schedule, say.
+            _no_reference => reference.into(),
         }
+    }
+
+    /// An event of a type; the last of others that a run can go back to where there is none.
+    fn event(&self, workflow: &str, kind: &str, which: &str) -> i64 {
+        let events = self.events.get(workflow).map_or(&[][..], Vec::as_slice);
+        for kind in [kind, "WORKFLOW_TASK_COMPLETED", "WORKFLOW_TASK_STARTED"] {
+            let of_kind: Vec<i64> = events
+                .iter()
+                .filter(|(_, one)| one.strip_prefix("EVENT_TYPE_") == Some(kind))
+                .map(|(id, _)| *id)
+                .collect();
+            let at = match which {
+                "first" => 0,
+                "middle" => of_kind.len() / 2,
+                _last => of_kind.len().saturating_sub(1),
+            };
+            if let Some(id) = of_kind.get(at) {
+                return *id;
+            }
+        }
+        NO_EVENT
+    }
+
+    fn learn_events(&mut self, tree: &Map<String, Value>, own: &str) {
+        let events = tree.get("events").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let begins = events.first().and_then(|first| {
+            first.pointer("/workflow_execution_started_event_attributes/workflow_id")?.as_str()
+        });
+        let Some(workflow) = begins else { return };
+        let event = |one: &Value| Some((one["event_id"].as_i64()?, one["event_type"].as_str()?.to_owned()));
+        self.events.insert(workflow.replace(own, "~"), events.iter().filter_map(event).collect());
     }
 
     fn unread(&self, read: &BTreeSet<(String, String)>) -> Option<(String, String)> {
@@ -253,6 +342,7 @@ impl Given {
                 self.learn_task(answer, own);
                 self.learn_scheduled(tree, own);
                 self.learn_run(tree, own);
+                self.learn_events(tree, own);
                 self.learn_message(tree, own);
                 tree.values().for_each(|value| self.learn(value, own));
             }
@@ -326,11 +416,16 @@ async fn call(
     let bytes =
         schema.encode(&method.input, &request).with_context(|| format!("{} {request}", method.path))?;
     let mut wire = Request::new(Bytes::from(bytes));
+    let begun = Instant::now();
     wire.set_timeout(Duration::from_secs(within_s));
     // As every SDK does: otherwise a Temporal server tells that a run with a next one was continued, whatever ended it.
     wire.metadata_mut().insert("supported-features", MetadataValue::from_static("follows-next-run-id"));
     let mut answer = match raw::call(&channel, &method.path, wire).await {
         Ok(answer) => schema.decode(&method.output, answer.get_ref())?,
+        // Whether the server or the caller notices first is left to chance.
+        Err(_late) if begun.elapsed() + TIME_IS_OVER > Duration::from_secs(within_s) => {
+            json!({ "error": {"code": "DeadlineExceeded", "message": "time is over", "details": []} })
+        }
         Err(status) => json!({ "error": refusal(&schema, &status)? }),
     };
     // A start names its run and not its workflow; references want both.

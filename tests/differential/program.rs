@@ -2,7 +2,8 @@
 //!
 //! In texts of requests `~` stands for what is the run's own, so that programs do not meet, and a text that begins with `@` is
 //! a reference to what the server has given: `@task W`, `@former W`, `@query W`, `@activity A`, `@former A`, `@run W N`,
-//! `@scheduled A`, `@queries W`.
+//! `@scheduled A`, `@queries W`, `@event W TYPE first|middle|last` of the history that was read last; `@long N` is a text of N
+//! letters.
 
 use std::fmt;
 
@@ -27,11 +28,20 @@ pub enum Step {
     Join {
         name: String,
     },
-    /// Waits until the current run of a workflow has so many events of a type.
+    /// Waits until the current run of a workflow has so many events of a type, or so many more than at its mark.
     Await {
         workflow: String,
         event: &'static str,
         count: usize,
+        is_marked: bool,
+    },
+    /// Counts the events that a run has got when it begins, as a reset gives it.
+    Mark {
+        workflow: String,
+    },
+    /// Waits until a workflow has been forgotten.
+    Vanish {
+        workflow: String,
     },
     /// Lets a call that has begun arrive: nobody can see that it has.
     Pause {
@@ -67,7 +77,12 @@ impl fmt::Display for Step {
                 write!(f, "begin {name}: {method} {request} within {within_s} s")
             }
             Self::Join { name } => write!(f, "join {name}"),
-            Self::Await { workflow, event, count } => write!(f, "await {workflow}: {count} {event}"),
+            Self::Await { workflow, event, count, is_marked } => {
+                let more = if *is_marked { " more" } else { "" };
+                write!(f, "await {workflow}: {count}{more} {event}")
+            }
+            Self::Mark { workflow } => write!(f, "mark {workflow}"),
+            Self::Vanish { workflow } => write!(f, "until {workflow} has vanished"),
             Self::Pause { ms } => write!(f, "pause {ms} ms"),
         }
     }

@@ -36,6 +36,7 @@ pub fn any(author: &mut Author) {
 /// Schedules an activity and gives its id.
 fn schedule(author: &mut Author, more: Value) -> String {
     let id = author.fresh("a");
+    author.is_timely = true;
     author.wake();
     let one = activity(&id, more);
     author.turn(vec![one]);

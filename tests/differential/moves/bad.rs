@@ -22,7 +22,7 @@ fn start(field: &str, value: Value) -> Call {
 }
 
 fn calls() -> Vec<Call> {
-    [starts(), to_nobody(), incomplete()].concat()
+    [starts(), schedules(), to_nobody(), incomplete()].concat()
 }
 
 /// Starts with one field that does not do.
@@ -44,7 +44,27 @@ fn starts() -> Vec<Call> {
         start("workflow_type", json!({"name": "x".repeat(1_001)})),
         start("task_queue", json!({"name": "x".repeat(1_001)})),
         start("identity", json!("x".repeat(1_001))),
+        start("retry_policy", json!({"initial_interval": "-1s"})),
+        start("retry_policy", json!({"backoff_coefficient": 0.5})),
+        start("retry_policy", json!({"maximum_attempts": -1})),
+        start("retry_policy", json!({"initial_interval": "10s", "maximum_interval": "1s"})),
+        start("on_conflict_options", json!({"attach_completion_callbacks": true})),
+        start("search_attributes", json!({"indexed_fields": {"NobodyKnows": {"data": "\"red\""}}})),
+        start(
+            "search_attributes",
+            json!({"indexed_fields": {"CustomKeywordField": {
+                "metadata": {"encoding": "json/plain", "type": "Int"}, "data": "7",
+            }}}),
+        ),
     ]
+}
+
+/// Schedules that nobody understands, or that do not go with the rest.
+fn schedules() -> Vec<Call> {
+    let bad = super::crons::BAD.iter().map(|schedule| start("cron_schedule", json!(schedule)));
+    let (method, mut delayed) = start("cron_schedule", json!("0 0 * * *"));
+    delayed["workflow_start_delay"] = "10s".into();
+    bad.chain([(method, delayed)]).collect()
 }
 
 /// Calls to a run that is not there, or cannot be.
@@ -150,40 +170,7 @@ pub fn in_task(author: &mut Author) {
 }
 
 fn commands(author: &mut Author) -> Vec<Value> {
-    let mut commands = vec![
-        command("START_TIMER", json!({"start_to_fire_timeout": "3600s"})),
-        command("START_TIMER", json!({"timer_id": "~bad"})),
-        command("START_TIMER", json!({"timer_id": "~bad", "start_to_fire_timeout": "-1s"})),
-        command("CANCEL_TIMER", json!({"timer_id": "~unknown"})),
-        command("CANCEL_TIMER", json!({})),
-        command("REQUEST_CANCEL_ACTIVITY_TASK", json!({"scheduled_event_id": 4711})),
-        command("REQUEST_CANCEL_ACTIVITY_TASK", json!({})),
-        command("RECORD_MARKER", json!({})),
-        command("FAIL_WORKFLOW_EXECUTION", json!({})),
-        command("UPSERT_WORKFLOW_SEARCH_ATTRIBUTES", json!({})),
-        command("MODIFY_WORKFLOW_PROPERTIES", json!({})),
-        command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"workflow_run_timeout": "-1s"})),
-        json!({"command_type": "COMMAND_TYPE_START_TIMER"}),
-        json!({"command_type": "COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK"}),
-        json!({"command_type": "COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION"}),
-    ];
-    for (field, value) in [
-        ("activity_id", Value::Null),
-        ("activity_type", Value::Null),
-        ("start_to_close_timeout", Value::Null),
-        ("start_to_close_timeout", json!("-1s")),
-        ("task_queue", Value::Null),
-        ("retry_policy", json!({"backoff_coefficient": 0.5})),
-        ("retry_policy", json!({"maximum_attempts": -1})),
-        ("activity_id", json!("x".repeat(1_001))),
-    ] {
-        let mut attributes = json!({
-            "activity_id": "~bad", "activity_type": {"name": "charge"}, "task_queue": {"name": QUEUE},
-            "input": payloads(&["1"]), "start_to_close_timeout": "10s",
-        });
-        attributes[field] = value;
-        commands.push(command("SCHEDULE_ACTIVITY_TASK", attributes));
-    }
+    let mut commands = [incomplete_commands(), activities()].concat();
     if let Some(timer) = author.timers.last() {
         commands.push(command("START_TIMER", json!({"timer_id": timer, "start_to_fire_timeout": "3600s"})));
     }
@@ -197,4 +184,75 @@ fn commands(author: &mut Author) -> Vec<Value> {
         ));
     }
     commands
+}
+
+/// Commands that lack something, or name what is unknown.
+fn incomplete_commands() -> Vec<Value> {
+    vec![
+        command("START_TIMER", json!({"start_to_fire_timeout": "3600s"})),
+        command("START_TIMER", json!({"timer_id": "~bad"})),
+        command("START_TIMER", json!({"timer_id": "~bad", "start_to_fire_timeout": "-1s"})),
+        command("CANCEL_TIMER", json!({"timer_id": "~unknown"})),
+        command("CANCEL_TIMER", json!({})),
+        command("REQUEST_CANCEL_ACTIVITY_TASK", json!({"scheduled_event_id": 4711})),
+        command("REQUEST_CANCEL_ACTIVITY_TASK", json!({})),
+        command("RECORD_MARKER", json!({})),
+        command("FAIL_WORKFLOW_EXECUTION", json!({})),
+        command("UPSERT_WORKFLOW_SEARCH_ATTRIBUTES", json!({})),
+        command("MODIFY_WORKFLOW_PROPERTIES", json!({})),
+        command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"workflow_run_timeout": "-1s"})),
+        command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"cron_schedule": "every day"})),
+        command(
+            "UPSERT_WORKFLOW_SEARCH_ATTRIBUTES",
+            json!({"search_attributes": {"indexed_fields": {
+                "NobodyKnows": {"metadata": {"encoding": "json/plain"}, "data": "\"red\""},
+            }}}),
+        ),
+        command("REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION", json!({"namespace": "default"})),
+        command(
+            "REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION",
+            json!({"workflow_id": WORKFLOW, "run_id": "not-a-run"}),
+        ),
+        command("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION", json!({"namespace": "default", "signal_name": "news"})),
+        command("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION", json!({"execution": {"workflow_id": WORKFLOW}})),
+        command("START_CHILD_WORKFLOW_EXECUTION", json!({"workflow_type": {"name": "parcel"}})),
+        command("START_CHILD_WORKFLOW_EXECUTION", json!({"workflow_id": "~bad"})),
+        command(
+            "START_CHILD_WORKFLOW_EXECUTION",
+            json!({
+                "workflow_id": "~bad", "workflow_type": {"name": "parcel"}, "cron_schedule": "every day",
+            }),
+        ),
+        json!({"command_type": "COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION"}),
+        json!({"command_type": "COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION"}),
+        json!({"command_type": "COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION"}),
+        json!({"command_type": "COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION"}),
+        json!({"command_type": "COMMAND_TYPE_PROTOCOL_MESSAGE"}),
+        json!({"command_type": "COMMAND_TYPE_START_TIMER"}),
+        json!({"command_type": "COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK"}),
+        json!({"command_type": "COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION"}),
+    ]
+}
+
+/// Activities with one field that does not do.
+fn activities() -> Vec<Value> {
+    let fields = [
+        ("activity_id", Value::Null),
+        ("activity_type", Value::Null),
+        ("start_to_close_timeout", Value::Null),
+        ("start_to_close_timeout", json!("-1s")),
+        ("task_queue", Value::Null),
+        ("retry_policy", json!({"backoff_coefficient": 0.5})),
+        ("retry_policy", json!({"maximum_attempts": -1})),
+        ("activity_id", json!("x".repeat(1_001))),
+    ];
+    let with = |(field, value): (&str, Value)| {
+        let mut attributes = json!({
+            "activity_id": "~bad", "activity_type": {"name": "charge"}, "task_queue": {"name": QUEUE},
+            "input": payloads(&["1"]), "start_to_close_timeout": "10s",
+        });
+        attributes[field] = value;
+        command("SCHEDULE_ACTIVITY_TASK", attributes)
+    };
+    fields.into_iter().map(with).collect()
 }

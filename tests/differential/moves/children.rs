@@ -14,15 +14,26 @@ const POLICIES: &[&str] = &[
 /// How long it takes until what nobody is to see has not happened.
 const NOTHING_MS: u64 = 700;
 
-const COURSES: &[fn(&mut Author)] =
-    &[completed, failed, continued, cancelled, terminated, timed_out, id_is_taken, signalled, outlives];
+const COURSES: &[fn(&mut Author)] = &[
+    completed,
+    failed,
+    continued,
+    cancelled,
+    terminated,
+    timed_out,
+    id_is_taken,
+    signalled,
+    outlives,
+    repeated,
+    retried,
+];
 
 /// One of all courses.
 pub fn any(author: &mut Author) {
     author.one_of(COURSES)(author);
 }
 
-fn start(child: &str, more: Value) -> Value {
+pub fn start(child: &str, more: Value) -> Value {
     let attributes = json!({
         "namespace": "default",
         "workflow_id": child,
@@ -59,7 +70,26 @@ fn begun(author: &mut Author, more: Value) -> String {
     author.wake();
     author.turn(vec![start(&child, more)]);
     heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED");
+    author.children.push(child.clone());
     child
+}
+
+/// All that have begun end, if they have not; their parent is told.
+pub fn end_all(author: &mut Author) {
+    let children = std::mem::take(&mut author.children);
+    for child in &children {
+        author.call(
+            "TerminateWorkflowExecution",
+            json!({
+                "namespace": "default", "workflow_execution": {"workflow_id": child}, "reason": "all of them",
+                "identity": "caller",
+            }),
+        );
+    }
+    if !children.is_empty() {
+        author.step(Step::Pause { ms: NOTHING_MS });
+        author.happened();
+    }
 }
 
 /// The parent is told, and may look at it.
@@ -72,7 +102,7 @@ fn heard(author: &mut Author, event: &'static str) {
 }
 
 /// The worker of a child takes its task and answers.
-fn turn_of(author: &mut Author, child: &str, commands: Vec<Value>) {
+pub fn turn_of(author: &mut Author, child: &str, commands: Vec<Value>) {
     author.poll(json!({"name": CHILD_QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}));
     let request = json!({
         "namespace": "default", "task_token": format!("@task {child}"), "commands": commands, "identity": "worker",
@@ -137,6 +167,46 @@ fn timed_out(author: &mut Author) {
     author.happened();
 }
 
+/// It begins again after each end, until somebody ends it.
+fn repeated(author: &mut Author) {
+    let child = begun(author, json!({"cron_schedule": "@every 1s"}));
+    for _run in 0..2 {
+        turn_of(
+            author,
+            &child,
+            vec![command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["so far"])}))],
+        );
+    }
+    author.call(
+        "TerminateWorkflowExecution",
+        json!({
+            "namespace": "default", "workflow_execution": {"workflow_id": child}, "reason": "enough", "identity": "caller",
+        }),
+    );
+    heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED");
+}
+
+/// The parent hears of the last attempt alone.
+fn retried(author: &mut Author) {
+    let policy = json!({"initial_interval": "1s", "backoff_coefficient": 1.0, "maximum_attempts": 2});
+    let child = begun(author, json!({ "retry_policy": policy }));
+    turn_of(
+        author,
+        &child,
+        vec![command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Lost", false)}))],
+    );
+    if author.percent(50) {
+        turn_of(author, &child, vec![command("COMPLETE_WORKFLOW_EXECUTION", json!({}))]);
+        return heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED");
+    }
+    turn_of(
+        author,
+        &child,
+        vec![command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Lost", false)}))],
+    );
+    heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED");
+}
+
 /// A second child of the same id.
 fn id_is_taken(author: &mut Author) {
     let child = begun(author, json!({}));
@@ -189,18 +259,14 @@ fn outlives(author: &mut Author) {
     }
     match policy {
         "PARENT_CLOSE_POLICY_REQUEST_CANCEL" if !is_continued => {
-            await_of(author, &child, "EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED");
+            author.wait_for_of(&child, "EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED");
         }
         "PARENT_CLOSE_POLICY_ABANDON" | "PARENT_CLOSE_POLICY_REQUEST_CANCEL" => {
             author.step(Step::Pause { ms: NOTHING_MS });
         }
         _ if is_continued => author.step(Step::Pause { ms: NOTHING_MS }),
-        _terminate => await_of(author, &child, "EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED"),
+        _terminate => author.wait_for_of(&child, "EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED"),
     }
-}
-
-fn await_of(author: &mut Author, workflow: &str, event: &'static str) {
-    author.step(Step::Await { workflow: workflow.to_owned(), event, count: 1 });
 }
 
 /// Signals and cancels to who is not there, to itself, or to a child that is none.

@@ -92,6 +92,31 @@ pub fn terminate(author: &mut Author) {
     author.call("TerminateWorkflowExecution", request);
 }
 
+/// The current run, without conditions.
+pub fn terminate_now(author: &mut Author) {
+    author.call(
+        "TerminateWorkflowExecution",
+        json!({
+            "namespace": "default", "workflow_execution": {"workflow_id": WORKFLOW}, "identity": "caller",
+            "reason": "enough",
+        }),
+    );
+    author.ended(false);
+}
+
+/// The same, asked to end by itself.
+pub fn cancel_now(author: &mut Author) {
+    let request_id = author.fresh("r");
+    author.call(
+        "RequestCancelWorkflowExecution",
+        json!({
+            "namespace": "default", "workflow_execution": {"workflow_id": WORKFLOW}, "identity": "caller",
+            "request_id": request_id, "reason": "changed my mind",
+        }),
+    );
+    author.is_cancel_requested = true;
+}
+
 pub fn describe(author: &mut Author) {
     let execution = execution(author);
     author.call("DescribeWorkflowExecution", json!({"namespace": "default", "execution": execution}));
@@ -104,7 +129,9 @@ pub fn read_history(author: &mut Author) {
     if author.percent(50) {
         request["maximum_page_size"] = author.dice.span(1, 4).into();
     }
-    if method == "GetWorkflowExecutionHistory" && author.percent(30) {
+    // A Temporal server makes whoever asks an open run for its end wait for a while.
+    let is_over = !author.is_open && !author.started_by.is_empty();
+    if method == "GetWorkflowExecutionHistory" && is_over && author.percent(50) {
         request["history_event_filter_type"] = "HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT".into();
     }
     author.call(method, request);

@@ -6,7 +6,11 @@ mod chains;
 mod children;
 mod clients;
 mod closes;
+mod crons;
+mod deletions;
+mod limits;
 mod queries;
+mod resets;
 mod starts;
 mod tasks;
 mod timers;
@@ -37,6 +41,16 @@ fn open(author: &Author) -> bool {
 
 fn closed(author: &Author) -> bool {
     !author.is_open
+}
+
+/// There is a run, open or closed.
+fn started(author: &Author) -> bool {
+    !author.started_by.is_empty()
+}
+
+/// A run is over.
+fn again(author: &Author) -> bool {
+    closed(author) && started(author)
 }
 
 /// The run is open and no worker has its task.
@@ -80,6 +94,11 @@ pub const OPENINGS: &[Move] = &[
     row("nothing", 1, always, starts::nothing),
     row("start, retried", 2, always, chains::retried),
     row("start with an update", 3, always, updates::with_start),
+    row("start, retried after a timeout", 2, always, chains::timed_out),
+    row("start, out of time", 1, always, chains::out_of_time),
+    row("cron", 4, always, crons::chain),
+    row("cron, timed out", 1, always, crons::timed_out),
+    row("cron, far away", 2, always, crons::far_away),
 ];
 
 /// What a program does then.
@@ -125,4 +144,30 @@ pub const MOVES: &[Move] = &[
     row("continue as new", 6, free, closes::continue_as_new),
     row("close with news", 4, free, closes::with_news),
     row("close too early", 2, free, closes::not_last),
+    row("continue later", 4, free, chains::continued_later),
+    row("use the open run", 4, open, starts::used),
+    row("several updates", 4, updatable, updates::several),
+    row("too many updates", 1, updatable, updates::too_many),
+    row("update badly answered", 3, updatable, updates::badly_answered),
+    row("update at the end", 3, updatable, updates::at_the_end),
+    row("update with start again", 4, updatable, updates::with_start_again),
+    row("update with start again, closed", 3, again, updates::with_start_again),
+    row("unfit operations", 2, always, updates::unfit),
+    row("reset", 10, started, resets::any),
+    row("reset, closed", 12, again, resets::any),
+    row("reset over work", 4, calm, resets::over_work),
+    row("reset over an update", 4, updatable, resets::over_update),
+    row("reset twice", 3, calm, resets::twice),
+    row("bad reset", 4, started, resets::badly),
+    row("large call", 3, always, limits::large_call),
+    row("large command", 2, free, limits::large_command),
+    row("large report", 2, calm, limits::large_report),
+    row("too many pending", 3, free, limits::pending),
+    row("too many buffered", 2, free, limits::buffered),
+    row("too many signals", 1, calm, limits::signals),
+    row("close over an update", 2, updatable, updates::unseen),
+    row("update, to be admitted", 2, always, updates::for_its_admission),
+    row("too long a history", 1, free, limits::long_history),
+    row("delete", 6, again, deletions::delete),
+    row("delete in vain", 1, always, deletions::in_vain),
 ];

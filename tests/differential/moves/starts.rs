@@ -19,6 +19,14 @@ const CONFLICT: &[&str] = &[
     "WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING",
 ];
 
+/// What a start leaves with an open run that it finds.
+const ON_CONFLICT: &[fn() -> Value] = &[
+    || json!({"attach_request_id": true}),
+    || json!({"attach_request_id": true, "attach_links": true}),
+    || json!({"attach_links": true}),
+    || json!({}),
+];
+
 fn request(author: &mut Author, more: Value) -> Value {
     let request_id = author.fresh("r");
     let request = json!({
@@ -69,11 +77,15 @@ fn everything() -> Value {
         "header": {"fields": {"trace": payload("header")}},
         "user_metadata": {"summary": payload("summary"), "details": payload("details")},
         "priority": {"priority_key": 2},
-        "links": [{"workflow_event": {
-            "namespace": "default", "workflow_id": "other", "run_id": "11111111-2222-4333-8444-555555555555",
-            "event_ref": {"event_id": 1, "event_type": "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED"},
-        }}],
+        "links": [link()],
     })
+}
+
+fn link() -> Value {
+    json!({"workflow_event": {
+        "namespace": "default", "workflow_id": "other", "run_id": "11111111-2222-4333-8444-555555555555",
+        "event_ref": {"event_id": 1, "event_type": "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED"},
+    }})
 }
 
 /// Workers that keep their runs: the sticky queue is polled once before anything goes there.
@@ -90,6 +102,7 @@ pub fn hasty(author: &mut Author) {
 
 /// The first task comes later.
 pub fn delayed(author: &mut Author) {
+    author.is_delayed = true;
     with(author, json!({"workflow_start_delay": "2s"}));
     if author.percent(50) {
         author.signal("early");
@@ -104,6 +117,8 @@ pub fn delayed(author: &mut Author) {
 
 pub fn eager(author: &mut Author) {
     with(author, json!({"request_eager_execution": true}));
+    author.task = crate::author::Task::Held;
+    author.is_eager = true;
 }
 
 /// Ends by its run timeout, with whatever is under way then.
@@ -152,6 +167,10 @@ pub fn again(author: &mut Author) {
     if author.percent(20) {
         more = merged(everything(), more);
     }
+    if author.percent(30) {
+        more["on_conflict_options"] = author.one_of(ON_CONFLICT)();
+        more["links"] = json!([link()]);
+    }
     let request = request(author, more);
     let request_id = request["request_id"].as_str().unwrap_or_default().to_owned();
     author.call("StartWorkflowExecution", request);
@@ -189,11 +208,30 @@ fn signal_with_start(author: &mut Author, more: Value) -> String {
     request_id
 }
 
+/// A start with a signal, and further fields.
+pub fn signalled_with(author: &mut Author, more: Value) {
+    let request_id = signal_with_start(author, more);
+    author.begun(&request_id);
+}
+
 pub fn signalled(author: &mut Author) {
     let more = if author.percent(40) { everything() } else { json!({}) };
     let more = merged(more, json!({"priority": null, "links": null}));
-    let request_id = signal_with_start(author, more);
-    author.begun(&request_id);
+    signalled_with(author, more);
+}
+
+/// An open run is found twice by those who want to use it.
+pub fn used(author: &mut Author) {
+    let mut more = json!({"workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING"});
+    more["on_conflict_options"] = author.one_of(ON_CONFLICT)();
+    if author.percent(60) {
+        more["links"] = json!([link()]);
+    }
+    let request = request(author, more);
+    author.call("StartWorkflowExecution", request.clone());
+    if author.percent(40) {
+        author.call("StartWorkflowExecution", request);
+    }
 }
 
 pub fn signal_again(author: &mut Author) {

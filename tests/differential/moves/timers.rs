@@ -14,6 +14,7 @@ pub fn fires(author: &mut Author) {
         commands.push(command("START_TIMER", json!({"timer_id": other, "start_to_fire_timeout": "3600s"})));
         author.timers.push(other);
     }
+    author.is_timely = true;
     author.wake();
     author.turn(commands);
     author.wait_for("EVENT_TYPE_TIMER_FIRED");
@@ -26,6 +27,7 @@ pub fn fires(author: &mut Author) {
 /// It fires while the task is held that cancels it: the workflow never hears of it.
 pub fn cancelled_late(author: &mut Author) {
     let timer = author.fresh("timer");
+    author.is_timely = true;
     author.wake();
     author.turn(vec![command("START_TIMER", json!({"timer_id": timer, "start_to_fire_timeout": "2s"}))]);
     author.signal("news");

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::author::{Author, QUEUE, Task, WORKFLOW, command, failure, payload, payloads};
+use crate::ground::UPDATES_MAX;
 use crate::program::Step;
 
 const STAGES: &[&str] = &[
@@ -70,7 +71,8 @@ fn answer(author: &mut Author, said: Vec<(Value, Value)>, more: Vec<Value>) {
     author.complete_with(commands, json!({ "messages": messages }));
 }
 
-fn poll(author: &mut Author, id: &str) {
+/// Asks what has become of an update.
+pub fn poll(author: &mut Author, id: &str) {
     let stage = author.one_of(STAGES);
     let request = json!({
         "namespace": "default",
@@ -166,5 +168,223 @@ pub fn in_vain(author: &mut Author) {
         return poll(author, &id);
     }
     let asked = asked(author, &id);
-    author.call("UpdateWorkflowExecution", request(&asked, STAGES[0]));
+    let stage = author.one_of(&[STAGES[0], "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED"]);
+    author.call("UpdateWorkflowExecution", request(&asked, stage));
+}
+
+/// Nobody waits for an update to be admitted.
+pub fn for_its_admission(author: &mut Author) {
+    let id = author.fresh("update");
+    let request = request(&asked_plainly(&id), "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED");
+    author.call("UpdateWorkflowExecution", request);
+}
+
+/// Brings an update to a run; its id, and the name of the call that waits.
+pub fn sent(author: &mut Author) -> (String, String) {
+    let (id, name) = (author.fresh("update"), author.fresh("call"));
+    let (asked, stage) = (asked(author, &id), author.one_of(STAGES));
+    author.begin(&name, "UpdateWorkflowExecution", request(&asked, stage));
+    author.step(Step::Pause { ms: ARRIVES_MS });
+    if author.task == Task::None {
+        author.task = Task::Scheduled;
+    }
+    (id, name)
+}
+
+fn asked_plainly(id: &str) -> Value {
+    json!({"meta": {"update_id": id, "identity": "caller"}, "input": {"name": "change", "args": payloads(&["by one"])}})
+}
+
+/// An update that its worker has accepted, and perhaps answered.
+pub fn taken(author: &mut Author) -> String {
+    // Whoever waits for more than is said is left waiting.
+    let (id, _call) = sent(author);
+    author.take();
+    let mut said = vec![acceptance(&id, &asked_plainly(&id))];
+    if author.percent(60) {
+        said.push(response(author, &id));
+    }
+    answer(author, said, Vec::new());
+    author.signal("behind");
+    author.turn(Vec::new());
+    id
+}
+
+/// The worker's word on an update that came with its task, perhaps not for the first time.
+pub fn answer_again(author: &mut Author, id: &str) {
+    let asked = asked_plainly(id);
+    match author.percent(70) {
+        true => {
+            let said = vec![acceptance(id, &asked), response(author, id)];
+            answer(author, said, Vec::new());
+        }
+        false => {
+            let (message, _) = rejection(id, &asked);
+            author.complete_with(Vec::new(), json!({"messages": [message]}));
+        }
+    }
+}
+
+/// Several of them come with one task.
+pub fn several(author: &mut Author) {
+    let sent: Vec<_> = (0..author.dice.span(2, 3)).map(|_| sent(author)).collect();
+    author.take();
+    let (mut messages, mut commands) = (Vec::new(), Vec::new());
+    for (id, _) in &sent {
+        let asked = asked_plainly(id);
+        let said = match author.dice.below(4) {
+            0 => {
+                messages.push(rejection(id, &asked).0);
+                continue;
+            }
+            1 => vec![acceptance(id, &asked)],
+            _ => vec![acceptance(id, &asked), response(author, id)],
+        };
+        for (message, command) in said {
+            messages.push(message);
+            commands.push(command);
+        }
+    }
+    if author.percent(30) {
+        messages.reverse();
+        commands.reverse();
+    }
+    author.complete_with(commands, json!({ "messages": messages }));
+    sent.iter().for_each(|(_, name)| author.join(name));
+    sent.iter().for_each(|(id, _)| poll(author, id));
+}
+
+/// More than may be under way; all that came are refused.
+pub fn too_many(author: &mut Author) {
+    let sent: Vec<_> = (0..=UPDATES_MAX).map(|_| sent(author)).collect();
+    author.take();
+    let refused = sent.iter().take(UPDATES_MAX).map(|(id, _)| rejection(id, &asked_plainly(id)).0);
+    let messages: Vec<Value> = refused.collect();
+    author.complete_with(Vec::new(), json!({ "messages": messages }));
+    sent.iter().for_each(|(_, name)| author.join(name));
+}
+
+/// What a worker says of it makes no sense: the task fails, and the update comes again.
+pub fn badly_answered(author: &mut Author) {
+    let (id, name) = sent(author);
+    author.take();
+    let (accepted, accept) = acceptance(&id, &asked_plainly(&id));
+    let (responded, respond) = response(author, &id);
+    let (messages, commands) = match author.dice.below(5) {
+        0 => (vec![responded], vec![respond]),
+        1 => (vec![accepted.clone(), accepted], vec![accept.clone(), accept]),
+        2 => (vec![], vec![command("PROTOCOL_MESSAGE", json!({"message_id": "~unknown"}))]),
+        3 => (vec![], vec![command("PROTOCOL_MESSAGE", json!({}))]),
+        _ => {
+            let (unknown, command) = acceptance("~unknown", &asked_plainly("~unknown"));
+            (vec![unknown], vec![command])
+        }
+    };
+    let request = author.completion(commands, json!({ "messages": messages }));
+    author.call("RespondWorkflowTaskCompleted", request);
+    author.task_lost();
+    author.take();
+    answer_again(author, &id);
+    author.join(&name);
+    poll(author, &id);
+}
+
+/// The run closes with the task that the update came with.
+pub fn at_the_end(author: &mut Author) {
+    let (id, name) = sent(author);
+    author.take();
+    let last = command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["done"])}));
+    let said = match author.dice.below(3) {
+        0 => vec![],
+        1 => vec![acceptance(&id, &asked_plainly(&id))],
+        _ => vec![acceptance(&id, &asked_plainly(&id)), response(author, &id)],
+    };
+    answer(author, said, vec![last]);
+    author.ended(true);
+    author.join(&name);
+    poll(author, &id);
+}
+
+/// A start and an update for a run that is there already.
+pub fn with_start_again(author: &mut Author) {
+    let (id, request_id, name) = (author.fresh("update"), author.fresh("r"), author.fresh("call"));
+    let conflict = author.one_of(&[
+        "WORKFLOW_ID_CONFLICT_POLICY_FAIL",
+        "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING",
+        "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING",
+        "WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING",
+        "WORKFLOW_ID_CONFLICT_POLICY_UNSPECIFIED",
+    ]);
+    let start = json!({
+        "namespace": "default",
+        "workflow_id": WORKFLOW,
+        "workflow_type": {"name": "order"},
+        "task_queue": {"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
+        "identity": "caller",
+        "request_id": request_id,
+        "workflow_id_conflict_policy": conflict,
+    });
+    let asked = asked_plainly(&id);
+    let operations = json!([{"start_workflow": start}, {"update_workflow": request(&asked, STAGES[1])}]);
+    let call = json!({"namespace": "default", "operations": operations});
+    let is_refused = conflict.ends_with("UNSPECIFIED") || author.is_open && conflict.ends_with("FAIL");
+    if is_refused {
+        return author.call("ExecuteMultiOperation", call);
+    }
+    author.begin(&name, "ExecuteMultiOperation", call);
+    author.step(Step::Pause { ms: ARRIVES_MS });
+    if !author.is_open || conflict.ends_with("TERMINATE_EXISTING") {
+        author.begun(&request_id);
+    } else if author.task == Task::None {
+        author.task = Task::Scheduled;
+    }
+    author.take();
+    answer_again(author, &id);
+    author.join(&name);
+    poll(author, &id);
+}
+
+/// Calls of a start and an update that do not fit together.
+pub fn unfit(author: &mut Author) {
+    let start = json!({
+        "namespace": "default", "workflow_id": WORKFLOW, "workflow_type": {"name": "order"},
+        "task_queue": {"name": QUEUE}, "request_id": "~unfit",
+        "workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING",
+    });
+    let update = request(&asked_plainly("~unfit"), STAGES[0]);
+    let mut delayed = start.clone();
+    delayed["workflow_start_delay"] = "10s".into();
+    let mut cron = start.clone();
+    cron["cron_schedule"] = "0 0 * * *".into();
+    let mut other = update.clone();
+    other["workflow_execution"] = json!({"workflow_id": "~other"});
+    let mut of_run = update.clone();
+    of_run["workflow_execution"]["run_id"] = format!("@run {WORKFLOW} 0").into();
+    let operations = author.one_of(&[
+        json!([]),
+        json!([{"start_workflow": start}]),
+        json!([{"update_workflow": update}, {"start_workflow": start}]),
+        json!([{"start_workflow": start}, {"start_workflow": start}]),
+        json!([{"start_workflow": start}, {"update_workflow": update}, {"update_workflow": update}]),
+        json!([{"start_workflow": delayed}, {"update_workflow": update}]),
+        json!([{"start_workflow": cron}, {"update_workflow": update}]),
+        json!([{"start_workflow": start}, {"update_workflow": other}]),
+        json!([{"start_workflow": start}, {"update_workflow": of_run}]),
+        json!([{}, {"update_workflow": update}]),
+    ]);
+    author.call("ExecuteMultiOperation", json!({"namespace": "default", "operations": operations}));
+}
+
+/// The run would close over an update that it has not seen.
+pub fn unseen(author: &mut Author) {
+    author.wake();
+    author.take();
+    let (id, name) = sent(author);
+    let last = command("COMPLETE_WORKFLOW_EXECUTION", json!({}));
+    let request = author.completion(vec![last], json!({}));
+    author.call("RespondWorkflowTaskCompleted", request);
+    author.task_lost();
+    author.take();
+    answer_again(author, &id);
+    author.join(&name);
 }
