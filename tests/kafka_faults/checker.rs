@@ -6,8 +6,9 @@ use everlog_tests::fate::Fate;
 
 use crate::event::{Event, RUNNING, status};
 use crate::ledger::{Deed, Via};
+use crate::lineage::{ACCEPTED, Lineage};
 use crate::story::{Line, Story, Told};
-use crate::{deliveries, program, register, terms, torn, waits};
+use crate::{deliveries, ends, kinship, lineage, program, register, terms, torn, updates, waits};
 
 /// Counterexamples beyond these say nothing new.
 const FOUND_MAX: usize = 40;
@@ -15,8 +16,9 @@ const FOUND_MAX: usize = 40;
 /// Everything that is wrong.
 pub fn check(story: &Story) -> Vec<String> {
     let mut found = story.faults.clone();
-    let runs = runs(story);
-    for (run_id, events) in &runs {
+    let kin = Lineage::of(story);
+    let runs = &kin.runs;
+    for (run_id, events) in runs {
         check_run(run_id, events, &mut found);
         check_pairs(run_id, events, &mut found);
         check_state(story, run_id, events, &mut found);
@@ -27,13 +29,16 @@ pub fn check(story: &Story) -> Vec<String> {
     {
         found.push(format!("run {run_id} has rows and no events"));
     }
-    check_chains(&runs, &mut found);
-    check_effects(story, &mut found);
-    check_order(story, &mut found);
-    check_commands(story, &runs, &mut found);
+    lineage::check(&kin, story, &mut found);
+    kinship::check(&kin, &mut found);
+    updates::check(&kin, story, &mut found);
+    ends::check(&kin, &mut found);
+    check_effects(&kin, story, &mut found);
+    check_order(&kin, story, &mut found);
+    check_commands(story, runs, &mut found);
     check_records(story, &mut found);
     torn::check(story, &mut found);
-    terms::check(&story.terms, &effects(story), &mut found);
+    terms::check(&story.terms, &effects(&kin, story), &mut found);
     register::check(&story.reads, &mut found);
     waits::check(&story.waits, story.troubles.as_deref(), &mut found);
     for (place, entry) in &story.seen {
@@ -47,15 +52,6 @@ pub fn check(story: &Story) -> Vec<String> {
     }
     found.truncate(FOUND_MAX);
     found
-}
-
-/// The events of each run, in order of their offsets.
-fn runs(story: &Story) -> BTreeMap<&str, Vec<&Event>> {
-    let mut runs: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
-    for event in &story.events {
-        runs.entry(&event.run_id).or_default().push(event);
-    }
-    runs
 }
 
 /// Ids without a gap and each once, in one partition, from its beginning to its end.
@@ -144,35 +140,20 @@ fn check_state(story: &Story, run_id: &str, events: &[&Event], found: &mut Vec<S
     }
 }
 
-/// Runs of a Workflow Id follow one another, linked both ways.
-fn check_chains(runs: &BTreeMap<&str, Vec<&Event>>, found: &mut Vec<String>) {
-    for (run_id, events) in runs {
-        let Some((first, last)) = events.first().zip(events.last()) else { continue };
-        let next = last.text("new_run_id");
-        if !next.is_empty() {
-            let follows = runs.get(next).and_then(|events| events.first());
-            if follows.is_none_or(|started| started.text("continued_run_id") != *run_id) {
-                found.push(format!("run {run_id} is followed by {next}, which does not come from it"));
-            }
-        }
-        let before = first.text("continued_run_id");
-        if !before.is_empty() {
-            let came = runs.get(before).and_then(|events| events.last());
-            if came.is_none_or(|closing| closing.text("new_run_id") != *run_id) {
-                found.push(format!("run {run_id} comes from {before}, which another follows"));
-            }
-        }
-    }
-}
-
 /// Of which order an event comes: its identity and the kind of event that it must be.
-fn cause(event: &Event) -> Option<&str> {
+fn cause<'a>(kin: &Lineage<'_>, event: &'a Event) -> Option<&'a str> {
     // A program that judges for itself has no part in the ledger.
-    if event.workflow_id.starts_with(program::PREFIX) {
+    if event.workflow_id.starts_with(program::PREFIX) || !kin.is_new(event) {
         return None;
     }
     match event.kind.as_str() {
         "WorkflowExecutionStarted" if !event.text("continued_run_id").is_empty() => None,
+        // What comes of parents and other runs, and of resets, is judged where they are.
+        "WorkflowExecutionStarted" if !event.text("parent_run_id").is_empty() => None,
+        "WorkflowExecutionSignaled" if !event.text("external_workflow_id").is_empty() => None,
+        "WorkflowExecutionTerminated" if event.text("reason") == kinship::BY_PARENT => None,
+        "WorkflowExecutionTerminated" if kin.is_replaced(event) => None,
+        "WorkflowTaskFailed" if event.text("new_run_id") == event.run_id => Some(event.text("failure")),
         "WorkflowExecutionStarted"
         | "WorkflowExecutionSignaled"
         | "WorkflowExecutionTerminated"
@@ -182,27 +163,32 @@ fn cause(event: &Event) -> Option<&str> {
     }
 }
 
-fn effect(deed: &Deed) -> &'static str {
-    match deed {
+/// The event that an order leaves; none of one that is judged otherwise.
+fn effect(deed: &Deed) -> Option<&'static str> {
+    Some(match deed {
         Deed::Start => "WorkflowExecutionStarted",
         Deed::Signal { .. } => "WorkflowExecutionSignaled",
         Deed::Terminate => "WorkflowExecutionTerminated",
         Deed::Complete { .. } => "WorkflowTaskCompleted",
         Deed::Return => "ActivityTaskCompleted",
-    }
+        Deed::Reset { .. } => "WorkflowTaskFailed",
+        Deed::Update => return None,
+    })
 }
 
 /// The numbers of orders that have an effect.
-fn effects(story: &Story) -> BTreeSet<usize> {
-    let identities = story.events.iter().filter_map(cause);
+fn effects(kin: &Lineage<'_>, story: &Story) -> BTreeSet<usize> {
+    let identities = story.events.iter().filter_map(|event| cause(kin, event));
+    let updates = story.events.iter().filter(|event| event.kind == ACCEPTED);
+    let identities = identities.chain(updates.map(|event| event.text("update_id")));
     identities.filter_map(|identity| identity.strip_prefix("call-")?.parse().ok()).collect()
 }
 
 /// Acknowledged: exactly once; unknown: at most once; refused: never; and nothing that nobody sent.
-fn check_effects(story: &Story, found: &mut Vec<String>) {
+fn check_effects(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
     let mut effects: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
     for event in &story.events {
-        if let Some(identity) = cause(event) {
+        if let Some(identity) = cause(kin, event) {
             *effects.entry((identity, &event.kind, &event.workflow_id)).or_default() += 1;
         }
     }
@@ -211,7 +197,8 @@ fn check_effects(story: &Story, found: &mut Vec<String>) {
         *refusals.entry(&told.command_id).or_default() += 1;
     }
     for call in &story.calls {
-        let key = (call.identity.as_str(), effect(&call.deed), call.workflow_id.as_str());
+        let Some(effect) = effect(&call.deed) else { continue };
+        let key = (call.identity.as_str(), effect, call.workflow_id.as_str());
         let count = effects.remove(&key).unwrap_or(0);
         let refused = refusals.get(call.identity.as_str()).copied().unwrap_or(0);
         let total = match call.via {
@@ -220,6 +207,7 @@ fn check_effects(story: &Story, found: &mut Vec<String>) {
             Via::Record => count.max(refused.min(1)),
         };
         let allowed = match call.fate {
+            Fate::Acked if matches!(call.deed, Deed::Complete { refuses: true, .. }) => 0..=1,
             Fate::Acked => 1..=1,
             Fate::Unknown => 0..=1,
             Fate::Refused => 0..=0,
@@ -256,11 +244,11 @@ fn check_records(story: &Story, found: &mut Vec<String>) {
 }
 
 /// Signals that were sent one after the other stand so.
-fn check_order(story: &Story, found: &mut Vec<String>) {
+fn check_order(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
     let places: BTreeMap<&str, i64> = story
         .events
         .iter()
-        .filter(|event| event.kind == "WorkflowExecutionSignaled")
+        .filter(|event| event.kind == "WorkflowExecutionSignaled" && kin.is_new(event))
         .map(|event| (event.text("identity"), event.offset))
         .collect();
     let mut last: BTreeMap<&str, i64> = BTreeMap::new();
@@ -279,14 +267,14 @@ fn check_commands(story: &Story, runs: &BTreeMap<&str, Vec<&Event>>, found: &mut
     let sent: BTreeMap<&str, usize> = story
         .calls
         .iter()
-        .filter_map(|call| match call.deed {
-            Deed::Complete { commands } => Some((call.identity.as_str(), commands)),
-            Deed::Start | Deed::Signal { .. } | Deed::Terminate | Deed::Return => None,
+        .filter_map(|call| match &call.deed {
+            Deed::Complete { events, .. } => Some((call.identity.as_str(), *events)),
+            _no_task => None,
         })
         .collect();
     for (run_id, events) in runs {
         let tasks = events.iter().filter(|event| event.kind == "WorkflowTaskCompleted");
-        for task in tasks.filter(|event| cause(event).is_some()) {
+        for task in tasks.filter(|event| !event.workflow_id.starts_with(program::PREFIX)) {
             let left = events
                 .iter()
                 .filter(|event| event.number("workflow_task_completed_event_id") == Some(task.event_id))

@@ -27,14 +27,16 @@ use crate::waits::{Sleep, Wait, Waits};
 
 pub const NAMESPACE: &str = "default";
 pub const QUEUE: &str = "faults";
+/// The type of every workflow.
+pub const TYPE: &str = "order";
 /// How long a workflow task may be lost with a worker or a node.
 pub const TASK_TIMEOUT_S: i64 = 2;
 /// How long an answer may take; polls and queries are answered far earlier, as these nodes are set.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long an order is insisted on.
-const TAKEN_WITHIN: Duration = Duration::from_secs(180);
+pub const TAKEN_WITHIN: Duration = Duration::from_secs(180);
 /// Between two tries of what was not answered.
-const AGAIN_AFTER: Duration = Duration::from_millis(100);
+pub const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Where a node is called.
 #[derive(Clone)]
@@ -42,6 +44,15 @@ pub struct Place {
     pub channel: Channel,
     /// Nothing can be expected of a node that sleeps.
     pub sleep: Sleep,
+}
+
+/// What has come of an order that was insisted on.
+pub struct Taken {
+    pub fate: Fate,
+    /// The turn of the node that said so.
+    pub turn: usize,
+    /// Empty where it was not taken.
+    pub answer: Bytes,
 }
 
 /// Cheap to clone: all share where they call. With several nodes each call goes to any one of them.
@@ -124,39 +135,48 @@ impl Client {
         deed: Deed,
         make: impl FnOnce(String) -> M,
     ) -> anyhow::Result<Fate> {
-        Ok(self.insist_at(workflow_id, deed, make).await?.0)
+        Ok(self.insist_on_answer(workflow_id, deed, make).await?.fate)
     }
 
-    /// The same with the turn of the node that said it.
-    async fn insist_at<M: Message + Name>(
+    /// The same with what was answered.
+    pub async fn insist_on_answer<M: Message + Name>(
         &self,
         workflow_id: &str,
         deed: Deed,
         make: impl FnOnce(String) -> M,
-    ) -> anyhow::Result<(Fate, usize)> {
-        let (call, identity) = self.ledger.sent(workflow_id, deed.clone(), Via::Grpc);
-        let request = make(identity);
+    ) -> anyhow::Result<Taken> {
+        let (call, identity) = self.ledger.sent(workflow_id, deed, Via::Grpc);
+        self.insist_as(call, workflow_id, &make(identity)).await
+    }
+
+    /// The same for an order that is noted already.
+    pub async fn insist_as<M: Message + Name>(
+        &self,
+        call: usize,
+        workflow_id: &str,
+        request: &M,
+    ) -> anyhow::Result<Taken> {
         let deadline = Instant::now() + TAKEN_WITHIN;
         let mut pause = tokio::time::interval(AGAIN_AFTER);
         let mut is_first = true;
         loop {
             pause.tick().await;
             let turn = self.turn();
-            let answer = self.ask_at(turn, &request).await;
-            match &answer {
-                Ok(_) => {
+            match self.ask_at(turn, request).await {
+                Ok(answer) => {
                     self.ledger.settle(call, Fate::Acked);
-                    return Ok((Fate::Acked, turn));
+                    return Ok(Taken { fate: Fate::Acked, turn, answer });
                 }
-                Err(status) if !is_passing(status) => {
+                Err(status) if !is_passing(&status) => {
                     let fate = if is_first { Fate::Refused } else { Fate::Unknown };
                     self.ledger.settle(call, fate);
-                    return Ok((fate, turn));
+                    return Ok(Taken { fate, turn, answer: Bytes::new() });
                 }
                 Err(status) => {
-                    is_first &= is_definite(status);
+                    is_first &= is_definite(&status);
                     if Instant::now() > deadline {
-                        bail!("{deed:?} for {workflow_id} was not taken within {TAKEN_WITHIN:?}: {status}");
+                        let what = M::NAME;
+                        bail!("{what} for {workflow_id} was not taken within {TAKEN_WITHIN:?}: {status}");
                     }
                 }
             }
@@ -180,7 +200,8 @@ impl Client {
     /// The same with the turn of the node that took it.
     pub async fn signal_at(&self, id: &str, name: &str) -> anyhow::Result<(Fate, usize)> {
         let deed = Deed::Signal { name: name.into(), in_order: true };
-        self.insist_at(id, deed, |identity| signal(id, name, identity)).await
+        let taken = self.insist_on_answer(id, deed, |identity| signal(id, name, identity)).await?;
+        Ok((taken.fate, taken.turn))
     }
 
     /// Tried once: it may be lost, and must not be doubled.
@@ -283,7 +304,7 @@ pub fn start(id: &str, identity: String) -> StartWorkflowExecutionRequest {
     StartWorkflowExecutionRequest {
         namespace: NAMESPACE.into(),
         workflow_id: id.into(),
-        workflow_type: Some(WorkflowType { name: "order".into() }),
+        workflow_type: Some(WorkflowType { name: TYPE.into() }),
         task_queue: queue(),
         workflow_task_timeout: Some(prost_types::Duration { seconds: TASK_TIMEOUT_S, nanos: 0 }),
         request_id: identity.clone(),

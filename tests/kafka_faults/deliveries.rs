@@ -62,7 +62,12 @@ pub fn check(run_id: &str, events: &[&Event], troubles: Option<&[Trouble]>, foun
 /// Scheduled, started, and how long after the last trouble.
 fn late(events: &[&Event], troubles: &[Trouble]) -> Vec<(i64, i64, i64)> {
     let mut all = Vec::new();
-    for event in events.iter().filter(|event| event.kind == "WorkflowTaskStarted") {
+    let starts = events.iter().enumerate().filter(|(_, event)| event.kind == "WorkflowTaskStarted");
+    for (place, event) in starts {
+        // That of a task which a reset fails may be written for this, and no worker had it.
+        if events.get(place + 1).is_some_and(|next| next.text("new_run_id") == next.run_id) {
+            continue;
+        }
         let number = event.number("scheduled_event_id").unwrap_or(0);
         let target = usize::try_from(number - 1).ok().and_then(|place| events.get(place));
         let Some(scheduled) = target else { continue };

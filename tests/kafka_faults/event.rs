@@ -13,7 +13,8 @@ use crate::reader::Entry;
 /// Bytes in front of the Avro body: 0 and the schema's id.
 const HEAD_BYTES: usize = 5;
 
-/// An event: its envelope, and the plain numbers and texts of its attributes by name.
+/// An event: its envelope, and the plain numbers and texts of its attributes by name. The text of a list of values is its
+/// first value, that of a failure its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub partition: i32,
@@ -46,6 +47,9 @@ impl Event {
                     }
                     Value::String(text) => {
                         texts.insert(name.clone(), text.clone());
+                    }
+                    Value::Array(items) => {
+                        texts.extend(items.first().and_then(said).map(|said| (name.clone(), said)));
                     }
                     _other => {}
                 }
@@ -134,6 +138,19 @@ fn bare(value: &Value) -> &Value {
     match value {
         Value::Union(_, inner) => inner,
         other => other,
+    }
+}
+
+/// What the first of a list says: the message of a failure, the text or the bytes of a value.
+fn said(item: &Value) -> Option<String> {
+    let Value::Record(fields) = item else { return None };
+    let field = |wanted: &str| fields.iter().find(|(name, _)| name == wanted).map(|(_, value)| bare(value));
+    match field("message").or_else(|| field("text").filter(|text| matches!(text, Value::String(_)))) {
+        Some(Value::String(text)) => Some(text.clone()),
+        _ => match field("data") {
+            Some(Value::Bytes(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            _ => None,
+        },
     }
 }
 

@@ -16,12 +16,32 @@ pub enum Deed {
         in_order: bool,
     },
     Terminate,
-    /// A workflow task completed, with so many commands.
+    /// A workflow task completed, with commands that leave so many events which name the task. Of one that does nothing but
+    /// refuse updates nothing may be written.
     Complete {
-        commands: usize,
+        events: usize,
+        refuses: bool,
     },
     /// An attempt of an activity completed.
     Return,
+    /// A payment, under its identity as its id. It is refused where its worker refuses it.
+    Update,
+    /// Back to a task of a run, under its identity as reason and request id.
+    Reset {
+        base_run_id: String,
+        finish_event_id: i64,
+    },
+}
+
+/// What an order was answered with, beyond that it was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The run that a reset has made.
+    Run(String),
+    /// A worker has taken the update.
+    Accepted,
+    /// A worker has answered the update with this.
+    Completed(String),
 }
 
 /// How it was asked.
@@ -40,6 +60,8 @@ pub struct Call {
     pub deed: Deed,
     pub via: Via,
     pub fate: Fate,
+    /// One for each time that it was answered.
+    pub answers: Vec<Answer>,
 }
 
 /// All orders, in the order in which they were sent, and what was read of registers meanwhile.
@@ -68,12 +90,18 @@ impl Ledger {
         let mut calls = self.open();
         let identity = format!("call-{}", calls.len());
         let workflow_id = workflow_id.to_owned();
-        calls.push(Call { identity: identity.clone(), workflow_id, deed, via, fate: Fate::Unknown });
+        let (fate, answers) = (Fate::Unknown, Vec::new());
+        calls.push(Call { identity: identity.clone(), workflow_id, deed, via, fate, answers });
         (calls.len() - 1, identity)
     }
 
     pub fn settle(&self, call: usize, fate: Fate) {
         self.open()[call].fate = fate;
+    }
+
+    /// Notes what an order was answered with.
+    pub fn hear(&self, call: usize, answer: Answer) {
+        self.open()[call].answers.push(answer);
     }
 
     /// How many were acknowledged.

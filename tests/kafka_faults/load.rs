@@ -11,9 +11,10 @@ use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::commands::Commands;
+use crate::ledger::Deed;
 use crate::reader::Seen;
-use crate::register;
-use crate::worker::SIGNALS;
+use crate::workflows::SIGNALS;
+use crate::{account, kin, register};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Of a thousand workflows, those that get a signal besides that is tried only once.
@@ -31,6 +32,9 @@ struct Course {
     begun: AtomicU64,
     ended: AtomicU64,
 }
+
+/// Kinds that records may start. Who terminates must know that the start has been taken.
+const BY_RECORDS: [&str; 3] = ["plain", "chain", "house"];
 
 /// What a slot works with.
 #[derive(Clone)]
@@ -112,47 +116,67 @@ impl Slot {
     }
 
     async fn workflow(&self, number: u64, dice: &mut Dice) -> anyhow::Result<()> {
-        let kind = match number % 8 {
-            0 => "chain",
-            1 => "doomed",
-            2 => register::PREFIX,
-            _most => "plain",
-        };
-        // Who terminates must know that the start has been taken.
-        let by_records = self
-            .commands
-            .as_ref()
-            .filter(|_| number % 3 == 2 && kind != "doomed" && kind != register::PREFIX);
+        let kind = kind(number);
         let id = format!("{kind}-{number}");
+        if kind == "account" {
+            return account::keep(&self.client, &self.seen, &id, dice).await;
+        }
+        let by_records =
+            self.commands.as_ref().filter(|_| number % 3 == 2 && BY_RECORDS.contains(&kind)).map(Arc::as_ref);
         match by_records {
             Some(commands) => commands.start(&id, dice).await?,
             None => {
-                let fate = self.client.start(&id).await?;
+                let make = |identity| kin::start(&id, identity);
+                let fate = self.client.insist(&id, Deed::Start, make).await?;
                 ensure!(fate != Fate::Refused, "{id} cannot be started");
             }
         }
-        if kind == register::PREFIX {
-            register::turn(&self.client, &id).await?;
-        }
-        if kind == "doomed" {
-            self.client.terminate(&id).await?;
-        } else {
-            for signal in 0..SIGNALS {
-                let name = format!("go-{signal}");
-                if dice.permille(HINTS_PERMILLE) {
-                    // Whatever comes of it is in the ledger.
-                    self.client.hint(&id, "hint").await.ok();
+        match kind {
+            "doomed" => drop(self.client.terminate(&id).await?),
+            "round" => kin::end_round(&self.client, &self.seen, &id).await?,
+            "repair" => {}
+            "house" => kin::empty_house(&self.seen, &id).await,
+            _takes_signals => {
+                if kind == register::PREFIX {
+                    register::turn(&self.client, &id).await?;
                 }
-                match by_records {
-                    Some(commands) => commands.signal(&id, &name, dice).await?,
-                    None => {
-                        let fate = self.client.signal(&id, &name).await?;
-                        ensure!(fate != Fate::Refused, "{id} takes no signal");
-                    }
-                }
+                self.signals(&id, by_records, dice).await?;
             }
         }
         self.seen.closed(&id).await;
         Ok(())
+    }
+
+    /// All signals that a workflow waits for, and others.
+    async fn signals(&self, id: &str, by_records: Option<&Commands>, dice: &mut Dice) -> anyhow::Result<()> {
+        for signal in 0..SIGNALS {
+            let name = format!("go-{signal}");
+            if dice.permille(HINTS_PERMILLE) {
+                // Whatever comes of it is in the ledger.
+                self.client.hint(id, "hint").await.ok();
+            }
+            match by_records {
+                Some(commands) => commands.signal(id, &name, dice).await?,
+                None => {
+                    let fate = self.client.signal(id, &name).await?;
+                    ensure!(fate != Fate::Refused, "{id} takes no signal");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a workflow is, by its number.
+fn kind(number: u64) -> &'static str {
+    match number % 13 {
+        0 => "chain",
+        1 => "doomed",
+        2 => register::PREFIX,
+        3 => "house",
+        5 => "repair",
+        7 => "round",
+        9 | 11 => "account",
+        _most => "plain",
     }
 }

@@ -8,13 +8,18 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 #![allow(missing_docs, reason = "nobody but this test sees it")]
 
+mod account;
 mod checker;
 mod client;
 mod commands;
 mod deliveries;
+mod ends;
 mod event;
 mod frame;
+mod kin;
+mod kinship;
 mod ledger;
+mod lineage;
 mod load;
 mod net;
 mod node;
@@ -28,8 +33,10 @@ mod site;
 mod story;
 mod terms;
 mod torn;
+mod updates;
 mod waits;
 mod worker;
+mod workflows;
 
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

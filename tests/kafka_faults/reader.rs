@@ -138,17 +138,34 @@ pub struct Seen {
 #[derive(Default)]
 struct Inner {
     entries: BTreeMap<(i32, i64), Entry>,
-    /// Workflow Ids of which the last run has closed.
+    /// Workflow Ids of which the last run has closed, and runs that have.
     closed: BTreeSet<String>,
+    ended: BTreeSet<String>,
+    /// How many runs of a Workflow Id have begun.
+    begun: BTreeMap<String, u64>,
     faults: Vec<String>,
 }
 
 impl Seen {
     /// Waits until the last run of a workflow has closed, as `events` tells.
     pub async fn closed(&self, workflow_id: &str) {
+        self.until(|inner| inner.closed.contains(workflow_id)).await;
+    }
+
+    /// Waits until a run has closed.
+    pub async fn ended(&self, run_id: &str) {
+        self.until(|inner| inner.ended.contains(run_id)).await;
+    }
+
+    /// Waits until so many runs of a workflow have begun.
+    pub async fn begun(&self, workflow_id: &str, times: u64) {
+        self.until(|inner| inner.begun.get(workflow_id).is_some_and(|begun| *begun >= times)).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Inner) -> bool) {
         loop {
             let told = self.told.notified();
-            if self.inner.lock().expect("nobody panics while it is held").closed.contains(workflow_id) {
+            if is_so(&self.inner.lock().expect("nobody panics while it is held")) {
                 return;
             }
             told.await;
@@ -168,8 +185,15 @@ impl Seen {
             inner.faults.push(format!("a consumer of events was given {place:?} twice"));
         }
         match Event::read(entry) {
-            Ok(event) if event.is_last() => {
-                inner.closed.insert(event.workflow_id);
+            Ok(event) if event.is_closing() => {
+                if event.is_last() {
+                    inner.closed.insert(event.workflow_id);
+                }
+                inner.ended.insert(event.run_id);
+                self.told.notify_waiters();
+            }
+            Ok(event) if event.event_id == 1 => {
+                *inner.begun.entry(event.workflow_id).or_default() += 1;
                 self.told.notify_waiters();
             }
             Ok(_) => {}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use everlog_temporal_api::full::temporal::api::history::v1::HistoryEvent;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 use everlog_tests::server::binary;
 use tempfile::TempDir;
@@ -306,7 +307,8 @@ impl Scene {
     async fn ask(&self, story: &mut Story) -> anyhow::Result<()> {
         let calls = self.client.ledger.calls();
         let ids: BTreeSet<&str> = calls.iter().map(|call| call.workflow_id.as_str()).collect();
-        for id in ids.into_iter().take(ASKED_MAX) {
+        let every = ids.len().div_ceil(ASKED_MAX).max(1);
+        for id in ids.into_iter().step_by(every) {
             let history =
                 self.client.history(id, "").await.with_context(|| format!("the history of {id}"))?;
             let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) =
@@ -315,7 +317,7 @@ impl Scene {
                 story.faults.push(format!("{id}: the node knows no beginning of it"));
                 continue;
             };
-            let run_id = started.original_execution_run_id.clone();
+            let run_id = reset_run(&history).unwrap_or(&started.original_execution_run_id).to_owned();
             story.told.insert(run_id, history.iter().map(line).collect());
         }
         Ok(())
@@ -342,4 +344,14 @@ impl Scene {
             looks.tick().await;
         }
     }
+}
+
+/// The run that a history belongs to, where a reset has made it: it begins as its base.
+fn reset_run(history: &[HistoryEvent]) -> Option<&str> {
+    history.iter().rev().find_map(|event| match &event.attributes {
+        Some(Attributes::WorkflowTaskFailedEventAttributes(failed)) if !failed.new_run_id.is_empty() => {
+            Some(failed.new_run_id.as_str())
+        }
+        _ => None,
+    })
 }

@@ -5,6 +5,7 @@ mod asleep;
 mod brokers;
 mod gateways;
 mod inputs;
+mod kin_teeth;
 mod nodes;
 mod quorum;
 mod several;

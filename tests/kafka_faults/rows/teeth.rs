@@ -7,6 +7,7 @@ use anyhow::ensure;
 use crate::checker::check;
 use crate::event::Event;
 use crate::ledger::Via;
+use crate::rows::kin_teeth::KIN;
 use crate::scene::{Outcome, Scene, Size};
 use crate::site::Site;
 use crate::story::{Mark, Story};
@@ -17,7 +18,7 @@ const FURTHER_WITHIN: Duration = Duration::from_secs(120);
 type Damage = (&'static str, fn(&mut Story));
 
 /// The same with what is said of it, at least.
-type Told = (&'static str, &'static str, fn(&mut Story));
+pub type Told = (&'static str, &'static str, fn(&mut Story));
 
 const DAMAGES: &[Damage] = &[
     ("an event is gone", |story| drop(story.events.remove(5))),
@@ -184,7 +185,7 @@ pub async fn all(site: Site, size: Size) -> anyhow::Result<Outcome> {
             outcome.seen += 1;
         }
     }
-    for (name, words, damage) in NAMED {
+    for (name, words, damage) in NAMED.iter().chain(KIN) {
         let mut story = story.clone();
         damage(&mut story);
         outcome.injected += 1;
@@ -195,6 +196,6 @@ pub async fn all(site: Site, size: Size) -> anyhow::Result<Outcome> {
             outcome.violations.push(format!("{name}: found is {:?}", found.first()));
         }
     }
-    outcome.how = format!("{} kinds", DAMAGES.len() + NAMED.len());
+    outcome.how = format!("{} kinds", DAMAGES.len() + NAMED.len() + KIN.len());
     Ok(outcome)
 }
