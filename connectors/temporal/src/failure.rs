@@ -8,6 +8,11 @@ use prost::Message;
 
 use crate::limits::Limits;
 
+/// How many causes behind one another are kept of a failure that is cut.
+const CAUSES_MAX: usize = 20;
+/// What a text takes beside its own bytes.
+const TEXT_BYTES: usize = 4;
+
 /// True where the failure was raised by the user's code.
 pub(crate) fn is_application(failure: &Bytes) -> bool {
     Failure::decode(failure.clone())
@@ -17,13 +22,7 @@ pub(crate) fn is_application(failure: &Bytes) -> bool {
 /// A final failure that the server raises, with another one behind it.
 pub(crate) fn server(message: &str, cause: Option<Bytes>) -> Bytes {
     let info = FailureInfo::ServerFailureInfo(ServerFailureInfo { non_retryable: true });
-    let failure = Failure {
-        message: message.into(),
-        source: "Server".into(),
-        cause,
-        failure_info: Some(info),
-        ..Failure::default()
-    };
+    let failure = Failure { message: message.into(), cause, failure_info: Some(info), ..Failure::default() };
     failure.encode_to_vec().into()
 }
 
@@ -44,39 +43,43 @@ pub(crate) fn oversize(failure: &Bytes, limits: &Limits) -> Bytes {
     server("Failure exceeds size limit.", Some(cut(failure, limits.cut_failure_bytes)))
 }
 
-/// The failure itself where it has at most `bytes_max` bytes, else what of its message and kind fits.
+/// The failure itself where it has at most `bytes_max` bytes, else what of it fits, the more important first.
 pub(crate) fn cut(failure: &Bytes, bytes_max: usize) -> Bytes {
     if failure.len() <= bytes_max {
         return failure.clone();
     }
-    let read = Failure::decode(failure.clone()).unwrap_or_default();
-    // Room for the few bytes around the message and for the error's type.
-    let mut end = bytes_max.saturating_sub(512).min(read.message.len());
-    while !read.message.is_char_boundary(end) {
-        end -= 1;
-    }
-    let failure = Failure {
-        message: read.message[..end].to_owned(),
-        source: if read.source.len() <= 64 { read.source } else { String::new() },
-        failure_info: read.failure_info.and_then(bare),
-        ..Failure::default()
-    };
-    failure.encode_to_vec().into()
+    beginning(failure, bytes_max, CAUSES_MAX).encode_to_vec().into()
 }
 
-/// The kind without what the user put into it.
-fn bare(info: FailureInfo) -> Option<FailureInfo> {
-    match info {
-        FailureInfo::ApplicationFailureInfo(application) if application.r#type.len() <= 256 => {
-            let ApplicationFailureInfo { r#type, non_retryable, next_retry_delay, category, .. } =
-                application;
-            let kept =
-                ApplicationFailureInfo { r#type, non_retryable, next_retry_delay, category, details: None };
+/// As much of each text as there is room for, as Temporal's server counts it, and the kind without what the user put into it.
+fn beginning(failure: &Bytes, mut left: usize, causes_max: usize) -> Failure {
+    let read = Failure::decode(failure.clone()).unwrap_or_default();
+    let fitting = |text: &str, left: &mut usize| {
+        let end = text.floor_char_boundary(*left);
+        *left = left.saturating_sub(if end == 0 { 0 } else { end + TEXT_BYTES });
+        text[..end].to_owned()
+    };
+    let failure_info = match read.failure_info {
+        Some(FailureInfo::ApplicationFailureInfo(application)) => {
+            let r#type = fitting(&application.r#type, &mut left);
+            left = left.saturating_sub(2 * TEXT_BYTES);
+            let non_retryable = application.non_retryable;
+            let kept = ApplicationFailureInfo { r#type, non_retryable, ..ApplicationFailureInfo::default() };
             Some(FailureInfo::ApplicationFailureInfo(kept))
         }
-        FailureInfo::ServerFailureInfo(server) => Some(FailureInfo::ServerFailureInfo(server)),
+        Some(FailureInfo::ServerFailureInfo(server)) => {
+            left = left.saturating_sub(TEXT_BYTES);
+            Some(FailureInfo::ServerFailureInfo(server))
+        }
         _with_details => None,
-    }
+    };
+    let source = fitting(&read.source, &mut left);
+    let message = fitting(&read.message, &mut left);
+    let stack_trace = fitting(&read.stack_trace, &mut left);
+    let cause = read.cause.filter(|_cause| left > TEXT_BYTES && causes_max > 0);
+    let cause =
+        cause.map(|cause| beginning(&cause, left - TEXT_BYTES, causes_max - 1).encode_to_vec().into());
+    Failure { message, source, stack_trace, cause, failure_info, ..Failure::default() }
 }
 
 #[cfg(test)]
@@ -117,6 +120,21 @@ mod tests {
         };
         assert_eq!((info.r#type.as_str(), info.non_retryable, info.details), ("Broken", true, None));
         assert!(is_application(&cut));
+    }
+
+    #[test]
+    fn what_caused_a_failure_that_is_too_large_is_kept_as_far_as_there_is_room() {
+        let failure = Failure {
+            message: "outer".into(),
+            source: "worker".into(),
+            cause: Some(application(&"x".repeat(10_000))),
+            ..Failure::default()
+        };
+        let cut = cut(&failure.encode_to_vec().into(), 500);
+        let read = Failure::decode(cut).expect("still a failure");
+        assert_eq!((read.message.as_str(), read.source.as_str()), ("outer", "worker"));
+        let cause = Failure::decode(read.cause.expect("the cause")).expect("a failure");
+        assert_eq!((cause.message.len(), cause.stack_trace.as_str()), (459, ""));
     }
 
     #[test]
