@@ -43,9 +43,10 @@ impl Updates {
         for change in &step.changes {
             match change {
                 Change::Event(event) => match &event.attributes {
-                    // Of one that was answered in the same step callers hear the answer.
+                    // Of one that was answered in the same step callers hear the answer, and of one whose run closed the end.
                     Some(Attributes::UpdateAccepted(accepted))
-                        if step.run.updates.contains_key(&accepted.protocol_instance_id) =>
+                        if step.run.is_open()
+                            && step.run.updates.contains_key(&accepted.protocol_instance_id) =>
                     {
                         let update_id = &accepted.protocol_instance_id;
                         let is_new = waiting.get(update_id).into_iter().flatten();

@@ -157,8 +157,9 @@ fn an_admitted_update_and_an_outcome_outlive_a_crash() {
     house.crash();
     assert_eq!(stage_of(&house.update("u1").first), &Stage::Completed(OUTCOME));
     let closes = CommandOrder::CompleteWorkflow(close::Complete { result: None });
-    drop(house.update("u2"));
+    let mut unfinished = house.update("u2");
     house.answer(&["u2"], vec![accepts("u2")], vec![closes]);
+    assert!(matches!(next(&mut unfinished), Some(Stage::Completed(_))), "accepted as the run closed");
     house.crash();
     assert_eq!(stage_of(&house.update("u1").first), &Stage::Completed(OUTCOME));
     let ended = house.look_at("u2").first.expect("it is known");
