@@ -155,8 +155,7 @@ pub const ALLOWED: &[Allowed] = &[
 /// against their recorded answers until that is done.
 pub const OPEN: &[(&[u64], &str)] = &[
     (&[28, 43, 44, 55, 157, 173], "there it takes longer to forget a deleted run than the program waits"),
-    (&[5, 156], "what is left of a failure that was too long: its source, and its length"),
-    (&[7], "a child that its parent's end has ended here, and not there when a reset came next"),
+    (&[7], "the end of a child by its parent's end and by a client fall together"),
     (
         &[23],
         "an update that was accepted in the task that closed the run: its caller is told the end at once there",
