@@ -156,10 +156,6 @@ pub const ALLOWED: &[Allowed] = &[
 pub const OPEN: &[(&[u64], &str)] = &[
     (&[28, 43, 44, 55, 157, 173], "there it takes longer to forget a deleted run than the program waits"),
     (&[7], "the end of a child by its parent's end and by a client fall together"),
-    (
-        &[23],
-        "an update that was accepted in the task that closed the run: its caller is told the end at once there",
-    ),
     (&[31], "whether the time of an activity is over or too short for another attempt falls together"),
     (&[35], "a poll for an update of a run that was ended for a large command is an internal error there"),
     (&[76], "there a termination may have details of any size"),
