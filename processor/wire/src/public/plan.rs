@@ -1,17 +1,18 @@
 //! A schema as a list of types, so that a walk over a datum looks nothing up by name.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use apache_avro::Schema;
 use apache_avro::schema::{InnerDecimalSchema, UuidSchema};
 
 /// A schema as the sieve and the writer walk through it: types by their place in a list, named ones resolved.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Plan {
     kinds: Vec<Kind>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Kind {
     Null,
     Boolean,
@@ -26,8 +27,39 @@ pub(super) enum Kind {
     Array(usize),
     Map(usize),
     Union(Vec<usize>),
-    /// Fields: names and places.
-    Record(Vec<(String, usize)>),
+    /// A union of null, which comes first, and one other.
+    Nullable(usize),
+    Record(Vec<Field>),
+}
+
+/// A field of a record.
+#[derive(Debug)]
+pub(super) struct Field {
+    name: String,
+    /// Where its name lies in the program, once it has been compared.
+    seen_at: AtomicUsize,
+    /// Its type.
+    pub(super) place: usize,
+}
+
+impl Field {
+    fn new(name: String, place: usize) -> Self {
+        Self { name, seen_at: AtomicUsize::new(0), place }
+    }
+
+    /// Whether it has this name, which is compared once: what lies there is the same for ever.
+    pub(super) fn is_called(&self, name: &'static str) -> bool {
+        let at = name.as_ptr().addr();
+        // A shorter name may lie where a longer one begins.
+        if self.seen_at.load(Ordering::Relaxed) == at && name.len() == self.name.len() {
+            return true;
+        }
+        let is_called = self.name == name;
+        if is_called {
+            self.seen_at.store(at, Ordering::Relaxed);
+        }
+        is_called
+    }
 }
 
 impl Plan {
@@ -74,15 +106,18 @@ impl Draft {
             Schema::Map(map) => Kind::Map(self.add(&map.types, enclosing)?),
             Schema::Union(union) => {
                 let branches = union.variants().iter().map(|branch| self.add(branch, enclosing));
-                Kind::Union(branches.collect::<Option<_>>()?)
+                let branches: Vec<usize> = branches.collect::<Option<_>>()?;
+                match branches.as_slice() {
+                    [first, other] if matches!(self.kinds[*first], Kind::Null) => Kind::Nullable(*other),
+                    _others => Kind::Union(branches),
+                }
             }
             Schema::Record(record) => {
                 let name = record.name.fully_qualified_name(enclosing);
                 self.names.insert(name.to_string(), place);
-                let fields = record
-                    .fields
-                    .iter()
-                    .map(|field| Some((field.name.clone(), self.add(&field.schema, name.namespace())?)));
+                let fields = record.fields.iter().map(|field| {
+                    Some(Field::new(field.name.clone(), self.add(&field.schema, name.namespace())?))
+                });
                 Kind::Record(fields.collect::<Option<_>>()?)
             }
             Schema::Enum(symbols) => {

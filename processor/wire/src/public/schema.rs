@@ -1,6 +1,6 @@
 //! The schemas of the public topics, and those that others write with.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use apache_avro::Schema;
 use apache_avro::reader::datum::GenericDatumReader;
@@ -135,7 +135,7 @@ pub enum WriterError {
 pub struct Writer {
     noun: Noun,
     /// None for the schema of this release.
-    foreign: Option<Box<(Schema, Plan)>>,
+    foreign: Option<Arc<(Schema, Plan)>>,
 }
 
 impl Writer {
@@ -172,7 +172,7 @@ impl Writer {
             .map_err(|error| WriterError::Incompatible(error.to_string()))?;
         let plan =
             Plan::new(&schema).ok_or_else(|| unreadable("it names a type that it does not define".into()))?;
-        Ok(Self { noun, foreign: Some(Box::new((schema, plan))) })
+        Ok(Self { noun, foreign: Some(Arc::new((schema, plan))) })
     }
 
     /// What it writes.

@@ -97,7 +97,12 @@ impl Sieve<'_> {
                 let place = usize::try_from(branch).ok().and_then(|branch| branches.get(branch));
                 self.datum(*place.ok_or(Fault::Branch(branch))?, depth + 1)
             }
-            Kind::Record(fields) => fields.iter().try_for_each(|(_, field)| self.datum(*field, depth + 1)),
+            Kind::Nullable(place) => match self.number()? {
+                0 => Ok(()),
+                1 => self.datum(*place, depth + 1),
+                branch => Err(Fault::Branch(branch)),
+            },
+            Kind::Record(fields) => fields.iter().try_for_each(|field| self.datum(field.place, depth + 1)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use serde::ser::{Impossible, SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
-use super::plan::{Kind, Plan};
+use super::plan::{Field, Kind, Plan};
 
 /// The record and the schema do not agree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -176,7 +176,7 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_none(self) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Union(branches) if matches!(self.kinds[branches[0]], Kind::Null) => {
+            Kind::Nullable(_place) => {
                 self.out.push(0);
                 Ok(())
             }
@@ -186,9 +186,9 @@ impl<'a> Serializer for Pen<'a> {
 
     fn serialize_some<T: Serialize + ?Sized>(self, given: &T) -> Result<(), Mismatch> {
         match self.kind() {
-            Kind::Union(branches) if branches.len() == 2 => {
+            Kind::Nullable(place) => {
                 self.out.push(2);
-                given.serialize(Pen::at(self.kinds, branches[1], self.out))
+                given.serialize(Pen::at(self.kinds, *place, self.out))
             }
             _other => self.wrong("something or nothing"),
         }
@@ -344,7 +344,7 @@ impl SerializeMap for Items<'_> {
 /// Fields of a record, in the order of the schema.
 struct Fields<'a> {
     kinds: &'a [Kind],
-    fields: &'a [(String, usize)],
+    fields: &'a [Field],
     next: usize,
     out: &'a mut Vec<u8>,
 }
@@ -359,9 +359,9 @@ impl SerializeStruct for Fields<'_> {
         given: &T,
     ) -> Result<(), Mismatch> {
         match self.fields.get(self.next) {
-            Some((expected, place)) if expected == name => {
+            Some(field) if field.is_called(name) => {
                 self.next += 1;
-                given.serialize(Pen::at(self.kinds, *place, self.out))
+                given.serialize(Pen::at(self.kinds, field.place, self.out))
             }
             other => Err(Mismatch(format!("the field {name} where the schema has {other:?}"))),
         }
