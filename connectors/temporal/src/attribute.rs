@@ -92,7 +92,8 @@ pub(crate) fn type_name(r#type: Type) -> &'static str {
 pub(crate) fn keywords(words: &[String]) -> Bytes {
     let said = |key: &str, value: &'static str| Entry { key: key.into(), value: value.into() };
     let metadata = vec![said("encoding", "json/plain"), said("type", type_name(Type::KeywordList))];
-    Payload { metadata, data: Value::from(words).to_string().into() }.encode_to_vec().into()
+    let data = serde_json::to_vec(words).expect("texts are JSON");
+    Payload { metadata, data: data.into() }.encode_to_vec().into()
 }
 
 /// An encoded map whose values fit their attributes, with the types in their metadata.

@@ -18,6 +18,8 @@ use crate::leftovers::LEFTOVER_MS;
 pub struct Runs<B: Base> {
     store: Store<B>,
     resident: HashMap<RunKey, Resident>,
+    /// Which runs Workflow Ids mean, as far as somebody has asked lately.
+    currents: HashMap<WorkflowKey, String>,
     dirty: Vec<RunKey>,
     cached_max: usize,
 }
@@ -32,7 +34,8 @@ struct Resident {
 impl<B: Base> Runs<B> {
     /// Runs over a store; at most `cached_max` unchanged ones stay in memory.
     pub fn new(store: Store<B>, cached_max: usize) -> Self {
-        Self { store, resident: HashMap::new(), dirty: Vec::new(), cached_max }
+        let (resident, currents) = (HashMap::new(), HashMap::new());
+        Self { store, resident, currents, dirty: Vec::new(), cached_max }
     }
 
     /// The store, for rows that are not part of a run.
@@ -41,15 +44,20 @@ impl<B: Base> Runs<B> {
     }
 
     /// The id of the run that a Workflow Id means.
-    pub fn current(&self, key: &WorkflowKey) -> Result<Option<String>, Error> {
+    pub fn current(&mut self, key: &WorkflowKey) -> Result<Option<String>, Error> {
+        if let Some(run_id) = self.currents.get(key) {
+            return Ok(Some(run_id.clone()));
+        }
         let Some(row) = self.store.get(Space::State, key.bytes())? else { return Ok(None) };
         let current =
             Current::decode(row).map_err(|error| Error::damaged("the current row of a workflow", &error))?;
+        self.currents.insert(key.clone(), current.run_id.clone());
         Ok(Some(current.run_id))
     }
 
     /// The Workflow Id means this run from here on.
     pub fn set_current(&mut self, key: &WorkflowKey, current: &Current) {
+        self.currents.remove(key);
         self.store.put(Space::State, key.bytes().clone(), current.encode_to_vec().into());
     }
 
@@ -135,6 +143,9 @@ impl<B: Base> Runs<B> {
 
     /// Forgets unchanged runs beyond what may stay in memory.
     pub fn evict(&mut self) {
+        if self.currents.len() > self.cached_max {
+            self.currents.clear();
+        }
         if self.resident.len() > self.cached_max {
             let mut surplus = self.resident.len() - self.cached_max / 2;
             self.resident.retain(|_, resident| {
@@ -193,6 +204,7 @@ impl<B: Base> Runs<B> {
         if let Some(run) = run {
             let workflow = WorkflowKey::new(&run.start.namespace_id, &run.start.workflow_id);
             if self.current(&workflow)?.as_deref() == Some(run.start.run_id.as_str()) {
+                self.currents.remove(&workflow);
                 self.store.delete(Space::State, workflow.bytes().clone());
             }
         }
