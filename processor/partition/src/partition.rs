@@ -404,6 +404,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         for query_id in self.queries.sweep(now_ms) {
             self.requeue_query(&query_id)?;
         }
+        // A commit does the same; there is none while everybody only reads.
+        self.runs.evict();
         self.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
         self.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
         self.stats.letters.store(self.outbox.len() as u64, Ordering::Relaxed);
