@@ -8,7 +8,8 @@ use crate::command::{Command, Order};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
 use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
-use crate::machine::update::{self, Done, Message, Messages};
+use crate::machine::message::{self, Messages};
+use crate::machine::update::{self, Done, Message};
 use crate::machine::{
     activity, attempt, attributes, chain, child, close, external, marker, properties, timer, turn,
 };
@@ -255,7 +256,7 @@ fn leaves_no_trace(draft: &Draft<'_>, order: &Complete, task: &Task) -> bool {
         && order.commands.is_empty()
         && !order.force_new_task
         && shown <= shown_max
-        && order.messages.iter().all(update::is_refusal)
+        && order.messages.iter().all(message::is_refusal)
 }
 
 fn discard(mut draft: Draft<'_>, order: &Complete, task: &Task, done: &BTreeMap<String, Done>) -> Outcome {

@@ -13,6 +13,7 @@ pub mod completion;
 pub mod external;
 pub mod family;
 pub mod marker;
+pub(crate) mod message;
 pub mod options;
 pub mod properties;
 pub mod reset;
