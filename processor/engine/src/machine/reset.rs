@@ -341,21 +341,25 @@ fn settle_activities(fresh: &mut Draft<'_>, past: &Past, order: &Reset) {
     }
 }
 
-/// Takes over what came later: in the base, in the runs that it went on as, and as the current one was terminated.
+/// Takes over what came later: in the base, in the runs that it went on as, and as the current one was terminated. Ends of
+/// children come last, as wherever several events come at once.
 fn keep(fresh: &mut Draft<'_>, view: &View, order: &Reset, last: Option<&Draft<'_>>) {
-    let mut known = Known::of(fresh);
+    let mut later: Vec<&HistoryEvent> = Vec::new();
     for (index, past) in view.past.iter().enumerate() {
         let from_event_id = if index == 0 { order.finish_event_id } else { 0 };
-        let later = past.events().filter(|event| event.event_id >= from_event_id);
-        later.for_each(|event| keep_event(fresh, order, &mut known, event));
+        later.extend(past.events().filter(|event| event.event_id >= from_event_id));
     }
     let visited = view.past.last().map(|past| past.run_id.as_str());
-    let Some(last) = last.filter(|last| visited == Some(last.run.start.run_id.as_str())) else { return };
-    for change in last.changes() {
-        if let Change::Event(event) = change {
-            keep_event(fresh, order, &mut known, event);
-        }
+    if let Some(last) = last.filter(|last| visited == Some(last.run.start.run_id.as_str())) {
+        later.extend(last.changes().iter().filter_map(|change| match change {
+            Change::Event(event) => Some(event.as_ref()),
+            _silent => None,
+        }));
     }
+    let ends = |event: &HistoryEvent| event.attributes.as_ref().and_then(family::closed_child).is_some();
+    let (ends, others): (Vec<_>, Vec<_>) = later.into_iter().partition(|event| ends(event));
+    let mut known = Known::of(fresh);
+    others.into_iter().chain(ends).for_each(|event| keep_event(fresh, order, &mut known, event));
 }
 
 /// What others answered when the base had closed.
