@@ -521,8 +521,10 @@ impl Drop for PollTicket {
     fn drop(&mut self) {
         if let Some(dispatcher) = self.dispatcher.upgrade()
             && let Some(queue) = dispatcher.shard(&self.key).get_mut(&self.key)
+            && queue.waiting.remove(&self.serial).is_some()
         {
-            queue.waiting.remove(&self.serial);
+            // Whoever waits until the end of a poll was there until then.
+            queue.last_poll_ms = (dispatcher.clock)();
         }
     }
 }
