@@ -56,8 +56,6 @@ pub fn rows() -> Vec<Row> {
             invalid("WorkflowId is not set on request.")),
         row(12, "execution of a signal nil", signal(|r| r.workflow_execution = None),
             invalid("Execution is not set on request.")),
-        row(13, "identity > 1000 bytes", start(|r| r.identity = text(1001)),
-            invalid("Identity length exceeds limit.")),
         row(14, "signal name empty", signal(|r| r.signal_name.clear()), invalid("SignalName is not set on request.")),
         row(14, "signal name > 1000 bytes", signal(|r| r.signal_name = text(1001)),
             invalid("SignalName length exceeds limit.")),

@@ -15,13 +15,17 @@ use tonic::{Code, Request};
 
 use crate::ids::signal_for;
 use crate::row::{Action, Row, Told, invalid, refused, row, story, taken};
-use crate::world::{BYSTANDER, Run, World, execution, path_of, queue, request, told};
+use crate::world::{BYSTANDER, Run, World, execution, path_of, queue, request, text, told};
 
 const TERMINATE_EXISTING: i32 = 3;
 
 #[rustfmt::skip]
 pub fn rows() -> Vec<Row> {
     vec![
+        // Only calls of workers are refused for it, as by a Temporal server.
+        row(13, "identity > 1000 bytes", request(|world| PollWorkflowTaskQueueRequest {
+                identity: text(1001), ..poll_tasks(world)
+            }), invalid("Identity length exceeds limit.")),
         row(38, "query without a worker until the deadline", within(1_500, query),
             refused(Code::DeadlineExceeded, "")),
         row(63, "workflow task poll with a deadline < 2 s", within(1_500, poll_tasks),

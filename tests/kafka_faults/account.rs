@@ -302,8 +302,9 @@ fn take(said: &mut Said, message_id: &str, request: Request) -> bool {
     }
     let acceptance = Acceptance {
         accepted_request_message_id: message_id.into(),
+        // Behind some event: which one it says is no matter to anybody.
+        accepted_request_sequencing_event_id: 1,
         accepted_request: Some(request),
-        ..Acceptance::default()
     };
     say(said, message(&update_id, &acceptance));
     if number(&update_id) % 2 == 0 {

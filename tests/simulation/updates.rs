@@ -29,6 +29,8 @@ struct Response {
 
 /// Temporal's `Outcome`, of a success without a value.
 const OUTCOME: Bytes = Bytes::from_static(b"\x0a\x00");
+/// Temporal's `Acceptance`, of a message `m` behind event 1.
+const ACCEPTANCE: &[u8] = b"\x0a\x01m\x10\x01";
 /// Temporal's `Rejection`, with a failure that has a message.
 const REJECTION: &[u8] = b"\x22\x04\x0a\x02no";
 
@@ -50,7 +52,7 @@ pub fn said(run: &Run) -> (Vec<Message>, Vec<Command>) {
         if id.ends_with(REFUSED) {
             messages.push(message(id, "Rejection", REJECTION.to_vec()));
         } else {
-            messages.push(message(id, "Acceptance", Vec::new()));
+            messages.push(message(id, "Acceptance", ACCEPTANCE.to_vec()));
             let response = Response { meta, outcome: Some(OUTCOME) };
             messages.push(message(id, "Response", response.encode_to_vec()));
         }

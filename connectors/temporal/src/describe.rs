@@ -26,7 +26,7 @@ use tonic::Status;
 use crate::attribute;
 use crate::call::Call;
 use crate::history::read;
-use crate::moment::{self, duration, timestamp, timestamp_if_set};
+use crate::moment::{duration, timestamp, timestamp_if_set};
 use crate::policy;
 use crate::task::execution;
 
@@ -39,18 +39,14 @@ pub(crate) async fn describe(
 ) -> Result<DescribeWorkflowExecutionResponse, Status> {
     let address = call.address(call.checks().execution(request.execution)?);
     let run = read(call, &address, Want::State).await?.run;
-    Ok(description(&run, moment::now_ms()))
+    Ok(description(&run))
 }
 
-fn description(run: &Run, now_ms: i64) -> DescribeWorkflowExecutionResponse {
+fn description(run: &Run) -> DescribeWorkflowExecutionResponse {
     DescribeWorkflowExecutionResponse {
         execution_config: Some(config(run)),
         workflow_execution_info: Some(info(run)),
-        pending_activities: run
-            .activities
-            .values()
-            .map(|activity| pending_activity(activity, now_ms))
-            .collect(),
+        pending_activities: run.activities.values().map(|activity| pending_activity(activity)).collect(),
         pending_children: run.children.values().map(|child| pending_child(child)).collect(),
         pending_workflow_task: pending_task(run),
         workflow_extended_info: Some(extended(run)),
@@ -185,7 +181,7 @@ fn named(workflow_id: &str, run_id: &str) -> WorkflowExecution {
     WorkflowExecution { workflow_id: workflow_id.into(), run_id: run_id.into() }
 }
 
-fn pending_activity(activity: &Activity, now_ms: i64) -> PendingActivityInfo {
+fn pending_activity(activity: &Activity) -> PendingActivityInfo {
     let state = match (activity.cancel_requested_event_id > 0, activity.is_started()) {
         (true, _) => PendingActivityState::CancelRequested,
         (false, true) => PendingActivityState::Started,
@@ -196,7 +192,7 @@ fn pending_activity(activity: &Activity, now_ms: i64) -> PendingActivityInfo {
     let interval_ms = match (waits, activity.is_started()) {
         (true, _) => Some(activity.retry_delay_ms),
         (false, true) => None,
-        (false, false) => activity.next_delay_ms(now_ms),
+        (false, false) => activity.next_delay_ms(),
     };
     PendingActivityInfo {
         activity_id: activity.activity_id.clone(),
@@ -270,7 +266,7 @@ mod tests {
         let mut run = run();
         run.head.task =
             Some(Task { attempt: 2, scheduled_ms: 6_000, first_scheduled_ms: 6_000, ..Task::default() });
-        let description = description(&run, 0);
+        let description = description(&run);
         let info = description.workflow_execution_info.expect("always there");
         assert_eq!((info.status, info.history_length, info.close_time), (1, 0, None));
         assert_eq!(info.execution_time, Some(timestamp(6_000)));
@@ -301,7 +297,7 @@ mod tests {
         };
         let mut run = run();
         Arc::make_mut(&mut run.activities).insert(5, Arc::new(activity));
-        let pending = &description(&run, 0).pending_activities[0];
+        let pending = &description(&run).pending_activities[0];
         assert_eq!(pending.state(), PendingActivityState::Scheduled);
         assert_eq!(pending.next_attempt_schedule_time, Some(timestamp(9_000)));
         // What the failure asked for, whatever the policy says.
@@ -314,7 +310,7 @@ mod tests {
         let changed = |change: &dyn Fn(&mut Activity)| {
             let mut run = run.clone();
             change(Arc::make_mut(Arc::make_mut(&mut run.activities).get_mut(&5).expect("it is there")));
-            description(&run, 0).pending_activities[0].current_retry_interval
+            description(&run).pending_activities[0].current_retry_interval
         };
         // 1 s, doubled with each attempt.
         assert_eq!(changed(&|activity| activity.backing_off = false), Some(duration(4_000)));
@@ -329,7 +325,7 @@ mod tests {
         let mut run = run();
         let entry = Entry { key: "k".into(), value: Bytes::from_static(b"opaque") };
         Arc::make_mut(&mut run.properties).memo.push(entry.clone());
-        let info = description(&run, 0).workflow_execution_info.expect("always there");
+        let info = description(&run).workflow_execution_info.expect("always there");
         let memo = Fields::decode(info.memo.expect("always there")).expect("a map");
         assert_eq!(memo.entries, [entry]);
     }

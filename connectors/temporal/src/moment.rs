@@ -2,12 +2,6 @@
 
 use everlog_engine::time as engine;
 
-/// Now, by this node's clock.
-pub(crate) fn now_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// The moment `ms` milliseconds after 1970-01-01 UTC.
 pub(crate) fn timestamp(ms: i64) -> prost_types::Timestamp {
     let engine::Timestamp { seconds, nanos } = engine::Timestamp::from_ms(ms);

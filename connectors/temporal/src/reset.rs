@@ -24,7 +24,6 @@ pub(crate) async fn reset(
         return Err(invalid("RequestId is not set on request."));
     }
     checks.length("RequestId", &request.request_id)?;
-    checks.length("Identity", &request.identity)?;
     signal::reason(&checks, &request.reason)?;
     request.post_reset_operations.iter().try_for_each(refuse)?;
     let (without_signals, without_updates) = left_behind(reapply_type, &request.reset_reapply_exclude_types)?;

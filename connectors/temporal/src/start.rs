@@ -214,7 +214,6 @@ fn typed(call: &Call<'_>, given: Option<Bytes>) -> Result<Option<Bytes>, Status>
 
 fn check(checks: &Checks<'_>, request: &StartWorkflowExecutionRequest) -> Result<(), Status> {
     checks.id("WorkflowId", &request.workflow_id)?;
-    checks.length("Identity", &request.identity)?;
     checks.blob(request.input.as_ref())?;
     checks.blob(request.header.as_ref())?;
     checks.blob(request.last_completion_result.as_ref())?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use everlog_engine::input::Order;
 use everlog_engine::machine::update::{Admit, Message, Stage, Standing, Update, given};
 use everlog_engine::{Reply, Run};
-use everlog_partition::UpdateNews;
+use everlog_partition::{UpdateNews, Want};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::UpdateWorkflowExecutionLifecycleStage as Lifecycle;
 use everlog_temporal_api::protocol::message::SequencingId;
@@ -22,6 +22,7 @@ use tonic::Status;
 
 use crate::call::Call;
 use crate::chance;
+use crate::history::read;
 use crate::request::not_yet;
 use crate::status::{self, denied, invalid, not_found, not_ready};
 
@@ -85,7 +86,6 @@ fn check(call: &Call<'_>, update: &Request) -> Result<(), Status> {
     let checks = call.checks();
     if let Some(meta) = &update.meta {
         checks.length("UpdateId", &meta.update_id)?;
-        checks.length("Identity", &meta.identity)?;
     }
     let input = update.input.as_ref().ok_or_else(|| invalid("Update input is not set on request."))?;
     checks.id("UpdateName", &input.name)?;
@@ -182,15 +182,19 @@ pub(crate) async fn poll(
     request: PollWorkflowExecutionUpdateRequest,
 ) -> Result<PollWorkflowExecutionUpdateResponse, Status> {
     let checks = call.checks();
-    checks.length("Identity", &request.identity)?;
     let update_ref = request.update_ref.ok_or_else(|| invalid("UpdateRef is not set on request."))?;
     let execution = checks.execution(update_ref.workflow_execution)?;
     checks.id("UpdateId", &update_ref.update_id)?;
     let wanted = wanted(request.wait_policy)?;
     let (workflow_id, update_id) = (execution.workflow_id.clone(), update_ref.update_id);
-    let called = call.gateway.router.await_update(call.address(execution), update_id.clone()).await;
+    let address = call.address(execution);
+    let called = call.gateway.router.await_update(address.clone(), update_id.clone()).await;
     let called = called.map_err(status::of_failure)?;
-    let standing = called.first.ok_or_else(|| not_found(format!("update {update_id:?} not found")))?;
+    let Some(standing) = called.first else {
+        // An unknown workflow is told as such.
+        read(call, &address, Want::State).await?;
+        return Err(not_found(format!("update {update_id:?} not found")));
+    };
     let standing = until(call, standing, called.news, wanted).await?.ok_or_else(aborted)?;
     let stage = lifecycle(&standing.stage).into();
     let outcome = outcome(&standing.stage)?;

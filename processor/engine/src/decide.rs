@@ -92,11 +92,10 @@ fn answer(sender: &Sender, order: Option<&Order>, reply: &Reply) -> Option<Input
 
 fn missing(input: &Input, order: &Order) -> Outcome {
     match order {
-        Order::CompleteTask(_) | Order::FailTask(_) => {
-            Outcome::refuse(Rejection::NotFound("Workflow task not found.".into()))
-        }
         Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
         Order::Start(_)
+        | Order::CompleteTask(_)
+        | Order::FailTask(_)
         | Order::ChildOpened(_)
         | Order::BeginChild(_)
         | Order::ChildClosed(_)
@@ -147,9 +146,8 @@ fn decide_closed(
         | Order::ChildClosed(_)
         | Order::ExternalAnswered(_) => Outcome::answer(Reply::Done),
         Order::ClaimTask(_) | Order::ClaimActivity(_) => Outcome::answer(Reply::Gone),
-        Order::CompleteTask(_) | Order::FailTask(_) => {
-            Outcome::refuse(Rejection::NotFound("Workflow task not found.".into()))
-        }
+        Order::CompleteTask(_) => Outcome::refuse(Rejection::NotFound("Workflow task not found.".into())),
+        Order::FailTask(_) => Outcome::refuse(Rejection::closed()),
         Order::Update(_) => Outcome::refuse(Rejection::unknown()),
         Order::Start(_)
         | Order::Reset(_)

@@ -96,7 +96,7 @@ fn within_longest(asked_ms: i64, policy: &RetryPolicy) -> i64 {
 
 /// The wait after attempt `number`: the first interval, grown by the coefficient with each attempt, up to the longest.
 /// Multiplications only: they give the same bits on every machine, however many attempts there were.
-fn interval_ms(policy: &RetryPolicy, number: i32) -> i64 {
+pub(crate) fn interval_ms(policy: &RetryPolicy, number: i32) -> i64 {
     let longest_ms = match span_ms(policy.maximum_interval) {
         0 => DURATION_MS_MAX,
         ms => ms,

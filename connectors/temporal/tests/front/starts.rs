@@ -25,7 +25,6 @@ const ROWS: &[Row] = &[
     ("8", |s| s.task_queue = queue(&long()), Code::InvalidArgument, "taskQueue length exceeds limit"),
     ("9", |s| s.task_queue = queue("/_sys/a"), Code::InvalidArgument, "task queue name cannot start with"),
     ("10", |s| s.request_id = long(), Code::InvalidArgument, "RequestId length exceeds limit."),
-    ("13", |s| s.identity = long(), Code::InvalidArgument, "Identity length exceeds limit."),
     ("19", |s| s.input = large(), Code::InvalidArgument, "Blob data size exceeds limit."),
     ("20", |s| s.memo = large(), Code::InvalidArgument, "Memo size exceeds limit."),
     ("39", |s| s.workflow_run_timeout = span(-1), Code::InvalidArgument, "An invalid WorkflowRunTimeoutSeconds is set on request. cause: negative duration"),

@@ -20,7 +20,7 @@ use crate::machine::close::within_size;
 use crate::machine::completion::{TaskFailure, extras, not_now};
 use crate::machine::{attributes, buffer};
 use crate::payload;
-use crate::retry::{self, Attempt, Verdict};
+use crate::retry;
 use crate::run::{Grace, Run};
 use crate::time::{Duration, span_ms};
 use crate::vocabulary::{ActivityType, RetryPolicy, TaskFailedCause as Cause, TaskQueue};
@@ -323,20 +323,9 @@ impl Activity {
         !self.is_started() && !self.backing_off
     }
 
-    /// How long the next attempt would wait if this one failed now, in ms; none where there would be none.
-    pub fn next_delay_ms(&self, now_ms: i64) -> Option<i64> {
-        let attempt = Attempt {
-            policy: self.retry_policy.as_ref()?,
-            number: self.attempt,
-            now_ms,
-            expires_ms: self.expires_ms,
-            failure: None,
-            asked_within_policy: false,
-        };
-        match retry::verdict(attempt) {
-            Verdict::Again { delay_ms } => Some(delay_ms),
-            Verdict::Final(_) => None,
-        }
+    /// How long its policy would have the next attempt wait if this one failed, in ms, whether or not there would be one.
+    pub fn next_delay_ms(&self) -> Option<i64> {
+        Some(retry::interval_ms(self.retry_policy.as_ref()?, self.attempt))
     }
 
     /// The next moment at which something is due, in ms.

@@ -229,7 +229,8 @@ pub(crate) fn complete(
     order: &Complete,
     completed: i64,
 ) -> Result<Option<Step>, TaskFailure> {
-    let cause = Cause::BadCompleteWorkflowExecutionAttributes;
+    // So a Temporal server calls it.
+    let cause = Cause::BadScheduleActivityAttributes;
     within_size(draft, cause, order.result.as_ref(), "CompleteWorkflowExecutionCommandAttributes.Result")?;
     let next = chain::after_result(draft, order.result.as_ref());
     let closing = |new_execution_run_id| Completed {
@@ -261,17 +262,10 @@ pub(crate) fn fail(
     Ok(chain::close(draft, next, extras(command), |run_id| closing(run_id).into()))
 }
 
-pub(crate) fn cancel(
-    draft: &mut Draft<'_>,
-    command: &Command,
-    order: &Cancel,
-    completed: i64,
-) -> Result<(), TaskFailure> {
-    let cause = Cause::BadCancelWorkflowExecutionAttributes;
-    within_size(draft, cause, order.details.as_ref(), "CancelWorkflowExecutionCommandAttributes.Details")?;
+/// Details may have any size, as on a Temporal server: a message has a limit of its own.
+pub(crate) fn cancel(draft: &mut Draft<'_>, command: &Command, order: &Cancel, completed: i64) {
     let event = Canceled { workflow_task_completed_event_id: completed, details: order.details.clone() };
     draft.emit_at(draft.now_ms(), event.into(), extras(command));
-    Ok(())
 }
 
 /// An input over the limit ends the run: repeating the task would not make it smaller.

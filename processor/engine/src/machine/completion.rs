@@ -7,8 +7,8 @@ use bytes::Bytes;
 use crate::command::{Command, Order};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
-use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
 use crate::machine::message::{self, Messages};
+use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
 use crate::machine::update::{self, Done, Message};
 use crate::machine::{
     activity, attempt, attributes, chain, child, close, external, marker, properties, timer, turn,
@@ -283,7 +283,7 @@ fn execute_all(
     order: &Complete,
     done: &BTreeMap<String, Done>,
 ) -> Result<Effects, TaskFailure> {
-    turn::write_started(draft);
+    turn::write_started(draft, order.worker_version.clone());
     let task = draft.run.head.task.clone().unwrap_or_default();
     let completed = draft.emit(Completed {
         scheduled_event_id: task.scheduled_event_id,
@@ -310,7 +310,7 @@ fn execute_all(
         if kind.closes {
             // What this very task has cancelled is no news, and is never written where the run ends.
             let has_news = draft.run.buffered.len() > effects.held;
-            if has_news || update::is_ungiven(&draft.run, task.updates_given) {
+            if has_news {
                 return Err(TaskFailure::new(Cause::UnhandledCommand, ""));
             }
             for place in (0..std::mem::take(&mut effects.held)).rev() {
@@ -374,7 +374,10 @@ fn execute(
             effects.successor = close::fail(draft, command, order, completed)?;
             Ok(())
         }
-        Order::CancelWorkflow(order) => close::cancel(draft, command, order, completed),
+        Order::CancelWorkflow(order) => {
+            close::cancel(draft, command, order, completed);
+            Ok(())
+        }
         Order::ContinueAsNew(order) => {
             effects.successor = chain::continue_as_new(draft, command, order, completed)?;
             Ok(())

@@ -131,6 +131,9 @@ fn hear(draft: &mut Draft<'_>, update_id: &str, said: Said) -> Result<(), TaskFa
     if let Some(update) = &update {
         expect(update_id, &said, update)?;
     }
+    if update.is_some() || matches!(said, Said::Acceptance(_)) {
+        is_whole(update_id, &said)?;
+    }
     match (said, update) {
         (Said::Acceptance(acceptance), update) => accept(draft, update_id, update.as_deref(), acceptance)?,
         (Said::Refusal(refusal), Some(_)) => end(draft, update_id, End::Rejected(failed(refusal.failure))),
@@ -145,6 +148,28 @@ fn hear(draft: &mut Draft<'_>, update_id: &str, said: Said) -> Result<(), TaskFa
         (Said::Refusal(_) | Said::Response(_), None) => return Err(unknown(update_id)),
     }
     Ok(())
+}
+
+/// What each message must have.
+fn is_whole(update_id: &str, said: &Said) -> Result<(), TaskFailure> {
+    let wrong = match said {
+        Said::Acceptance(said) if said.accepted_request_sequencing_event_id == 0 => {
+            "Acceptance: accepted_request_sequencing_event_id is not set"
+        }
+        Said::Acceptance(said) if said.accepted_request_message_id.is_empty() => {
+            "Acceptance: accepted_request_message_id is not set"
+        }
+        Said::Response(Response { meta: None, .. }) => "Response: meta is not set",
+        Said::Response(Response { meta: Some(meta), .. }) if meta.update_id.is_empty() => {
+            "Response: meta.update_id is not set"
+        }
+        Said::Response(Response { meta: Some(meta), .. }) if meta.update_id != update_id => {
+            return Err(bad(&format!("invalid *update.Response: meta.update_id != {update_id}")));
+        }
+        Said::Response(Response { outcome: None, .. }) => "Response: outcome is not set",
+        Said::Acceptance(_) | Said::Refusal(_) | Said::Response(_) => return Ok(()),
+    };
+    Err(bad(&format!("invalid *update.{wrong}")))
 }
 
 fn unknown(update_id: &str) -> TaskFailure {

@@ -186,6 +186,9 @@ pub struct Started {
     /// Bytes of history up to here.
     #[prost(int64, tag = "5")]
     pub history_size_bytes: i64,
+    /// The worker's version, of a task whose events were written when it was completed.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub worker_version: Option<Bytes>,
     /// Why the worker is so advised.
     #[prost(enumeration = "SuggestReason", repeated, tag = "8")]
     pub suggest_continue_as_new_reasons: Vec<i32>,
@@ -318,6 +321,7 @@ impl Task {
             request_id: self.request_id.clone(),
             suggest_continue_as_new: !self.suggest_reasons.is_empty(),
             history_size_bytes: self.history_bytes,
+            worker_version: None,
             suggest_continue_as_new_reasons: self.suggest_reasons.clone(),
         }
     }
@@ -388,14 +392,15 @@ pub(crate) fn settle_updates(draft: &mut Draft<'_>) {
 /// Something else is about to be written: a speculative task becomes one like any other, and stands before it.
 pub(crate) fn make_normal(draft: &mut Draft<'_>) {
     let Some(task) = draft.run.head.task.clone().filter(|task| task.speculative) else { return };
-    write(draft, task);
+    write(draft, task, None);
 }
 
 /// Writes Scheduled of a task that is not written, and Started if it is started.
-pub(crate) fn write(draft: &mut Draft<'_>, mut task: Task) {
+pub(crate) fn write(draft: &mut Draft<'_>, mut task: Task, worker_version: Option<Bytes>) {
     task.scheduled_event_id = draft.emit_at(task.scheduled_ms, task.scheduled().into(), Extras::default());
     if task.is_started() {
-        task.started_event_id = draft.emit_at(task.started_ms, task.started().into(), Extras::default());
+        let started = Started { worker_version, ..task.started() };
+        task.started_event_id = draft.emit_at(task.started_ms, started.into(), Extras::default());
     }
     task.written = true;
     task.speculative = false;

@@ -7,6 +7,8 @@
 //! started    --interrupt-->      scheduled: too much happened meanwhile
 //! started    --abandon-->        (none): the run is closed from outside
 
+use bytes::Bytes;
+
 use crate::draft::{Change, Draft, Step};
 use crate::machine::task::{self, Claim, Fail, Failed, Release, Task, Token};
 use crate::machine::{buffer, close, update};
@@ -184,9 +186,9 @@ pub(crate) fn end(draft: &mut Draft<'_>) {
 }
 
 /// Writes Scheduled and Started of a started task that is not written, so that what follows can refer to them.
-pub(crate) fn write_started(draft: &mut Draft<'_>) {
+pub(crate) fn write_started(draft: &mut Draft<'_>, worker_version: Option<Bytes>) {
     let Some(task) = draft.run.started_task().cloned().filter(|task| !task.written) else { return };
-    task::write(draft, task);
+    task::write(draft, task, worker_version);
     draft.begin_batch();
 }
 

@@ -23,6 +23,8 @@ struct Response {
 
 /// Success, without a value.
 const OUTCOME: Bytes = Bytes::from_static(b"\x0a\x00");
+/// Temporal's `Acceptance`, of a message `m` behind event 1.
+const ACCEPTANCE: &[u8] = b"\x0a\x01m\x10\x01";
 
 fn update(offset: u64, update_id: &str) -> Body {
     let request = Bytes::from_static(b"\x0a\x00");
@@ -37,7 +39,7 @@ fn says(update_id: &str, name: &str, value: Vec<u8>) -> Message {
 }
 
 fn accepts(update_id: &str) -> Message {
-    says(update_id, "Acceptance", Vec::new())
+    says(update_id, "Acceptance", ACCEPTANCE.to_vec())
 }
 
 fn responds(update_id: &str) -> Message {

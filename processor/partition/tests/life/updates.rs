@@ -21,6 +21,8 @@ struct Response {
 }
 
 const OUTCOME: Bytes = Bytes::from_static(b"\x0a\x00");
+/// Temporal's `Acceptance`, of a message `m` behind event 1.
+const ACCEPTANCE: &[u8] = b"\x0a\x01m\x10\x01";
 
 fn message(update_id: &str, name: &str, value: Vec<u8>) -> Message {
     Message {
@@ -34,7 +36,7 @@ fn message(update_id: &str, name: &str, value: Vec<u8>) -> Message {
 }
 
 fn accepts(update_id: &str) -> Message {
-    message(update_id, "Acceptance", Vec::new())
+    message(update_id, "Acceptance", ACCEPTANCE.to_vec())
 }
 
 fn responds(update_id: &str) -> Message {

@@ -395,7 +395,7 @@ fn everything_that_can_be_too_large_ends_the_run() {
         }),
     ];
     expect![[r#"
-        BadCompleteWorkflowExecutionAttributes: CompleteWorkflowExecutionCommandAttributes.Result exceeds size limit.
+        BadScheduleActivityAttributes: CompleteWorkflowExecutionCommandAttributes.Result exceeds size limit.
         BadFailWorkflowExecutionAttributes: FailWorkflowExecutionCommandAttributes.Failure exceeds size limit.
         BadRecordMarkerAttributes: RecordMarkerCommandAttributes.Details exceeds size limit.
         BadModifyWorkflowPropertiesAttributes: ModifyWorkflowPropertiesCommandAttributes. Memo exceeds size limit.

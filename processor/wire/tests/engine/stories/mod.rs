@@ -13,6 +13,7 @@ mod externals;
 mod extremes;
 mod kept;
 mod limits;
+mod messages;
 mod options;
 mod resets;
 mod retries;

@@ -416,8 +416,8 @@ fn what_is_unknown_is_not_found() {
         Rejected(NotFound("workflow not found for ID: order-2"))
         Rejected(NotFound("workflow not found for ID: order-2"))
         Gone
-        Rejected(NotFound("Workflow task not found."))
-        Rejected(NotFound("Workflow task not found."))
+        Rejected(NotFound("workflow not found for ID: order-2"))
+        Rejected(NotFound("workflow not found for ID: order-2"))
         Rejected(NotFound("workflow not found for ID: order-2"))
         Gone
         Rejected(NotFound("workflow not found for ID: order-2"))

@@ -25,7 +25,7 @@ use expect_test::Expect;
 pub use clients::{a_signal, start, text};
 pub use home::Home;
 pub use turn::{Turn, fields, payload};
-pub use updates::{acceptance, an_update, fields_of_outcome, rejection, response};
+pub use updates::{acceptance, an_update, bare, fields_of_outcome, rejection, response};
 pub use workers::{application, delay, failure_of};
 
 /// The random id of the worlds' journals.

@@ -123,6 +123,11 @@ pub fn rejection(update_id: &str) -> Message {
     message(&format!("{update_id}/reject"), update_id, "Rejection", rejection.encode_to_vec())
 }
 
+/// A message that says nothing.
+pub fn bare(update_id: &str, name: &str) -> Message {
+    message(&format!("{update_id}/bare"), update_id, name, Vec::new())
+}
+
 impl World {
     pub fn update(&mut self, update_id: &str) -> &mut Self {
         self.update_with(update_id, "", |_admit| {})
