@@ -262,8 +262,11 @@ fn begin<'a>(
     for batch in &past.batches {
         let events = &batch.events;
         let taken = events.partition_point(|event| event.event_id < order.finish_event_id);
+        if (1..events.len()).contains(&taken) {
+            return Err(inside_a_batch(order.finish_event_id - 1));
+        }
         if taken > 0 {
-            fresh.take_over(&events[..taken]);
+            fresh.take_over(events);
         }
     }
     let Some(task) = fresh.run.head.task.clone() else {
@@ -293,6 +296,14 @@ fn begin<'a>(
     fresh.change(Change::Transition);
     settle_activities(&mut fresh, past, order);
     Ok(fresh)
+}
+
+/// What was written at once is kept at once: a Temporal server can rebuild a run up to the end of a batch only.
+fn inside_a_batch(event_id: i64) -> Rejection {
+    Rejection::InvalidArgument(format!(
+        "StateRebuilder unable to Rebuild mutable state to event ID: {event_id}, version: 0, \
+         this event must be at the boundary"
+    ))
 }
 
 /// As the base began, with all its time before it.

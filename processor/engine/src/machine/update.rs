@@ -350,10 +350,13 @@ pub(crate) fn abort_given(draft: &mut Draft<'_>, given: i64) {
     }
 }
 
-/// The run is closed: what nobody has accepted goes over to the run that continues it, if there is one, or ends.
+/// The run is closed: what nobody has accepted goes over to the run that continues it, if there is one, or ends. What a
+/// reset has brought back ends: its worker has seen it in the history.
 pub(crate) fn close(draft: &mut Draft<'_>, mut next: Option<&mut Draft<'_>>) {
     for update_id in ids(waiting(&draft.run), i64::MAX) {
-        let moves = draft.run.updates.get(&update_id).filter(|update| !update.this_run_only).cloned();
+        let moves =
+            draft.run.updates.get(&update_id).filter(|update| !update.this_run_only && !update.is_written);
+        let moves = moves.cloned();
         let how = match (moves, &mut next) {
             (Some(update), Some(next)) => {
                 if !reset::has_taken(next, &update_id) {

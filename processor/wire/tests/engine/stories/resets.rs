@@ -84,7 +84,11 @@ fn only_tasks_are_gone_back_to() {
         (11, "Workflow task finish ID must be > 1 && <= workflow last event ID."),
         (
             6,
-            "Can only reset workflow to event ID in range [WorkflowTaskScheduled +1, WorkflowTaskStarted + 1]: 6",
+            "StateRebuilder unable to Rebuild mutable state to event ID: 5, version: 0, this event must be at the boundary",
+        ),
+        (
+            7,
+            "Can only reset workflow to event ID in range [WorkflowTaskScheduled +1, WorkflowTaskStarted + 1]: 7",
         ),
     ] {
         assert_eq!(world.refused_reset(finish_event_id), Rejection::InvalidArgument(reason.into()));
