@@ -57,9 +57,8 @@ pub fn rows() -> Vec<Row> {
             invalid("BadScheduleActivityAttributes: ScheduleActivityTaskCommandAttributes.Input exceeds size limit.")
                 .leaves("WORKFLOW_TASK_FAILED (BAD_SCHEDULE_ACTIVITY_ATTRIBUTES), TERMINATED")),
         row(25, "result of a workflow > 2 MiB", commands(|| vec![crate::worker::complete(TOO_LARGE)]),
-            invalid("BadCompleteWorkflowExecutionAttributes")
-                .leaves("WORKFLOW_TASK_FAILED (BAD_COMPLETE_WORKFLOW_EXECUTION_ATTRIBUTES), TERMINATED")
-                .unlike("the cause names the command, not the activity that Temporal names here")),
+            invalid("BadScheduleActivityAttributes")
+                .leaves("WORKFLOW_TASK_FAILED (BAD_SCHEDULE_ACTIVITY_ATTRIBUTES), TERMINATED")),
         row(25, "marker details > 2 MiB", commands(|| vec![marker(TOO_LARGE)]),
             invalid("BadRecordMarkerAttributes").leaves("WORKFLOW_TASK_FAILED (BAD_RECORD_MARKER_ATTRIBUTES), TERMINATED")),
         row(25, "input of continue-as-new > 2 MiB", commands(|| vec![continue_as_new(TOO_LARGE)]),

@@ -366,12 +366,13 @@ impl Activity {
 /// What happens when a moment of an activity has come; of deadlines that fall together, the first of these counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deadline {
-    /// The attempt took too long.
-    StartToClose,
     /// No worker came for the attempt.
     ScheduleToStart,
-    /// All attempts together took too long.
+    /// All attempts together took too long. This one stands before those that run from a worker's poll on, which was later,
+    /// if only by microseconds.
     ScheduleToClose,
+    /// The attempt took too long.
+    StartToClose,
     /// The worker was silent for too long.
     Heartbeat,
     /// The next attempt need not wait any longer.

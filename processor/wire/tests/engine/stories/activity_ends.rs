@@ -145,7 +145,7 @@ fn an_attempt_that_could_not_be_repeated_in_time_is_the_last() {
 }
 
 #[test]
-fn of_deadlines_that_fall_together_the_nearest_to_the_worker_counts() {
+fn of_deadlines_that_fall_together_the_one_that_began_first_counts() {
     let kind = |change: fn(&mut Schedule), take: bool| {
         let mut world = with_activity(|s| {
             s.retry_policy = attempts(1);
@@ -164,7 +164,7 @@ fn of_deadlines_that_fall_together_the_nearest_to_the_worker_counts() {
     };
     let both = |s: &mut Schedule| s.schedule_to_close_timeout = delay(10_000);
     assert_eq!(kind(both, false), TimeoutType::ScheduleToStart);
-    assert_eq!(kind(both, true), TimeoutType::StartToClose);
+    assert_eq!(kind(both, true), TimeoutType::ScheduleToClose);
     let silent = |s: &mut Schedule| s.heartbeat_timeout = delay(10_000);
     assert_eq!(kind(silent, true), TimeoutType::StartToClose);
 }
