@@ -224,6 +224,7 @@ fn tasks() -> Vec<Attributes> {
         request_id: "poll".into(),
         suggest_continue_as_new: true,
         history_size_bytes: 5_000_000,
+        worker_version: None,
         suggest_continue_as_new_reasons: vec![
             SuggestReason::HistorySizeTooLarge.into(),
             SuggestReason::TooManyHistoryEvents.into(),
