@@ -22,7 +22,7 @@ const MOVES_MAX: u64 = 11;
 /// How long what the last step has caused may take to happen.
 const SETTLES_MS: u64 = 1_000;
 const CALL_WITHIN_S: u64 = 10;
-const POLL_WITHIN_S: u64 = 11;
+const POLL_WITHIN_S: u64 = 14;
 
 /// Where the run's workflow task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,14 @@ pub struct Author {
     pub is_delayed: bool,
     /// The first task came with the answer to the start.
     pub is_eager: bool,
+    /// The first run has little time, and so have those that are made of it.
+    pub is_short: bool,
+    /// A run was deleted: at a Temporal server nothing can be made of one that went on as that.
+    pub has_deleted: bool,
+    /// A run was reset: there pages of its history end where its base does.
+    pub has_reset: bool,
+    /// Its last task was completed by a worker that keeps the run.
+    is_kept: bool,
     /// The request that started the current run.
     pub started_by: String,
 }
@@ -95,6 +103,10 @@ impl Author {
             is_timely: false,
             is_delayed: false,
             is_eager: false,
+            is_short: false,
+            has_deleted: false,
+            has_reset: false,
+            is_kept: false,
             started_by: String::new(),
         }
     }
@@ -177,7 +189,7 @@ impl Author {
     /// A run has begun that has events of another one.
     pub fn begun_anew(&mut self, request_id: &str) {
         self.begun(request_id);
-        self.is_marked = true;
+        (self.is_marked, self.has_reset) = (true, true);
         self.step(Step::Mark { workflow: WORKFLOW.to_owned() });
     }
 
@@ -187,6 +199,7 @@ impl Author {
         self.task = Task::Scheduled;
         self.has_news = false;
         self.completed = 0;
+        self.is_kept = false;
         self.attempt = 1;
         self.is_cancel_requested = false;
         self.timers.clear();
@@ -218,7 +231,7 @@ impl Author {
         if self.task == Task::Held {
             return;
         }
-        let queue = if self.is_sticky && self.completed > 0 {
+        let queue = if self.is_kept && self.is_sticky {
             json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE})
         } else {
             json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"})
@@ -274,6 +287,7 @@ impl Author {
         let request = self.completion(commands, more);
         self.call("RespondWorkflowTaskCompleted", request);
         self.completed += 1;
+        self.is_kept = self.is_sticky;
         self.attempt = 1;
         self.task = if self.has_news { Task::Scheduled } else { Task::None };
         self.has_news = false;
@@ -289,6 +303,7 @@ impl Author {
     pub fn task_lost(&mut self) {
         self.task = Task::Scheduled;
         self.has_news = false;
+        self.is_kept = false;
         self.attempt += 1;
         self.completed = self.completed.max(usize::from(self.attempt > 2));
     }

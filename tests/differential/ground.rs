@@ -23,6 +23,8 @@ const DYNAMIC: &[&str] = &[
     "matching.numTaskqueueReadPartitions=1",
     "matching.numTaskqueueWritePartitions=1",
     "history.workflowIdReuseMinimalInterval=\"0s\"",
+    // A deletion waits until the tasks of the close are known to be done.
+    "history.transferProcessorUpdateAckInterval=\"100ms\"",
     "system.enableActivityEagerExecution=true",
 ];
 /// Limits that are set low at both, so that programs reach them: what a Temporal server calls them, and what ours does.

@@ -65,13 +65,24 @@ pub async fn play(channel: &Channel, schema: &Arc<Schema>, program: &Program) ->
     Player::new(channel.clone(), schema.clone(), own).play(program).await
 }
 
-/// The seeds that the settings ask for, if they do.
-pub fn asked() -> Result<Option<std::ops::Range<u64>>> {
+fn show(server: &str, noted: &[Noted]) {
+    noted.iter().for_each(|noted| println!("{server}: {}: {}", noted.step, noted.answer));
+}
+
+/// The seeds that the settings ask for, if they do: numbers and ranges.
+pub fn asked() -> Result<Option<Vec<u64>>> {
     let Ok(text) = std::env::var("EVERLOG_DIFFERENTIAL_SEEDS") else { return Ok(None) };
-    Ok(Some(match text.split_once("..") {
-        Some((from, to)) => from.parse()?..to.parse()?,
-        None => 0..text.parse()?,
-    }))
+    if let Ok(count) = text.parse::<u64>() {
+        return Ok(Some((0..count).collect()));
+    }
+    let mut seeds = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        match part.split_once("..") {
+            Some((from, to)) => seeds.extend(from.parse::<u64>()?..to.parse()?),
+            None => seeds.push(part.parse()?),
+        }
+    }
+    Ok(Some(seeds))
 }
 
 /// How many programs run at a time.
@@ -87,7 +98,7 @@ pub async fn run(place: &str) -> Result<Report> {
     let pair = Pair { reference: reference.connect().await?, everlog: everlog.connect().await?, schema };
     let begun = Instant::now();
     let mut report = Report::default();
-    let plays = asked()?.unwrap_or(0..SEEDS).map(|seed| {
+    let plays = asked()?.unwrap_or_else(|| (0..SEEDS).collect()).into_iter().map(|seed| {
         let pair = pair.clone();
         async move {
             let program = Author::write(seed);
@@ -95,9 +106,15 @@ pub async fn run(place: &str) -> Result<Report> {
             (program, noted)
         }
     });
+    let is_noting = std::env::var("EVERLOG_DIFFERENTIAL_NOTED").is_ok();
     let mut plays = futures::stream::iter(plays).buffer_unordered(at_once(AT_ONCE));
     while let Some((program, noted)) = plays.next().await {
         let (reference, everlog) = noted?;
+        if is_noting {
+            println!("{program}");
+            show("reference", &reference);
+            show("everlog", &everlog);
+        }
         report.coverage.count(&program, &reference);
         let seed = program.seed;
         report.add(program, &reference, &everlog);

@@ -6,9 +6,10 @@
 //!
 //! | variable | what it says |
 //! |---|---|
-//! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or `from..to`; of recorded ones those of `allowed::OPEN` as well |
+//! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or which: `3,` or `7,40..60`; of recorded ones those of `allowed::OPEN` as well |
 //! | `EVERLOG_DIFFERENTIAL_AT_ONCE` | how many of them at a time |
 //! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again |
+//! | `EVERLOG_DIFFERENTIAL_NOTED` | print all that both servers answer |
 //! | `EVERLOG_DIFFERENTIAL_ONCE` | do not run programs that differ once more |
 //! | `EVERLOG_DIFFERENTIAL_SHRINK` | drop steps of programs that differ for as long as they differ |
 

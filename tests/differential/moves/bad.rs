@@ -190,7 +190,6 @@ fn commands(author: &mut Author) -> Vec<Value> {
 fn incomplete_commands() -> Vec<Value> {
     vec![
         command("START_TIMER", json!({"start_to_fire_timeout": "3600s"})),
-        command("START_TIMER", json!({"timer_id": "~bad"})),
         command("START_TIMER", json!({"timer_id": "~bad", "start_to_fire_timeout": "-1s"})),
         command("CANCEL_TIMER", json!({"timer_id": "~unknown"})),
         command("CANCEL_TIMER", json!({})),

@@ -33,7 +33,7 @@ pub fn retried(author: &mut Author) {
 
 /// Attempts that end by the timeout of their run, the last of them for good.
 pub fn timed_out(author: &mut Author) {
-    author.is_delayed = true;
+    (author.is_delayed, author.is_short) = (true, true);
     let policy = json!({"initial_interval": "1s", "backoff_coefficient": 1.0, "maximum_attempts": 2});
     super::starts::with(author, json!({"retry_policy": policy, "workflow_run_timeout": "2s"}));
     match author.dice.below(3) {

@@ -77,6 +77,10 @@ fn begun(author: &mut Author, more: Value) -> String {
 /// All that have begun end, if they have not; their parent is told.
 pub fn end_all(author: &mut Author) {
     let children = std::mem::take(&mut author.children);
+    if !children.is_empty() && !author.is_open {
+        // They may be about to end with their parent.
+        author.step(Step::Pause { ms: NOTHING_MS });
+    }
     for child in &children {
         author.call(
             "TerminateWorkflowExecution",

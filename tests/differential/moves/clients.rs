@@ -126,7 +126,7 @@ pub fn read_history(author: &mut Author) {
     let method = author.one_of(&["GetWorkflowExecutionHistory", "GetWorkflowExecutionHistoryReverse"]);
     let execution = execution(author);
     let mut request = json!({"namespace": "default", "execution": execution});
-    if author.percent(50) {
+    if author.percent(50) && !author.has_reset {
         request["maximum_page_size"] = author.dice.span(1, 4).into();
     }
     // A Temporal server makes whoever asks an open run for its end wait for a while.

@@ -99,7 +99,7 @@ fn finish(author: &mut Author) {
 
 /// Each run ends by its timeout.
 pub fn timed_out(author: &mut Author) {
-    author.is_delayed = true;
+    (author.is_delayed, author.is_short) = (true, true);
     super::starts::with(author, json!({"cron_schedule": CLOSELY, "workflow_run_timeout": "2s"}));
     if author.percent(50) {
         author.turn(Vec::new());

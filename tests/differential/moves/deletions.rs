@@ -19,6 +19,7 @@ pub fn delete(author: &mut Author) {
     );
     author.step(crate::program::Step::Vanish { workflow: WORKFLOW.to_owned() });
     author.ended(true);
+    author.has_deleted = true;
     author.started_by.clear();
     author.completed = 0;
     describe(author);

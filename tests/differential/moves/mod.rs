@@ -53,6 +53,12 @@ fn again(author: &Author) -> bool {
     closed(author) && started(author)
 }
 
+/// A run is over that one can go back in: its first task was not handed out with its start, for there may be no other, and
+/// it had the time for more.
+fn again_from_a_point(author: &Author) -> bool {
+    again(author) && !author.is_eager && !author.is_short
+}
+
 /// The run is open and no worker has its task.
 fn free(author: &Author) -> bool {
     author.is_open && author.task != Task::Held
@@ -154,7 +160,7 @@ pub const MOVES: &[Move] = &[
     row("update with start again, closed", 3, again, updates::with_start_again),
     row("unfit operations", 2, always, updates::unfit),
     row("reset", 10, started, resets::any),
-    row("reset, closed", 12, again, resets::any),
+    row("reset, closed", 12, again_from_a_point, resets::any),
     row("reset over work", 4, calm, resets::over_work),
     row("reset over an update", 4, updatable, resets::over_update),
     row("reset twice", 3, calm, resets::twice),

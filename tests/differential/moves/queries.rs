@@ -63,6 +63,7 @@ fn poll(author: &mut Author) {
 
 pub fn direct(author: &mut Author) {
     let (name, _) = begin(author);
+    author.step(Step::Pause { ms: ARRIVES_MS });
     poll(author);
     answer(author);
     author.join(&name);

@@ -67,7 +67,6 @@ fn read(author: &mut Author, execution: &Value) {
     author.call("GetWorkflowExecutionHistory", json!({"namespace": "default", "execution": execution}));
 }
 
-/// Goes back; whatever was due in the run that it goes back to comes first.
 /// One of these. The first task of an eager start is written with the start itself: only its end is a point.
 fn point(author: &mut Author, points: &[&'static str]) -> &'static str {
     if !author.is_eager {
@@ -80,6 +79,12 @@ fn point(author: &mut Author, points: &[&'static str]) -> &'static str {
     POINTS[2]
 }
 
+/// The first run or the current one.
+fn is_first(author: &mut Author, percent: u32) -> bool {
+    author.percent(percent) && !(author.is_eager || author.is_short || author.has_deleted)
+}
+
+/// Goes back; whatever was due in the run that it goes back to comes first.
 fn go_back(author: &mut Author, request: Value) {
     let request_id = request["request_id"].as_str().unwrap_or_default().to_owned();
     author.call("ResetWorkflowExecution", request);
@@ -103,7 +108,7 @@ fn to(author: &mut Author, is_first_run: bool, point: &str, more: Value) -> Valu
 
 /// To any task, with whatever is open.
 pub fn any(author: &mut Author) {
-    let (is_first_run, point) = (author.percent(25), point(author, POINTS));
+    let (is_first_run, point) = (is_first(author, 25), point(author, POINTS));
     let more = what_comes_over(author);
     let request = to(author, is_first_run, point, more);
     look(author);
@@ -207,7 +212,8 @@ pub fn twice(author: &mut Author) {
     to(author, false, "WORKFLOW_TASK_COMPLETED last", more);
     author.turn(vec![command("RECORD_MARKER", json!({"marker_name": "again"}))]);
     author.signal("behind both");
-    let (is_first_run, point, more) = (author.percent(50), point(author, POINTS), what_comes_over(author));
+    let (is_first_run, point) = (is_first(author, 50), point(author, POINTS));
+    let more = what_comes_over(author);
     to(author, is_first_run, point, more);
     look(author);
     author.turn(Vec::new());

@@ -133,6 +133,7 @@ pub fn short_execution(author: &mut Author) {
 }
 
 fn time_out(author: &mut Author) {
+    author.is_short = true;
     match author.dice.below(4) {
         0 => {}
         1 => author.take(),

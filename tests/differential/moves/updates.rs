@@ -98,8 +98,10 @@ pub fn update(author: &mut Author) {
     author.join(&name);
     poll(author, &id);
     if author.percent(30) {
-        // The same once more.
+        // The same once more: one that was refused begins anew.
         author.call("UpdateWorkflowExecution", request(&asked, stage));
+        author.wake();
+        author.turn(Vec::new());
     }
 }
 
