@@ -12,6 +12,8 @@
 //! | `EVERLOG_DIFFERENTIAL_NOTED` | print all that both servers answer |
 //! | `EVERLOG_DIFFERENTIAL_ONCE` | do not run programs that differ once more |
 //! | `EVERLOG_DIFFERENTIAL_SHRINK` | drop steps of programs that differ for as long as they differ |
+//!
+//! The bugs of `planted.toml`, one at a time in a server, must each make the fixed set differ: `./check planted`.
 
 mod allowed;
 mod author;
