@@ -190,24 +190,17 @@ async fn send_back(
     Ok(Some(run_id))
 }
 
-/// Events that a run can go back to: those at which a workflow task waits, or is with a worker.
+/// Events that a run can go back to: the ends of workflow tasks. Not all others stand at the beginning of a batch.
 fn points(history: &[HistoryEvent]) -> Vec<i64> {
-    let (mut points, mut has_task) = (Vec::new(), false);
-    for event in history {
-        if has_task {
-            points.push(event.event_id);
-        }
-        match EventType::try_from(event.event_type) {
-            Ok(EventType::WorkflowTaskScheduled) => has_task = true,
-            Ok(
-                EventType::WorkflowTaskCompleted
+    let is_end = |event: &&HistoryEvent| {
+        matches!(
+            EventType::try_from(event.event_type),
+            Ok(EventType::WorkflowTaskCompleted
                 | EventType::WorkflowTaskFailed
-                | EventType::WorkflowTaskTimedOut,
-            ) => has_task = false,
-            _other => {}
-        }
-    }
-    points
+                | EventType::WorkflowTaskTimedOut)
+        )
+    };
+    history.iter().filter(is_end).map(|event| event.event_id).collect()
 }
 
 /// What has come of the updates that a history knows.

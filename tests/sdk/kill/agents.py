@@ -295,13 +295,6 @@ class Agents:
 
 
 def points_of(events: list[HistoryEvent]) -> list[int]:
-    """Events that a run can go back to: those at which a workflow task waits, or is with a worker."""
-    points, has_task = [], False
-    for event in events:
-        if has_task:
-            points.append(event.event_id)
-        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
-            has_task = True
-        elif name_of(event).startswith("WorkflowTask"):
-            has_task &= event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED
-    return points
+    """Events that a run can go back to: the ends of workflow tasks. Not all others stand at the beginning of a batch."""
+    ends = ("WorkflowTaskCompleted", "WorkflowTaskFailed", "WorkflowTaskTimedOut")
+    return [event.event_id for event in events if name_of(event) in ends]
