@@ -3,13 +3,15 @@
 //! (none)    --admit-->                     admitted: it goes along with the next workflow task, as a message
 //! admitted  --accept-->                    accepted, an event
 //! admitted  --reject, ignore, abort-->     (none), without a trace in the history; a patient one is not aborted
-//! admitted  --continue as new, reset-->    (none), and admitted in the next run, unless it is meant for this run only
+//! admitted  --continue as new, reset-->    (none), and admitted in the next run, unless it is meant for this run only, or
+//!                                          was brought back by a reset
+//! admitted  --close-->                     (none), without a trace in the history
 //! accepted  --complete-->                  (none), an event; its id is remembered as long as the run
 //! accepted  --close-->                     accepted: it failed with its run
 //! (none)    --reset-->                     admitted, an event: the run that was reset had accepted it
 //!
 //! What a started task has been given are the updates whose numbers are above `updates_held` and up to `updates_given`:
-//! see `task.rs`.
+//! see `task.rs`. What a worker says of them: see `message.rs`.
 
 use std::sync::Arc;
 
