@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
     }
 
     /// A new batch begins here: see [`Step::batches`].
-    pub fn begin_batch(&mut self) {
+    fn begin_batch(&mut self) {
         self.batch_event_id = self.run.head.next_event_id;
     }
 
@@ -144,8 +144,12 @@ impl<'a> Draft<'a> {
     /// Writes an event that happened at `time_ms`, with metadata, and returns its id.
     pub fn emit_at(&mut self, time_ms: i64, attributes: Attributes, extras: Extras) -> i64 {
         let event_id = self.run.head.next_event_id;
-        let event = event(time_ms, attributes, extras);
-        self.change(Change::Event(Box::new(HistoryEvent { event_id, task_id: event_id, ..event })));
+        let event = HistoryEvent { event_id, task_id: event_id, ..event(time_ms, attributes, extras) };
+        let is_last = ends_batch(&event);
+        self.change(Change::Event(Box::new(event)));
+        if is_last {
+            self.begin_batch();
+        }
         event_id
     }
 
@@ -263,22 +267,27 @@ impl Step {
     }
 
     /// The events that were written, batch by batch. A history is stored in batches, each read from its first event
-    /// on; a worker that has a run in its cache reads from WorkflowTaskCompleted on, so a batch begins there.
+    /// on; a worker that has a run in its cache reads from WorkflowTaskCompleted on, so a batch begins there. It begins
+    /// at the other ends of a started task as well, for runs are reset to the beginnings of batches.
     pub fn batches(&self) -> Vec<Vec<&HistoryEvent>> {
         let mut batches: Vec<Vec<&HistoryEvent>> = Vec::new();
         let mut begins = true;
         for change in &self.changes {
             begins |= matches!(change, Change::Batch);
             let Some(event) = change.event() else { continue };
-            begins |= matches!(event.attributes, Some(Attributes::TaskCompleted(_)));
             match batches.last_mut() {
                 Some(batch) if !begins => batch.push(event),
                 Some(_) | None => batches.push(vec![event]),
             }
-            begins = false;
+            begins = ends_batch(event);
         }
         batches
     }
+}
+
+/// The end of a started task stands in a batch of its own, with what follows from it.
+fn ends_batch(event: &HistoryEvent) -> bool {
+    matches!(event.attributes, Some(Attributes::TaskStarted(_)))
 }
 
 impl Change {

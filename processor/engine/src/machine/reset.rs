@@ -281,10 +281,7 @@ fn begin<'a>(
             let (identity, request_id) = (IDENTITY.into(), NO_POLL.into());
             let history_bytes = fresh.run.head.history_bytes;
             let started = Task { identity, request_id, history_bytes, ..task.clone() }.started();
-            let started_event_id = fresh.emit(started);
-            // One can go back to its failure later.
-            fresh.begin_batch();
-            started_event_id
+            fresh.emit(started)
         }
         started_event_id => started_event_id,
     };

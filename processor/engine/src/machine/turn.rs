@@ -189,7 +189,6 @@ pub(crate) fn end(draft: &mut Draft<'_>) {
 pub(crate) fn write_started(draft: &mut Draft<'_>, worker_version: Option<Bytes>) {
     let Some(task) = draft.run.started_task().cloned().filter(|task| !task.written) else { return };
     task::write(draft, task, worker_version);
-    draft.begin_batch();
 }
 
 /// Before a run is closed from outside: a started task fails, and what waited for its end is written.

@@ -2,7 +2,7 @@
 
 use everlog_engine::Rejection;
 use everlog_engine::machine::child::Start;
-use everlog_engine::vocabulary::ParentClosePolicy;
+use everlog_engine::vocabulary::{ParentClosePolicy, TaskFailedCause};
 use expect_test::expect;
 
 use crate::world::{World, minutes};
@@ -96,6 +96,18 @@ fn only_tasks_are_gone_back_to() {
     world.start_with("order-2", "", |begin| begin.start_delay_ms = minutes(1));
     let reason = "Workflow task finish ID must be > 1 && <= workflow last event ID.";
     assert_eq!(world.refused_reset(2), Rejection::InvalidArgument(reason.into()));
+}
+
+#[test]
+fn a_task_that_was_written_with_its_end_is_gone_back_to() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t);
+    world.update("u1").claim().fail_task(TaskFailedCause::NonDeterministicError).hush();
+    world.reset(7);
+    world.expect(expect![[r#"
+        > reset to 7
+        < workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.completed, task.scheduled, task.started, task.failed ResetWorkflow, task.scheduled
+    "#]]);
 }
 
 #[test]
