@@ -180,7 +180,9 @@ async fn send_back(
     let (call, identity) = client.ledger.sent(id, deed, Via::Grpc);
     let request = make(identity);
     let taken = client.insist_as(call, id, &request).await?;
-    ensure!(taken.fate == Fate::Acked, "{id} cannot be sent back to {finish_event_id} of {base_run_id}");
+    if let Some(refusal) = taken.refusal {
+        bail!("{id} cannot be sent back to {finish_event_id} of {base_run_id}: {refusal}");
+    }
     let run_id = ResetWorkflowExecutionResponse::decode(taken.answer)?.run_id;
     client.ledger.hear(call, Answer::Run(run_id.clone()));
     if dice.permille(AGAIN_PERMILLE) {
@@ -190,17 +192,17 @@ async fn send_back(
     Ok(Some(run_id))
 }
 
-/// Events that a run can go back to: the ends of workflow tasks. Not all others stand at the beginning of a batch.
+/// Events that a run can go back to: the ends of started workflow tasks. Others may stand within a batch.
 fn points(history: &[HistoryEvent]) -> Vec<i64> {
-    let is_end = |event: &&HistoryEvent| {
-        matches!(
-            EventType::try_from(event.event_type),
-            Ok(EventType::WorkflowTaskCompleted
-                | EventType::WorkflowTaskFailed
-                | EventType::WorkflowTaskTimedOut)
-        )
+    let is_point = |event: &&HistoryEvent| match &event.attributes {
+        Some(
+            Attributes::WorkflowTaskCompletedEventAttributes(_)
+            | Attributes::WorkflowTaskFailedEventAttributes(_),
+        ) => true,
+        Some(Attributes::WorkflowTaskTimedOutEventAttributes(ended)) => ended.started_event_id > 0,
+        _other => false,
     };
-    history.iter().filter(is_end).map(|event| event.event_id).collect()
+    history.iter().filter(is_point).map(|event| event.event_id).collect()
 }
 
 /// What has come of the updates that a history knows.

@@ -53,6 +53,8 @@ pub struct Taken {
     pub turn: usize,
     /// Empty where it was not taken.
     pub answer: Bytes,
+    /// Why it was not taken.
+    pub refusal: Option<Status>,
 }
 
 /// Cheap to clone: all share where they call. With several nodes each call goes to any one of them.
@@ -165,12 +167,12 @@ impl Client {
             match self.ask_at(turn, request).await {
                 Ok(answer) => {
                     self.ledger.settle(call, Fate::Acked);
-                    return Ok(Taken { fate: Fate::Acked, turn, answer });
+                    return Ok(Taken { fate: Fate::Acked, turn, answer, refusal: None });
                 }
                 Err(status) if !is_passing(&status) => {
                     let fate = if is_first { Fate::Refused } else { Fate::Unknown };
                     self.ledger.settle(call, fate);
-                    return Ok(Taken { fate, turn, answer: Bytes::new() });
+                    return Ok(Taken { fate, turn, answer: Bytes::new(), refusal: Some(status) });
                 }
                 Err(status) => {
                     is_first &= is_definite(&status);

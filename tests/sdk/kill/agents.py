@@ -295,6 +295,11 @@ class Agents:
 
 
 def points_of(events: list[HistoryEvent]) -> list[int]:
-    """Events that a run can go back to: the ends of workflow tasks. Not all others stand at the beginning of a batch."""
-    ends = ("WorkflowTaskCompleted", "WorkflowTaskFailed", "WorkflowTaskTimedOut")
-    return [event.event_id for event in events if name_of(event) in ends]
+    """Events that a run can go back to: the ends of started workflow tasks. Others may stand within a batch."""
+    return [event.event_id for event in events if is_end_of_started(event)]
+
+
+def is_end_of_started(event: HistoryEvent) -> bool:
+    if name_of(event) == "WorkflowTaskTimedOut":
+        return event.workflow_task_timed_out_event_attributes.started_event_id > 0
+    return name_of(event) in ("WorkflowTaskCompleted", "WorkflowTaskFailed")
