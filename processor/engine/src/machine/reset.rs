@@ -337,8 +337,16 @@ fn settle_activities(fresh: &mut Draft<'_>, past: &Past, order: &Reset) {
     let open: Vec<Arc<Activity>> = fresh.run.activities.values().cloned().collect();
     for open in open {
         if !open.is_started() {
-            let waits = Activity { scheduled_ms: now_ms, ..open.as_ref().clone() };
-            fresh.change(Change::Activity(Box::new(waits)));
+            // All of its time begins anew.
+            let passed_ms = now_ms.saturating_sub(open.first_scheduled_ms);
+            let expires_ms = if open.expires_ms > 0 { open.expires_ms.saturating_add(passed_ms) } else { 0 };
+            let anew = Activity {
+                scheduled_ms: now_ms,
+                first_scheduled_ms: now_ms,
+                expires_ms,
+                ..open.as_ref().clone()
+            };
+            fresh.change(Change::Activity(Box::new(anew)));
             continue;
         }
         let heartbeat = open.heartbeat_details.clone();

@@ -2,6 +2,7 @@
 
 use everlog_engine::Rejection;
 use everlog_engine::machine::child::Start;
+use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{ParentClosePolicy, TaskFailedCause};
 use expect_test::expect;
 
@@ -314,5 +315,24 @@ fn children_of_a_run_that_was_reset_are_not_those_of_the_next_one() {
         ! not found: workflow execution not found
         > letter to order-1: it has not arrived
         < external.signal_failed parcel-1 NotFound, task.scheduled
+    "#]]);
+}
+
+#[test]
+fn an_activity_that_nobody_had_taken_has_all_its_time_again() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| {
+        t.activity_with("charge", " within 5 minutes", |order| {
+            order.schedule_to_close_timeout = Some(Duration::from_ms(minutes(5)));
+        })
+    });
+    world.signal("one").task(|t| t).advance(minutes(4)).hush();
+    world.reset(8).advance(minutes(4)).advance(minutes(1));
+    world.expect(expect![[r#"
+        > reset to 8
+        < workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.completed, activity.scheduled charge, workflow.signaled one, task.scheduled, task.started, task.failed ResetWorkflow, task.scheduled
+        @ 00:08:00
+        @ 00:09:00
+        < activity.timed_out charge ScheduleToStart NonRetryableFailure
     "#]]);
 }

@@ -52,7 +52,7 @@ fn told(run: &Run) -> Run {
         timeout_ms: span_ms(Some(Duration::from_ms(task.timeout_ms))),
         ..task
     });
-    let activities = run.activities.iter().map(|(id, activity)| (*id, Arc::new(scheduled(activity))));
+    let activities = run.activities.iter().map(|(id, activity)| (*id, Arc::new(scheduled(&run, activity))));
     run.activities = Arc::new(activities.collect());
     // Answers that came when the run had closed.
     let unheard = |child: &Child| Arc::new(Child { late: None, ..child.clone() });
@@ -69,11 +69,14 @@ fn told(run: &Run) -> Run {
     run
 }
 
-/// An activity as if nobody had tried it yet.
-fn scheduled(activity: &Activity) -> Activity {
+/// An activity as if nobody had tried it yet. In a run that a reset has made its time may have begun anew.
+fn scheduled(run: &Run, activity: &Activity) -> Activity {
+    let began_ms = if run.start.reset_ms > 0 { activity.first_scheduled_ms } else { 0 };
     Activity {
         attempt: 1,
-        scheduled_ms: activity.first_scheduled_ms,
+        first_scheduled_ms: activity.first_scheduled_ms - began_ms,
+        scheduled_ms: activity.first_scheduled_ms - began_ms,
+        expires_ms: activity.expires_ms.saturating_sub(began_ms).max(0),
         backing_off: false,
         started_ms: 0,
         claim: 0,
