@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 
-use crate::draft::{Draft, Extras};
+use crate::draft::{Change, Draft, Extras};
 use crate::event::{Attributes, HistoryEvent};
 use crate::input::{Input, Order, Sender};
 use crate::machine::child::{Canceled, Child, Completed, Failed, StartFailed, Started, Terminated, TimedOut};
@@ -113,9 +113,14 @@ pub(crate) fn begin_abandoned(run: &Run, order: &Opened) -> Option<Input> {
 
 /// The parent knows of this run: its first workflow task comes, unless something else has brought it already.
 pub(crate) fn begin_child(draft: &mut Draft<'_>) {
-    if draft.run.head.previous_started_event_id == 0 {
-        task::settle(draft);
+    if draft.run.head.previous_started_event_id != 0 {
+        return;
     }
+    if draft.run.head.backoff_until_ms > 0 {
+        // A Temporal server notes it here as well.
+        draft.change(Change::Transition);
+    }
+    task::settle(draft);
 }
 
 /// A child has closed for good.

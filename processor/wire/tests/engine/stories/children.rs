@@ -163,7 +163,6 @@ fn a_child_with_a_schedule_goes_on_until_it_is_ended() {
         > letter to order-1: the child is there
         < child.started parcel-1, task.scheduled
         > letter to parcel-1: begin
-        = nothing to do
         @ 00:13:20
         < (the delay is over), task.scheduled
         @ 01:00:00

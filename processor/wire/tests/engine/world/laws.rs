@@ -263,9 +263,11 @@ fn transitions(before: &Run, step: &Step) -> i64 {
         _other => None,
     });
     let of_letter = of_letter.unwrap_or_default();
-    let mut told = step.changes.iter().filter(|change| !matches!(change, Change::Transition));
+    let mut told = step.changes.iter().filter(|change| !matches!(change, Change::Transition)).peekable();
+    // A child that waits hears that its parent knows of it, and that is all.
+    let is_child_known = told.peek().is_none() && before.start.parent.is_some();
     match told.all(is_silent) {
-        true => 0,
+        true => i64::from(is_child_known),
         false if is_made_by_reset(step) || of_letter => 2,
         false => 1,
     }
