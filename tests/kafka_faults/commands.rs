@@ -1,12 +1,13 @@
 //! Orders as records of `commands`: plain, in transactions, and in transactions that are aborted.
 
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use everlog_tests::dice::Dice;
 use everlog_tests::fate::Fate;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use serde_json::{Value, json};
@@ -23,12 +24,23 @@ const COMMITTED_PERMILLE: u32 = 500;
 /// Orders that are sent together.
 const TOGETHER_MAX: usize = 100;
 
+/// What begins the Workflow Ids of runs that follow one another.
+const CHAIN: &str = "chain";
+/// Without orders for so long, there may be none to come until something is ended.
+const IDLE: Duration = Duration::from_secs(2);
+/// How long the end of a transaction may be on its way.
+const MARKED_WITHIN: Duration = Duration::from_secs(1);
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
+
+/// An order that was sent: Workflow Id, body, identity.
+type Sent = (String, Value, String);
+
 /// The way to the thread that has the producers.
 pub struct Commands {
     orders: Sender<Order>,
     ledger: Ledger,
-    /// What was sent for good: Workflow Id, identity, order.
-    sent: Mutex<Vec<(String, String, Value)>>,
+    /// What was sent for good.
+    sent: Mutex<Vec<Sent>>,
 }
 
 /// What is to be sent, and what its sender is told. Until then nothing else is sent for the same workflow.
@@ -80,8 +92,8 @@ impl Commands {
             if way != Way::Aborted {
                 self.sent.lock().expect("nobody panics while it is held").push((
                     id.to_owned(),
-                    identity,
                     body.clone(),
+                    identity,
                 ));
             }
         }
@@ -92,10 +104,10 @@ impl Commands {
     pub async fn again(&self, orders: usize, dice: &mut Dice) -> anyhow::Result<u64> {
         // A command id holds within a run: the later runs of a chain know none of those before.
         let sent = self.sent.lock().expect("nobody panics while it is held").clone();
-        let sent: Vec<_> = sent.into_iter().filter(|(id, ..)| !id.starts_with("chain")).collect();
+        let sent: Vec<_> = sent.into_iter().filter(|(id, ..)| !id.starts_with(CHAIN)).collect();
         let mut records = 0;
         for _ in 0..orders.min(sent.len()) {
-            let (id, identity, body) = &sent[dice.index(sent.len())];
+            let (id, body, identity) = &sent[dice.index(sent.len())];
             let times = 2 + dice.below(8);
             let ways = (0..times).map(|_| (Way::Plain, identity.clone())).collect();
             self.send(id, body.clone(), ways).await?;
@@ -112,10 +124,17 @@ impl Commands {
     }
 }
 
-/// Two producers, one of them transactional.
+/// A producer for each way.
+///
+/// A broker that comes back may leave a transaction without its end (KAFKA-20734). Nobody reads past it until the same
+/// producer's next one in that partition ends, and it ends in the same way: so what is aborted and what is committed have
+/// producers of their own.
 struct Producers {
     plain: BaseProducer,
-    transactional: BaseProducer,
+    aborting: BaseProducer,
+    committing: BaseProducer,
+    /// Where a partition's records end, and where those do that may be read.
+    ends: [BaseConsumer; 2],
     topic: String,
     replies: String,
 }
@@ -125,12 +144,20 @@ impl Producers {
         let mut config = reader::client(bootstrap);
         config.set("enable.idempotence", "true").set("linger.ms", "0");
         let plain = config.create()?;
-        config.set("transactional.id", format!("{prefix}orders"));
-        let transactional: BaseProducer = config.create()?;
-        transactional.init_transactions(WITHIN)?;
+        let mut transactional = |what: &str| -> anyhow::Result<BaseProducer> {
+            let producer: BaseProducer =
+                config.set("transactional.id", format!("{prefix}orders-{what}")).create()?;
+            producer.init_transactions(WITHIN)?;
+            Ok(producer)
+        };
         Ok(Self {
             plain,
-            transactional,
+            aborting: transactional("aborted")?,
+            committing: transactional("committed")?,
+            ends: [
+                reader::consumer(bootstrap, "read_uncommitted")?,
+                reader::consumer(bootstrap, "read_committed")?,
+            ],
             topic: format!("{prefix}commands"),
             replies: format!("{prefix}replies"),
         })
@@ -138,11 +165,25 @@ impl Producers {
 
     /// The thread: as long as somebody may order.
     fn serve(&self, orders: &Receiver<Order>) {
-        while let Ok(first) = orders.recv() {
+        let mut harmless = None;
+        loop {
+            let first = match orders.recv_timeout(IDLE) {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    // Brokers that are away are asked again.
+                    let _ = self.end_hanging(harmless.as_ref());
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             let rest = orders.try_iter().take(TOGETHER_MAX - 1);
             let together: Vec<Order> = std::iter::once(first).chain(rest).collect();
             let outcome = self.send(&together).map_err(|error| format!("{error:#}"));
             for order in together {
+                let committed = order.ways.iter().find(|(way, _)| *way == Way::Committed);
+                if let Some((_, identity)) = committed.filter(|_| !order.id.starts_with(CHAIN)) {
+                    harmless = Some((order.id.clone(), order.body.clone(), identity.clone()));
+                }
                 // Whoever has gone needs no answer.
                 let _ = order.done.send(outcome.clone());
             }
@@ -160,12 +201,16 @@ impl Producers {
             if of_it.is_empty() {
                 continue;
             }
-            let producer = if way == Way::Plain { &self.plain } else { &self.transactional };
+            let producer = match way {
+                Way::Aborted => &self.aborting,
+                Way::Committed => &self.committing,
+                Way::Plain => &self.plain,
+            };
             if way != Way::Plain {
                 producer.begin_transaction()?;
             }
             for (order, identity) in of_it {
-                self.produce(producer, order, identity)?;
+                self.produce(producer, (&order.id, &order.body, identity), None)?;
             }
             producer.flush(WITHIN).context("orders were not delivered")?;
             match way {
@@ -177,8 +222,56 @@ impl Producers {
         Ok(())
     }
 
-    fn produce(&self, producer: &BaseProducer, order: &Order, identity: &str) -> anyhow::Result<()> {
-        let mut body = order.body.clone();
+    /// Ends what hangs while nothing is sent that would end it: with `order` once more, which was committed before.
+    fn end_hanging(&self, order: Option<&Sent>) -> anyhow::Result<()> {
+        let Some((id, body, identity)) = order else { return Ok(()) };
+        for (producer, is_commit) in [(&self.aborting, false), (&self.committing, true)] {
+            let hanging = self.hanging()?;
+            if hanging.is_empty() {
+                return Ok(());
+            }
+            producer.begin_transaction()?;
+            for partition in hanging {
+                self.produce(producer, (id, body, identity), Some(partition))?;
+            }
+            producer.flush(WITHIN).context("orders were not delivered")?;
+            match is_commit {
+                true => producer.commit_transaction(WITHIN)?,
+                false => producer.abort_transaction(WITHIN)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Partitions whose last records may not be read, though no transaction is under way.
+    fn hanging(&self) -> anyhow::Result<Vec<i32>> {
+        let metadata = self.plain.client().fetch_metadata(Some(&self.topic), LOOK_WITHIN)?;
+        let partitions = metadata.topics().first().context("the topic is there")?.partitions().len();
+        let mut hanging = Vec::new();
+        for partition in 0..i32::try_from(partitions)? {
+            let end =
+                |consumer: &BaseConsumer| consumer.fetch_watermarks(&self.topic, partition, LOOK_WITHIN);
+            let until = Instant::now() + MARKED_WITHIN;
+            let (_, end_of_all) = end(&self.ends[0])?;
+            while end(&self.ends[1])?.1 < end_of_all {
+                if Instant::now() > until {
+                    hanging.push(partition);
+                    break;
+                }
+                std::thread::sleep(MARKED_WITHIN / 10);
+            }
+        }
+        Ok(hanging)
+    }
+
+    /// Sends an order: its Workflow Id, body and identity.
+    fn produce(
+        &self,
+        producer: &BaseProducer,
+        (id, body, identity): (&str, &Value, &str),
+        partition: Option<i32>,
+    ) -> anyhow::Result<()> {
+        let mut body = body.clone();
         body["identity"] = identity.into();
         let body = body.to_string();
         let mut headers = OwnedHeaders::new();
@@ -187,7 +280,8 @@ impl Producers {
         {
             headers = headers.insert(Header { key, value: Some(value) });
         }
-        let record = BaseRecord::to(&self.topic).key(&order.id).payload(&body).headers(headers);
+        let mut record = BaseRecord::to(&self.topic).key(id).payload(&body).headers(headers);
+        record.partition = partition;
         producer.send(record).map_err(|(error, _)| error).context("an order")
     }
 }

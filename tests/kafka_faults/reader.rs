@@ -56,7 +56,7 @@ pub fn client(bootstrap: &str) -> ClientConfig {
     config
 }
 
-fn consumer(bootstrap: &str, isolation: &str) -> anyhow::Result<BaseConsumer> {
+pub fn consumer(bootstrap: &str, isolation: &str) -> anyhow::Result<BaseConsumer> {
     let mut config = client(bootstrap);
     config.set("group.id", "faults").set("enable.auto.commit", "false").set("isolation.level", isolation);
     config.set("enable.partition.eof", "true").set("auto.offset.reset", "error").set("check.crcs", "true");
