@@ -26,13 +26,15 @@ pub(crate) async fn reset(
     checks.length("RequestId", &request.request_id)?;
     signal::reason(&checks, &request.reason)?;
     request.post_reset_operations.iter().try_for_each(refuse)?;
-    let (without_signals, without_updates) = left_behind(reapply_type, &request.reset_reapply_exclude_types)?;
+    let [without_signals, without_updates, without_options] =
+        left_behind(reapply_type, &request.reset_reapply_exclude_types)?;
     let order = Reset {
         finish_event_id: request.workflow_task_finish_event_id,
         reason: request.reason,
         request_id: request.request_id,
         without_signals,
         without_updates,
+        without_options,
     };
     match call.order(call.input(execution, Order::Reset(order))).await? {
         Reply::Started(made) => Ok(ResetWorkflowExecutionResponse { run_id: made.run_id }),
@@ -40,8 +42,9 @@ pub(crate) async fn reset(
     }
 }
 
-/// What is not taken over of what came behind the task: signals, updates.
-fn left_behind(reapply_type: i32, exclude: &[i32]) -> Result<(bool, bool), Status> {
+/// What is not taken over of what came behind the task: signals, updates, and changes of options where every kind
+/// is excluded.
+fn left_behind(reapply_type: i32, exclude: &[i32]) -> Result<[bool; 3], Status> {
     let excludes = |kind: ResetReapplyExcludeType| exclude.contains(&i32::from(kind));
     let (signals, updates) = match ResetReapplyType::try_from(reapply_type) {
         Ok(ResetReapplyType::Unspecified | ResetReapplyType::AllEligible) => (false, false),
@@ -49,10 +52,10 @@ fn left_behind(reapply_type: i32, exclude: &[i32]) -> Result<(bool, bool), Statu
         Ok(ResetReapplyType::None) => (true, true),
         Err(_unknown) => return Err(invalid("unknown reset type")),
     };
-    Ok((
-        signals || excludes(ResetReapplyExcludeType::Signal),
-        updates || excludes(ResetReapplyExcludeType::Update),
-    ))
+    let signals = signals || excludes(ResetReapplyExcludeType::Signal);
+    let updates = updates || excludes(ResetReapplyExcludeType::Update);
+    let others = excludes(ResetReapplyExcludeType::Nexus) && excludes(ResetReapplyExcludeType::CancelRequest);
+    Ok([signals, updates, signals && updates && others])
 }
 
 /// Temporal's server knows one operation of two, and that one changes what is not served here.
@@ -77,14 +80,16 @@ mod tests {
         let of =
             |reapply: i32, exclude: &[i32]| left_behind(reapply, exclude).map_err(|status| status.code());
         for (reapply, exclude, expected) in [
-            (0, &[][..], (false, false)),
-            (3, &[], (false, false)),
-            (1, &[], (false, true)),
-            (2, &[], (true, true)),
-            (0, &[1], (true, false)),
-            (3, &[2], (false, true)),
-            (1, &[1], (true, true)),
-            (0, &[3, 4, 9], (false, false)),
+            (0, &[][..], [false, false, false]),
+            (3, &[], [false, false, false]),
+            (1, &[], [false, true, false]),
+            (2, &[], [true, true, false]),
+            (0, &[1], [true, false, false]),
+            (3, &[2], [false, true, false]),
+            (1, &[1], [true, true, false]),
+            (0, &[3, 4, 9], [false, false, false]),
+            (2, &[3, 4], [true, true, true]),
+            (0, &[1, 2, 3, 4], [true, true, true]),
         ] {
             assert_eq!(of(reapply, exclude), Ok(expected), "{reapply} {exclude:?}");
         }

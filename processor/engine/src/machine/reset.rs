@@ -63,6 +63,9 @@ pub struct Reset {
     /// Updates that were accepted later are left behind.
     #[prost(bool, tag = "5")]
     pub without_updates: bool,
+    /// Changes of the run's options that came later are left behind.
+    #[prost(bool, tag = "6")]
+    pub without_options: bool,
 }
 
 /// What has been written of a run.
@@ -439,7 +442,7 @@ fn keep_event(fresh: &mut Draft<'_>, order: &Reset, known: &mut Known, event: &H
             admit(fresh, known, accepted.accepted_request.as_ref());
         }
         Attributes::OptionsUpdated(updated) => {
-            if !fresh.run.attached.contains_key(&updated.attached_request_id) {
+            if !order.without_options && !fresh.run.attached.contains_key(&updated.attached_request_id) {
                 let extras = Extras { links: event.links.clone(), ..Extras::default() };
                 fresh.emit_at(fresh.now_ms(), updated.clone().into(), extras);
             }

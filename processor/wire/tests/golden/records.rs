@@ -349,6 +349,7 @@ fn reset() -> reset::Reset {
         request_id: "reset-1".into(),
         without_signals: true,
         without_updates: true,
+        without_options: false,
     }
 }
 

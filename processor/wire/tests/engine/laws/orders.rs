@@ -233,6 +233,7 @@ impl Case {
             request_id: format!("reset-{}", self.dice.below(1_000)),
             without_signals: self.dice.percent(20),
             without_updates: self.dice.percent(20),
+            without_options: self.dice.percent(10),
         });
         (run_id, order)
     }

@@ -87,6 +87,19 @@ fn a_request_goes_along_when_the_run_goes_back_to_a_task_before_it() {
 }
 
 #[test]
+fn a_request_stays_behind_where_nothing_goes_along() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t);
+    world.start_with("order-1", "(b joins)", joins("b")).hush();
+    let base = world.run().start.run_id.clone();
+    world.reset_with(&base, 4, |order| order.without_options = true);
+    world.expect(expect![[r#"
+        > reset to 4
+        < workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, task.scheduled
+    "#]]);
+}
+
+#[test]
 fn nobody_is_woken_for_a_request_that_is_attached() {
     let mut world = World::new();
     world.start("order-1").task(|t| t).hush();
