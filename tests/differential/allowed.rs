@@ -4,13 +4,33 @@
 
 use serde_json::Value;
 
+use crate::player::Noted;
+
 /// One field that may differ.
 pub struct Allowed {
     /// The end of its path; with `*` behind it, any part of it.
     pub field: &'static str,
     /// What is accepted: the reference's value and ours.
     pub accepts: fn(Option<&Value>, Option<&Value>) -> bool,
+    /// In which programs: what the reference has answered.
+    pub is_met: fn(&[Noted]) -> bool,
     pub reason: &'static str,
+}
+
+fn everywhere(_reference: &[Noted]) -> bool {
+    true
+}
+
+/// An activity is to be heard of before its end.
+fn has_heartbeats(reference: &[Noted]) -> bool {
+    events(reference)
+        .any(|event| event.pointer("/activity_task_scheduled_event_attributes/heartbeat_timeout").is_some())
+}
+
+/// The events of all histories that were read at the end.
+fn events(reference: &[Noted]) -> impl Iterator<Item = &Value> {
+    let is_history = |noted: &&Noted| noted.step.starts_with("history of");
+    reference.iter().filter(is_history).filter_map(|noted| noted.answer.as_array()).flatten()
 }
 
 /// Both have it, whatever it is.
@@ -28,6 +48,36 @@ fn only_ours(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
 
 fn any(_reference: Option<&Value>, _everlog: Option<&Value>) -> bool {
     true
+}
+
+/// A workflow was reset.
+fn has_reset(reference: &[Noted]) -> bool {
+    const CAUSE: &str = "WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW";
+    events(reference).any(|event| {
+        event.pointer("/workflow_task_failed_event_attributes/cause").is_some_and(|cause| cause == CAUSE)
+    })
+}
+
+/// A query was told that nobody polls.
+fn is_unpolled(reference: &[Noted]) -> bool {
+    let mut messages = reference.iter().filter_map(|noted| noted.answer.pointer("/error/message")?.as_str());
+    messages.any(|message| message.starts_with(UNPOLLED))
+}
+
+fn unpolled(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    reference.is_some_and(|code| code == "FailedPrecondition")
+        && everlog.is_some_and(|code| code == "DeadlineExceeded")
+}
+
+/// Theirs is as long, or up to a fifth shorter.
+fn jittered(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    let span_s = |value: Option<&Value>| value?.as_str()?.strip_suffix('s')?.parse::<f64>().ok();
+    span_s(reference).zip(span_s(everlog)).is_some_and(|(theirs, ours)| (0.8 * ours..ours).contains(&theirs))
+}
+
+/// One message that only ours has.
+fn one_message(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    reference.is_none() && everlog.and_then(Value::as_array).is_some_and(|messages| messages.len() == 1)
 }
 
 /// Ours has it, theirs or not.
@@ -72,11 +122,14 @@ fn not_found_detail(reference: Option<&Value>, everlog: Option<&Value>) -> bool 
     reference.is_none() && ours.is_some_and(|name| name == "NotFoundFailure")
 }
 
+const UNPOLLED: &str = "no poller seen for task queue recently";
+
 /// What is said with the same code in other words: theirs and ours, each as a part.
 const WORDS: &[(&str, &str)] = &[
     ("Namespace is empty.", "Namespace not set on request."),
     // Until the run leaves the cache.
     ("workflow update was aborted by closing workflow", " not found"),
+    (UNPOLLED, "time is over"),
     // See the row of the code.
     ("something went wrong, please retry", " not found"),
 ];
@@ -92,7 +145,12 @@ const fn row(
     accepts: fn(Option<&Value>, Option<&Value>) -> bool,
     reason: &'static str,
 ) -> Allowed {
-    Allowed { field, accepts, reason }
+    Allowed { field, accepts, is_met: everywhere, reason }
+}
+
+/// A row for some programs alone.
+const fn only_where(is_met: fn(&[Noted]) -> bool, row: Allowed) -> Allowed {
+    Allowed { is_met, ..row }
 }
 
 /// All of them.
@@ -131,10 +189,39 @@ pub const ALLOWED: &[Allowed] = &[
         any,
         "a task of a run that was closed counts until its turn, here; one that was made again counts twice, there",
     ),
+    only_where(
+        has_heartbeats,
+        row(
+            ".state_transition_count",
+            one_more,
+            "there the heartbeat timeout of an activity is written down anew when it has been put off",
+        ),
+    ),
+    only_where(
+        has_reset,
+        row(
+            ".state_transition_count",
+            one_more,
+            "there a reset is written down at the latest run as well, though that has closed before",
+        ),
+    ),
     row(
-        ".state_transition_count",
-        one_more,
-        "there the heartbeat timeout of an activity is written down anew when it has been put off",
+        ".workflow_task_scheduled_event_attributes.start_to_close_timeout",
+        jittered,
+        "a task that is tried for the third time or later gets more time, there with a jitter",
+    ),
+    only_where(
+        is_unpolled,
+        row(
+            ".error.code",
+            unpolled,
+            "a query that nobody came for ends with its deadline; there it is told if nobody has begun to poll for 20 s",
+        ),
+    ),
+    row(
+        ".last_attempt_complete_time",
+        only_ours,
+        "the end of an attempt that has timed out: there only ends are noted that a worker has told",
     ),
     row(".message", words, "the same refusal in other words"),
     row(
@@ -177,7 +264,7 @@ pub const ALLOWED: &[Allowed] = &[
     row(".error.details[]", not_found_detail, "the same"),
     row(
         ".messages",
-        only_ours,
+        one_message,
         "an update that was admitted is durable here; there it is lost with the cached run, which a call that fails clears",
     ),
     row(".suggest_continue_as_new_reasons", only_ours, "a field of a younger API"),

@@ -23,6 +23,8 @@ const MOVES_MAX: u64 = 11;
 const SETTLES_MS: u64 = 1_000;
 const CALL_WITHIN_S: u64 = 10;
 const POLL_WITHIN_S: u64 = 14;
+/// A Temporal server ends polls a second before the caller does.
+const STAY_WITHIN_S: u64 = 2;
 
 /// Where the run's workflow task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +72,12 @@ pub struct Author {
     pub is_eager: bool,
     /// The first run has little time, and so have those that are made of it.
     pub is_short: bool,
+    /// Runs follow by a schedule: there an update that is not taken by the one does not go over to the next.
+    pub is_repeated: bool,
     /// A run was deleted: at a Temporal server nothing can be made of one that went on as that.
     pub has_deleted: bool,
-    /// A run was reset: there pages of its history end where its base does.
+    /// A run was reset: there pages of its history end where its base does, and an update that came over, and that its worker
+    /// has ignored, is there again once a call has failed.
     pub has_reset: bool,
     /// Its last task was completed by a worker that keeps the run.
     is_kept: bool,
@@ -104,6 +109,7 @@ impl Author {
             is_delayed: false,
             is_eager: false,
             is_short: false,
+            is_repeated: false,
             has_deleted: false,
             has_reset: false,
             is_kept: false,
@@ -226,17 +232,29 @@ impl Author {
         }
     }
 
+    /// A worker that keeps the run polls in vain: whoever does not for ten seconds gets no task of its queue more.
+    pub fn stay(&mut self) {
+        if self.is_kept && self.is_sticky && self.task == Task::None {
+            let task_queue = self.queue();
+            let request = json!({"namespace": "default", "task_queue": task_queue, "identity": "worker"});
+            self.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: STAY_WITHIN_S });
+        }
+    }
+
+    /// Where workflow tasks and questions come to.
+    pub fn queue(&self) -> Value {
+        match self.is_kept && self.is_sticky {
+            true => json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE}),
+            false => json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}),
+        }
+    }
+
     /// Takes the workflow task that waits.
     pub fn take(&mut self) {
         if self.task == Task::Held {
             return;
         }
-        let queue = if self.is_kept && self.is_sticky {
-            json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE})
-        } else {
-            json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"})
-        };
-        self.poll(queue);
+        self.poll(self.queue());
         if self.task == Task::Scheduled {
             self.task = Task::Held;
         }
@@ -317,6 +335,7 @@ impl Author {
 
     /// Signals the current run.
     pub fn signal(&mut self, name: &str) {
+        self.stay();
         let request_id = self.fresh("r");
         let input = payloads(&[&self.fresh("input")]);
         let request = json!({

@@ -70,6 +70,7 @@ const NEVER: &[(&str, &str)] = &[
     ("WORKFLOW_TASK_FAILED_CAUSE_BAD_BINARY", "no server writes it any more: builds are not reported bad"),
     ("WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_INPUT_SIZE", "no server writes it any more"),
     ("WORKFLOW_TASK_FAILED_CAUSE_FEATURE_DISABLED", "said of Nexus and of versions alone"),
+    ("WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_UPDATE", "no server writes it: a run closes over an update"),
     ("WORKFLOW_TASK_FAILED_CAUSE_GRPC_MESSAGE_TOO_LARGE", "said by a worker alone"),
     ("WORKFLOW_TASK_FAILED_CAUSE_PAYLOADS_TOO_LARGE", "said by a worker alone"),
     ("WORKFLOW_TASK_FAILED_CAUSE_EXTERNAL_STORAGE_FAILURE", "said by a worker alone"),

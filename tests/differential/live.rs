@@ -22,7 +22,7 @@ use crate::shrink;
 const SEEDS: u64 = 200;
 pub const AT_ONCE: usize = 24;
 /// How many of those that differed.
-const AGAIN_AT_ONCE: usize = 6;
+const AGAIN_AT_ONCE: &[usize] = &[6, 1];
 
 /// What many programs have shown.
 #[derive(Default)]
@@ -143,15 +143,22 @@ impl Report {
         }
     }
 
-    /// Runs programs that differ once more, a few at a time: what does not come again is of the load.
+    /// Runs programs that differ again, a few at a time and then one by one: what does not come again is of the load.
     async fn settle(&mut self, pair: &Pair) -> Result<()> {
+        for at_once in AGAIN_AT_ONCE {
+            self.settle_with(pair, *at_once).await?;
+        }
+        Ok(())
+    }
+
+    async fn settle_with(&mut self, pair: &Pair, at_once: usize) -> Result<()> {
         let is_shrinking = std::env::var("EVERLOG_DIFFERENTIAL_SHRINK").is_ok();
         let plays =
             std::mem::take(&mut self.differing).into_iter().map(|(program, differences)| async move {
                 let noted = pair.play(&program).await;
                 (program, differences, noted)
             });
-        let mut plays = futures::stream::iter(plays).buffer_unordered(AGAIN_AT_ONCE);
+        let mut plays = futures::stream::iter(plays).buffer_unordered(at_once);
         while let Some((program, differences, noted)) = plays.next().await {
             let (reference, everlog) = noted?;
             let again = compare(&reference, &everlog, &mut Uses::new());

@@ -282,7 +282,9 @@ impl Given {
             "@long" => "x".repeat(name.parse().unwrap_or_default()).into(),
             "@event" => self.event(name, third, words.next().unwrap_or_default()).into(),
             "@run" => {
-                self.runs.get(name).and_then(|runs| runs.get(number)).map_or(NO_RUN, String::as_str).into()
+                let runs = self.runs.get(name).map_or(&[][..], Vec::as_slice);
+                let run = if third == "last" { runs.last() } else { runs.get(number) };
+                run.map_or(NO_RUN, String::as_str).into()
             }
             "@sequence" => self.sequences.get(name).copied().unwrap_or_default().into(),
             "@scheduled" => self.scheduled.get(name).copied().unwrap_or(i64::MAX).into(),
@@ -428,8 +430,10 @@ async fn call(
         }
         Err(status) => json!({ "error": refusal(&schema, &status)? }),
     };
-    // A start names its run and not its workflow; references want both.
-    if let (Some(id), Some(answer)) = (request.get("workflow_id"), answer.as_object_mut()) {
+    // A start or a reset names its run and not its workflow; references want both.
+    let id = request.get("workflow_id").or_else(|| request.pointer("/workflow_execution/workflow_id"));
+    let named = answer.as_object_mut().filter(|answer| answer.contains_key("run_id"));
+    if let (Some(id), Some(answer)) = (id, named) {
         answer.insert("workflow_id".to_owned(), id.clone());
     }
     Ok(answer)

@@ -1,7 +1,7 @@
 //! What a program is: steps that are data, the same for every server.
 //!
 //! In texts of requests `~` stands for what is the run's own, so that programs do not meet, and a text that begins with `@` is
-//! a reference to what the server has given: `@task W`, `@former W`, `@query W`, `@activity A`, `@former A`, `@run W N`,
+//! a reference to what the server has given: `@task W`, `@former W`, `@query W`, `@activity A`, `@former A`, `@run W N` (or `last`),
 //! `@scheduled A`, `@queries W`, `@event W TYPE first|middle|last` of the history that was read last; `@long N` is a text of N
 //! letters.
 

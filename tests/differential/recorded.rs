@@ -3,6 +3,7 @@
 //! A file of text: `program SEED MARK` opens a program, `step NAME ANSWER` follows for each step. Values that a program
 //! has shown before stand as `{"=": NUMBER}`, which makes the file a fraction of its size.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,11 +17,15 @@ use crate::author::Author;
 use crate::compare::{Uses, compare};
 use crate::ground::{Everlog, Reference};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
+use crate::moves::{MOVES, OPENINGS};
 use crate::player::Noted;
 use crate::schema::Schema;
 
 /// How many programs the fixed set has.
-const PROGRAMS: u64 = 100;
+const PROGRAMS: usize = 100;
+/// So many are the first that do; of the others, up to a seed, those come first that have a move which none has had.
+const ANY: usize = 60;
+const CHOSEN_UNTIL: u64 = 220;
 /// How many of them run at a time: they mostly wait.
 const HELD_AT_ONCE: usize = 100;
 /// How long a program of the fixed set may take at the reference.
@@ -37,7 +42,8 @@ fn is_same(one: &[Noted], other: &[Noted]) -> bool {
     compare(one, other, &mut Uses::new()).is_empty()
 }
 
-/// Writes the file again: the first programs that do not take long, and whose answers do not depend on time.
+/// Writes the file again: programs that do not take long, and whose answers do not depend on time, with as many
+/// moves as can be.
 pub async fn record(place: &str) -> Result<()> {
     let reference = Reference::start(place).await?;
     let (channel, schema) = (reference.connect().await?, Arc::new(Schema::new()?));
@@ -54,12 +60,18 @@ pub async fn record(place: &str) -> Result<()> {
     });
     let mut plays = futures::stream::iter(plays).buffered(at_once(AT_ONCE));
     let (mut text, mut count) = (String::new(), 0);
+    let mut missing: BTreeSet<&str> = OPENINGS.iter().chain(MOVES).map(|one| one.name).collect();
     while count < PROGRAMS {
         let (program, noted, is_short, is_steady) = plays.next().await.context("seeds never end")??;
         if !is_short || !is_steady {
             println!("program {} is left out: short {is_short}, steady {is_steady}", program.seed);
             continue;
         }
+        let is_new = program.moves.iter().any(|one| missing.contains(one));
+        if !is_new && count >= ANY && !missing.is_empty() && program.seed < CHOSEN_UNTIL {
+            continue;
+        }
+        missing.retain(|one| !program.moves.contains(one));
         count += 1;
         text.push_str(&format!("program {} {}\n", program.seed, program.mark()));
         let mut shared = Shared::default();
@@ -68,6 +80,7 @@ pub async fn record(place: &str) -> Result<()> {
             text.push_str(&format!("step {}\t{answer}\n", noted.step));
         }
     }
+    println!("moves that no program has: {missing:?}");
     std::fs::write(path(), text)?;
     Ok(())
 }
@@ -78,7 +91,7 @@ pub async fn run() -> Result<Report> {
     let (channel, schema) = (everlog.connect().await?, Arc::new(Schema::new()?));
     let text = std::fs::read_to_string(path()).context("differential/recorded.txt")?;
     let recorded = read(&text)?;
-    ensure!(recorded.len() as u64 == PROGRAMS, "the file has {} programs", recorded.len());
+    ensure!(recorded.len() == PROGRAMS, "the file has {} programs", recorded.len());
     let is_open = |seed: u64| OPEN.iter().any(|(seeds, _)| seeds.contains(&seed));
     // Whoever names programs wants to see how they differ.
     let asked = asked()?;

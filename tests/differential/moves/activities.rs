@@ -19,7 +19,10 @@ const COURSES: &[Course] = &[
     heartbeat_lost,
     schedule_to_start,
     schedule_to_close,
+    schedule_to_close_between_attempts,
     cancelled,
+    lost_when_cancelled,
+    cancelled_at_the_end,
     cancelled_by_id,
     cancelled_between_attempts,
     not_asked_to_cancel,
@@ -233,6 +236,14 @@ fn schedule_to_close(author: &mut Author) {
     timed_out(author);
 }
 
+/// There is time for another attempt, and nobody takes it.
+fn schedule_to_close_between_attempts(author: &mut Author) {
+    let id = schedule(author, merged(quick(5), json!({"schedule_to_close_timeout": "3s"})));
+    author.poll_activity();
+    author.call("RespondActivityTaskFailed", by_token(&id, json!({"failure": failure("Busy", false)})));
+    timed_out(author);
+}
+
 /// Has an activity cancelled that a worker has; what happens then is the worker's.
 fn ask_to_cancel(author: &mut Author, id: &str) {
     author.wake();
@@ -258,6 +269,41 @@ fn cancelled(author: &mut Author) {
             .call("RespondActivityTaskCanceled", by_token(&id, json!({"details": payloads(&["undone"])}))),
     }
     heard(author);
+}
+
+/// Its worker was told to cancel it: there is no other attempt, however this one ends.
+fn lost_when_cancelled(author: &mut Author) {
+    let is_late = author.percent(40);
+    let timeout = if is_late { "2s" } else { "60s" };
+    let id = schedule(author, json!({"start_to_close_timeout": timeout}));
+    author.poll_activity();
+    ask_to_cancel(author, &id);
+    if is_late {
+        return timed_out(author);
+    }
+    let failed = json!({"failure": failure("Busy", false)});
+    match author.percent(50) {
+        true => author.call("RespondActivityTaskFailed", by_token(&id, failed)),
+        false => {
+            let request = by_id(author, &id, failed);
+            author.call("RespondActivityTaskFailedById", request);
+        }
+    }
+    heard(author);
+}
+
+/// The run closes with the task that cancels it.
+fn cancelled_at_the_end(author: &mut Author) {
+    let id = schedule(author, json!({}));
+    if author.percent(60) {
+        author.poll_activity();
+    }
+    author.wake();
+    author.turn(vec![
+        command("REQUEST_CANCEL_ACTIVITY_TASK", json!({"scheduled_event_id": format!("@scheduled {id}")})),
+        command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["done"])})),
+    ]);
+    author.ended(true);
 }
 
 fn cancelled_by_id(author: &mut Author) {

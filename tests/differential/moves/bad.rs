@@ -1,5 +1,7 @@
 //! What makes no sense: calls that are refused, commands that fail their task.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::author::{Author, IDLE, QUEUE, WORKFLOW, command, payloads};
@@ -155,12 +157,11 @@ fn incomplete() -> Vec<Call> {
 
 /// Each fails the task, which is then made again.
 pub fn in_task(author: &mut Author) {
-    let commands = commands(author);
-    let bad = author.one_of(&commands);
+    let mut commands = vec![command("RECORD_MARKER", json!({"marker_name": "before"}))];
+    commands.extend(bad_commands(author));
     author.wake();
     author.take();
-    let marker = command("RECORD_MARKER", json!({"marker_name": "before"}));
-    let request = author.completion(vec![marker, bad], json!({}));
+    let request = author.completion(commands, json!({}));
     author.call("RespondWorkflowTaskCompleted", request);
     author.task_lost();
     super::clients::describe(author);
@@ -169,21 +170,36 @@ pub fn in_task(author: &mut Author) {
     }
 }
 
-fn commands(author: &mut Author) -> Vec<Value> {
-    let mut commands = [incomplete_commands(), activities()].concat();
-    if let Some(timer) = author.timers.last() {
-        commands.push(command("START_TIMER", json!({"timer_id": timer, "start_to_fire_timeout": "3600s"})));
+/// One of a kind, each kind as often as any other.
+fn bad_commands(author: &mut Author) -> Vec<Value> {
+    let mut kinds: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for one in [incomplete_commands(), activities()].concat() {
+        kinds.entry(one["command_type"].to_string()).or_default().push(one);
     }
-    if let Some(activity) = author.activities.last() {
-        commands.push(command(
-            "SCHEDULE_ACTIVITY_TASK",
-            json!({
-                "activity_id": activity, "activity_type": {"name": "idle"}, "task_queue": {"name": IDLE},
-                "start_to_close_timeout": "100s",
-            }),
-        ));
+    let kinds: Vec<Vec<Value>> = kinds.into_values().collect();
+    match author.dice.index(kinds.len() + 2) {
+        0 => twice(author.timers.last(), |id| {
+            command("START_TIMER", json!({"timer_id": id, "start_to_fire_timeout": "3600s"}))
+        }),
+        1 => twice(author.activities.last(), |id| {
+            command(
+                "SCHEDULE_ACTIVITY_TASK",
+                json!({
+                    "activity_id": id, "activity_type": {"name": "idle"}, "task_queue": {"name": IDLE},
+                    "start_to_close_timeout": "100s",
+                }),
+            )
+        }),
+        kind => vec![author.one_of(&kinds[kind - 2])],
     }
-    commands
+}
+
+/// A command with an id that is under way; where none is, the command before it has the same.
+fn twice(under_way: Option<&String>, make: impl Fn(&str) -> Value) -> Vec<Value> {
+    match under_way {
+        Some(id) => vec![make(id)],
+        None => vec![make("~twice"), make("~twice")],
+    }
 }
 
 /// Commands that lack something, or name what is unknown.
@@ -200,7 +216,6 @@ fn incomplete_commands() -> Vec<Value> {
         command("UPSERT_WORKFLOW_SEARCH_ATTRIBUTES", json!({})),
         command("MODIFY_WORKFLOW_PROPERTIES", json!({})),
         command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"workflow_run_timeout": "-1s"})),
-        command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", json!({"cron_schedule": "every day"})),
         command(
             "UPSERT_WORKFLOW_SEARCH_ATTRIBUTES",
             json!({"search_attributes": {"indexed_fields": {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, CHILD_QUEUE, WORKFLOW, command, failure, merged, payload, payloads};
+use crate::author::{Author, CHILD_QUEUE, IDLE, WORKFLOW, command, failure, merged, payload, payloads};
 use crate::program::Step;
 
 const POLICIES: &[&str] = &[
@@ -26,6 +26,7 @@ const COURSES: &[fn(&mut Author)] = &[
     outlives,
     repeated,
     retried,
+    with_its_own,
 ];
 
 /// One of all courses.
@@ -65,7 +66,7 @@ fn everything(author: &mut Author) -> Value {
 }
 
 /// A child that has begun; its parent may have heard of it.
-fn begun(author: &mut Author, more: Value) -> String {
+pub fn begun(author: &mut Author, more: Value) -> String {
     let child = author.fresh("child");
     author.wake();
     author.turn(vec![start(&child, more)]);
@@ -211,6 +212,34 @@ fn retried(author: &mut Author) {
     heard(author, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED");
 }
 
+/// A child that has a child, and ends before it or is ended.
+fn with_its_own(author: &mut Author) {
+    let policy = author.one_of(POLICIES);
+    let (child, grandchild) = (begun(author, json!({})), author.fresh("grandchild"));
+    let more = json!({"task_queue": {"name": IDLE}, "parent_close_policy": policy});
+    turn_of(author, &child, vec![start(&grandchild, more)]);
+    author.wait_for_of(&child, "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED");
+    let end = match author.percent(60) {
+        true => {
+            turn_of(author, &child, vec![command("COMPLETE_WORKFLOW_EXECUTION", json!({}))]);
+            "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED"
+        }
+        false => {
+            author.call(
+                "TerminateWorkflowExecution",
+                json!({
+                    "namespace": "default", "workflow_execution": {"workflow_id": child}, "reason": "enough",
+                    "identity": "caller",
+                }),
+            );
+            "EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED"
+        }
+    };
+    // What comes of the grandchild has come when its parent's parent looks.
+    author.step(Step::Pause { ms: NOTHING_MS });
+    heard(author, end);
+}
+
 /// A second child of the same id.
 fn id_is_taken(author: &mut Author) {
     let child = begun(author, json!({}));
@@ -275,30 +304,22 @@ fn outlives(author: &mut Author) {
 
 /// Signals and cancels to who is not there, to itself, or to a child that is none.
 pub fn to_others(author: &mut Author) {
-    let (execution, is_itself) = match author.dice.below(3) {
-        0 => (json!({"workflow_id": "~unknown"}), false),
-        1 => (json!({"workflow_id": "~unknown", "run_id": "00000000-0000-4000-8000-000000000000"}), false),
-        _ => (json!({"workflow_id": WORKFLOW}), true),
-    };
+    let execution = author.one_of(&[
+        json!({"workflow_id": "~unknown"}),
+        json!({"workflow_id": "~unknown", "run_id": "00000000-0000-4000-8000-000000000000"}),
+        // Nobody is another to itself.
+        json!({"workflow_id": WORKFLOW}),
+    ]);
     let is_child = author.percent(30);
     author.wake();
     if author.percent(50) {
         author.turn(vec![signal(execution, is_child)]);
-        return match is_itself && !is_child {
-            true => heard(author, "EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED"),
-            false => heard(author, "EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED"),
-        };
+        return heard(author, "EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED");
     }
     let attributes = json!({
         "namespace": "default", "workflow_id": execution["workflow_id"], "run_id": execution["run_id"],
         "child_workflow_only": is_child, "reason": "no more",
     });
     author.turn(vec![command("REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION", attributes)]);
-    match is_itself && !is_child {
-        true => {
-            author.is_cancel_requested = true;
-            heard(author, "EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED");
-        }
-        false => heard(author, "EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED"),
-    }
+    heard(author, "EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED");
 }

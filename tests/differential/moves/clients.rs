@@ -38,6 +38,7 @@ fn signal_request(author: &mut Author) -> Value {
 }
 
 pub fn signal(author: &mut Author) {
+    author.stay();
     let request = signal_request(author);
     if is_current(&request["workflow_execution"]) {
         author.happened();
@@ -47,6 +48,7 @@ pub fn signal(author: &mut Author) {
 
 /// The same request id again: it is taken once.
 pub fn signal_twice(author: &mut Author) {
+    author.stay();
     let mut request = signal_request(author);
     request["workflow_execution"] = json!({"workflow_id": WORKFLOW});
     author.happened();
@@ -55,6 +57,7 @@ pub fn signal_twice(author: &mut Author) {
 }
 
 pub fn cancel(author: &mut Author) {
+    author.stay();
     let request_id = author.fresh("r");
     let execution = execution(author);
     if is_current(&execution) && author.is_open && !author.is_cancel_requested {

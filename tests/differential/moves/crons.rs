@@ -44,6 +44,7 @@ fn end_of_run(author: &mut Author) -> Value {
 
 /// Several runs, each with what the one before has left.
 pub fn chain(author: &mut Author) {
+    author.is_repeated = true;
     author.is_delayed = true;
     let mut more = json!({ "cron_schedule": CLOSELY });
     if author.percent(25) {
@@ -99,6 +100,7 @@ fn finish(author: &mut Author) {
 
 /// Each run ends by its timeout.
 pub fn timed_out(author: &mut Author) {
+    author.is_repeated = true;
     (author.is_delayed, author.is_short) = (true, true);
     super::starts::with(author, json!({"cron_schedule": CLOSELY, "workflow_run_timeout": "2s"}));
     if author.percent(50) {

@@ -149,15 +149,29 @@ pub fn long_history(author: &mut Author) {
     super::clients::describe(author);
 }
 
-/// More signals than a run may get, of clients and of itself.
+/// More signals than a run may get: of clients, or the last one of another workflow.
 pub fn signals(author: &mut Author) {
-    author.wake();
-    for _ in 0..SIGNALS_MAX {
-        author.signal("one of many");
+    if author.percent(30) {
+        author.wake();
+        for _ in 0..=SIGNALS_MAX {
+            author.signal("one of many");
+        }
+        return author.turn(Vec::new());
+    }
+    let child = children::begun(author, json!({"task_queue": {"name": IDLE}}));
+    for number in 0..SIGNALS_MAX {
+        author.call(
+            "SignalWorkflowExecution",
+            json!({
+                "namespace": "default", "workflow_execution": {"workflow_id": child},
+                "signal_name": "one of many", "request_id": format!("{child}-{number}"),
+            }),
+        );
     }
     let attributes = json!({
-        "namespace": "default", "execution": {"workflow_id": WORKFLOW}, "signal_name": "one too many",
+        "namespace": "default", "execution": {"workflow_id": child}, "signal_name": "one too many",
     });
+    author.wake();
     author.turn(vec![command("SIGNAL_EXTERNAL_WORKFLOW_EXECUTION", attributes)]);
     author.wait_for("EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED");
     author.happened();

@@ -69,6 +69,11 @@ fn calm(author: &Author) -> bool {
     free(author) && !author.is_sticky && !author.is_hasty && author.attempt == 1
 }
 
+/// The same, and the run does not end by its own time.
+fn unhurried(author: &Author) -> bool {
+    calm(author) && !author.is_short
+}
+
 fn waiting(author: &Author) -> bool {
     author.is_open && author.task == Task::Scheduled
 }
@@ -116,7 +121,7 @@ pub const MOVES: &[Move] = &[
     row("describe", 5, always, clients::describe),
     row("read a history", 4, always, clients::read_history),
     row("describe a queue", 2, always, clients::describe_queue),
-    row("reset stickiness", 1, always, clients::reset_stickiness),
+    row("reset stickiness", 1, |author| !author.is_sticky || !waiting(author), clients::reset_stickiness),
     row("start again", 7, always, starts::again),
     row("start again, closed", 25, closed, starts::again),
     row("signal with start again", 5, always, starts::signal_again),
@@ -136,7 +141,7 @@ pub const MOVES: &[Move] = &[
     row("sticky task times out", 4, |author| quiet(author) && author.is_sticky, tasks::sticky_time_out),
     row("stale completion", 3, free, tasks::stale),
     row("empty poll", 1, quiet, tasks::empty_poll),
-    row("bad command", 8, free, bad::in_task),
+    row("bad command", 17, free, bad::in_task),
     row("timer fires", 6, calm, timers::fires),
     row("timer cancelled late", 4, calm, timers::cancelled_late),
     row("activity", 16, calm, activities::any),
@@ -149,29 +154,29 @@ pub const MOVES: &[Move] = &[
     row("cancel the run", 4, |author| free(author) && author.is_cancel_requested, closes::cancel),
     row("continue as new", 6, free, closes::continue_as_new),
     row("close with news", 4, free, closes::with_news),
-    row("close too early", 2, free, closes::not_last),
+    row("close too early", 2, |author| free(author) && !author.has_reset, closes::not_last),
     row("continue later", 4, free, chains::continued_later),
     row("use the open run", 4, open, starts::used),
     row("several updates", 4, updatable, updates::several),
-    row("too many updates", 1, updatable, updates::too_many),
+    row("too many updates", 1, |author| updatable(author) && !author.has_reset, updates::too_many),
     row("update badly answered", 3, updatable, updates::badly_answered),
-    row("update at the end", 3, updatable, updates::at_the_end),
+    row("update at the end", 3, |author| updatable(author) && !author.is_repeated, updates::at_the_end),
     row("update with start again", 4, updatable, updates::with_start_again),
     row("update with start again, closed", 3, again, updates::with_start_again),
     row("unfit operations", 2, always, updates::unfit),
-    row("reset", 10, started, resets::any),
+    row("reset", 10, |author| started(author) && !author.is_short, resets::any),
     row("reset, closed", 12, again_from_a_point, resets::any),
-    row("reset over work", 4, calm, resets::over_work),
-    row("reset over an update", 4, updatable, resets::over_update),
-    row("reset twice", 3, calm, resets::twice),
+    row("reset over work", 4, unhurried, resets::over_work),
+    row("reset over an update", 4, |author| updatable(author) && !author.is_short, resets::over_update),
+    row("reset twice", 3, unhurried, resets::twice),
     row("bad reset", 4, started, resets::badly),
     row("large call", 3, always, limits::large_call),
     row("large command", 2, free, limits::large_command),
     row("large report", 2, calm, limits::large_report),
     row("too many pending", 3, free, limits::pending),
     row("too many buffered", 2, free, limits::buffered),
-    row("too many signals", 1, calm, limits::signals),
-    row("close over an update", 2, updatable, updates::unseen),
+    row("too many signals", 3, calm, limits::signals),
+    row("close over an update", 2, |author| updatable(author) && !author.is_repeated, updates::unseen),
     row("update, to be admitted", 2, always, updates::for_its_admission),
     row("too long a history", 1, free, limits::long_history),
     row("delete", 6, again, deletions::delete),

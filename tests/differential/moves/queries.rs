@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, QUEUE, STICKY, WORKFLOW, failure, payload, payloads};
+use crate::author::{Author, QUEUE, WORKFLOW, failure, payload, payloads};
 use crate::program::Step;
 
 const REJECT: &[&str] = &[
@@ -11,6 +11,8 @@ const REJECT: &[&str] = &[
     "QUERY_REJECT_CONDITION_NOT_OPEN",
     "QUERY_REJECT_CONDITION_NOT_COMPLETED_CLEANLY",
 ];
+/// How long one waits: in vain, not longer than a task that is held has time.
+const WITHIN_S: u64 = 6;
 /// How long a query may take to arrive.
 const ARRIVES_MS: u64 = 500;
 
@@ -27,7 +29,7 @@ fn begin(author: &mut Author) -> (String, &'static str) {
         "query": query,
         "query_reject_condition": reject,
     });
-    author.begin(&name, "QueryWorkflow", request);
+    author.step(Step::Begin { name: name.clone(), method: "QueryWorkflow", request, within_s: WITHIN_S });
     (name, reject)
 }
 
@@ -53,15 +55,12 @@ fn answer(author: &mut Author) {
 }
 
 fn poll(author: &mut Author) {
-    let queue = match author.is_sticky {
-        true => json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE}),
-        false => json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}),
-    };
-    let request = json!({"namespace": "default", "task_queue": queue, "identity": "worker"});
-    author.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: 8 });
+    let request = json!({"namespace": "default", "task_queue": author.queue(), "identity": "worker"});
+    author.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: 4 });
 }
 
 pub fn direct(author: &mut Author) {
+    author.stay();
     let (name, _) = begin(author);
     author.step(Step::Pause { ms: ARRIVES_MS });
     poll(author);

@@ -88,6 +88,9 @@ fn link() -> Value {
     }})
 }
 
+/// How long a run waits before its first task.
+const DELAY_MS: u64 = 2_000;
+
 /// Workers that keep their runs: the sticky queue is polled once before anything goes there.
 pub fn sticky(author: &mut Author) {
     author.is_sticky = true;
@@ -103,9 +106,12 @@ pub fn hasty(author: &mut Author) {
 /// The first task comes later.
 pub fn delayed(author: &mut Author) {
     author.is_delayed = true;
-    with(author, json!({"workflow_start_delay": "2s"}));
-    if author.percent(50) {
-        author.signal("early");
+    with(author, json!({"workflow_start_delay": format!("{}s", DELAY_MS / 1_000)}));
+    let early = author.dice.below(4);
+    match early {
+        0 | 1 => author.signal("early"),
+        2 => signal_with_start_early(author),
+        _ => {}
     }
     author.call(
         "DescribeWorkflowExecution",
@@ -113,6 +119,17 @@ pub fn delayed(author: &mut Author) {
     );
     author.take();
     author.complete(Vec::new());
+    if early == 2 {
+        // There a run that continues one before its time waits until then.
+        author.step(Step::Pause { ms: DELAY_MS });
+    }
+}
+
+/// The run is there, and waits.
+fn signal_with_start_early(author: &mut Author) {
+    let conflict = json!({"workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING"});
+    signal_with_start(author, conflict);
+    author.happened();
 }
 
 pub fn eager(author: &mut Author) {

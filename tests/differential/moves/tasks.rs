@@ -13,8 +13,8 @@ const CAUSES: &[&str] = &[
     "WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED",
 ];
 
-/// Something a workflow may ask for in any task.
-fn harmless(author: &mut Author) -> Value {
+/// Something a workflow may ask for in any task; of its activities so many were there before the task.
+fn harmless(author: &mut Author, activities: &mut usize) -> Value {
     let name = author.fresh("n");
     let one = match author.dice.below(8) {
         0 => marker(author, &name),
@@ -26,8 +26,9 @@ fn harmless(author: &mut Author) -> Value {
             let at = author.dice.index(author.timers.len());
             command("CANCEL_TIMER", json!({"timer_id": author.timers.remove(at)}))
         }
-        4 if !author.activities.is_empty() => {
-            let at = author.dice.index(author.activities.len());
+        4 if *activities > 0 => {
+            let at = author.dice.index(*activities);
+            *activities -= 1;
             let id = format!("@scheduled {}", author.activities.remove(at));
             // The workflow hears of it at once.
             author.has_news = true;
@@ -120,7 +121,8 @@ fn idle_activity(author: &mut Author, id: &str) -> Value {
 }
 
 fn some_harmless(author: &mut Author) -> Vec<Value> {
-    (0..author.dice.below(4)).map(|_| harmless(author)).collect()
+    let mut activities = author.activities.len();
+    (0..author.dice.below(4)).map(|_| harmless(author, &mut activities)).collect()
 }
 
 pub fn take(author: &mut Author) {
@@ -129,6 +131,8 @@ pub fn take(author: &mut Author) {
 
 pub fn complete(author: &mut Author) {
     let commands = some_harmless(author);
+    // A worker that keeps the run no longer.
+    author.is_sticky &= !author.percent(10);
     let more = match author.dice.below(6) {
         0 => json!({
             "sdk_metadata": {"core_used_flags": [1, 3], "sdk_name": "some", "sdk_version": "1.2.3"},
@@ -241,7 +245,9 @@ pub fn stale(author: &mut Author) {
         }
     };
     let marker = command("RECORD_MARKER", json!({"marker_name": "late"}));
-    let request = author.completion(vec![marker], json!({ "task_token": token }));
+    // A worker that comes too late is asked no more, here.
+    let more = json!({ "task_token": token, "sticky_attributes": null });
+    let request = author.completion(vec![marker], more);
     match author.percent(70) {
         true => author.call("RespondWorkflowTaskCompleted", request),
         false => {

@@ -10,6 +10,8 @@ const STAGES: &[&str] = &[
     "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ACCEPTED",
     "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED",
 ];
+/// How long one waits in vain: a sticky queue that nobody polls for ten seconds gets no task more.
+const WAITS_S: u64 = 3;
 /// How long an update may take to arrive.
 const ARRIVES_MS: u64 = 500;
 
@@ -88,6 +90,7 @@ pub fn update(author: &mut Author) {
     let id = author.fresh("update");
     let (asked, stage) = (asked(author, &id), author.one_of(STAGES));
     let name = author.fresh("call");
+    author.stay();
     author.begin(&name, "UpdateWorkflowExecution", request(&asked, stage));
     author.step(Step::Pause { ms: ARRIVES_MS });
     if author.task == Task::None {
@@ -99,7 +102,8 @@ pub fn update(author: &mut Author) {
     poll(author, &id);
     if author.percent(30) {
         // The same once more: one that was refused begins anew.
-        author.call("UpdateWorkflowExecution", request(&asked, stage));
+        let request = request(&asked, stage);
+        author.step(Step::Call { method: "UpdateWorkflowExecution", request, within_s: WAITS_S });
         author.wake();
         author.turn(Vec::new());
     }
@@ -185,7 +189,12 @@ pub fn for_its_admission(author: &mut Author) {
 pub fn sent(author: &mut Author) -> (String, String) {
     let (id, name) = (author.fresh("update"), author.fresh("call"));
     let (asked, stage) = (asked(author, &id), author.one_of(STAGES));
-    author.begin(&name, "UpdateWorkflowExecution", request(&asked, stage));
+    let mut request = request(&asked, stage);
+    if author.percent(20) && !author.has_reset {
+        request["workflow_execution"]["run_id"] = format!("@run {WORKFLOW} last").into();
+    }
+    author.stay();
+    author.begin(&name, "UpdateWorkflowExecution", request);
     author.step(Step::Pause { ms: ARRIVES_MS });
     if author.task == Task::None {
         author.task = Task::Scheduled;
@@ -333,6 +342,7 @@ pub fn with_start_again(author: &mut Author) {
     if is_refused {
         return author.call("ExecuteMultiOperation", call);
     }
+    author.stay();
     author.begin(&name, "ExecuteMultiOperation", call);
     author.step(Step::Pause { ms: ARRIVES_MS });
     if !author.is_open || conflict.ends_with("TERMINATE_EXISTING") {
