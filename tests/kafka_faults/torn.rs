@@ -17,12 +17,12 @@ struct Commit<'a> {
 
 /// The first row of an owner, by which its fence becomes known, is a commit with this number.
 const FENCE: u64 = 0;
-/// The fence of rows that no owner has written.
-const NOBODY: u64 = 0;
+/// Fence, commit, place and position of rows that no owner has written.
+const NOBODY: (u64, u64, u32, u64) = (0, 0, 0, 0);
 
 /// All but the rows that end what a broker has left without an end (KAFKA-20734): those are of no owner.
 fn owned(story: &Story) -> impl Iterator<Item = &Mark> {
-    story.marks.iter().filter(|mark| mark.fence != NOBODY)
+    story.marks.iter().filter(|mark| (mark.fence, mark.commit, mark.place, mark.applied) != NOBODY)
 }
 
 pub fn check(story: &Story, found: &mut Vec<String>) {
