@@ -71,7 +71,6 @@ fn unpolled(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
 
 /// Theirs is as long, or up to a fifth shorter.
 fn jittered(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
-    let span_s = |value: Option<&Value>| value?.as_str()?.strip_suffix('s')?.parse::<f64>().ok();
     span_s(reference).zip(span_s(everlog)).is_some_and(|(theirs, ours)| (0.8 * ours..ours).contains(&theirs))
 }
 
@@ -85,10 +84,14 @@ fn ours(_reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     everlog.is_some()
 }
 
+/// A span as JSON has it, in seconds.
+fn span_s(value: Option<&Value>) -> Option<f64> {
+    value?.as_str()?.strip_suffix('s')?.parse().ok()
+}
+
 /// Spans that are the same but for what passes between two looks at a clock.
 fn nearly(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     const PASSES_S: f64 = 0.01;
-    let span_s = |value: Option<&Value>| value?.as_str()?.strip_suffix('s')?.parse::<f64>().ok();
     span_s(reference).zip(span_s(everlog)).is_some_and(|(theirs, ours)| (theirs - ours).abs() < PASSES_S)
 }
 
