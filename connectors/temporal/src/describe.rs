@@ -100,14 +100,14 @@ fn search_attributes(run: &Run) -> Bytes {
     let properties = &run.properties;
     let mut entries = properties.search_attributes.clone();
     let points = run.reset_points();
-    // Those of the runs before are told from the first point of this run on.
-    let has_own = points.iter().any(|point| point.run_id == run.start.run_id);
-    let checksums = points.into_iter().map(|point| point.binary_checksum);
-    let checksums: Vec<_> = checksums.filter(|checksum| has_own && !checksum.is_empty()).collect();
+    // Those of the runs before are told from the first of this run on.
+    let named: Vec<_> = points.into_iter().filter(|point| !point.binary_checksum.is_empty()).collect();
+    let has_own = named.iter().any(|point| point.run_id == run.start.run_id);
+    let checksums: Vec<_> = named.into_iter().map(|point| point.binary_checksum).collect();
     let versioned = properties.build_ids.iter().map(|build_id| format!("{UNVERSIONED}:{build_id}"));
     let build_ids: Vec<_> = std::iter::once(UNVERSIONED.to_owned()).chain(versioned).collect();
     let has_completed = run.head.previous_started_event_id > 0;
-    let told = [("BinaryChecksums", checksums, true), ("BuildIds", build_ids, has_completed)];
+    let told = [("BinaryChecksums", checksums, has_own), ("BuildIds", build_ids, has_completed)];
     for (name, values, is_told) in told {
         let is_set = entries.iter().any(|entry| entry.key == name);
         if is_told && !is_set && !values.is_empty() {
@@ -187,12 +187,12 @@ fn pending_activity(activity: &Activity) -> PendingActivityInfo {
         (false, true) => PendingActivityState::Started,
         (false, false) => PendingActivityState::Scheduled,
     };
-    let waits = activity.backing_off;
+    let waits = activity.backing_off && state == PendingActivityState::Scheduled;
     // Of an attempt that waits for a worker it is the wait that would follow it.
-    let interval_ms = match (waits, activity.is_started()) {
+    let interval_ms = match (waits, state) {
         (true, _) => Some(activity.retry_delay_ms),
-        (false, true) => None,
-        (false, false) => activity.next_delay_ms(),
+        (false, PendingActivityState::Scheduled) => activity.next_delay_ms(),
+        (false, _others) => None,
     };
     PendingActivityInfo {
         activity_id: activity.activity_id.clone(),
@@ -318,6 +318,11 @@ mod tests {
             (activity.backing_off, activity.started_ms) = (false, 9_500);
         };
         assert_eq!(changed(&take), None, "a worker has it");
+        assert_eq!(
+            changed(&|activity| activity.cancel_requested_event_id = 7),
+            None,
+            "there is no further attempt"
+        );
     }
 
     #[test]
