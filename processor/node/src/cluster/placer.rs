@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 use super::links::Links;
 use super::placement::Seen;
 use super::reach::joined;
-use super::rows::{NodeRow, Placement, Row, View};
+use super::rows::{NodeRow, Row, View};
 use super::{Cluster, lock};
 
 /// How often it looks at what is there, if nothing changes.
@@ -91,7 +91,7 @@ impl Placer {
         };
         let groups = seen.place();
         if groups != view.placement.groups || seen.nodes != view.placement.nodes {
-            let placement = Placement { nodes: seen.nodes, groups, by: cluster.me.clone() };
+            let placement = view.placement.then(seen.nodes, groups, &cluster.me);
             tracing::info!(nodes = ?placement.nodes, groups = ?placement.groups, ?left_out, "placed");
             let row = Row::Placement(placement);
             match cluster.write(row.clone()).await {

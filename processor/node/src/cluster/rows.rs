@@ -57,9 +57,19 @@ pub struct Placement {
     pub groups: Vec<Option<String>>,
     /// Who says so.
     pub by: String,
+    /// How often those that are to have groups have become others: when they are again who they were before, this tells.
+    #[serde(default)]
+    pub generation: u64,
 }
 
 impl Placement {
+    /// What is placed after this.
+    pub fn then(&self, nodes: BTreeSet<String>, groups: Vec<Option<String>>, by: &str) -> Self {
+        let then = Self { nodes, groups, by: by.to_owned(), generation: self.generation };
+        let generation = self.generation + u64::from(then.hosts() != self.hosts());
+        Self { generation, ..then }
+    }
+
     /// Those that are to have groups, and all nodes while nobody is.
     fn hosts(&self) -> BTreeSet<String> {
         let placed: BTreeSet<_> = self.groups.iter().flatten().cloned().collect();
@@ -171,11 +181,22 @@ impl View {
         }
     }
 
-    /// Another number whenever the nodes that homes are chosen among, or their processes, are others; the same wherever the
-    /// rows are; never 0.
+    /// Takes in that a node gives a group to another, who tells so itself when it takes it. What others have told of it since
+    /// outranks that: a wish that was long on its way is about what is over, and nobody would ever tell its end.
+    pub fn give(&mut self, group: usize, from: &str, to: &str) {
+        if self.owners.get(&group).is_none_or(|known| known.node == from) {
+            self.owners.insert(group, OwnerRow { node: to.to_owned(), serves: false });
+        }
+    }
+
+    /// Another number whenever the nodes that homes are chosen among, or their processes, are others, also where they are
+    /// those of a while ago: a node that has seen nothing of the time between has to learn that it was there. The same wherever
+    /// the rows are; never 0.
     pub fn era(&self) -> u64 {
         let instance = |name| self.nodes.get(name).map_or("", |row| &row.instance);
-        weight(self.hosts.iter().flat_map(|name| [name.as_bytes(), instance(name).as_bytes()])).max(1)
+        let hosts = self.hosts.iter().flat_map(|name| [name.as_bytes(), instance(name).as_bytes()]);
+        let generation = self.placement.generation.to_be_bytes();
+        weight(std::iter::once(&generation[..]).chain(hosts)).max(1)
     }
 }
 
@@ -193,33 +214,57 @@ mod tests {
             leaves,
             ..NodeRow::default()
         };
-        let given = |names: &[&str], groups: &[&str]| {
-            let nodes = names.iter().map(|name| (*name).to_owned()).collect();
-            let groups = groups.iter().map(|name| Some((*name).to_owned())).collect();
-            Row::Placement(Placement { nodes, groups, by: String::new() })
+        let names = |of: &[&str]| of.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let given = |nodes: &[&str], groups: &[&str]| {
+            let groups = names(groups).into_iter().map(Some).collect();
+            (names(nodes).into_iter().collect::<BTreeSet<_>>(), groups)
         };
-        let placed = |names: &[&str]| given(names, &[]);
+        let placed = |nodes: &[&str]| Err(given(nodes, &[]));
         let mut eras = vec![view.era()];
         let steps = [
             (placed(&["a"]), true),
-            (Row::Node("a".into(), Some(node("1", false))), true),
-            (Row::Node("b".into(), Some(node("2", false))), false),
+            (Ok(Row::Node("a".into(), Some(node("1", false)))), true),
+            (Ok(Row::Node("b".into(), Some(node("2", false)))), false),
             (placed(&["a", "b"]), true),
-            (Row::Node("a".into(), Some(node("1", true))), false),
-            (Row::Owner(0, Some(OwnerRow { node: "a".into(), serves: true })), false),
-            (Row::Node("a".into(), Some(node("3", false))), true),
+            (Ok(Row::Node("a".into(), Some(node("1", true)))), false),
+            (Ok(Row::Owner(0, Some(OwnerRow { node: "a".into(), serves: true }))), false),
             (placed(&["b"]), true),
-            (given(&["a", "b"], &["b", "b"]), false),
-            (Row::Node("a".into(), Some(node("4", false))), false),
-            (given(&["a", "b"], &["b", "a"]), true),
-            (given(&["a", "b", "c"], &["b", "a"]), false),
-            (given(&["a", "b", "c"], &["a", "b"]), false),
-            (given(&["b", "c"], &["c", "c"]), true),
+            // As a while ago, and yet another one.
+            (placed(&["a", "b"]), true),
+            (Ok(Row::Node("a".into(), Some(node("3", false)))), true),
+            (placed(&["b"]), true),
+            (Err(given(&["a", "b"], &["b", "b"])), false),
+            (Ok(Row::Node("a".into(), Some(node("4", false)))), false),
+            (Err(given(&["a", "b"], &["b", "a"])), true),
+            (Err(given(&["a", "b", "c"], &["b", "a"])), false),
+            (Err(given(&["a", "b", "c"], &["a", "b"])), false),
+            (Err(given(&["b", "c"], &["c", "c"])), true),
         ];
-        for (row, is_other) in steps {
+        for (step, is_other) in steps {
+            let row = step.unwrap_or_else(|(nodes, groups)| {
+                Row::Placement(view.placement.then(nodes, groups, "somebody"))
+            });
             view.take(row.clone());
             assert_eq!(!eras.contains(&view.era()), is_other, "{row:?}");
             eras.push(view.era());
+        }
+    }
+
+    #[test]
+    fn a_group_that_another_has_told_it_serves_is_not_given_again() {
+        let mut view = View::default();
+        let row = |node: &str, serves| OwnerRow { node: node.into(), serves };
+        view.give(0, "a", "b");
+        assert_eq!(view.owners[&0], row("b", false));
+        let told = [
+            (row("a", true), row("b", false)),
+            (row("b", true), row("b", true)),
+            (row("c", true), row("c", true)),
+        ];
+        for (known, then) in told {
+            view.take(Row::Owner(0, Some(known.clone())));
+            view.give(0, "a", "b");
+            assert_eq!(view.owners[&0], then, "as told before: {known:?}");
         }
     }
 
@@ -237,6 +282,7 @@ mod tests {
             nodes: BTreeSet::from(["a".into()]),
             groups: vec![Some("a".into()), None],
             by: "a".into(),
+            generation: 7,
         };
         let rows = [
             Row::Node("a/b".into(), Some(node)),

@@ -10,7 +10,7 @@ use everlog_log_kafka::members::Members;
 use everlog_partition::Error;
 use tokio::time::MissedTickBehavior;
 
-use super::rows::{OwnerRow, Placement, Row, View};
+use super::rows::{OwnerRow, Row, View};
 use super::wire::Leave;
 use super::{Cluster, Group, lock, offer_all};
 use crate::share::Failed;
@@ -76,11 +76,9 @@ impl Cluster {
         if is_trusted_later {
             return Ok(Ok(()));
         }
-        let placement = Placement {
-            nodes: BTreeSet::from([self.me.clone()]),
-            groups: self.groups().map(|_| Some(self.me.clone())).collect(),
-            by: self.me.clone(),
-        };
+        let groups = self.groups().map(|_| Some(self.me.clone())).collect();
+        let nodes = BTreeSet::from([self.me.clone()]);
+        let placement = self.shown.load().placement.then(nodes, groups, &self.me);
         if self.shown.load().placement != placement {
             self.write(Row::Placement(placement.clone())).await?;
             self.note(Row::Placement(placement));
@@ -320,7 +318,8 @@ impl Cluster {
         let began = Instant::now();
         let _turn = self.groups[group].turn.lock().await;
         // What comes from now on goes there, and waits.
-        self.note(Row::Owner(group, Some(OwnerRow { node: to.to_owned(), serves: false })));
+        lock(&self.view).give(group, &self.me, to);
+        self.show();
         self.let_go(group).await;
         self.counts.given.fetch_add(1, Ordering::Relaxed);
         tracing::info!(group, to, took_ms = crate::node::millis(began), "gave a group of partitions up");

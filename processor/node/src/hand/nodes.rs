@@ -299,6 +299,7 @@ pub mod tests {
             nodes: BTreeSet::from(["a".into(), "b".into()]),
             groups: vec![Some("a".into()), Some("b".into())],
             by: "a".into(),
+            ..Placement::default()
         };
         nodes
     }
