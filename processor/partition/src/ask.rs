@@ -94,7 +94,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     fn offer_query(&mut self, queue: &QueueKey, query_id: String, normal_queue: Option<String>) {
-        let ready = Ready::Query { partition: self.id, query_id, normal_queue };
+        let ready = Ready::Query { partition: self.id, query_id, normal_queue, offered_by: None };
         match self.dispatcher.offer(queue, ready, &self.send) {
             Some((Ready::Query { query_id, .. }, waiting)) => {
                 if let Err(error) = self.hand_query(&query_id, waiting) {

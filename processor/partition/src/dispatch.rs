@@ -63,6 +63,8 @@ pub struct TaskRef {
     pub normal_queue: Option<String>,
     /// Its place among those that wait.
     pub precedence: Precedence,
+    /// The node that has offered it; none = a partition of this one has.
+    pub offered_by: Option<Arc<str>>,
 }
 
 /// Something that a poll can get.
@@ -78,6 +80,8 @@ pub enum Ready {
         query_id: String,
         /// The normal queue, where it waits in a sticky one.
         normal_queue: Option<String>,
+        /// As of a task.
+        offered_by: Option<Arc<str>>,
     },
 }
 
@@ -179,8 +183,22 @@ impl Dispatcher {
             queue.pair(now_ms)
         };
         if let Some((ready, waiting)) = pair {
-            bring(ready, waiting, send);
+            self.bring(ready, waiting, send);
         }
+    }
+
+    /// Tells the partition of what is ready which poll is to get it. What another node has offered is that node's to give,
+    /// whoever is taken for the owner by now: one that is it no more gives nothing, and whoever is has offered it too.
+    fn bring(&self, ready: Ready, waiting: Waiting, send: &Send) {
+        if let (Some(node), Some(homes)) = (ready.offered_by(), self.homes.get()) {
+            return homes.claim(Arc::clone(node), ready, waiting);
+        }
+        let (partition, event) = match ready {
+            Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
+            Ready::Query { partition, query_id, .. } => (partition, Event::HandQuery { query_id, waiting }),
+        };
+        // Where the partition is gone, so is its node: the poll ends with it.
+        send(partition, event);
     }
 
     /// Offers something ready. Where a poll waits for it, or for what the same partition has offered before, the two
@@ -193,10 +211,10 @@ impl Dispatcher {
         }
         let partition = ready.partition();
         let (first, waiting) = self.put(key, ready)?;
-        if first.partition() == partition {
+        if first.partition() == partition && first.offered_by().is_none() {
             return Some((first, waiting));
         }
-        bring(first, waiting, send);
+        self.bring(first, waiting, send);
         None
     }
 
@@ -208,7 +226,7 @@ impl Dispatcher {
             queue.name = ready.leave_sticky_queue().unwrap_or(queue.name);
         }
         if let Some((ready, waiting)) = self.put(&queue, ready) {
-            bring(ready, waiting, send);
+            self.bring(ready, waiting, send);
         }
     }
 
@@ -326,12 +344,15 @@ impl Dispatcher {
                     let name = task.normal_queue.take().unwrap_or_else(|| key.name.clone());
                     let normal = QueueKey { name, ..key.clone() };
                     if let Some((ready, waiting)) = self.put(&normal, Ready::Task(task)) {
-                        bring(ready, waiting, send);
+                        self.bring(ready, waiting, send);
                     }
                 }
-                // Its owner knows the run's normal queue.
-                Ready::Query { partition, query_id, .. } => {
-                    send(partition, Event::QueryLost { query_id });
+                // Whoever asks knows the run's normal queue.
+                Ready::Query { partition, query_id, offered_by, .. } => {
+                    match (offered_by, self.homes.get()) {
+                        (Some(node), Some(homes)) => homes.lost(node, partition, query_id),
+                        (None, _) | (_, None) => drop(send(partition, Event::QueryLost { query_id })),
+                    }
                 }
             }
         }
@@ -373,7 +394,7 @@ impl Dispatcher {
                 self.leave_sticky_queue(&key, ready, send);
             }
             for (ready, waiting) in released {
-                bring(ready, waiting, send);
+                self.bring(ready, waiting, send);
             }
         }
     }
@@ -382,16 +403,6 @@ impl Dispatcher {
         let hash = crc32fast::hash(key.name.as_bytes()) as usize;
         self.shards[hash % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Tells the owner of what is ready which poll is to get it.
-fn bring(ready: Ready, waiting: Waiting, send: &Send) {
-    let (partition, event) = match ready {
-        Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
-        Ready::Query { partition, query_id, .. } => (partition, Event::HandQuery { query_id, waiting }),
-    };
-    // Where the owner is gone, so is its node: the poll ends with it.
-    send(partition, event);
 }
 
 impl Ready {
@@ -407,6 +418,12 @@ impl Ready {
     pub fn normal_queue(&self) -> Option<&str> {
         let (Self::Task(TaskRef { normal_queue, .. }) | Self::Query { normal_queue, .. }) = self;
         normal_queue.as_deref()
+    }
+
+    /// The node that has offered it; none = a partition of this one has.
+    pub fn offered_by(&self) -> Option<&Arc<str>> {
+        let (Self::Task(TaskRef { offered_by, .. }) | Self::Query { offered_by, .. }) = self;
+        offered_by.as_ref()
     }
 
     fn leave_sticky_queue(&mut self) -> Option<String> {

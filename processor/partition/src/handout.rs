@@ -52,6 +52,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             attempt: task.attempt,
             normal_queue: sticky.is_some().then(|| normal.name.clone()),
             precedence: Precedence::of(None, run.start.priority.as_ref()),
+            offered_by: None,
         };
         self.offer(&sticky.unwrap_or(normal), reference);
     }
@@ -70,6 +71,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             attempt: activity.attempt,
             normal_queue: None,
             precedence: Precedence::of(activity.priority.as_ref(), run.start.priority.as_ref()),
+            offered_by: None,
         };
         self.offer(&queue, reference);
     }

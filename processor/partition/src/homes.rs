@@ -1,6 +1,8 @@
 //! Where the polls and the tasks of a queue meet, when nodes share the partitions.
 
-use crate::dispatch::{QueueKey, Ready};
+use std::sync::Arc;
+
+use crate::dispatch::{QueueKey, Ready, Waiting};
 
 /// Something ready on its way to the home of its queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,12 @@ pub trait Homes: Send + Sync {
 
     /// Brings something there. What gets lost on the way is offered again when the nodes change.
     fn bring(&self, offer: Offer);
+
+    /// A poll here is to get something that a node has offered. Where that gives nothing, the poll waits on.
+    fn claim(&self, node: Arc<str>, ready: Ready, waiting: Waiting);
+
+    /// A question that a node has offered reaches nobody here.
+    fn lost(&self, node: Arc<str>, partition: u32, query_id: String);
 
     /// Nothing of a namespace is to be brought any more.
     fn forget_namespace(&self, namespace_id: &str);

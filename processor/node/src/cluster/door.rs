@@ -158,13 +158,14 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             }
         }
         "offers" => {
-            let Ok(Offers { offers, era }) = Offers::decode(body) else { return unreadable() };
+            let Ok(Offers { offers, era, node }) = Offers::decode(body) else { return unreadable() };
             if era != cluster.era() {
                 // Whatever was there is forgotten when the nodes change: one of the two has not seen that yet.
                 return plain(StatusCode::CONFLICT, Bytes::new());
             }
             cluster.counts.offers_received.fetch_add(offers.len() as u64, Ordering::Relaxed);
-            offers.into_iter().filter_map(|offer| offer.read()).for_each(|offer| cluster.offered(offer));
+            let node = node.into();
+            offers.into_iter().filter_map(|offer| offer.read(&node)).for_each(|offer| cluster.offered(offer));
             plain(StatusCode::OK, Bytes::new())
         }
         "claim" => {

@@ -195,8 +195,15 @@ mod tests {
     fn offer(queue: &str, partition: u32, id: i64) -> Offer {
         let queue = QueueKey { namespace_id: "n".into(), name: queue.into(), activities: false };
         let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "w").run(RUN);
-        let (scheduled_event_id, precedence) = (id, Precedence::default());
-        let task = TaskRef { partition, run, scheduled_event_id, attempt: 1, normal_queue: None, precedence };
+        let task = TaskRef {
+            partition,
+            run,
+            scheduled_event_id: id,
+            attempt: 1,
+            normal_queue: None,
+            precedence: Precedence::default(),
+            offered_by: None,
+        };
         Offer { queue, ready: Ready::Task(task) }
     }
 

@@ -157,38 +157,33 @@ impl Cluster {
         }
     }
 
-    /// A poll at home here is to get something of a partition on another node.
-    async fn claim(self: Arc<Self>, ready: Ready, waiting: Waiting) {
-        let partition = match &ready {
-            Ready::Task(task) => task.partition,
-            Ready::Query { partition, .. } => *partition,
-        };
+    /// A poll at home here is to get something that another node has offered.
+    async fn claim(self: Arc<Self>, node: Arc<str>, ready: Ready, waiting: Waiting) {
+        let era = self.era();
         let offer = Offer { queue: QueueKey::of(&waiting.poll), ready: ready.clone() };
-        let asked = match self.place_of(partition) {
-            Place::There(node) => {
-                let claim = Claim::new(ready, &waiting.poll);
-                self.ask(&node, "/node/claim", &claim, CLAIMED_WITHIN).await.map(|answer| (node, answer))
-            }
-            Place::Here | Place::Nowhere => None,
-        };
-        let claimed = asked.and_then(|(node, answer)| Some((node, Claimed::decode(answer).ok()?)));
+        let claim = Claim::new(ready, &waiting.poll);
+        let answer = self.ask(&node, "/node/claim", &claim, CLAIMED_WITHIN).await;
+        let claimed = answer.and_then(|answer| Claimed::decode(answer).ok());
         self.counts.claims.count(match &claimed {
-            Some((_, Claimed { answer: Some(_), .. })) => Outcome::Answered,
-            Some((_, Claimed { answer: None, .. })) => Outcome::Refused,
+            Some(Claimed { answer: Some(_), .. }) => Outcome::Answered,
+            Some(Claimed { answer: None, .. }) => Outcome::Refused,
             None => Outcome::Unanswered,
         });
         match claimed {
-            Some((node, Claimed { answer: Some(answer), receipt })) => {
+            Some(Claimed { answer: Some(answer), receipt }) => {
                 let receipt = (receipt != 0).then(|| self.receipt(node, receipt));
                 // Dropped unread, it goes back by its receipt.
                 let _gone = waiting.reply.send(Delivery::Told(Told { answer, receipt }));
             }
-            Some((_, Claimed { answer: None, .. })) => self.dispatcher.poll_again(waiting, &self.send),
+            // It is gone, or its partition is: whoever has that now offers it.
+            Some(Claimed { answer: None, .. }) => self.dispatcher.poll_again(waiting, &self.send),
             None => {
-                // Whoever owns it by then is asked again.
                 self.dispatcher.poll_again(waiting, &self.send);
                 tokio::time::sleep(AGAIN_AFTER).await;
-                self.offered(offer);
+                // When the nodes change everything is offered again.
+                if self.era() == era {
+                    self.offered(offer);
+                }
             }
         }
     }
@@ -278,7 +273,8 @@ async fn bring(cluster: Weak<Cluster>, node: String, post: Weak<Post>) {
             post.has_more.notified().await;
             continue;
         }
-        let message = Offers { offers: offers.iter().cloned().map(Into::into).collect(), era };
+        let wires = offers.iter().cloned().map(Into::into).collect();
+        let message = Offers { offers: wires, era, node: cluster.me.clone() };
         if cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_none() {
             post.outbox().back(offers);
             tokio::time::sleep(AGAIN_AFTER).await;
@@ -321,6 +317,21 @@ impl Homes for Tasks {
         }
     }
 
+    fn claim(&self, node: Arc<str>, ready: Ready, waiting: Waiting) {
+        let Some(cluster) = self.0.upgrade() else { return };
+        let runtime = cluster.runtime.clone();
+        runtime.spawn(cluster.claim(node, ready, waiting));
+    }
+
+    fn lost(&self, node: Arc<str>, partition: u32, query_id: String) {
+        let Some(cluster) = self.0.upgrade() else { return };
+        let runtime = cluster.runtime.clone();
+        runtime.spawn(async move {
+            // Unheard, it waits for its deadline.
+            let _ = cluster.ask(&node, "/node/lost", &Lost { partition, query_id }, TOLD_WITHIN).await;
+        });
+    }
+
     fn forget_namespace(&self, namespace_id: &str) {
         let Some(cluster) = self.0.upgrade() else { return };
         cluster.outboxes.forget(|queue, _| queue.namespace_id == namespace_id);
@@ -332,11 +343,9 @@ impl Elsewhere for Tasks {
         let Some(cluster) = self.0.upgrade() else { return event.refuse(Failure::Unavailable) };
         let runtime = cluster.runtime.clone();
         match event {
-            Event::Claim { task, waiting } => drop(runtime.spawn(cluster.claim(Ready::Task(task), waiting))),
-            Event::HandQuery { query_id, waiting } => {
-                let normal_queue = waiting.poll.normal_queue.clone().filter(|_| waiting.poll.sticky);
-                let ready = Ready::Query { partition, query_id, normal_queue };
-                drop(runtime.spawn(cluster.claim(ready, waiting)));
+            // The partition was here when it was offered: whoever has it now has offered its tasks again.
+            Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
+                cluster.dispatcher.poll_again(waiting, &cluster.send);
             }
             Event::Release { .. } | Event::QueryLost { .. } => {
                 drop(runtime.spawn(cluster.pass_on(partition, event)));

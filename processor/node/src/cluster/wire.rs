@@ -1,5 +1,7 @@
 //! What nodes send each other besides calls of clients, as it stands on the wire.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use everlog_engine::input::Input;
 use everlog_partition::{Offer, Poll, Precedence, QueueKey, Ready, RunKey, TaskRef};
@@ -75,6 +77,9 @@ pub struct Offers {
     /// The nodes by which their homes were chosen: see `Cluster::era`.
     #[prost(uint64, tag = "2")]
     pub era: u64,
+    /// The node that offers them, and of which they are claimed.
+    #[prost(string, tag = "3")]
+    pub node: String,
 }
 
 /// A poll at the home of its queue that is to get something of a partition elsewhere.
@@ -171,13 +176,14 @@ impl From<Ready> for ReadyWire {
                 attempt,
                 normal_queue,
                 precedence,
+                offered_by: _,
             }) => {
                 let Precedence { level, fairness_key, stride } = precedence;
                 let (run, level) = (run.bytes().clone(), level.into());
                 let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride };
                 Self { partition, normal_queue, what: Some(What::Task(task)) }
             }
-            Ready::Query { partition, query_id, normal_queue } => {
+            Ready::Query { partition, query_id, normal_queue, offered_by: _ } => {
                 Self { partition, normal_queue, what: Some(What::Query(query_id)) }
             }
         }
@@ -185,7 +191,7 @@ impl From<Ready> for ReadyWire {
 }
 
 impl ReadyWire {
-    fn read(self) -> Option<Ready> {
+    fn read(self, offered_by: Option<Arc<str>>) -> Option<Ready> {
         let Self { partition, normal_queue, what } = self;
         match what? {
             What::Task(TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride }) => {
@@ -198,9 +204,10 @@ impl ReadyWire {
                     attempt,
                     normal_queue,
                     precedence,
+                    offered_by,
                 }))
             }
-            What::Query(query_id) => Some(Ready::Query { partition, query_id, normal_queue }),
+            What::Query(query_id) => Some(Ready::Query { partition, query_id, normal_queue, offered_by }),
         }
     }
 }
@@ -212,9 +219,9 @@ impl From<Offer> for OfferWire {
 }
 
 impl OfferWire {
-    /// None where it says nothing that can be understood.
-    pub fn read(self) -> Option<Offer> {
-        Some(Offer { queue: self.queue?.into(), ready: self.ready?.read()? })
+    /// As `node` offers it. None where it says nothing that can be understood.
+    pub fn read(self, node: &Arc<str>) -> Option<Offer> {
+        Some(Offer { queue: self.queue?.into(), ready: self.ready?.read(Some(Arc::clone(node)))? })
     }
 }
 
@@ -246,7 +253,7 @@ impl Claim {
             rate_per_second: None,
             version: None,
         };
-        Some((ready?.read()?, poll))
+        Some((ready?.read(None)?, poll))
     }
 }
 
@@ -266,16 +273,22 @@ mod tests {
         let precedence = Precedence::new(1, "tenant".into(), 20);
         let normal_queue = Some("q".into());
         let (partition, scheduled_event_id, attempt) = (3, 5, 2);
-        let task = TaskRef { partition, run, scheduled_event_id, attempt, normal_queue, precedence };
-        [Ready::Task(task), Ready::Query { partition: 4, query_id: "4-1-1".into(), normal_queue: None }]
+        let offered_by = None;
+        let task =
+            TaskRef { partition, run, scheduled_event_id, attempt, normal_queue, precedence, offered_by };
+        let query_id = "4-1-1".into();
+        [Ready::Task(task), Ready::Query { partition: 4, query_id, normal_queue: None, offered_by: None }]
     }
 
     #[test]
     fn offers_and_claims_are_read_as_they_are_written() {
         for ready in both() {
             let offer = Offer { queue: queue(), ready: ready.clone() };
-            let bytes = OfferWire::from(offer.clone()).encode_to_vec();
-            assert_eq!(OfferWire::decode(&bytes[..]).expect("it is one").read(), Some(offer));
+            let bytes = OfferWire::from(offer).encode_to_vec();
+            let read =
+                OfferWire::decode(&bytes[..]).expect("it is one").read(&"a".into()).expect("it is whole");
+            assert_eq!((read.queue, read.ready.offered_by().map(|node| &**node)), (queue(), Some("a")));
+            assert_eq!(ReadyWire::from(read.ready), ReadyWire::from(ready.clone()), "the rest is the same");
             let poll = Poll {
                 namespace_id: "n".into(),
                 queue: "sticky".into(),
@@ -295,13 +308,13 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_is_none() {
-        assert_eq!(OfferWire::default().read(), None);
+        assert_eq!(OfferWire::default().read(&"a".into()), None);
         assert!(Claim::default().read().is_none());
         let ready = ReadyWire {
             what: Some(What::Task(TaskWire { run: Bytes::from_static(b"short"), ..TaskWire::default() })),
             ..ReadyWire::default()
         };
         let offer = OfferWire { queue: Some(queue().into()), ready: Some(ready) };
-        assert_eq!(offer.read(), None, "a key that is none");
+        assert_eq!(offer.read(&"a".into()), None, "a key that is none");
     }
 }

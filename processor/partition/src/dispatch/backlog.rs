@@ -186,7 +186,16 @@ mod tests {
     fn task(workflow: &str, id: i64, precedence: Precedence) -> Ready {
         let run = WorkflowKey::new("n", workflow).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
         let (partition, scheduled_event_id, attempt) = (1, id, 1);
-        Ready::Task(TaskRef { partition, run, scheduled_event_id, attempt, normal_queue: None, precedence })
+        let (normal_queue, offered_by) = (None, None);
+        Ready::Task(TaskRef {
+            partition,
+            run,
+            scheduled_event_id,
+            attempt,
+            normal_queue,
+            precedence,
+            offered_by,
+        })
     }
 
     fn plain(workflow: &str, id: i64) -> Ready {

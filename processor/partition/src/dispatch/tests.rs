@@ -29,11 +29,12 @@ fn task(partition: u32, id: i64) -> Ready {
         attempt: 1,
         normal_queue: Some("normal".into()),
         precedence: Precedence::default(),
+        offered_by: None,
     })
 }
 
 fn query(id: &str) -> Ready {
-    Ready::Query { partition: 7, query_id: id.into(), normal_queue: None }
+    Ready::Query { partition: 7, query_id: id.into(), normal_queue: None, offered_by: None }
 }
 
 /// A poll that waits until the receiver is dropped.
@@ -96,6 +97,9 @@ fn polls_that_find_nothing_use_nothing_of_the_rate() {
 struct Town {
     far: Mutex<Option<String>>,
     brought: Mutex<Vec<Offer>>,
+    /// Of which node, and what.
+    claimed: Mutex<Vec<(Arc<str>, Ready, Waiting)>>,
+    lost: Mutex<Vec<(Arc<str>, u32, String)>>,
 }
 
 impl Homes for Town {
@@ -105,6 +109,14 @@ impl Homes for Town {
 
     fn bring(&self, offer: Offer) {
         self.brought.lock().expect("nobody panics").push(offer);
+    }
+
+    fn claim(&self, node: Arc<str>, ready: Ready, waiting: Waiting) {
+        self.claimed.lock().expect("nobody panics").push((node, ready, waiting));
+    }
+
+    fn lost(&self, node: Arc<str>, partition: u32, query_id: String) {
+        self.lost.lock().expect("nobody panics").push((node, partition, query_id));
     }
 
     fn forget_namespace(&self, namespace_id: &str) {
@@ -214,6 +226,45 @@ fn a_poll_from_another_node_waits_there() {
     dispatcher.poll_again(Waiting::visitor(poll, reply), &send);
     assert!(matches!(heard.try_recv(), Ok(Delivery::Nothing)));
     assert!(dispatcher.offer(&key("q"), task(1, 1), &send).is_none(), "nobody waits here");
+}
+
+#[test]
+fn what_a_node_has_offered_is_claimed_of_that_node_whoever_owns_the_partition() {
+    let (dispatcher, now_ms, send, sent) = dispatcher();
+    let town = Arc::new(Town::default());
+    dispatcher.shares_with(town.clone());
+    let from = |ready| {
+        let mut ready = ready;
+        let (Ready::Task(TaskRef { offered_by, .. }) | Ready::Query { offered_by, .. }) = &mut ready;
+        *offered_by = Some("other".into());
+        ready
+    };
+    let polls: Vec<_> = (0..2).map(|_| poll(&dispatcher, "normal", None, &send)).collect();
+    // Nobody polls the sticky queue.
+    dispatcher.offered(Offer { queue: key("sticky"), ready: from(task(1, 1)) }, &send);
+    // A partition that is here, or is taken to be, offers the same task: that one it is given itself.
+    let own = dispatcher.offer(&key("normal"), task(1, 1), &send).map(|(ready, _)| ready);
+    assert_eq!(own, Some(task(1, 1)));
+    drop(polls);
+    // Nor is what another node has offered given to the partition that offers something now.
+    dispatcher.offered(Offer { queue: key("normal"), ready: from(task(1, 2)) }, &send);
+    now_ms.fetch_add(1, Ordering::Relaxed);
+    assert!(dispatcher.offer(&key("normal"), task(1, 3), &send).is_none(), "nobody waits");
+    let polls: Vec<_> = (0..2).map(|_| poll(&dispatcher, "normal", None, &send)).collect();
+    assert_eq!(brought(&sent), [(1, 3)]);
+    let claimed: Vec<_> = std::mem::take(&mut *town.claimed.lock().expect("nobody panics"));
+    let claimed: Vec<_> = claimed.into_iter().map(|(node, ready, _)| (node.to_string(), ready)).collect();
+    let mut moved = from(task(1, 1));
+    moved.leave_sticky_queue();
+    assert_eq!(claimed, [("other".to_owned(), moved), ("other".to_owned(), from(task(1, 2)))]);
+    // A question that its worker does not come for is told lost to whoever offered it.
+    dispatcher.retire_sticky_queue("n", "sticky", &send);
+    dispatcher.offered(Offer { queue: key("asked"), ready: from(query("7-1")) }, &send);
+    dispatcher.retire_sticky_queue("n", "asked", &send);
+    let lost = town.lost.lock().expect("nobody panics").clone();
+    assert_eq!(lost, [("other".into(), 7, "7-1".to_owned())]);
+    assert!(brought_none(&sent));
+    drop(polls);
 }
 
 /// A task of a run of its own, at a level.
