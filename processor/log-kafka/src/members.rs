@@ -13,6 +13,7 @@ use rdkafka::types::RDKafkaRespErr;
 
 use crate::consume::FOLLOW_WAIT;
 use crate::fault::{io, io_text};
+use crate::native::{self, Roll};
 use crate::options::Options;
 use crate::voice::{Voice, speaks};
 
@@ -35,6 +36,7 @@ pub struct Members {
     /// Asks who is there.
     asker: Mutex<BaseConsumer<Voice>>,
     group: String,
+    me: String,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -94,7 +96,7 @@ impl Members {
             }
         });
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
-        Ok(Members { told, asker: Mutex::new(asker), group, thread: Some(thread) })
+        Ok(Members { told, asker: Mutex::new(asker), group, me: options.node.clone(), thread: Some(thread) })
     }
 
     /// True while this node is the one that places.
@@ -110,28 +112,42 @@ impl Members {
     /// The names of all nodes that the brokers take for alive.
     ///
     /// # Errors
-    /// `Io`: the brokers do not answer.
+    /// `Io`: the brokers do not answer, or those that do have not heard yet that this node places.
     pub fn live(&self) -> Result<Vec<String>, Error> {
-        let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
-        told(&asker, &self.group)
+        let rolls = {
+            let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+            native::rolls(asker.client(), &self.group, TOLD_WITHIN)?
+        };
+        let names = if self.is_placer() { as_the_placer_is_told(rolls, &self.me) } else { Some(all(rolls)) };
+        names.ok_or_else(|| io_text("no broker says yet that this node places".to_owned()))
     }
 }
 
 /// The same, asked by somebody who is no member.
 pub(crate) fn live(asker: &BaseConsumer<Voice>, options: &Options) -> Result<Vec<String>, Error> {
-    told(asker, &group(options))
+    Ok(all(native::rolls(asker.client(), &group(options), TOLD_WITHIN)?))
 }
 
 fn group(options: &Options) -> String {
     format!("{}{GROUP}", options.prefix)
 }
 
-fn told(asker: &BaseConsumer<Voice>, group: &str) -> Result<Vec<String>, Error> {
-    let groups = asker.client().fetch_group_list(Some(group), TOLD_WITHIN);
-    let groups = groups.map_err(|error| io("who is in the nodes' group", &error))?;
-    let members = groups.groups().iter().filter(|found| found.name() == group);
-    let names = members.flat_map(|group| group.members()).filter_map(|member| name_of(member.client_id()));
-    Ok(names.map(str::to_owned).collect())
+/// Whoever is in any roll: one name for each process.
+fn all(rolls: Vec<Roll>) -> Vec<String> {
+    let members = rolls.into_iter().flatten();
+    members.filter_map(|(client_id, _)| name_of(&client_id).map(str::to_owned)).collect()
+}
+
+/// Who is alive, for the node that places: none where no roll says that it does. A broker that has lost the others goes on
+/// with the group as it was when it coordinated it, so whoever one roll does not have is gone, or is here a moment later.
+fn as_the_placer_is_told(rolls: Vec<Roll>, me: &str) -> Option<Vec<String>> {
+    let says_so = |roll: &Roll| {
+        roll.iter().any(|(client_id, has_partitions)| *has_partitions && name_of(client_id) == Some(me))
+    };
+    let mut rolls = rolls.into_iter().filter(says_so).map(|roll| all(vec![roll]));
+    let mut names = rolls.next()?;
+    rolls.for_each(|other| names.retain(|name| other.contains(name)));
+    Some(names)
 }
 
 fn name_of(client_id: &str) -> Option<&str> {
@@ -169,6 +185,24 @@ impl ConsumerContext for Tidings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_broker_that_coordinates_no_more_keeps_nobody_alive() {
+        let roll = |members: &[(&str, bool)]| -> Roll {
+            let members = members.iter();
+            members.map(|(name, has)| (format!("{CLIENT_PREFIX}{name}{CLIENT_SUFFIX}"), *has)).collect()
+        };
+        let told = |rolls: Vec<Roll>| as_the_placer_is_told(rolls, "b").map(|names| names.join(" "));
+        let now = || roll(&[("b", true), ("c", false)]);
+        assert_eq!(told(vec![now()]).as_deref(), Some("b c"));
+        let before = roll(&[("a", true), ("b", false), ("c", false)]);
+        assert_eq!(told(vec![before.clone(), now()]).as_deref(), Some("b c"), "another one placed then");
+        let with_a = roll(&[("a", false), ("b", true), ("c", false)]);
+        assert_eq!(told(vec![with_a, now()]).as_deref(), Some("b c"), "it placed then as well");
+        assert_eq!(told(vec![before.clone()]), None, "the one that coordinates now does not answer");
+        assert_eq!(told(Vec::new()), None);
+        assert_eq!(all(vec![before, now()]), ["a", "b", "c", "b", "c"]);
+    }
 
     #[test]
     fn a_member_is_known_by_its_nodes_name() {

@@ -49,6 +49,78 @@ pub(crate) fn topic_id<C: ClientContext>(
     }
 }
 
+/// The members of a group as one broker has them: the client id of each, and whether it was given a partition.
+pub(crate) type Roll = Vec<(String, bool)>;
+
+/// Who is in a group: a roll of each broker that knows it and answers in time. That is its coordinator, and perhaps one that was and
+/// has not noticed that it is no more.
+///
+/// # Errors
+/// `Io`: no broker that knows the group answers in time.
+pub(crate) fn rolls<C: ClientContext>(
+    client: &Client<C>,
+    group: &str,
+    within: Duration,
+) -> Result<Vec<Roll>, Error> {
+    let name = CString::new(group).map_err(|_| refused("a group's name holds a zero byte"))?;
+    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+    let mut list = null();
+    // SAFETY: the client is live, and so is the name.
+    let code =
+        unsafe { native::rd_kafka_list_groups(client.native_ptr(), name.as_ptr(), &mut list, within_ms) };
+    // The bindings take the answer of some brokers for none.
+    let is_told = code == NO_ERROR || code == RDKafkaRespErr::RD_KAFKA_RESP_ERR__PARTIAL;
+    if !is_told || list.is_null() {
+        return Err(io_text(format!("who is in {group}: {}", RDKafkaErrorCode::from(code))));
+    }
+    // SAFETY: the list is live until it is destroyed, and all that is read here belongs to it.
+    let rolls = unsafe {
+        let groups = slice((*list).groups, (*list).group_cnt).iter();
+        let known = groups.filter(|found| found.err == NO_ERROR && text(found.group) == group);
+        let members = known.map(|found| slice(found.members, found.member_cnt));
+        members.map(|members| members.iter().map(|member| member_of(member)).collect()).collect()
+    };
+    // SAFETY: nobody else has it.
+    unsafe { native::rd_kafka_group_list_destroy(list) };
+    Ok(rolls)
+}
+
+/// # Safety
+/// What the member points to must be live.
+unsafe fn member_of(member: &native::rd_kafka_group_member_info) -> (String, bool) {
+    // SAFETY: as the caller says.
+    let (client_id, assignment) = unsafe {
+        let assignment = slice(member.member_assignment.cast::<u8>(), member.member_assignment_size);
+        (text(member.client_id), assignment)
+    };
+    (client_id, has_partitions(assignment))
+}
+
+/// Whether an assignment of the consumers' protocol has topics: a version of two bytes, their number in four, and so on.
+fn has_partitions(assignment: &[u8]) -> bool {
+    assignment.get(2..6).is_some_and(|topics| topics != [0; 4])
+}
+
+/// # Safety
+/// The pointer is null, or to so many live values.
+unsafe fn slice<'a, T>(first: *const T, count: i32) -> &'a [T] {
+    match usize::try_from(count) {
+        // SAFETY: as the caller says.
+        Ok(count) if !first.is_null() => unsafe { std::slice::from_raw_parts(first, count) },
+        _none => &[],
+    }
+}
+
+/// # Safety
+/// The pointer is null, or to a live text.
+unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: as the caller says.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
 /// The headers of a message, in order. Names that are no UTF-8 are left out: the bindings would panic on them.
 pub(crate) fn headers(message: &BorrowedMessage<'_>) -> Vec<(String, Option<Bytes>)> {
     let (mut headers, mut found) = (null_mut(), Vec::new());
