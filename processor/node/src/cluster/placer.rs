@@ -42,6 +42,8 @@ impl Cluster {
 /// What the node that places remembers.
 #[derive(Default)]
 struct Placer {
+    /// It is this node that places, as of the last look.
+    places: bool,
     /// Who lives by the brokers' word, and when they gave it.
     live: Option<(Instant, BTreeSet<String>)>,
     /// Since when each node lives, and the start that it lives by.
@@ -51,8 +53,12 @@ struct Placer {
 impl Placer {
     async fn look(&mut self, cluster: &Arc<Cluster>) {
         let view = cluster.shown.load_full();
-        let is_placer = lock(&cluster.members).as_ref().is_some_and(Members::is_placer);
-        if !is_placer && !self.stands_in(cluster).await {
+        let is_chosen = lock(&cluster.members).as_ref().is_some_and(Members::is_placer);
+        let places = is_chosen || self.stands_in(cluster).await;
+        if std::mem::replace(&mut self.places, places) != places {
+            tracing::info!(places, is_chosen, by = view.placement.by, "whether this node places has changed");
+        }
+        if !places {
             self.since.clear();
             return;
         }
@@ -154,6 +160,9 @@ impl Placer {
             return Some(live.clone());
         }
         let live = cluster.live().await?;
+        if self.live.as_ref().is_none_or(|(_, before)| *before != live) {
+            tracing::debug!(?live, "the brokers hear of others now");
+        }
         self.live = Some((Instant::now(), live.clone()));
         Some(live)
     }
