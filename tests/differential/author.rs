@@ -22,7 +22,8 @@ const MOVES_MAX: u64 = 11;
 /// How long what the last step has caused may take to happen.
 const SETTLES_MS: u64 = 1_000;
 const CALL_WITHIN_S: u64 = 10;
-const POLL_WITHIN_S: u64 = 14;
+/// How long a poll is for a task that is to be there.
+pub const POLL_WITHIN_S: u64 = 14;
 /// A Temporal server ends polls a second before the caller does.
 const STAY_WITHIN_S: u64 = 2;
 
@@ -51,6 +52,8 @@ pub struct Author {
     pub completed: usize,
     /// The current attempt of the workflow task.
     pub attempt: usize,
+    /// A task was tried again: what a further attempt did is one batch, and its start no point to go back to.
+    pub has_tried_again: bool,
     pub is_cancel_requested: bool,
     /// Completions go to the sticky queue.
     pub is_sticky: bool,
@@ -97,6 +100,7 @@ impl Author {
             has_news: false,
             completed: 0,
             attempt: 1,
+            has_tried_again: false,
             is_cancel_requested: false,
             is_sticky: false,
             is_hasty: false,
@@ -323,6 +327,7 @@ impl Author {
         self.has_news = false;
         self.is_kept = false;
         self.attempt += 1;
+        self.has_tried_again = true;
         self.completed = self.completed.max(usize::from(self.attempt > 2));
     }
 

@@ -6,7 +6,9 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::allowed::{ALLOWED, Allowed};
+use crate::author::POLL_WITHIN_S;
 use crate::player::Noted;
+use crate::program::{Program, Step};
 
 /// One field in which two servers differ.
 #[derive(Clone, Debug)]
@@ -26,6 +28,32 @@ impl fmt::Display for Difference {
 
 /// How often each allowed difference was met, by its field.
 pub type Uses = BTreeMap<&'static str, usize>;
+
+/// The answers of a program that are compared: all, but where it leaves its course at both servers alike, those until then. A task
+/// that is to be there comes at neither: what follows is not what was written, waits for what does not come, and depends
+/// on seconds.
+pub fn on_course<'a>(
+    program: &Program,
+    reference: &'a [Noted],
+    everlog: &'a [Noted],
+) -> (&'a [Noted], &'a [Noted]) {
+    let leaves = |noted: &Noted| {
+        let step = noted.step.parse().ok().and_then(|number: usize| program.steps.get(number));
+        let is_awaited = matches!(step, Some(Step::Call { method: "PollWorkflowTaskQueue", within_s, .. }) if *within_s == POLL_WITHIN_S);
+        is_awaited && noted.answer == Value::Object(serde_json::Map::new())
+    };
+    let places = [reference, everlog].map(|noted| noted.iter().position(leaves));
+    match places {
+        [Some(one), Some(other)] if one == other => (&reference[..=one], &everlog[..=one]),
+        _on_course => (reference, everlog),
+    }
+}
+
+/// What differs and may not while a program is on its course.
+pub fn differ(program: &Program, reference: &[Noted], everlog: &[Noted], uses: &mut Uses) -> Vec<Difference> {
+    let (reference, everlog) = on_course(program, reference, everlog);
+    compare(reference, everlog, uses)
+}
 
 /// Whatever differs and may not.
 pub fn compare(reference: &[Noted], everlog: &[Noted], uses: &mut Uses) -> Vec<Difference> {
@@ -99,11 +127,34 @@ pub fn without_indices(path: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{Uses, compare};
+    use super::{Uses, compare, differ};
+    use crate::author::POLL_WITHIN_S;
     use crate::player::Noted;
+    use crate::program::{Program, Step};
 
     fn noted(answer: serde_json::Value) -> Vec<Noted> {
         vec![Noted { step: "0".to_owned(), answer }]
+    }
+
+    #[test]
+    fn what_follows_a_task_that_comes_at_neither_server_is_not_compared() {
+        let poll = |within_s| Step::Call { method: "PollWorkflowTaskQueue", request: json!({}), within_s };
+        let answers = |first: serde_json::Value, then: serde_json::Value| {
+            let noted = [first, then].into_iter().enumerate();
+            noted.map(|(step, answer)| Noted { step: step.to_string(), answer }).collect::<Vec<_>>()
+        };
+        let count = |within_s, [reference, everlog]: [Vec<Noted>; 2]| {
+            let program = Program { seed: 0, steps: vec![poll(within_s), poll(1)], moves: Vec::new() };
+            differ(&program, &reference, &everlog, &mut Uses::new()).len()
+        };
+        let (task, none) = (json!({"attempt": 1}), json!({}));
+        let both =
+            |first: &serde_json::Value| [answers(first.clone(), json!(1)), answers(first.clone(), json!(2))];
+        assert_eq!(count(POLL_WITHIN_S, both(&none)), 0, "it was to come");
+        assert_eq!(count(POLL_WITHIN_S, both(&task)), 1, "it came");
+        assert_eq!(count(3, both(&none)), 1, "it was not to come");
+        let one = [answers(none, json!(1)), answers(task, json!(2))];
+        assert_eq!(count(POLL_WITHIN_S, one), 2, "it came at one of them");
     }
 
     #[test]

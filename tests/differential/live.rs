@@ -11,7 +11,7 @@ use tonic::transport::Channel;
 
 use crate::allowed::ALLOWED;
 use crate::author::Author;
-use crate::compare::{Difference, Uses, compare, without_indices};
+use crate::compare::{Difference, Uses, differ, on_course, without_indices};
 use crate::coverage::Coverage;
 use crate::ground::{Everlog, Reference};
 use crate::player::{Noted, Player};
@@ -30,6 +30,8 @@ pub struct Report {
     pub programs: usize,
     /// Programs that differed, with what differed.
     pub differing: Vec<(Program, Vec<Difference>)>,
+    /// Programs that left their course at both servers, see [`on_course`].
+    pub left: usize,
     /// Programs that differed once and not again.
     pub unsteady: Vec<(u64, Vec<Difference>)>,
     pub uses: Uses,
@@ -137,7 +139,8 @@ impl Report {
     /// Compares what both servers noted.
     pub fn add(&mut self, program: Program, reference: &[Noted], everlog: &[Noted]) {
         self.programs += 1;
-        let differences = compare(reference, everlog, &mut self.uses);
+        self.left += usize::from(on_course(&program, reference, everlog).0.len() < reference.len());
+        let differences = differ(&program, reference, everlog, &mut self.uses);
         if !differences.is_empty() {
             self.differing.push((program, differences));
         }
@@ -161,7 +164,7 @@ impl Report {
         let mut plays = futures::stream::iter(plays).buffer_unordered(at_once);
         while let Some((program, differences, noted)) = plays.next().await {
             let (reference, everlog) = noted?;
-            let again = compare(&reference, &everlog, &mut Uses::new());
+            let again = differ(&program, &reference, &everlog, &mut Uses::new());
             if again.is_empty() {
                 self.unsteady.push((program.seed, differences));
             } else if is_shrinking {
@@ -212,6 +215,10 @@ impl fmt::Display for Report {
             writeln!(f, "  {times:>6} {}: {}", allowed.field, allowed.reason)?;
         }
         let (differing, unsteady) = (self.differing.len(), self.unsteady.len());
-        writeln!(f, "{} programs, {differing} differ, {unsteady} differed once", self.programs)
+        writeln!(
+            f,
+            "{} programs, {differing} differ, {unsteady} differed once, {} left their course",
+            self.programs, self.left
+        )
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::allowed::OPEN;
 use crate::author::Author;
-use crate::compare::{Uses, compare};
+use crate::compare::{Uses, compare, differ, on_course};
 use crate::ground::{Everlog, Reference};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
 use crate::moves::{MOVES, OPENINGS};
@@ -55,6 +55,7 @@ pub async fn record(place: &str) -> Result<()> {
             let noted = play(&channel, &schema, &program).await?;
             let is_short = begun.elapsed() < TAKES_MAX;
             let is_steady = is_short && is_same(&noted, &play(&channel, &schema, &program).await?);
+            let is_steady = is_steady && on_course(&program, &noted, &noted).0.len() == noted.len();
             anyhow::Ok((program, noted, is_short, is_steady))
         }
     });
@@ -107,7 +108,7 @@ pub async fn run() -> Result<Report> {
                 "program {seed} is not what was recorded: record it again (tests/differential/main.rs)"
             );
             let mut everlog = play(&channel, &schema, &program).await?;
-            if !compare(&reference, &everlog, &mut Uses::new()).is_empty() {
+            if !differ(&program, &reference, &everlog, &mut Uses::new()).is_empty() {
                 // Once more: what does not come again is of the load.
                 everlog = play(&channel, &schema, &program).await?;
             }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::compare::{Difference, Uses, compare};
+use crate::compare::{Difference, Uses, differ};
 use crate::live::Pair;
 use crate::program::Program;
 
@@ -21,7 +21,7 @@ pub async fn shrink(
             let mut shorter = least.clone();
             shorter.steps.drain(at..(at + width).min(shorter.steps.len()));
             let (reference, everlog) = pair.play(&shorter).await?;
-            let differences = compare(&reference, &everlog, &mut Uses::new());
+            let differences = differ(&shorter, &reference, &everlog, &mut Uses::new());
             if differences.iter().any(|one| last_name(&one.path) == field) {
                 (least, shown) = (shorter, differences);
             } else {

@@ -18,6 +18,8 @@ const COURSES: &[fn(&mut Author)] = &[
     completed,
     failed,
     continued,
+    // Its events come of nothing else.
+    cancelled,
     cancelled,
     terminated,
     timed_out,
