@@ -12,6 +12,7 @@ use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::fault::{corrupt, io, io_text};
+use crate::native;
 use crate::options::{Isolation, Options};
 use crate::traffic::Meter;
 use crate::voice::{Voice, speaks};
@@ -352,7 +353,7 @@ pub(crate) fn scan<C: ConsumerContext>(
                     Err(error) => break Err(error),
                 }
             }
-            Ok(Next::End) => break Ok(()),
+            Ok(Next::End) => break whole(consumer, topic, partition, range.end),
             Ok(Next::Nothing) => {
                 break Err(io_text(format!("{what}: nothing came within {} ms", idle.as_millis())));
             }
@@ -362,4 +363,23 @@ pub(crate) fn scan<C: ConsumerContext>(
     // What it has fetched ahead is let go of.
     consumer.unassign().map_err(|error| io(&what, &error))?;
     outcome
+}
+
+/// A range has been read where whoever was read from has all of it: a broker that has lost the others leads on for itself, and
+/// ends where it was then. Its clients are to hear who leads now.
+fn whole<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    until: Offset,
+) -> Result<(), Error> {
+    let high = native::high_watermark(consumer.client(), topic, partition);
+    if high >= until {
+        return Ok(());
+    }
+    // Whoever reads again finds out whether it was heard.
+    let _ = consumer.fetch_metadata(Some(topic), METADATA_WITHIN);
+    Err(io_text(format!(
+        "reading {topic}-{partition}: the broker that answers ends at {high}, before {until}: it does not lead any more"
+    )))
 }

@@ -49,6 +49,18 @@ pub(crate) fn topic_id<C: ClientContext>(
     }
 }
 
+/// The high watermark of a partition, as whoever was read from last has it; 0 where nobody was.
+pub(crate) fn high_watermark<C: ClientContext>(client: &Client<C>, topic: &str, partition: i32) -> u64 {
+    let Ok(name) = CString::new(topic) else { return 0 };
+    let (mut low, mut high) = (0, 0);
+    // SAFETY: the client is live, and so are the name and both numbers.
+    let code = unsafe {
+        let client = client.native_ptr();
+        native::rd_kafka_get_watermark_offsets(client, name.as_ptr(), partition, &mut low, &mut high)
+    };
+    if code == NO_ERROR { u64::try_from(high).unwrap_or(0) } else { 0 }
+}
+
 /// The members of a group as one broker has them: the client id of each, and whether it was given a partition.
 pub(crate) type Roll = Vec<(String, bool)>;
 
