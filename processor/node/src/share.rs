@@ -27,7 +27,7 @@ pub type Owned = Partition<dyn Log, Box<dyn Base>>;
 
 /// What reaches a partition that is not here.
 pub trait Elsewhere: Send + Sync {
-    /// Brings an event to whoever has the partition, or tells that nobody here does.
+    /// Brings an event to whoever has the partition, or tells that nobody here does. A poll that was to get something of it waits on.
     fn bring(&self, partition: u32, event: Event);
 }
 

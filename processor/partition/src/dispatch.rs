@@ -202,8 +202,8 @@ impl Dispatcher {
     }
 
     /// Offers something ready. Where a poll waits for it, or for what the same partition has offered before, the two
-    /// are taken out and returned: the partition hands the one to the other. What another partition has offered
-    /// before goes first, and is brought to its owner.
+    /// are taken out and returned: the partition hands the one to the other. What another partition or node has offered
+    /// before goes first, and is claimed of whoever has offered it.
     pub fn offer(&self, key: &QueueKey, ready: Ready, send: &Send) -> Option<(Ready, Waiting)> {
         if let Some(homes) = self.home(key, ready.normal_queue()) {
             homes.bring(Offer { queue: key.clone(), ready });

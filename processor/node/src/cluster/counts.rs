@@ -73,7 +73,7 @@ pub struct Counts {
     pub offers_sent: AtomicU64,
     /// Offers of other nodes.
     pub offers_received: AtomicU64,
-    /// Claims at the owners of tasks.
+    /// Claims at the nodes that have offered tasks.
     pub claims: Outcomes,
     /// Claims of other nodes.
     pub claimed: Outcomes,

@@ -1,4 +1,4 @@
-//! Tasks whose owner, queue and worker are on several nodes: offers to the homes of queues, claims at owners, receipts.
+//! Tasks whose owner, queue and worker are on several nodes: offers to the homes of queues, claims of what was offered, receipts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
