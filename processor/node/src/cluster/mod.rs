@@ -259,8 +259,10 @@ impl Cluster {
     fn hear(&self, news: News<'_>, names: &Names, shares_keys: bool) {
         match news {
             News::UpToDate => {
-                if !self.is_told.send_replace(true) {
+                if !*self.is_told.borrow() {
+                    // In this order: whoever waits for the rows looks at what is shown.
                     self.show();
+                    self.is_told.send_replace(true);
                 }
             }
             News::Row(key, value) => {
