@@ -1,7 +1,7 @@
 //! A node that is started under the shim, ends at one of its steps, and is started again without it.
 
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use everlog_tests::kafka::Cluster;
-use everlog_tests::server::{binary, is_on_kafka};
+use everlog_tests::server::{binary, free_address, is_on_kafka};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -210,14 +210,6 @@ impl Drop for Node {
         self.process.kill().ok();
         self.process.wait().ok();
     }
-}
-
-/// A free port of a loopback address that no other node has, so that nobody takes it before the node does.
-fn free_address() -> anyhow::Result<SocketAddr> {
-    static NODES: AtomicU32 = AtomicU32::new(0);
-    let [_, _, high, low] = NODES.fetch_add(1, Ordering::Relaxed).to_be_bytes();
-    let [.., own] = (std::process::id() % 200 + 10).to_be_bytes();
-    Ok(TcpListener::bind((Ipv4Addr::new(127, own, high, low), 0))?.local_addr()?)
 }
 
 /// The shim, built once for all tests.

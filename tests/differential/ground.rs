@@ -1,5 +1,6 @@
 //! Where programs run: a server of ours, and a Temporal server beside it where there is one.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use everlog_temporal_api::enums::IndexedValueType;
 use everlog_temporal_api::operatorservice::AddSearchAttributesRequest;
 use everlog_tests::raw;
-use everlog_tests::server::{Server, free_address};
+use everlog_tests::server::Server;
 use tonic::transport::{Channel, Endpoint};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -107,7 +108,8 @@ impl Reference {
     }
 
     fn spawn(command: &str) -> Result<Self> {
-        let port = || Ok::<String, anyhow::Error>(free_address()?.port().to_string());
+        let port =
+            || anyhow::Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port().to_string());
         let own_port = port()?;
         let mut command = Command::new(command);
         command.args(["server", "start-dev", "--headless", "--log-level", "never", "--ip", "127.0.0.1"]);

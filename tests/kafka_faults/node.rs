@@ -1,15 +1,14 @@
 //! A node as a process: it is killed, stopped, let go on and started again, on the same addresses.
 
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use everlog_tests::raw;
-use everlog_tests::server::binary;
+use everlog_tests::server::{binary, free_address};
 use tonic::transport::Endpoint;
 
 use crate::client::Place;
@@ -216,12 +215,4 @@ fn spawn(said: &Path, variables: &[(String, String)], home: &Home) -> anyhow::Re
     command.arg("serve").envs(variables.iter().map(|(key, value)| (key, value)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
     command.spawn().context("a node cannot be started")
-}
-
-/// A free port of a loopback address that no other node has, so that nobody takes it while the node is down.
-fn free_address() -> anyhow::Result<SocketAddr> {
-    static NODES: AtomicU32 = AtomicU32::new(0);
-    let [_, _, high, low] = NODES.fetch_add(1, Ordering::Relaxed).to_be_bytes();
-    let [.., own] = (std::process::id() % 200 + 10).to_be_bytes();
-    Ok(TcpListener::bind((Ipv4Addr::new(127, own, high, low), 0))?.local_addr()?)
 }

@@ -3,9 +3,10 @@
 //! With `EVERLOG_TEST_HOME=kafka` its log is on the broker that all tests of the process share, under a prefix of its
 //! own, unless the test names the brokers itself.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -57,7 +58,8 @@ impl Server {
         let is_placed = variables.iter().any(|(key, _)| key == BROKERS);
         if !is_placed && is_on_kafka() {
             variables.push((BROKERS.into(), Cluster::shared()?.bootstrap().into()));
-            variables.push(("EVERLOG_KAFKA__PREFIX".into(), format!("test-{}.", address.port())));
+            variables
+                .push(("EVERLOG_KAFKA__PREFIX".into(), format!("test-{}-{}.", address.ip(), address.port())));
         }
         let process = spawn([address, metrics_address, http_address], data_dir, &variables)?;
         Ok(Self { process, address, metrics_address, http_address, data_dir: data_dir.into(), variables })
@@ -181,10 +183,14 @@ fn spawn(
     command.spawn().context("the server cannot be started")
 }
 
-/// An address of this machine at which nobody listens.
+/// A free port of a loopback address that nobody else has, in this process or another: nobody takes it before the server does,
+/// or while that is down.
 ///
 /// # Errors
 /// There is none.
 pub fn free_address() -> anyhow::Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let [_, _, high, low] = GIVEN.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let [.., own] = (std::process::id() % 200 + 10).to_be_bytes();
+    Ok(TcpListener::bind((Ipv4Addr::new(127, own, high, low), 0))?.local_addr()?)
 }
