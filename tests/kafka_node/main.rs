@@ -159,7 +159,8 @@ async fn a_second_node_of_the_same_name_is_refused_while_the_first_answers() -> 
     let elsewhere = place.dir.path().join("elsewhere");
     std::fs::create_dir(&elsewhere)?;
     let mut second = place.process("one", &elsewhere.join("one"))?;
-    let (code, said) = second.ended().await?;
+    let ended = second.ended().await;
+    let (code, said) = ended.with_context(|| format!("the first said {:?}", first.said()))?;
     ensure!(code == Some(1), "the second node ended with {code:?}: {said}");
     ensure!(said.contains("a node named \"one\" is there already"), "{said}");
     ensure!(first.is_running(), "the first node serves: {}", first.said()?);
