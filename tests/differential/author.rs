@@ -24,8 +24,10 @@ const SETTLES_MS: u64 = 1_000;
 const CALL_WITHIN_S: u64 = 10;
 /// How long a poll is for a task that is to be there.
 pub const POLL_WITHIN_S: u64 = 14;
+/// The same, where the task before has to time out first.
+const TIMED_OUT_POLL_WITHIN_S: u64 = 34;
 /// A Temporal server ends polls a second before the caller does.
-const STAY_WITHIN_S: u64 = 2;
+const STAY_WITHIN_S: u64 = 3;
 
 /// Where the run's workflow task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,14 @@ pub enum Task {
     None,
     Scheduled,
     Held,
+}
+
+/// How a workflow task has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Completed,
+    Failed,
+    TimedOut,
 }
 
 /// Who writes.
@@ -54,6 +64,9 @@ pub struct Author {
     pub attempt: usize,
     /// A task was tried again: what a further attempt did is one batch, and its start no point to go back to.
     pub has_tried_again: bool,
+    /// How first attempts of tasks of this run have ended, and those of the first run: points to go back to.
+    pub ends: Vec<End>,
+    pub first_ends: Option<Vec<End>>,
     pub is_cancel_requested: bool,
     /// Completions go to the sticky queue.
     pub is_sticky: bool,
@@ -77,6 +90,16 @@ pub struct Author {
     pub is_short: bool,
     /// Runs follow by a schedule: there an update that is not taken by the one does not go over to the next.
     pub is_repeated: bool,
+    /// The same of the first chain of this workflow.
+    pub is_repeated_first: bool,
+    /// A policy may have a further attempt follow a run that fails.
+    pub is_retried: bool,
+    /// The run ended while its task kept failing: a Temporal server has it asked nothing then.
+    pub is_closed_failing: bool,
+    /// The run goes on from another one of its chain, and was not started by that one's request.
+    pub is_continued: bool,
+    /// The chain is not the first one of this workflow.
+    pub is_later_chain: bool,
     /// A run was deleted: at a Temporal server nothing can be made of one that went on as that.
     pub has_deleted: bool,
     /// A run was reset: there pages of its history end where its base does, and an update that came over, and that its worker
@@ -101,6 +124,8 @@ impl Author {
             completed: 0,
             attempt: 1,
             has_tried_again: false,
+            ends: Vec::new(),
+            first_ends: None,
             is_cancel_requested: false,
             is_sticky: false,
             is_hasty: false,
@@ -114,6 +139,11 @@ impl Author {
             is_eager: false,
             is_short: false,
             is_repeated: false,
+            is_repeated_first: false,
+            is_retried: false,
+            is_closed_failing: false,
+            is_continued: false,
+            is_later_chain: false,
             has_deleted: false,
             has_reset: false,
             is_kept: false,
@@ -127,13 +157,13 @@ impl Author {
         let mut moves = Vec::new();
         let openings: Vec<usize> = (0..OPENINGS.len()).collect();
         let opening = &OPENINGS[author.weighed(&openings, |at| OPENINGS[at].weight)];
-        moves.push(opening.name);
+        moves.push((opening.name, 0));
         (opening.write)(&mut author);
         let count = MOVES_MIN + author.dice.below(MOVES_MAX - MOVES_MIN + 1);
         for _move in 0..count {
             let fitting: Vec<usize> = (0..MOVES.len()).filter(|at| (MOVES[*at].fits)(&author)).collect();
             let one = &MOVES[author.weighed(&fitting, |at| MOVES[at].weight)];
-            moves.push(one.name);
+            moves.push((one.name, author.steps.len()));
             (one.write)(&mut author);
         }
         author.step(Step::Pause { ms: SETTLES_MS });
@@ -198,13 +228,26 @@ impl Author {
 
     /// A run has begun that has events of another one.
     pub fn begun_anew(&mut self, request_id: &str) {
+        let chain = (self.is_repeated, self.is_retried, self.is_later_chain);
         self.begun(request_id);
+        (self.is_repeated, self.is_retried, self.is_later_chain) = chain;
         (self.is_marked, self.has_reset) = (true, true);
+        // What it goes on from; more of what the base had may be there.
+        self.ends.push(End::Failed);
         self.step(Step::Mark { workflow: WORKFLOW.to_owned() });
     }
 
     /// A run has begun.
     pub fn begun(&mut self, request_id: &str) {
+        if !self.started_by.is_empty() {
+            self.first_ends.get_or_insert(std::mem::take(&mut self.ends));
+        }
+        self.ends.clear();
+        self.is_continued = self.started_by == request_id;
+        if !self.is_continued {
+            (self.is_repeated, self.is_retried) = (false, false);
+            self.is_later_chain = !self.started_by.is_empty();
+        }
         self.is_open = true;
         self.task = Task::Scheduled;
         self.has_news = false;
@@ -221,10 +264,16 @@ impl Author {
 
     /// The run has ended.
     pub fn ended(&mut self, is_well: bool) {
+        self.is_closed_failing = self.attempt + usize::from(self.task == Task::Held) > 2;
         self.is_open = false;
         self.is_closed_well = is_well;
         self.task = Task::None;
         self.has_news = false;
+    }
+
+    /// The run is the first of this workflow.
+    pub fn is_first_run(&self) -> bool {
+        self.first_ends.is_none()
     }
 
     /// Something has happened that the workflow has to hear of.
@@ -239,16 +288,29 @@ impl Author {
     /// A worker that keeps the run polls in vain: whoever does not for ten seconds gets no task of its queue more.
     pub fn stay(&mut self) {
         if self.is_kept && self.is_sticky && self.task == Task::None {
-            let task_queue = self.queue();
-            let request = json!({"namespace": "default", "task_queue": task_queue, "identity": "worker"});
-            self.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: STAY_WITHIN_S });
+            self.poll_in_vain();
         }
+    }
+
+    /// A worker is there that will keep the run: otherwise a task that follows the one it holds at once goes to the normal queue.
+    fn stay_for_more(&mut self, request: &Value) {
+        let is_asked_for = |field: &str| request[field] == Value::Bool(true);
+        let is_given =
+            is_asked_for("force_create_new_workflow_task") && !is_asked_for("return_new_workflow_task");
+        if self.is_sticky && (self.has_news || is_given) {
+            self.poll_in_vain();
+        }
+    }
+
+    fn poll_in_vain(&mut self) {
+        let request = json!({"namespace": "default", "task_queue": sticky_queue(), "identity": "worker"});
+        self.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s: STAY_WITHIN_S });
     }
 
     /// Where workflow tasks and questions come to.
     pub fn queue(&self) -> Value {
         match self.is_kept && self.is_sticky {
-            true => json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE}),
+            true => sticky_queue(),
             false => json!({"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"}),
         }
     }
@@ -268,7 +330,12 @@ impl Author {
     pub fn poll(&mut self, task_queue: Value) {
         let request = json!({"namespace": "default", "task_queue": task_queue, "identity": "worker"});
         // Nothing waits: no need to wait for long.
-        let within_s = if self.task == Task::None { 3 } else { POLL_WITHIN_S };
+        let within_s = match self.task {
+            Task::None => 3,
+            // One that has failed twice is tried again when its time is over.
+            _ if self.attempt > 2 => TIMED_OUT_POLL_WITHIN_S,
+            _ => POLL_WITHIN_S,
+        };
         self.step(Step::Call { method: "PollWorkflowTaskQueue", request, within_s });
     }
 
@@ -292,7 +359,7 @@ impl Author {
         });
         if self.is_sticky {
             request["sticky_attributes"] = json!({
-                "worker_task_queue": {"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE},
+                "worker_task_queue": sticky_queue(),
                 "schedule_to_start_timeout": "10s",
             });
         }
@@ -307,8 +374,10 @@ impl Author {
     /// The same, with further fields.
     pub fn complete_with(&mut self, commands: Vec<Value>, more: Value) {
         let request = self.completion(commands, more);
+        self.stay_for_more(&request);
         self.call("RespondWorkflowTaskCompleted", request);
         self.completed += 1;
+        self.ends.push(End::Completed);
         self.is_kept = self.is_sticky;
         self.attempt = 1;
         self.task = if self.has_news { Task::Scheduled } else { Task::None };
@@ -322,7 +391,10 @@ impl Author {
     }
 
     /// The held task has failed or timed out.
-    pub fn task_lost(&mut self) {
+    pub fn task_lost(&mut self, end: End) {
+        if self.attempt == 1 {
+            self.ends.push(end);
+        }
         self.task = Task::Scheduled;
         self.has_news = false;
         self.is_kept = false;
@@ -354,6 +426,10 @@ impl Author {
         self.call("SignalWorkflowExecution", request);
         self.happened();
     }
+}
+
+fn sticky_queue() -> Value {
+    json!({"name": STICKY, "kind": "TASK_QUEUE_KIND_STICKY", "normal_name": QUEUE})
 }
 
 /// A payload of a text.

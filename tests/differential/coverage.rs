@@ -103,7 +103,7 @@ impl Coverage {
     /// Counts what a program asks and what the reference answers.
     pub fn count(&mut self, program: &Program, noted: &[Noted]) {
         self.programs += 1;
-        program.moves.iter().for_each(|one| *self.moves.entry((*one).to_owned()).or_default() += 1);
+        program.moves.iter().for_each(|(one, _)| *self.moves.entry((*one).to_owned()).or_default() += 1);
         for step in &program.steps {
             if let Step::Call { method, request, .. } | Step::Begin { method, request, .. } = step {
                 *self.methods.entry((*method).to_owned()).or_default() += 1;

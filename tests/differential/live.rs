@@ -30,8 +30,8 @@ pub struct Report {
     pub programs: usize,
     /// Programs that differed, with what differed.
     pub differing: Vec<(Program, Vec<Difference>)>,
-    /// Programs that left their course at both servers, see [`on_course`].
-    pub left: usize,
+    /// Programs that left their course at both servers, see [`on_course`], by the move in which they did and the one before.
+    pub left: BTreeMap<String, Vec<u64>>,
     /// Programs that differed once and not again.
     pub unsteady: Vec<(u64, Vec<Difference>)>,
     pub uses: Uses,
@@ -139,7 +139,13 @@ impl Report {
     /// Compares what both servers noted.
     pub fn add(&mut self, program: Program, reference: &[Noted], everlog: &[Noted]) {
         self.programs += 1;
-        self.left += usize::from(on_course(&program, reference, everlog).0.len() < reference.len());
+        let compared = on_course(&program, reference, everlog).0;
+        if compared.len() < reference.len() {
+            let step = compared.last().and_then(|noted| noted.step.parse().ok()).unwrap_or_default();
+            let moves: Vec<_> = program.moves_to(step).collect();
+            let place = moves[moves.len().saturating_sub(2)..].join(", ");
+            self.left.entry(place).or_default().push(program.seed);
+        }
         let differences = differ(&program, reference, everlog, &mut self.uses);
         if !differences.is_empty() {
             self.differing.push((program, differences));
@@ -214,11 +220,16 @@ impl fmt::Display for Report {
             let times = self.uses.get(allowed.field).copied().unwrap_or_default();
             writeln!(f, "  {times:>6} {}: {}", allowed.field, allowed.reason)?;
         }
+        writeln!(f, "Where programs left their course")?;
+        self.left
+            .iter()
+            .try_for_each(|(place, seeds)| writeln!(f, "  {:>6} {place}: {seeds:?}", seeds.len()))?;
         let (differing, unsteady) = (self.differing.len(), self.unsteady.len());
         writeln!(
             f,
             "{} programs, {differing} differ, {unsteady} differed once, {} left their course",
-            self.programs, self.left
+            self.programs,
+            self.left.values().map(Vec::len).sum::<usize>()
         )
     }
 }

@@ -54,11 +54,16 @@ pub enum Step {
 pub struct Program {
     pub seed: u64,
     pub steps: Vec<Step>,
-    /// The names of the moves it is made of.
-    pub moves: Vec<&'static str>,
+    /// The names of the moves it is made of, and the step that each begins with.
+    pub moves: Vec<(&'static str, usize)>,
 }
 
 impl Program {
+    /// The moves up to the one that this step is of.
+    pub fn moves_to(&self, step: usize) -> impl Iterator<Item = &'static str> {
+        self.moves.iter().filter(move |(_, first)| *first <= step).map(|(name, _)| *name)
+    }
+
     /// What tells two programs apart.
     pub fn mark(&self) -> String {
         let text: String = self.steps.iter().map(|step| format!("{step}\n")).collect();
@@ -90,7 +95,8 @@ impl fmt::Display for Step {
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "program {} ({})", self.seed, self.moves.join(", "))?;
+        let moves: Vec<_> = self.moves.iter().map(|(name, _)| *name).collect();
+        writeln!(f, "program {} ({})", self.seed, moves.join(", "))?;
         self.steps.iter().enumerate().try_for_each(|(number, step)| writeln!(f, "  {number}: {step}"))
     }
 }

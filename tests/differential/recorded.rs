@@ -68,11 +68,11 @@ pub async fn record(place: &str) -> Result<()> {
             println!("program {} is left out: short {is_short}, steady {is_steady}", program.seed);
             continue;
         }
-        let is_new = program.moves.iter().any(|one| missing.contains(one));
+        let is_new = program.moves.iter().any(|(one, _)| missing.contains(one));
         if !is_new && count >= ANY && !missing.is_empty() && program.seed < CHOSEN_UNTIL {
             continue;
         }
-        missing.retain(|one| !program.moves.contains(one));
+        missing.retain(|one| !program.moves.iter().any(|(there, _)| there == one));
         count += 1;
         text.push_str(&format!("program {} {}\n", program.seed, program.mark()));
         let mut shared = Shared::default();

@@ -68,7 +68,11 @@ fn by_token(id: &str, more: Value) -> Value {
 }
 
 fn by_id(author: &mut Author, id: &str, more: Value) -> Value {
-    let run = if author.percent(50) { format!("@run {WORKFLOW} 0") } else { String::new() };
+    let run = if author.is_first_run() && author.percent(50) {
+        format!("@run {WORKFLOW} 0")
+    } else {
+        String::new()
+    };
     let request = json!({
         "namespace": "default", "workflow_id": WORKFLOW, "run_id": run, "activity_id": id, "identity": "worker",
     });
@@ -175,6 +179,10 @@ fn not_retryable(author: &mut Author) {
         _ => failure("Final", false),
     };
     author.call("RespondActivityTaskFailed", by_token(&id, json!({ "failure": failure })));
+    if failure.get("application_failure_info").is_none() {
+        // No worker may say so of its own.
+        author.call("RespondActivityTaskCompleted", by_token(&id, json!({})));
+    }
     heard(author);
 }
 

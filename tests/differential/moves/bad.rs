@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, IDLE, QUEUE, WORKFLOW, command, payloads};
+use crate::author::{Author, End, IDLE, QUEUE, WORKFLOW, command, payloads};
 
 /// A refused call leaves nothing behind.
 pub fn call(author: &mut Author) {
@@ -163,7 +163,7 @@ pub fn in_task(author: &mut Author) {
     author.take();
     let request = author.completion(commands, json!({}));
     author.call("RespondWorkflowTaskCompleted", request);
-    author.task_lost();
+    author.task_lost(End::Failed);
     super::clients::describe(author);
     if author.percent(60) {
         author.turn(Vec::new());

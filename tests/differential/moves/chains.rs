@@ -13,6 +13,7 @@ pub fn retried(author: &mut Author) {
         "non_retryable_error_types": ["Final"],
     });
     super::starts::with(author, json!({ "retry_policy": policy }));
+    author.is_retried = true;
     for attempt in 1..=attempts {
         let kind = if author.percent(15) { "Final" } else { "Busy" };
         let last = command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure(kind, false)}));
@@ -58,8 +59,8 @@ pub fn timed_out(author: &mut Author) {
 
 /// All attempts together have so much time and no more.
 pub fn out_of_time(author: &mut Author) {
-    let policy = json!({"initial_interval": "600s", "maximum_attempts": 5});
-    super::starts::with(author, json!({"retry_policy": policy, "workflow_execution_timeout": "60s"}));
+    let policy = json!({"initial_interval": "7200s", "maximum_attempts": 5});
+    super::starts::with(author, json!({"retry_policy": policy, "workflow_execution_timeout": "3600s"}));
     author.take();
     author.complete(vec![command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Busy", false)}))]);
     author.ended(false);
@@ -74,7 +75,8 @@ pub fn continued_later(author: &mut Author) {
         attributes["failure"] = failure("Behind", false);
         attributes["last_completion_result"] = payloads(&["so far"]);
     }
-    if author.percent(50) {
+    let is_retried = author.percent(50);
+    if is_retried {
         attributes["retry_policy"] = json!({"initial_interval": "2s", "maximum_attempts": 3});
         attributes["memo"] = json!({"fields": {"note": payload("next")}});
     }
@@ -87,6 +89,7 @@ pub fn continued_later(author: &mut Author) {
     author.complete(vec![command("CONTINUE_AS_NEW_WORKFLOW_EXECUTION", attributes)]);
     let request = author.started_by.clone();
     author.begun(&request);
+    (author.is_repeated, author.is_retried) = (false, is_retried);
     super::clients::describe(author);
     if author.percent(40) {
         author.signal("early");

@@ -13,8 +13,8 @@ fn execution(author: &mut Author) -> Value {
 }
 
 /// Whether the run that [`execution`] names is the current one.
-fn is_current(execution: &Value) -> bool {
-    execution.get("run_id").is_none()
+fn is_current(author: &Author, execution: &Value) -> bool {
+    execution.get("run_id").is_none() || author.is_first_run()
 }
 
 fn signal_request(author: &mut Author) -> Value {
@@ -40,7 +40,7 @@ fn signal_request(author: &mut Author) -> Value {
 pub fn signal(author: &mut Author) {
     author.stay();
     let request = signal_request(author);
-    if is_current(&request["workflow_execution"]) {
+    if is_current(author, &request["workflow_execution"]) {
         author.happened();
     }
     author.call("SignalWorkflowExecution", request);
@@ -60,7 +60,7 @@ pub fn cancel(author: &mut Author) {
     author.stay();
     let request_id = author.fresh("r");
     let execution = execution(author);
-    if is_current(&execution) && author.is_open && !author.is_cancel_requested {
+    if is_current(author, &execution) && author.is_open && !author.is_cancel_requested {
         author.is_cancel_requested = true;
         author.happened();
     }
@@ -71,7 +71,7 @@ pub fn cancel(author: &mut Author) {
         "request_id": request_id,
         "reason": "changed my mind",
     });
-    if author.percent(20) {
+    if author.percent(20) && !author.is_later_chain {
         request["first_execution_run_id"] = format!("@run {WORKFLOW} 0").into();
     }
     author.call("RequestCancelWorkflowExecution", request);
@@ -79,7 +79,7 @@ pub fn cancel(author: &mut Author) {
 
 pub fn terminate(author: &mut Author) {
     let execution = execution(author);
-    if is_current(&execution) && author.is_open {
+    if is_current(author, &execution) && author.is_open {
         author.ended(false);
     }
     let mut request = json!({
@@ -89,7 +89,7 @@ pub fn terminate(author: &mut Author) {
         "reason": "enough",
         "details": payloads(&["of this"]),
     });
-    if author.percent(20) {
+    if author.percent(20) && !author.is_later_chain {
         request["first_execution_run_id"] = format!("@run {WORKFLOW} 0").into();
     }
     author.call("TerminateWorkflowExecution", request);
@@ -152,7 +152,7 @@ pub fn describe_queue(author: &mut Author) {
 
 pub fn reset_stickiness(author: &mut Author) {
     let execution = execution(author);
-    if author.is_sticky && is_current(&execution) {
+    if author.is_sticky && is_current(author, &execution) {
         // Its next task comes to the queue of everybody; so do those after it.
         author.is_sticky = false;
     }

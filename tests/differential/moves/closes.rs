@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, QUEUE, command, failure, payload, payloads};
+use crate::author::{Author, End, QUEUE, command, failure, payload, payloads};
 
 fn completion() -> Value {
     command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["done"])}))
@@ -30,7 +30,7 @@ pub fn complete(author: &mut Author) {
 }
 
 pub fn fail(author: &mut Author) {
-    let is_final = author.percent(50);
+    let is_final = author.percent(50) || author.is_retried;
     let last = command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Refused", is_final)}));
     close(author, last, false);
 }
@@ -69,6 +69,7 @@ pub fn continue_as_new(author: &mut Author) {
     author.complete(vec![command]);
     let request = author.started_by.clone();
     author.begun(&request);
+    (author.is_repeated, author.is_retried) = (false, false);
     super::clients::describe(author);
 }
 
@@ -84,7 +85,7 @@ pub fn with_news(author: &mut Author) {
     };
     let request = author.completion(vec![last], json!({}));
     author.call("RespondWorkflowTaskCompleted", request);
-    author.task_lost();
+    author.task_lost(End::Failed);
     author.take();
     if author.percent(50) {
         // The run is about to close: who comes now is told so.

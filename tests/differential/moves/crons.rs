@@ -44,7 +44,6 @@ fn end_of_run(author: &mut Author) -> Value {
 
 /// Several runs, each with what the one before has left.
 pub fn chain(author: &mut Author) {
-    author.is_repeated = true;
     author.is_delayed = true;
     let mut more = json!({ "cron_schedule": CLOSELY });
     if author.percent(25) {
@@ -62,6 +61,7 @@ pub fn chain(author: &mut Author) {
     } else {
         super::starts::signalled_with(author, merged(more, json!({"last_completion_result": null})));
     }
+    (author.is_repeated, author.is_repeated_first) = (true, true);
     for _run in 0..author.dice.span(2, 3) {
         author.take();
         let last = end_of_run(author);
@@ -100,9 +100,9 @@ fn finish(author: &mut Author) {
 
 /// Each run ends by its timeout.
 pub fn timed_out(author: &mut Author) {
-    author.is_repeated = true;
     (author.is_delayed, author.is_short) = (true, true);
     super::starts::with(author, json!({"cron_schedule": CLOSELY, "workflow_run_timeout": "2s"}));
+    (author.is_repeated, author.is_repeated_first) = (true, true);
     if author.percent(50) {
         author.turn(Vec::new());
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::children;
-use crate::author::{Author, IDLE, QUEUE, WORKFLOW, command, failure};
+use crate::author::{Author, End, IDLE, QUEUE, WORKFLOW, command, failure};
 use crate::ground::{BUFFERED_MAX, HISTORY_MAX, PENDING_MAX, SIGNALS_MAX, TOO_LARGE};
 
 /// A payload that is larger than any may be.
@@ -20,7 +20,7 @@ fn at_run(field: &str, value: Value) -> Value {
     request
 }
 
-/// A call that carries too much; it leaves nothing behind.
+/// A call that carries too much; but for an end it leaves nothing behind.
 pub fn large_call(author: &mut Author) {
     let (method, request) = match author.dice.below(5) {
         0 => ("StartWorkflowExecution", start(json!({"input": large()}))),
@@ -34,7 +34,13 @@ pub fn large_call(author: &mut Author) {
             request["request_id"] = "~large".into();
             ("SignalWorkflowExecution", request)
         }
-        3 => ("TerminateWorkflowExecution", at_run("details", large())),
+        3 => {
+            // Nobody looks at these.
+            if author.is_open {
+                author.ended(false);
+            }
+            ("TerminateWorkflowExecution", at_run("details", large()))
+        }
         _ => {
             let mut request = start(json!({"signal_name": "large"}));
             request["signal_input"] = large();
@@ -124,7 +130,7 @@ pub fn pending(author: &mut Author) {
     author.take();
     let request = author.completion(commands, json!({}));
     author.call("RespondWorkflowTaskCompleted", request);
-    author.task_lost();
+    author.task_lost(End::Failed);
     super::clients::describe(author);
     author.turn(Vec::new());
 }
@@ -136,7 +142,7 @@ pub fn buffered(author: &mut Author) {
     for _ in 0..=BUFFERED_MAX {
         author.signal("meanwhile");
     }
-    author.task_lost();
+    author.task_lost(End::Failed);
     author.turn(Vec::new());
 }
 
@@ -156,7 +162,9 @@ pub fn signals(author: &mut Author) {
         for _ in 0..=SIGNALS_MAX {
             author.signal("one of many");
         }
-        return author.turn(Vec::new());
+        author.turn(Vec::new());
+        // Nothing wakes it any more.
+        return super::clients::terminate_now(author);
     }
     let child = children::begun(author, json!({"task_queue": {"name": IDLE}}));
     for number in 0..SIGNALS_MAX {

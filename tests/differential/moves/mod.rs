@@ -54,9 +54,9 @@ fn again(author: &Author) -> bool {
 }
 
 /// A run is over that one can go back in: its first task was not handed out with its start, for there may be no other, and
-/// it had the time for more.
+/// it had the time for more, and a task of it has ended.
 fn again_from_a_point(author: &Author) -> bool {
-    again(author) && !author.is_eager && !author.is_short
+    again(author) && !author.is_eager && !author.is_short && !author.ends.is_empty()
 }
 
 /// The run is open and no worker has its task.
@@ -64,7 +64,12 @@ fn free(author: &Author) -> bool {
     author.is_open && author.task != Task::Held
 }
 
-/// The same, and time may pass: no task and no sticky queue waits for its timeout.
+/// The same, and nothing follows a run that ends.
+fn last(author: &Author) -> bool {
+    free(author) && !author.is_repeated
+}
+
+/// No worker has its task, and time may pass: no task and no sticky queue waits for its timeout.
 fn calm(author: &Author) -> bool {
     free(author) && !author.is_sticky && !author.is_hasty && author.attempt == 1
 }
@@ -127,7 +132,7 @@ pub const MOVES: &[Move] = &[
     row("signal with start again", 5, always, starts::signal_again),
     row("bad call", 6, always, bad::call),
     row("query", 8, quiet, queries::direct),
-    row("query, closed", 6, closed, queries::closed),
+    row("query, closed", 6, |author| closed(author) && !author.is_closed_failing, queries::closed),
     row("query with a task", 6, waiting, queries::with_task),
     row("take", 8, waiting, tasks::take),
     row("complete", 20, held, tasks::complete),
@@ -149,11 +154,11 @@ pub const MOVES: &[Move] = &[
     row("to others", 6, calm, children::to_others),
     row("update", 10, updatable, updates::update),
     row("update in vain", 2, always, updates::in_vain),
-    row("complete the run", 4, free, closes::complete),
-    row("fail the run", 4, free, closes::fail),
+    row("complete the run", 4, last, closes::complete),
+    row("fail the run", 4, last, closes::fail),
     row("cancel the run", 4, |author| free(author) && author.is_cancel_requested, closes::cancel),
     row("continue as new", 6, free, closes::continue_as_new),
-    row("close with news", 4, free, closes::with_news),
+    row("close with news", 4, last, closes::with_news),
     row("close too early", 2, |author| free(author) && !author.has_reset, closes::not_last),
     row("continue later", 4, free, chains::continued_later),
     row("use the open run", 4, open, starts::used),
@@ -164,7 +169,7 @@ pub const MOVES: &[Move] = &[
     row("update with start again", 4, updatable, updates::with_start_again),
     row("update with start again, closed", 3, again, updates::with_start_again),
     row("unfit operations", 2, always, updates::unfit),
-    row("reset", 10, |author| started(author) && !author.is_short, resets::any),
+    row("reset", 10, |author| open(author) && !author.is_short, resets::any),
     row("reset, closed", 12, again_from_a_point, resets::any),
     row("reset over work", 4, unhurried, resets::over_work),
     row("reset over an update", 4, |author| updatable(author) && !author.is_short, resets::over_update),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{children, updates};
-use crate::author::{Author, QUEUE, WORKFLOW, command, merged, payloads};
+use crate::author::{Author, End, QUEUE, WORKFLOW, command, merged, payloads};
 use crate::program::Step;
 
 /// Where to: the events of the history that was read last.
@@ -68,21 +68,31 @@ fn read(author: &mut Author, execution: &Value) {
 }
 
 /// One of these. The first task of an eager start is written with the start itself: only its end is a point.
-fn point(author: &mut Author, points: &[&'static str]) -> &'static str {
-    if !author.is_eager {
-        let point = author.one_of(points);
-        return if author.has_tried_again && point.contains("STARTED") { POINTS[2] } else { point };
-    }
-    if author.completed == 0 {
+fn point(author: &mut Author, is_first_run: bool) -> &'static str {
+    if !is_first_run && author.is_open && (author.ends.is_empty() || author.is_eager && author.completed == 0)
+    {
         author.wake();
         author.turn(Vec::new());
     }
-    POINTS[2]
+    let ends = match &author.first_ends {
+        Some(ends) if is_first_run => ends,
+        _the_current_one => &author.ends,
+    };
+    let is_there = |point: &&str| match point.split(' ').next().unwrap_or_default() {
+        "WORKFLOW_TASK_FAILED" => ends.contains(&End::Failed),
+        "WORKFLOW_TASK_TIMED_OUT" => ends.contains(&End::TimedOut),
+        "WORKFLOW_TASK_STARTED" => !author.has_tried_again && !author.is_eager,
+        _completed => ends.contains(&End::Completed),
+    };
+    let points: Vec<_> = POINTS.iter().copied().filter(is_there).collect();
+    author.one_of(&points)
 }
 
-/// The first run or the current one.
+/// The first run or the current one; only one that has a point.
 fn is_first(author: &mut Author, percent: u32) -> bool {
-    author.percent(percent) && !(author.is_eager || author.is_short || author.has_deleted)
+    let is_fit = !(author.is_eager || author.is_short || author.has_deleted);
+    let has_points = !author.first_ends.as_ref().unwrap_or(&author.ends).is_empty();
+    author.percent(percent) && is_fit && has_points
 }
 
 /// Goes back; whatever was due in the run that it goes back to comes first.
@@ -104,12 +114,16 @@ fn to(author: &mut Author, is_first_run: bool, point: &str, more: Value) -> Valu
     read(author, &execution);
     let request = merged(request(author, execution, point), more);
     go_back(author, request.clone());
+    if is_first_run {
+        author.is_repeated = author.is_repeated_first;
+    }
     request
 }
 
 /// To any task, with whatever is open.
 pub fn any(author: &mut Author) {
-    let (is_first_run, point) = (is_first(author, 25), point(author, POINTS));
+    let is_first_run = is_first(author, 25);
+    let point = point(author, is_first_run);
     let more = what_comes_over(author);
     let request = to(author, is_first_run, point, more);
     look(author);
@@ -162,7 +176,7 @@ pub fn over_work(author: &mut Author) {
         author.call("RespondActivityTaskCompleted", of_activity(&activity));
         author.happened();
     }
-    let (point, more) = (point(author, &POINTS[..6]), what_comes_over(author));
+    let (point, more) = (point(author, false), what_comes_over(author));
     to(author, false, point, more);
     look(author);
     afterwards(author, &activity, &child);
@@ -197,7 +211,7 @@ fn afterwards(author: &mut Author, activity: &str, child: &str) {
 /// An update behind the task comes again.
 pub fn over_update(author: &mut Author) {
     let id = updates::taken(author);
-    let (point, more) = (point(author, &POINTS[..6]), what_comes_over(author));
+    let (point, more) = (point(author, false), what_comes_over(author));
     to(author, false, point, more);
     author.take();
     updates::answer_again(author, &id);
@@ -213,7 +227,8 @@ pub fn twice(author: &mut Author) {
     to(author, false, "WORKFLOW_TASK_COMPLETED last", more);
     author.turn(vec![command("RECORD_MARKER", json!({"marker_name": "again"}))]);
     author.signal("behind both");
-    let (is_first_run, point) = (is_first(author, 50), point(author, POINTS));
+    let is_first_run = is_first(author, 50);
+    let point = point(author, is_first_run);
     let more = what_comes_over(author);
     to(author, is_first_run, point, more);
     look(author);

@@ -178,7 +178,7 @@ fn policies(author: &mut Author) -> (&'static str, &'static str) {
 pub fn again(author: &mut Author) {
     let (reuse, conflict) = policies(author);
     let mut more = json!({"workflow_id_reuse_policy": reuse, "workflow_id_conflict_policy": conflict});
-    let is_same = author.percent(15) && !author.started_by.is_empty();
+    let is_same = author.percent(15) && !author.started_by.is_empty() && !author.is_continued;
     if is_same {
         more["request_id"] = author.started_by.clone().into();
     }

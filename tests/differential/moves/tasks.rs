@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::author::{
-    Author, IDLE, QUEUE, STICKY, Task, WORKFLOW, command, failure, merged, payload, payloads,
+    Author, End, IDLE, QUEUE, STICKY, Task, WORKFLOW, command, failure, merged, payload, payloads,
 };
 
 const CAUSES: &[&str] = &[
@@ -192,7 +192,7 @@ pub fn fail(author: &mut Author) {
             "identity": "worker",
         }),
     );
-    author.task_lost();
+    author.task_lost(End::Failed);
     super::clients::describe(author);
 }
 
@@ -206,7 +206,7 @@ pub fn time_out(author: &mut Author) {
     if author.attempt == 1 {
         author.wait_for("EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT");
     }
-    author.task_lost();
+    author.task_lost(End::TimedOut);
     author.take();
     super::clients::describe(author);
 }

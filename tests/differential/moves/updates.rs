@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, QUEUE, Task, WORKFLOW, command, failure, payload, payloads};
+use crate::author::{Author, End, QUEUE, Task, WORKFLOW, command, failure, payload, payloads};
 use crate::ground::UPDATES_MAX;
 use crate::program::Step;
 
@@ -293,7 +293,7 @@ pub fn badly_answered(author: &mut Author) {
     };
     let request = author.completion(commands, json!({ "messages": messages }));
     author.call("RespondWorkflowTaskCompleted", request);
-    author.task_lost();
+    author.task_lost(End::Failed);
     author.take();
     answer_again(author, &id);
     author.join(&name);
@@ -387,16 +387,12 @@ pub fn unfit(author: &mut Author) {
     author.call("ExecuteMultiOperation", json!({"namespace": "default", "operations": operations}));
 }
 
-/// The run would close over an update that it has not seen.
+/// The run closes over an update that it has not seen.
 pub fn unseen(author: &mut Author) {
     author.wake();
     author.take();
-    let (id, name) = sent(author);
-    let last = command("COMPLETE_WORKFLOW_EXECUTION", json!({}));
-    let request = author.completion(vec![last], json!({}));
-    author.call("RespondWorkflowTaskCompleted", request);
-    author.task_lost();
-    author.take();
-    answer_again(author, &id);
+    let (_id, name) = sent(author);
+    author.complete(vec![command("COMPLETE_WORKFLOW_EXECUTION", json!({}))]);
+    author.ended(true);
     author.join(&name);
 }
