@@ -79,7 +79,7 @@ mod tests {
         let (event, shown) = shown(closed);
         assert_eq!((shown.event_id, shown.event_type, shown.task_id), (event.event_id, 28, event.task_id));
         match shown.attributes {
-            Some(Attributes::WorkflowContinuedAsNew(continuation)) => continuation,
+            Some(Attributes::WorkflowContinuedAsNew(continuation)) => *continuation,
             other => panic!("{other:?}"),
         }
     }

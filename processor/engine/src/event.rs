@@ -47,7 +47,6 @@ macro_rules! attributes {
         /// What happened, by kind.
         #[derive(Clone, PartialEq, prost::Oneof)]
         #[allow(missing_docs)]
-        #[expect(clippy::large_enum_variant, reason = "drafts keep events in boxes")]
         pub enum Attributes { $(#[prost(message, tag = $tag)] $variant($message),)* }
 
         impl Attributes {
@@ -77,7 +76,7 @@ macro_rules! attributes {
 }
 
 attributes! {
-    WorkflowStarted(start::Started) = "6", 1;
+    WorkflowStarted(Box<start::Started>) = "6", 1;
     WorkflowCompleted(close::Completed) = "7", 2;
     WorkflowFailed(close::Failed) = "8", 3;
     WorkflowTimedOut(close::TimedOut) = "9", 4;
@@ -86,7 +85,7 @@ attributes! {
     TaskCompleted(task::Completed) = "12", 7;
     TaskTimedOut(task::TimedOut) = "13", 8;
     TaskFailed(task::Failed) = "14", 9;
-    ActivityScheduled(activity::Scheduled) = "15", 10;
+    ActivityScheduled(Box<activity::Scheduled>) = "15", 10;
     ActivityStarted(activity::Started) = "16", 11;
     ActivityCompleted(activity::Completed) = "17", 12;
     ActivityFailed(activity::Failed) = "18", 13;
@@ -104,8 +103,8 @@ attributes! {
     CancelExternalInitiated(external::CancelInitiated) = "30", 22;
     CancelExternalFailed(external::CancelFailed) = "31", 23;
     ExternalCancelRequested(external::CancelRequested) = "32", 24;
-    WorkflowContinuedAsNew(close::ContinuedAsNew) = "33", 28;
-    StartChildInitiated(child::Initiated) = "34", 29;
+    WorkflowContinuedAsNew(Box<close::ContinuedAsNew>) = "33", 28;
+    StartChildInitiated(Box<child::Initiated>) = "34", 29;
     StartChildFailed(child::StartFailed) = "35", 30;
     ChildStarted(child::Started) = "36", 31;
     ChildCompleted(child::Completed) = "37", 32;
@@ -122,6 +121,22 @@ attributes! {
     UpdateAdmitted(update::Admitted) = "52", 47;
     PropertiesModified(properties::Modified) = "51", 46;
     OptionsUpdated(options::Updated) = "60", 55;
+}
+
+/// Those that are much larger than the others: an event that is none of them takes a third of the memory.
+macro_rules! boxed {
+    ($($variant:ident($message:ty);)*) => {
+        $(impl From<$message> for Attributes {
+            fn from(message: $message) -> Self { Self::$variant(Box::new(message)) }
+        })*
+    };
+}
+
+boxed! {
+    WorkflowStarted(start::Started);
+    ActivityScheduled(activity::Scheduled);
+    WorkflowContinuedAsNew(close::ContinuedAsNew);
+    StartChildInitiated(child::Initiated);
 }
 
 /// Several events as one encoded `History` message: what a row of the history space holds.

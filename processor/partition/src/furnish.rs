@@ -117,7 +117,7 @@ fn scheduled(row: Bytes, event_id: i64) -> Option<Scheduled> {
     let history = History::decode(row).ok()?;
     let event = history.events.into_iter().find(|event| event.event_id == event_id)?;
     match event.attributes {
-        Some(Attributes::ActivityScheduled(scheduled)) => Some(scheduled),
+        Some(Attributes::ActivityScheduled(scheduled)) => Some(*scheduled),
         _other => None,
     }
 }

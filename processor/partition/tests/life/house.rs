@@ -173,7 +173,7 @@ impl House {
     pub fn started(&mut self) -> start::Started {
         let history = History::decode(self.read().page.history).expect("a history");
         match history.events.into_iter().next().and_then(|event| event.attributes) {
-            Some(Attributes::WorkflowStarted(started)) => started,
+            Some(Attributes::WorkflowStarted(started)) => *started,
             other => panic!("{other:?} starts nothing"),
         }
     }

@@ -254,14 +254,14 @@ impl<'a> WorkflowEvent<'a> {
 
     fn fill(&mut self, attributes: &'a Attributes) {
         match attributes {
-            Attributes::WorkflowStarted(event) => self.workflow_execution_started = boxed(event),
+            Attributes::WorkflowStarted(event) => self.workflow_execution_started = boxed(event.as_ref()),
             Attributes::WorkflowCompleted(event) => self.workflow_execution_completed = boxed(event),
             Attributes::WorkflowFailed(event) => self.workflow_execution_failed = boxed(event),
             Attributes::WorkflowTimedOut(event) => self.workflow_execution_timed_out = boxed(event),
             Attributes::WorkflowTerminated(event) => self.workflow_execution_terminated = boxed(event),
             Attributes::WorkflowCanceled(event) => self.workflow_execution_canceled = boxed(event),
             Attributes::WorkflowContinuedAsNew(event) => {
-                self.workflow_execution_continued_as_new = boxed(event)
+                self.workflow_execution_continued_as_new = boxed(event.as_ref())
             }
             Attributes::WorkflowSignaled(event) => self.workflow_execution_signaled = boxed(event),
             Attributes::WorkflowCancelRequested(event) => {
@@ -276,7 +276,7 @@ impl<'a> WorkflowEvent<'a> {
             Attributes::TaskCompleted(event) => self.workflow_task_completed = boxed(event),
             Attributes::TaskTimedOut(event) => self.workflow_task_timed_out = boxed(event),
             Attributes::TaskFailed(event) => self.workflow_task_failed = boxed(event),
-            Attributes::ActivityScheduled(event) => self.activity_task_scheduled = boxed(event),
+            Attributes::ActivityScheduled(event) => self.activity_task_scheduled = boxed(event.as_ref()),
             Attributes::ActivityStarted(event) => self.activity_task_started = boxed(event),
             Attributes::ActivityCompleted(event) => self.activity_task_completed = boxed(event),
             Attributes::ActivityFailed(event) => self.activity_task_failed = boxed(event),
@@ -288,7 +288,7 @@ impl<'a> WorkflowEvent<'a> {
             Attributes::TimerCanceled(event) => self.timer_canceled = boxed(event),
             Attributes::MarkerRecorded(event) => self.marker_recorded = boxed(event),
             Attributes::StartChildInitiated(event) => {
-                self.start_child_workflow_execution_initiated = boxed(event)
+                self.start_child_workflow_execution_initiated = boxed(event.as_ref())
             }
             Attributes::StartChildFailed(event) => self.start_child_workflow_execution_failed = boxed(event),
             Attributes::ChildStarted(event) => self.child_workflow_execution_started = boxed(event),

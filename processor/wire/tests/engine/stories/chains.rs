@@ -16,7 +16,7 @@ use crate::world::{World, delay, fields, hours, minutes, seconds, text};
 fn started(world: &World) -> Started {
     let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
     match &kept.events[0].attributes {
-        Some(Attributes::WorkflowStarted(started)) => started.clone(),
+        Some(Attributes::WorkflowStarted(started)) => started.as_ref().clone(),
         other => panic!("{other:?} starts nothing"),
     }
 }
@@ -25,7 +25,7 @@ fn started(world: &World) -> Started {
 fn continued(world: &World, run_id: &str) -> ContinuedAsNew {
     let kept = world.home.kept(run_id).expect("the run is there");
     match &kept.events.last().expect("it has events").attributes {
-        Some(Attributes::WorkflowContinuedAsNew(continued)) => continued.clone(),
+        Some(Attributes::WorkflowContinuedAsNew(continued)) => continued.as_ref().clone(),
         other => panic!("{other:?} continues nothing"),
     }
 }

@@ -14,7 +14,7 @@ use crate::world::{World, application, delay, failure_of, fields, hours, minutes
 pub fn started(world: &World) -> Started {
     let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
     match &kept.events[0].attributes {
-        Some(Attributes::WorkflowStarted(started)) => started.clone(),
+        Some(Attributes::WorkflowStarted(started)) => started.as_ref().clone(),
         other => panic!("{other:?} starts nothing"),
     }
 }
