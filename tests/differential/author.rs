@@ -331,7 +331,7 @@ impl Author {
         let request = json!({"namespace": "default", "task_queue": task_queue, "identity": "worker"});
         // Nothing waits: no need to wait for long.
         let within_s = match self.task {
-            Task::None => 3,
+            Task::None => STAY_WITHIN_S,
             // One that has failed twice is tried again when its time is over.
             _ if self.attempt > 2 => TIMED_OUT_POLL_WITHIN_S,
             _ => POLL_WITHIN_S,
