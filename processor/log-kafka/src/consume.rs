@@ -28,6 +28,9 @@ const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// How long a broker may take to tell who leads a topic's partitions, before they are asked again.
 const METADATA_WITHIN: Duration = Duration::from_secs(1);
+/// How often who leads is asked again where a topic ends before what is known to be there: a broker that has lost the others
+/// leads for itself, and tells an end that is old.
+const LEADER_EVERY: Duration = Duration::from_millis(250);
 
 /// How far topics reach.
 pub(crate) struct Ends {
@@ -71,10 +74,33 @@ impl Ends {
         range(client, topic, partition, self.timeout)
     }
 
+    /// First offset and next offset of what is replicated, where `until` is known to have been replicated.
+    pub(crate) fn reaching(
+        &self,
+        topic: &str,
+        partition: i32,
+        until: Offset,
+    ) -> Result<Range<Offset>, Error> {
+        let found = self.range(topic, partition, Isolation::Uncommitted)?;
+        if found.end >= until {
+            Ok(found)
+        } else {
+            reaching(&self.uncommitted, topic, partition, until, self.timeout)
+        }
+    }
+
+    /// Asks anew who leads a topic's partitions: whoever answers for one of them may lead it no more.
+    fn seek_leaders(&self, topic: &str) {
+        for client in [&self.uncommitted, &self.committed] {
+            seek_leaders(client, topic);
+        }
+    }
+
     /// Waits until all transactions of a partition are finished, and it reaches `until`; the range is then the same
     /// for every reader.
     pub(crate) fn settled(&self, topic: &str, partition: i32, until: Offset) -> Result<Range<Offset>, Error> {
         let deadline = Instant::now() + self.timeout;
+        let mut sought = Instant::now();
         loop {
             let all = self.range(topic, partition, Isolation::Uncommitted)?;
             let stable = self.range(topic, partition, Isolation::Committed)?;
@@ -82,12 +108,23 @@ impl Ends {
                 return Ok(stable);
             }
             if Instant::now() > deadline {
-                let detail = format!(
-                    "{topic}-{partition}: a transaction is open from offset {} on, the end is {}: a writer \
-                     with another transactional id must not be there",
-                    stable.end, all.end
-                );
+                let detail = if all.end < until {
+                    format!(
+                        "{topic}-{partition} was written up to {until}, whoever leads it tells {}",
+                        all.end
+                    )
+                } else {
+                    format!(
+                        "{topic}-{partition}: a transaction is open from offset {} on, the end is {}: a writer \
+                         with another transactional id must not be there",
+                        stable.end, all.end
+                    )
+                };
                 return Err(io_text(detail));
+            }
+            if sought.elapsed() >= LEADER_EVERY {
+                self.seek_leaders(topic);
+                sought = Instant::now();
             }
             std::thread::sleep(AGAIN_AFTER / 10);
         }
@@ -144,10 +181,15 @@ impl Ends {
         until: Offset,
     ) -> Result<Range<Offset>, Error> {
         let deadline = Instant::now() + self.timeout;
+        let mut sought = Instant::now();
         loop {
             let range = self.range(topic, partition, Isolation::Committed)?;
             if range.end >= until || Instant::now() > deadline {
                 return Ok(range);
+            }
+            if sought.elapsed() >= LEADER_EVERY {
+                self.seek_leaders(topic);
+                sought = Instant::now();
             }
             std::thread::sleep(AGAIN_AFTER / 10);
         }
@@ -206,6 +248,33 @@ pub(crate) fn range<C: ConsumerContext>(
             Err(error) => return Err(io(&format!("how far {topic}-{partition} reaches"), &error)),
         }
     }
+}
+
+/// First offset and next offset, where `until` is known to have been there: while they end before it, whoever leads is sought
+/// anew, and what is told when the time is over is believed.
+pub(crate) fn reaching<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    until: Offset,
+    within: Duration,
+) -> Result<Range<Offset>, Error> {
+    let deadline = Instant::now() + within;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let found = range(consumer, topic, partition, left.max(ANSWER_WITHIN))?;
+        if found.end >= until || left.is_zero() {
+            return Ok(found);
+        }
+        tracing::debug!(topic, partition, end = found.end, until, "whoever leads tells an end that is old");
+        seek_leaders(consumer, topic);
+        std::thread::sleep(LEADER_EVERY);
+    }
+}
+
+fn seek_leaders<C: ConsumerContext>(consumer: &BaseConsumer<C>, topic: &str) {
+    // Any broker may be asked, and the next time another one.
+    let _ = consumer.fetch_metadata(Some(topic), METADATA_WITHIN);
 }
 
 /// What a broker says while leaders move or topics are new.

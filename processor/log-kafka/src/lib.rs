@@ -53,7 +53,6 @@ use control::Control;
 use fault::{no_such_partition, refused};
 use group::Group;
 use journal::Journal;
-use options::Isolation;
 use owned::Table;
 use parts::Parts;
 use reader::Reader;
@@ -316,7 +315,8 @@ impl Log for Kafka {
     fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error> {
         self.known(partition)?;
         let topic = self.parts.options.topic("journal");
-        let range = self.parts.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
+        let seen = self.parts.journal.seen_end(partition);
+        let range = self.parts.ends.reaching(&topic, partition as i32, seen)?;
         self.parts.journal.saw_end(partition, range.end);
         // What was trimmed here is gone, whether a broker has heard of it yet or not.
         Ok(range.start.max(self.parts.table.of(partition).trimmed)..range.end)

@@ -11,7 +11,7 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
 
-use crate::consume::{FOLLOW_WAIT, place, range};
+use crate::consume::{FOLLOW_WAIT, place, range, reaching};
 use crate::fault::{io, io_text};
 use crate::native;
 use crate::options::Options;
@@ -403,7 +403,7 @@ impl Member {
             Err(error) => return self.complain(error.to_string()),
         }
         for (partition, offset) in self.read() {
-            match self.bounds(partition) {
+            match reaching(&self.consumer, &self.topic.name, partition as i32, offset, LOOK_WITHIN) {
                 Ok(bounds) if offset >= bounds.start && offset <= bounds.end => {
                     self.begin_again(partition, offset)
                 }

@@ -10,7 +10,7 @@ use crate::consume::Ends;
 use crate::control::Control;
 use crate::fault::{corrupt, refused};
 use crate::journal::Journal;
-use crate::options::{Isolation, Options};
+use crate::options::Options;
 use crate::owned::{Standing, Table};
 use crate::rows::{self, OUTPUTS};
 use crate::stats::Counters;
@@ -29,14 +29,14 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Whether the journal reaches an offset; asks the broker only if it was not seen to.
+    /// Whether the journal reaches an offset that was applied; asks the broker only if it was not seen to.
     pub(crate) fn journal_end(&self, partition: PartitionId, wanted: Offset) -> Result<Offset, Error> {
         let seen = self.journal.seen_end(partition);
         if wanted <= seen {
             return Ok(seen);
         }
         let topic = self.options.topic("journal");
-        let range = self.ends.range(&topic, partition as i32, Isolation::Uncommitted)?;
+        let range = self.ends.reaching(&topic, partition as i32, wanted)?;
         self.journal.saw_end(partition, range.end);
         Ok(range.end)
     }
