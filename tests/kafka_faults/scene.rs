@@ -107,10 +107,10 @@ pub fn variables(bootstrap: &str, prefix: &str, more: &[(&str, &str)]) -> Vec<(S
     common.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Runs `everlog topics VERB`; its exit code and what it said.
-pub fn topics(verb: &str, variables: &[(String, String)]) -> anyhow::Result<(Option<i32>, String)> {
+/// Runs `everlog` with some words; its exit code and what it said.
+pub fn tool(words: &[&str], variables: &[(String, String)]) -> anyhow::Result<(Option<i32>, String)> {
     let mut command = Command::new(binary()?);
-    command.arg("topics").arg(verb).envs(variables.iter().map(|(key, value)| (key, value)));
+    command.args(words).envs(variables.iter().map(|(key, value)| (key, value)));
     let output = command.output()?;
     let said = [output.stdout, output.stderr].concat();
     Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
@@ -120,7 +120,7 @@ pub fn topics(verb: &str, variables: &[(String, String)]) -> anyhow::Result<(Opt
 fn make_topics(variables: &[(String, String)]) -> anyhow::Result<()> {
     let deadline = Instant::now() + DRAINS_WITHIN;
     loop {
-        let (code, said) = topics("create", variables)?;
+        let (code, said) = tool(&["topics", "create"], variables)?;
         if code == Some(0) {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use crate::load::Load;
 use crate::net::Net;
 use crate::reader;
-use crate::rows::several::{TAKEN_WITHIN, until_taken};
+use crate::rows::several::{TAKEN_WITHIN, until_shared, until_taken};
 use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
 use crate::site::Site;
 
@@ -49,7 +49,7 @@ pub async fn cut<const NODES: usize>(_site: Site, size: Size) -> anyhow::Result<
     Ok(scene.finish(load, outcome).await?.0)
 }
 
-/// Begins a cut of one place from others.
+/// Begins a cut of one place from others, once each node has a part: one that has none would leave nothing to take over.
 async fn begin(
     scene: &Scene,
     load: &mut Load,
@@ -58,6 +58,7 @@ async fn begin(
     others: impl Iterator<Item = usize>,
 ) -> anyhow::Result<()> {
     load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await?;
+    until_shared(scene).await?;
     scene.troubles.begin();
     others.filter(|other| *other != place).try_for_each(|other| net.cut(place, other))
 }

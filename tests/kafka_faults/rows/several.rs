@@ -1,18 +1,21 @@
 //! What happens to nodes that share the partitions: calls go to each of them in turn, whoever owns what they are for.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use everlog_tests::dice::Dice;
+use serde_json::Value;
 
 use crate::node::Node;
 use crate::rows::asleep::Asleep;
-use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
+use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP, tool};
 use crate::site::Site;
 
 const FURTHER_WITHIN: Duration = Duration::from_secs(120);
 /// How long others may take to have what a dead node had: its session, and a margin for a busy machine.
 pub const TAKEN_WITHIN: Duration = Duration::from_secs(60);
+const SHARES_EVERY: Duration = Duration::from_millis(250);
 /// How long brokers wait for a word of a node, in ms.
 const SESSION_MS: u64 = 6_000;
 /// A node that flaps comes or goes so often, in all.
@@ -38,6 +41,30 @@ pub async fn until_taken(scene: &Scene, before: u64) -> anyhow::Result<()> {
         ensure!(Instant::now() < deadline, "nobody takes over: {words:?}");
     }
     Ok(())
+}
+
+/// Waits until each node serves some of the partitions, and somebody each of them.
+pub async fn until_shared(scene: &Scene) -> anyhow::Result<()> {
+    let deadline = Instant::now() + TAKEN_WITHIN;
+    let nodes = scene.nodes().count();
+    let mut looks = tokio::time::interval(SHARES_EVERY);
+    loop {
+        looks.tick().await;
+        let variables = scene.variables.clone();
+        let asked = move || tool(&["cluster", "status", "--json"], &variables);
+        let (code, told) = tokio::task::spawn_blocking(asked).await??;
+        if code == Some(0) && owners(&told).len() == nodes {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "not each node has a part: {code:?}: {told}");
+    }
+}
+
+/// Those that serve a partition, as `everlog cluster status --json` tells it.
+fn owners(told: &str) -> BTreeSet<String> {
+    let lines = told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let partitions = lines.filter(|line| !line["partition"].is_null());
+    partitions.filter_map(|line| Some(line["node"].as_str()?.to_owned())).collect()
 }
 
 /// Starts a node again that has ended, and waits until it has a part again.

@@ -9,7 +9,7 @@ use rdkafka::client::DefaultClientContext;
 
 use crate::node::Node;
 use crate::reader;
-use crate::scene::{Outcome, Scene, Size, topics};
+use crate::scene::{Outcome, Scene, Size, tool};
 use crate::site::Site;
 
 const FURTHER_WITHIN: Duration = Duration::from_secs(120);
@@ -106,7 +106,7 @@ pub async fn harmed(site: Site, size: Size) -> anyhow::Result<Outcome> {
             Harm::Remake => {
                 delete(&scene.bootstrap, &topic).await?;
                 // As `everlog topics create` would make it.
-                let (_, said) = topics("create", &scene.variables)?;
+                let (_, said) = tool(&["topics", "create"], &scene.variables)?;
                 if let Err(error) = until(&scene.bootstrap, &topic, true).await {
                     ensure!(name == "control", "{error:#}: {said}");
                     make(&scene.bootstrap, &topic, &[("cleanup.policy", "compact")]).await?;
