@@ -72,6 +72,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
+        room: everlog_partition::Room::new(0),
         cached_runs_max: 10,
         appends_max: 2,
         append_records_max: 1_000,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_partition::{
-    Admission, Config, Dispatcher, Error, Event, Former, Partition, Router, Stats, Unnamed,
+    Admission, Config, Dispatcher, Error, Event, Former, Partition, Room, Router, Stats, Unnamed,
 };
 use everlog_store::Store;
 
@@ -60,6 +60,7 @@ pub fn config(node: usize, instance: u64, overlay_bytes_max: usize) -> Config {
         settings: Settings { suggest_events: 3 + 4 * node as i64, ..Settings::standard() },
         commit_interval_ms: 100,
         overlay_bytes_max,
+        room: Room::new(0),
         cached_runs_max: 4,
         appends_max: 2,
         append_records_max: 5,

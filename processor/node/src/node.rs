@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use everlog_ingress::{Owned, Topic};
 use everlog_log::Log;
-use everlog_partition::Stats;
+use everlog_partition::{Room, Stats};
 use everlog_registry::Ids;
 use everlog_wire::public::Noun;
 use prometheus::Registry;
@@ -392,6 +392,7 @@ fn driver_options(config: &Config, partitions: u32, names: &Names) -> driver::Op
             settings: limits.engine(),
             commit_interval_ms: partition.commit_interval_ms,
             overlay_bytes_max: share(memory.uncommitted_bytes_max),
+            room: Room::new(memory.uncommitted_bytes_max),
             cached_runs_max: share(memory.cached_runs_max),
             appends_max: partition.appends_max,
             append_records_max: partition.append_records_max,

@@ -34,6 +34,7 @@ use crate::query::Queries;
 use crate::refusal::Refusal;
 use crate::removal::Removals;
 use crate::reply::tell;
+use crate::room::{Holding, Room};
 use crate::router::{Answer, Failure, Send, Slot};
 use crate::rules::{Kept, Rule, Rules};
 use crate::runs::Runs;
@@ -46,6 +47,9 @@ use crate::watch::Watchers;
 const SWEEP_MS: i64 = 1_000;
 /// How long appends and commits rest after the log had no room, in ms.
 pub(crate) const HOLD_MS: i64 = 200;
+
+/// What a few of the greatest requests leave for a commit, in bytes.
+const GREAT_BYTES: usize = 32 << 20;
 
 /// What a partition is told to keep to.
 #[derive(Clone)]
@@ -60,8 +64,11 @@ pub struct Config {
     pub settings: Settings,
     /// How long outputs are gathered before they are committed, in ms.
     pub commit_interval_ms: i64,
-    /// Uncommitted bytes at which a commit begins early; at twice as many, ordinary orders are refused.
+    /// Uncommitted bytes at which a commit begins early; at twice as many, ordinary orders are refused unless there is
+    /// `room`.
     pub overlay_bytes_max: usize,
+    /// What all partitions of the node may hold uncommitted between them.
+    pub room: Arc<Room>,
     /// Runs that stay in memory.
     pub cached_runs_max: usize,
     /// Appends on their way at once.
@@ -122,6 +129,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     /// Reads that wait for an append.
     pub(crate) reads: Vec<Event>,
     pub(crate) outputs: Outputs,
+    /// What the others of the node know of what waits here for a commit.
+    holding: Holding,
     pub(crate) feed: Feed,
     pub(crate) outbox: Outbox,
     pub(crate) delayed: Delayed,
@@ -168,6 +177,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     ) -> Result<Self, Error> {
         let fence = log.fence(id)?;
         let runs = Runs::new(store, config.cached_runs_max);
+        let holding = Holding::of(Arc::clone(&config.room));
         Ok(Self {
             id,
             incarnation: log.incarnation(),
@@ -188,6 +198,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             tail: None,
             reads: Vec::new(),
             outputs: Outputs::default(),
+            holding,
             feed: Feed::default(),
             outbox: Outbox::default(),
             delayed: Delayed::default(),
@@ -339,7 +350,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let more = !self.is_overfull() && self.follow(now_ms)?;
         self.append(now_ms);
         self.commit_if_due(now_ms)?;
-        self.stats.overlay_bytes.store(self.uncommitted_bytes() as u64, Ordering::Relaxed);
+        let uncommitted_bytes = self.uncommitted_bytes();
+        self.holding.set(uncommitted_bytes);
+        self.stats.overlay_bytes.store(uncommitted_bytes as u64, Ordering::Relaxed);
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
@@ -383,9 +396,14 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.is_overfull() && R::keeps(Rule::NoWorkBeyond)
     }
 
-    /// Beyond so many uncommitted bytes nothing more is taken in.
+    /// Beyond so many uncommitted bytes nothing more is taken in: twice the share, which may be less than what a single
+    /// great request leaves; or what a few of these leave, where the others leave room.
     pub(crate) fn overfull_bytes(&self) -> usize {
-        self.config.overlay_bytes_max.saturating_mul(2)
+        let shared = self.config.overlay_bytes_max.saturating_mul(2);
+        match self.holding.left() {
+            0 => shared,
+            left => shared.max(self.uncommitted_bytes().saturating_add(left).min(GREAT_BYTES)),
+        }
     }
 
     fn sweep(&mut self, now_ms: i64) -> Result<(), Error> {

@@ -47,6 +47,7 @@ fn config() -> Config {
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
+        room: everlog_partition::Room::new(0),
         cached_runs_max: 10,
         appends_max: 2,
         append_records_max: 1_000,

@@ -12,7 +12,8 @@ use everlog_engine::machine::{completion, start, task};
 use everlog_engine::{Reply, Run, Settings};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
-    Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router, Unnamed, Want,
+    Address, Admission, Answer, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router,
+    Unnamed, Want,
 };
 use everlog_store::{SharedRows, Store};
 use prost::Message;
@@ -27,6 +28,7 @@ pub struct House {
     pub router: Router,
     pub now_ms: Arc<AtomicI64>,
     pub dir: tempfile::TempDir,
+    pub config: Config,
 }
 
 pub fn config() -> Config {
@@ -37,6 +39,7 @@ pub fn config() -> Config {
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,
+        room: everlog_partition::Room::new(0),
         cached_runs_max: 10,
         appends_max: 2,
         append_records_max: 1_000,
@@ -48,10 +51,15 @@ pub fn config() -> Config {
 
 impl House {
     pub fn build() -> Self {
+        Self::build_with(config())
+    }
+
+    pub fn build_with(config: Config) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let now_ms = Arc::new(AtomicI64::new(1_700_000_000_000));
-        let (log, partition, inbox, router) = open(dir.path(), &now_ms);
-        let mut house = Self { partition: Some(partition), log: Some(log), inbox, router, now_ms, dir };
+        let (log, partition, inbox, router) = open(dir.path(), &now_ms, config.clone());
+        let mut house =
+            Self { partition: Some(partition), log: Some(log), inbox, router, now_ms, dir, config };
         house.until(|house| house.partition().is_serving());
         house
     }
@@ -64,7 +72,7 @@ impl House {
     pub fn crash(&mut self) {
         self.partition = None;
         self.log = None;
-        let (log, partition, inbox, router) = open(self.dir.path(), &self.now_ms);
+        let (log, partition, inbox, router) = open(self.dir.path(), &self.now_ms, self.config.clone());
         (self.log, self.partition, self.inbox, self.router) = (Some(log), Some(partition), inbox, router);
         self.until(|house| house.partition().is_serving());
     }
@@ -105,6 +113,10 @@ impl House {
     }
 
     pub fn order(&mut self, order: Order) -> Reply {
+        self.try_order(order).expect("it is answered")
+    }
+
+    pub fn try_order(&mut self, order: Order) -> Answer<Reply> {
         let router = self.router.clone();
         let input = Input {
             namespace_id: NAMESPACE.into(),
@@ -113,7 +125,7 @@ impl House {
             sender: None,
             order: Some(order),
         };
-        self.call(Box::pin(async move { router.order(input).await })).expect("it is answered")
+        self.call(Box::pin(async move { router.order(input).await }))
     }
 
     pub fn poll(&mut self, activities: bool) -> Delivery {
@@ -197,7 +209,7 @@ impl House {
 
 type Opened = (Arc<Embedded>, Partition<Embedded, SharedRows>, mpsc::Receiver<(u32, Event)>, Router);
 
-fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>) -> Opened {
+fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>, config: Config) -> Opened {
     let clock = now_ms.clone();
     let mut options = Options::new(dir);
     options.partitions = 1;
@@ -212,7 +224,7 @@ fn open(dir: &std::path::Path, now_ms: &Arc<AtomicI64>) -> Opened {
     let dispatcher = Dispatcher::new(move || clock.load(Ordering::Relaxed));
     let router = Router::new(1, send.clone(), dispatcher.clone(), Arc::new(Admission::new(1, 1_000, 1_000)));
     let store = Store::new(SharedRows::new(log.database()).expect("the rows are there"));
-    let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config(), Arc::default())
+    let partition = Partition::recover(0, log.clone(), store, dispatcher, send, config, Arc::default())
         .expect("the partition recovers");
     (log, partition, inbox, router)
 }

@@ -9,9 +9,9 @@ use everlog_engine::command;
 use everlog_engine::input::Order;
 use everlog_engine::machine::{activity, attempt, close, signal, timer};
 use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
-use everlog_partition::{Address, Delivery, QueryRequest, Want};
+use everlog_partition::{Address, Config, Delivery, Failure, QueryRequest, Room, Want};
 
-use house::{House, NAMESPACE, workflow};
+use house::{House, NAMESPACE, config, workflow};
 
 fn schedule() -> command::Order {
     command::Order::ScheduleActivity(Box::new(activity::Schedule {
@@ -174,6 +174,23 @@ fn a_signal_is_taken_once_whatever_happens_in_between() {
     }
     let signals = house.names().iter().filter(|name| **name == "WorkflowSignaled").count();
     assert_eq!(signals, 1);
+}
+
+#[test]
+fn a_request_greater_than_a_share_closes_the_partition_only_where_the_others_leave_no_room() {
+    for (room_bytes, answer) in [(1 << 20, Ok(Reply::Done)), (0, Err(Failure::Busy))] {
+        let room = Room::new(room_bytes);
+        let mut house = House::build_with(Config { overlay_bytes_max: 1_000, room, ..config() });
+        house.start_with(|begin| begin.input = Some(Bytes::from(vec![b'x'; 10_000])));
+        let signal = signal::Signal { name: "changed".into(), ..signal::Signal::default() };
+        // The turn that begins the commit counts what waits for it; the signal is met before it has ended.
+        house.advance(1_000);
+        assert_eq!(house.try_order(Order::Signal(signal)), answer);
+        house.advance(1_000);
+        house.until(|house| house.partition().is_idle());
+        let signal = signal::Signal { name: "changed".into(), ..signal::Signal::default() };
+        assert_eq!(house.try_order(Order::Signal(signal)), Ok(Reply::Done), "all is committed");
+    }
 }
 
 #[test]
