@@ -14,6 +14,9 @@ use crate::Error;
 const BLOCK_BYTES: usize = 8 << 10;
 const METADATA_BLOCK_BYTES: usize = 4 << 10;
 const LEVEL_BASE_BYTES: u64 = 64 << 20;
+/// Flushed files that are merged together, where rows are only scanned. A flush takes all families, so each file has a few MB, and
+/// is merged with a level of 64 MB: the fewer merges, the less is written again.
+const FILES_PER_MERGE: i32 = 12;
 const FILE_BYTES: u64 = 32 << 20;
 const OPEN_FILES_MAX: i32 = 256;
 const INFO_LOG_BYTES: usize = 1 << 20;
@@ -89,6 +92,12 @@ fn family(options: &Options, cache: &Cache, name: &str) -> rocksdb::Options {
         blocks.set_bloom_filter(10.0, false);
     }
     let mut family = rocksdb::Options::default();
+    if scanned || name == rows::TIMERS {
+        // A read by key looks into each of these files; here rows are scanned, but for a letter that arrives.
+        family.set_level_zero_file_num_compaction_trigger(FILES_PER_MERGE);
+        family.set_level_zero_slowdown_writes_trigger(3 * FILES_PER_MERGE);
+        family.set_level_zero_stop_writes_trigger(4 * FILES_PER_MERGE);
+    }
     family.set_block_based_table_factory(&blocks);
     family.set_write_buffer_size(options.write_buffer_bytes);
     family.set_max_bytes_for_level_base(LEVEL_BASE_BYTES);
