@@ -88,7 +88,7 @@ section! {
         /// Cache and write buffers of the database, half each.
         database_bytes: usize = 64 << 20, 8 << 20..=1 << 40;
         /// Rows that wait for a commit, in all partitions together: a commit begins early when a partition has its share,
-        /// and starts and signals get RESOURCE_EXHAUSTED when it has twice that and all together have this.
+        /// and starts and signals get RESOURCE_EXHAUSTED when it has twice that, and 32 MiB or all together have this.
         uncommitted_bytes_max: usize = 64 << 20, 1 << 20..=1 << 40;
         /// Runs that are kept decoded, in all partitions together.
         cached_runs_max: usize = 10_000, 1..=10_000_000;
