@@ -74,9 +74,13 @@ pub struct Gap {
 
 impl Progress {
     /// Takes in a whole history or its next part; yields the timers that fired in events not seen before.
+    /// A whole one that ends before what is known belongs to a task that has failed meanwhile, and changes nothing.
     pub fn absorb(&mut self, events: &[Event]) -> Result<Vec<Fired>, Gap> {
         let seen = self.last_event_id;
-        if events.first().is_some_and(|first| first.event_id == 1) {
+        if let [Event { event_id: 1, .. }, .., last] | [last @ Event { event_id: 1, .. }] = events {
+            if last.event_id < seen {
+                return Ok(Vec::new());
+            }
             *self = Self::default();
         }
         let mut fired = Vec::new();
@@ -153,6 +157,17 @@ mod tests {
         assert_eq!(parts, whole);
         assert_eq!((whole.activities_scheduled, whole.activities_completed), (2, 1));
         assert_eq!(parts.absorb(&[event(6, ActivityTaskCompleted)]), Err(Gap { expected: 5, found: 6 }));
+    }
+
+    #[test]
+    fn a_whole_history_that_comes_late_sets_nothing_back() {
+        let events = [1, 2, 3, 4].map(|event_id| event(event_id, EventType::WorkflowExecutionSignaled));
+        let mut progress = Progress::default();
+        progress.absorb(&events[..3]).unwrap();
+        progress.absorb(&events[..2]).unwrap();
+        progress.absorb(&events[..1]).unwrap();
+        progress.absorb(&events[3..]).unwrap();
+        assert_eq!((progress.last_event_id, progress.signals), (4, 4));
     }
 
     #[test]
