@@ -7,6 +7,7 @@ use everlog_engine::event::HistoryEvent;
 use prost::Message;
 
 use crate::public::Command;
+use crate::resets::TakenBack;
 use crate::updates::Told;
 
 /// A signal as its sender knows it. Its name is unique.
@@ -51,6 +52,8 @@ pub struct Book {
     pub commands: Vec<Command>,
     /// What callers were told of their updates.
     pub updates: BTreeMap<String, Told>,
+    /// Workflows that are taken back.
+    pub taken_back: BTreeMap<String, TakenBack>,
 }
 
 pub fn fingerprint(event: &HistoryEvent) -> u64 {

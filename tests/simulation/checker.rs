@@ -23,6 +23,7 @@ use crate::log::{Broker, Kept, Nasty, Shared, index};
 use crate::node::{Node, PARTITION, PARTITIONS};
 use crate::people::TYPE;
 use crate::public::{Command, Wanted};
+use crate::resets;
 use crate::updates;
 use crate::workflow::LEAF;
 
@@ -39,6 +40,7 @@ pub fn check(broker: &Shared, book: &Book, owner: Option<&Node>) -> Vec<String> 
         Ok(histories) => {
             seen_is_true(book, &histories, &mut found);
             signals(book, &histories, &mut found);
+            resets::check(&book.taken_back, &histories, &mut found);
             updates::check(&book.updates, &histories, &mut found);
             found.extend(commanded(kept, book, &histories).err());
             ended(book, &histories, &mut found);
@@ -131,7 +133,7 @@ fn signals(book: &Book, histories: &Histories, found: &mut Vec<String>) {
             found.push(format!("signal {name} to {} ({told}) is there in {runs:?}", sent.workflow_id));
         }
     }
-    for name in signaled.keys() {
+    for name in signaled.keys().filter(|name| !resets::is_signal(name)) {
         found.push(format!("nobody sent the signal {name}"));
     }
 }

@@ -20,6 +20,7 @@ mod people;
 mod plan;
 mod public;
 mod resent;
+mod resets;
 mod resume;
 mod rules;
 mod seeds;

@@ -51,6 +51,8 @@ pub struct Plan {
     pub shocks: Vec<(i64, Shock)>,
     /// Somebody brings updates, and public commands do.
     pub updates: bool,
+    /// Somebody takes a workflow back.
+    pub resets: bool,
     /// Public commands come along, too.
     pub forwards: bool,
     /// The topic of public commands is deleted and made again.
@@ -84,6 +86,7 @@ impl Plan {
             chaos_ms,
             shocks: Vec::new(),
             updates: false,
+            resets: false,
             forwards: false,
             commands_made_again: false,
             poison: false,
@@ -106,6 +109,7 @@ impl Plan {
             plan.overlay_bytes_max = 1 << dice.span(8, 14);
         }
         plan.updates = dice.permille(400);
+        plan.resets = dice.permille(300);
         plan
     }
 

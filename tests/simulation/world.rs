@@ -25,6 +25,7 @@ use crate::plan::{Plan, Shock};
 use crate::public::Producer;
 use crate::rules::Without;
 use crate::workers::Worker;
+use crate::workflow::{Program, Step};
 
 /// Of a thousand moments, those in which a node without the partition brings rows.
 const PREPARES_PERMILLE: u32 = 20;
@@ -37,6 +38,8 @@ const SKEW_MS: i64 = 10_000;
 /// What may wait for a commit beyond the bound, in bytes: what was under way, what ends work, and the rows of all runs
 /// that have changed, which are counted when a commit begins.
 const OVERLAY_SLACK_BYTES: u64 = 16 << 10;
+/// The same for the histories of runs that a reset has made, which come at once.
+const RESET_SLACK_BYTES: u64 = 48 << 10;
 /// More steps than any seed needs.
 const STEPS_MAX: u64 = 400_000;
 
@@ -159,6 +162,9 @@ impl World {
             self.tasks.spawn(producer.produce(count, self.plan.commands_made_again));
             people += 1;
         }
+        if self.plan.resets {
+            people += self.populate_with_regret();
+        }
         self.town.book.borrow_mut().people_left = people;
         for number in 0..4 {
             let habits = self.plan.habits;
@@ -174,6 +180,20 @@ impl World {
             };
             self.tasks.spawn(worker.work());
         }
+    }
+
+    /// Those who take a workflow back, and how many they are.
+    fn populate_with_regret(&mut self) -> u64 {
+        let ids = (0..).map(|number| format!("back{number}"));
+        let mut ids = ids.filter(|id| address(id, "").partition(PARTITIONS) == PARTITION);
+        let id = ids.next().expect("the ids do not end");
+        let steps = [Step::Activity, Step::Both, Step::Timer];
+        let steps = (0..=self.dice.index(4)).map(|_| steps[self.dice.index(steps.len())]).collect();
+        let (program, times) = (Program { generations: 0, steps }, 1 + self.dice.index(3));
+        let (one, other) = (self.town.clone(), self.town.clone());
+        self.tasks.spawn(one.take_back(id.clone(), program, times, self.dice.fork()));
+        self.tasks.spawn(other.signal_current(id, self.dice.fork()));
+        2
     }
 
     fn run(mut self) -> Verdict {
@@ -303,7 +323,8 @@ impl World {
         } else if let Some(partition) = &node.partition {
             let bytes = partition.stats().overlay_bytes.load(Ordering::Relaxed);
             self.verdict.overlay_bytes = self.verdict.overlay_bytes.max(bytes);
-            if bytes > self.plan.overlay_bytes_max as u64 * 2 + OVERLAY_SLACK_BYTES {
+            let resets = if self.plan.resets { RESET_SLACK_BYTES } else { 0 };
+            if bytes > self.plan.overlay_bytes_max as u64 * 2 + OVERLAY_SLACK_BYTES + resets {
                 self.verdict.violations.push(format!("{bytes} bytes wait for a commit"));
             }
         }
