@@ -60,6 +60,9 @@ pub trait Peers: Send + Sync {
     /// Who brings the polls and the tasks of a queue together; never nobody.
     fn home(&self, queue: &QueueKey) -> Place;
 
+    /// True where there is no other node and this one serves everything: every place is [`Place::Here`].
+    fn is_alone(&self) -> bool;
+
     /// All other nodes, by name.
     fn others(&self) -> Vec<Arc<str>>;
 
@@ -171,6 +174,12 @@ impl Whole {
                 self.tell_others(peers);
             }
             return here(&mut inner, self.request()).await;
+        }
+        if peers.is_alone() {
+            let response = here(&mut inner, self.request()).await;
+            if !status::is_moved(response.headers()) {
+                return response;
+            }
         }
         let read = (&self.body, gateway.limits.message_bytes_max);
         let route = route::of_request(self.kind, read, &gateway.namespaces, &gateway.sealer);

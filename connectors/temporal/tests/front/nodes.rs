@@ -46,17 +46,23 @@ struct Town {
     /// Queues whose homes were looked for, and whether they are those of activities.
     homes: Mutex<Vec<(String, bool)>>,
     changes: watch::Sender<u64>,
+    alone: bool,
 }
 
 impl Town {
     fn new(place: Place, does: &[Does]) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::with(place, does, false))
+    }
+
+    fn with(place: Place, does: &[Does], alone: bool) -> Self {
+        Self {
+            alone,
             place: Mutex::new(place),
             does: Mutex::new(does.iter().copied().collect()),
             brought: Mutex::default(),
             homes: Mutex::default(),
             changes: watch::Sender::new(0),
-        })
+        }
     }
 
     fn there() -> Place {
@@ -88,6 +94,10 @@ impl Peers for Town {
     fn home(&self, queue: &QueueKey) -> Place {
         self.homes.lock().expect("nobody panics in here").push((queue.name.clone(), queue.activities));
         self.place.lock().expect("nobody panics in here").clone()
+    }
+
+    fn is_alone(&self) -> bool {
+        self.alone
     }
 
     fn others(&self) -> Vec<Arc<str>> {
@@ -300,6 +310,28 @@ async fn what_moves_away_while_it_waits_here_follows() {
         true
     };
     let mut front = Front::among(Limits::default(), Arc::new(send), Some(peers)).await;
+    assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::DataLoss);
+    assert_eq!(town.brought(), ["StartWorkflowExecution"]);
+}
+
+#[tokio::test]
+async fn a_node_that_serves_everything_looks_for_nobody_until_something_moves() {
+    let town = Arc::new(Town::with(Place::Here, &[], true));
+    let (moving, peers) = (Arc::clone(&town), Arc::clone(&town) as Arc<dyn Peers>);
+    let send = move |_partition, event: Event| {
+        *moving.place.lock().expect("nobody panics") = Town::there();
+        event.refuse(Failure::Moved);
+        true
+    };
+    let mut front = Front::among(Limits::default(), Arc::new(send), Some(peers)).await;
+    let request = DescribeTaskQueueRequest {
+        namespace: "default".into(),
+        task_queue: queue("q", ""),
+        ..Default::default()
+    };
+    front.client.describe_task_queue(request).await.expect("the home is here");
+    assert!(town.homes.lock().expect("nobody panics").is_empty());
+    // The partition is gone when it is asked.
     assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::DataLoss);
     assert_eq!(town.brought(), ["StartWorkflowExecution"]);
 }

@@ -388,6 +388,13 @@ impl Peers for Others {
         }
     }
 
+    fn is_alone(&self) -> bool {
+        let view = self.0.shown.load();
+        let mut others = view.placement.nodes.iter().chain(&view.hosts);
+        others.all(|node| *node == self.0.me)
+            && self.0.groups.iter().all(|group| group.is_held.load(Ordering::Acquire))
+    }
+
     fn others(&self) -> Vec<Arc<str>> {
         let view = self.0.shown.load();
         view.placement
