@@ -5,6 +5,7 @@
 //! trusted with the truth: whoever takes a partition over fences everybody before, as the log does it.
 
 pub mod counts;
+mod deference;
 mod departed;
 mod door;
 mod follower;
@@ -46,6 +47,7 @@ use crate::driver::{Running, Steering};
 use crate::keys;
 use crate::names::Names;
 use counts::{Counts, Outcome};
+use deference::Deference;
 use door::RECEIPT_HEADER;
 use links::{Links, Trust};
 use rows::{NodeRow, Row, View};
@@ -123,6 +125,8 @@ struct Group {
     is_untold: AtomicBool,
     /// At how many looks in a row somebody else was said to have it, though it is here.
     denied: AtomicU32,
+    /// Since another node has taken it.
+    deference: Mutex<Deference>,
     /// Held by whoever brings its rows, takes it over or lets go of it.
     turn: tokio::sync::Mutex<()>,
     /// How far the changelog of each partition was when its rows were brought last, while this node follows them.

@@ -347,6 +347,8 @@ impl Cluster {
             return false;
         }
         let group = self.group_of(partition);
+        let known = self.shown.load().placement.clone();
+        lock(&self.groups[group].deference).begin(known, Instant::now());
         if !self.groups[group].is_coming.load(Ordering::Acquire) {
             let _turn = self.groups[group].turn.lock().await;
             self.let_go(group).await;
@@ -390,8 +392,10 @@ impl Cluster {
                 self.begin_era();
             }
             for (group, node) in view.placement.groups.iter().enumerate().take(self.groups().end) {
-                let is_wanted =
+                let is_missed =
                     node.as_ref() == Some(&self.me) && !self.groups[group].is_held.load(Ordering::Acquire);
+                let is_wanted =
+                    is_missed && lock(&self.groups[group].deference).is_over(&view.placement, Instant::now());
                 if is_wanted && !self.groups[group].is_coming.swap(true, Ordering::AcqRel) {
                     let (cluster, failed) = (Arc::clone(&self), Arc::clone(&failed));
                     tokio::spawn(async move {
