@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use everlog_tests::dice::Dice;
 use everlog_tests::fate::Fate;
+use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use serde_json::{Value, json};
@@ -23,6 +25,10 @@ const ABORTED_PERMILLE: u32 = 250;
 const COMMITTED_PERMILLE: u32 = 500;
 /// Orders that are sent together.
 const TOGETHER_MAX: usize = 100;
+/// How often they are sent while brokers fence the producer.
+const TIMES_MAX: u32 = 5;
+const ABORTED: &str = "aborted";
+const COMMITTED: &str = "committed";
 
 /// What begins the Workflow Ids of runs that follow one another.
 const CHAIN: &str = "chain";
@@ -61,7 +67,7 @@ enum Way {
 
 impl Commands {
     pub fn new(bootstrap: &str, prefix: &str, ledger: &Ledger) -> anyhow::Result<Self> {
-        let producers = Producers::new(bootstrap, prefix)?;
+        let mut producers = Producers::new(bootstrap, prefix)?;
         let (orders, received) = channel();
         std::thread::Builder::new().name("orders".into()).spawn(move || producers.serve(&received))?;
         Ok(Self { orders, ledger: ledger.clone(), sent: Mutex::default() })
@@ -137,34 +143,49 @@ struct Producers {
     ends: [BaseConsumer; 2],
     topic: String,
     replies: String,
+    config: ClientConfig,
+    prefix: String,
+}
+
+fn transactional(config: &ClientConfig, prefix: &str, what: &str) -> anyhow::Result<BaseProducer> {
+    let producer: BaseProducer =
+        config.clone().set("transactional.id", format!("{prefix}orders-{what}")).create()?;
+    producer.init_transactions(WITHIN)?;
+    Ok(producer)
+}
+
+fn is_transactions(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(KafkaError::Transaction(_)))
 }
 
 impl Producers {
     fn new(bootstrap: &str, prefix: &str) -> anyhow::Result<Self> {
         let mut config = reader::client(bootstrap);
         config.set("enable.idempotence", "true").set("linger.ms", "0");
-        let plain = config.create()?;
-        let mut transactional = |what: &str| -> anyhow::Result<BaseProducer> {
-            let producer: BaseProducer =
-                config.set("transactional.id", format!("{prefix}orders-{what}")).create()?;
-            producer.init_transactions(WITHIN)?;
-            Ok(producer)
-        };
         Ok(Self {
-            plain,
-            aborting: transactional("aborted")?,
-            committing: transactional("committed")?,
+            plain: config.create()?,
+            aborting: transactional(&config, prefix, ABORTED)?,
+            committing: transactional(&config, prefix, COMMITTED)?,
             ends: [
                 reader::consumer(bootstrap, "read_uncommitted")?,
                 reader::consumer(bootstrap, "read_committed")?,
             ],
             topic: format!("{prefix}commands"),
             replies: format!("{prefix}replies"),
+            config,
+            prefix: prefix.to_owned(),
         })
     }
 
+    /// New ones in place of those that the brokers have fenced, as they do when a transaction takes too long.
+    fn renew(&mut self) -> anyhow::Result<()> {
+        self.aborting = transactional(&self.config, &self.prefix, ABORTED)?;
+        self.committing = transactional(&self.config, &self.prefix, COMMITTED)?;
+        Ok(())
+    }
+
     /// The thread: as long as somebody may order.
-    fn serve(&self, orders: &Receiver<Order>) {
+    fn serve(&mut self, orders: &Receiver<Order>) {
         let mut harmless = None;
         loop {
             let first = match orders.recv_timeout(IDLE) {
@@ -178,7 +199,7 @@ impl Producers {
             };
             let rest = orders.try_iter().take(TOGETHER_MAX - 1);
             let together: Vec<Order> = std::iter::once(first).chain(rest).collect();
-            let outcome = self.send(&together).map_err(|error| format!("{error:#}"));
+            let outcome = self.send_until_sent(&together).map_err(|error| format!("{error:#}"));
             for order in together {
                 let committed = order.ways.iter().find(|(way, _)| *way == Way::Committed);
                 if let Some((_, identity)) = committed.filter(|_| !order.id.starts_with(CHAIN)) {
@@ -187,6 +208,18 @@ impl Producers {
                 // Whoever has gone needs no answer.
                 let _ = order.done.send(outcome.clone());
             }
+        }
+    }
+
+    /// Sends orders, and again what may or may not have been sent: an order that comes again has one effect.
+    fn send_until_sent(&mut self, orders: &[Order]) -> anyhow::Result<()> {
+        let mut times = 1;
+        loop {
+            match self.send(orders) {
+                Err(error) if times < TIMES_MAX && is_transactions(&error) => self.renew()?,
+                outcome => return outcome,
+            }
+            times += 1;
         }
     }
 

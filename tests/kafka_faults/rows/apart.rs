@@ -18,6 +18,7 @@ const BROKERS: usize = 3;
 const TIMES: u64 = 20;
 /// How long the other brokers may take to do without one.
 const MISSED_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a node says that does not reach others, and when it reaches them again.
 const MISSES: &str = "this node does not reach others";
 const REACHES: &str = "this node reaches all others";
@@ -113,14 +114,24 @@ async fn node_cut<const NODES: usize>(
     net: &mut Net,
     node: usize,
 ) -> anyhow::Result<bool> {
-    let before = scene.times_said(TOOK_A_GROUP);
     begin(scene, load, net, BROKERS + node, 0..BROKERS).await?;
-    until_taken(scene, before).await?;
+    // Groups that moved before the cut, and to the node itself, say nothing.
+    let before = taken_by_others(scene, node);
+    let deadline = Instant::now() + TAKEN_WITHIN;
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    while taken_by_others(scene, node) <= before {
+        looks.tick().await;
+        ensure!(Instant::now() < deadline, "nobody takes over what a node had that is cut off");
+    }
     load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await.context("while it is cut")?;
     let takes = scene.node_at(node).times_said(TOOK_A_GROUP);
     heal(scene, load, net).await?;
     scene.node_at(node).until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await?;
     Ok(true)
+}
+
+fn taken_by_others(scene: &mut Scene, node: usize) -> u64 {
+    scene.times_said(TOOK_A_GROUP) - scene.node_at(node).times_said(TOOK_A_GROUP)
 }
 
 /// A node loses the other nodes, and all have their brokers: one is left out, and everything goes on without it.
