@@ -14,8 +14,8 @@ use crate::site::Site;
 
 const FURTHER_WITHIN: Duration = Duration::from_secs(180);
 const BROKERS: usize = 3;
-/// Each kind of cut so often in the full form.
-const TIMES: u64 = 20;
+/// Each kind of cut so often in the full form: 30 cuts of two nodes, and as many of three, of 2 minutes about.
+const TIMES: u64 = 10;
 /// How long the other brokers may take to do without one.
 const MISSED_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
