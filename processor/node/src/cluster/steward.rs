@@ -347,8 +347,11 @@ impl Cluster {
             return false;
         }
         let group = self.group_of(partition);
-        let known = self.shown.load().placement.clone();
-        lock(&self.groups[group].deference).begin(known, Instant::now());
+        // Each partition of the group is told of, and it is lost once.
+        if self.groups[group].is_held.load(Ordering::Acquire) {
+            let known = self.shown.load().placement.clone();
+            lock(&self.groups[group].deference).begin(known, Instant::now());
+        }
         if !self.groups[group].is_coming.load(Ordering::Acquire) {
             let _turn = self.groups[group].turn.lock().await;
             self.let_go(group).await;
