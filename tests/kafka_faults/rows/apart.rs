@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::metadata::MetadataPartition;
 
 use crate::load::Load;
 use crate::net::Net;
@@ -18,6 +19,9 @@ const BROKERS: usize = 3;
 const TIMES: u64 = 10;
 /// How long the other brokers may take to do without one.
 const MISSED_WITHIN: Duration = Duration::from_secs(60);
+/// How long a broker that was cut off may take to know what the others know.
+const BACK_WITHIN: Duration = Duration::from_secs(90);
+const ASK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a node says that does not reach others, and when it reaches them again.
 const MISSES: &str = "this node does not reach others";
@@ -85,26 +89,49 @@ async fn broker_cut(
     broker: usize,
 ) -> anyhow::Result<bool> {
     let journal = scene.topic("journal");
-    let other = scene.bootstrap.split(',').nth((broker + 1) % BROKERS).context("there are three")?.to_owned();
+    let address = |number: usize| scene.bootstrap.split(',').nth(number % BROKERS).map(str::to_owned);
+    let (Some(itself), Some(other)) = (address(broker), address(broker + 1)) else {
+        bail!("there are three")
+    };
     begin(scene, load, net, broker, 0..BROKERS).await?;
     let id = i32::try_from(broker + 1)?;
-    let asker: BaseConsumer = reader::client(&other).create()?;
-    let missed = tokio::task::spawn_blocking(move || {
-        let deadline = Instant::now() + MISSED_WITHIN;
-        while Instant::now() < deadline {
-            // It waits for an answer, so it does not spin.
-            let Ok(told) = asker.fetch_metadata(Some(&journal), Duration::from_secs(5)) else { continue };
-            let mut partitions = told.topics().iter().flat_map(|topic| topic.partitions());
-            if partitions.all(|partition| partition.leader() != id) {
-                return true;
-            }
-            asker.poll(Duration::from_millis(200));
-        }
-        false
-    });
-    let missed = missed.await?;
+    let (asked, topic) = (other.clone(), journal.clone());
+    let is_missed = move || leaders(&asked, &topic).is_some_and(|leaders| !leaders.contains(&id));
+    let missed = until_so(is_missed, MISSED_WITHIN).await?;
+    net.heal()?;
+    // Its connections rest for a while yet, and until then it says that it leads.
+    let agree = move || leaders(&itself, &journal).is_some_and(|leaders| is_led(&other, &journal, &leaders));
+    ensure!(until_so(agree, BACK_WITHIN).await?, "broker {id} is not back");
     heal(scene, load, net).await?;
     Ok(missed)
+}
+
+fn is_led(bootstrap: &str, topic: &str, by: &[i32]) -> bool {
+    leaders(bootstrap, topic).is_some_and(|leaders| leaders == by)
+}
+
+/// Who leads the partitions of a topic, as one broker says: a new client asks it before it knows of others.
+fn leaders(bootstrap: &str, topic: &str) -> Option<Vec<i32>> {
+    let asker: BaseConsumer = reader::client(bootstrap).create().ok()?;
+    let told = asker.fetch_metadata(Some(topic), Duration::from_secs(5)).ok()?;
+    let partitions = told.topics().iter().flat_map(|topic| topic.partitions());
+    Some(partitions.map(MetadataPartition::leader).collect())
+}
+
+/// Looks until it is so; false where it was not within that time.
+async fn until_so(
+    is_so: impl Fn() -> bool + Clone + Send + 'static,
+    within: Duration,
+) -> anyhow::Result<bool> {
+    let deadline = Instant::now() + within;
+    let mut looks = tokio::time::interval(ASK_EVERY);
+    while Instant::now() < deadline {
+        looks.tick().await;
+        if tokio::task::spawn_blocking(is_so.clone()).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A node loses all brokers; the others take its partitions over, and it has some again when it is healed.
