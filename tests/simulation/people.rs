@@ -27,6 +27,19 @@ pub const TYPE: &str = "Program";
 const ANSWERED_WITHIN_MS: i64 = 40_000;
 const POISONED: &str = "a poisoned signal";
 
+/// The start of a workflow of a type.
+pub fn beginning(kind: &str, workflow_id: &str, program: &Program, dice: &mut Dice) -> start::Begin {
+    start::Begin {
+        request_id: format!("start-{workflow_id}"),
+        workflow_type: kind.into(),
+        task_queue: QUEUE.into(),
+        input: Some(program.encode()),
+        task_timeout_ms: dice.span(1_000, 5_000),
+        retention_ms: 30 * 86_400_000,
+        ..start::Begin::default()
+    }
+}
+
 /// A way into a node.
 #[derive(Clone)]
 pub struct Door {
@@ -155,15 +168,9 @@ impl Town {
     /// Starts a workflow, until it is known to be started.
     pub async fn start(self, workflow_id: String, program: Program, mut dice: Dice) {
         let begin = start::Begin {
-            request_id: format!("start-{workflow_id}"),
-            workflow_type: TYPE.into(),
-            task_queue: QUEUE.into(),
-            input: Some(program.encode()),
-            task_timeout_ms: dice.span(1_000, 5_000),
-            retention_ms: 30 * 86_400_000,
             // A run that went on as another one does not know the request any more.
             reuse_policy: ReusePolicy::RejectDuplicate.into(),
-            ..start::Begin::default()
+            ..beginning(TYPE, &workflow_id, &program, &mut dice)
         };
         loop {
             if let Some(door) = self.door(&mut dice) {

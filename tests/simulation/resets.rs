@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::input::Order;
 use everlog_engine::machine::reset::Reset;
-use everlog_engine::machine::{signal, start};
+use everlog_engine::machine::signal;
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Reading, Want};
 
 use crate::dice::Dice;
-use crate::people::{Town, address, input};
-use crate::workflow::{Program, QUEUE};
+use crate::people::{Town, address, beginning, input};
+use crate::workflow::Program;
 
 /// The type of the workflows that are taken back.
 pub const TYPE: &str = "TakenBack";
@@ -46,15 +46,7 @@ pub fn is_signal(name: &str) -> bool {
 impl Town {
     /// Starts a workflow, and takes it back some times, each until that is known to be done.
     pub async fn take_back(self, workflow_id: String, program: Program, times: usize, mut dice: Dice) {
-        let begin = start::Begin {
-            request_id: format!("start-{workflow_id}"),
-            workflow_type: TYPE.into(),
-            task_queue: QUEUE.into(),
-            input: Some(program.encode()),
-            task_timeout_ms: dice.span(1_000, 5_000),
-            retention_ms: 30 * 86_400_000,
-            ..start::Begin::default()
-        };
+        let begin = beginning(TYPE, &workflow_id, &program, &mut dice);
         let order = Order::Start(Box::new(begin));
         let mut run_id = self.until_made(&workflow_id, "", order, &mut dice).await;
         self.taken_back(&workflow_id, |found| found.first_run_id.clone_from(&run_id));
