@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::rows::Placement;
 
+/// The first pause, and the longest.
 const FIRST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(16);
+/// A group that is lost so long after a pause was over is lost for the first time again.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(32);
 
 /// The patience with a group. It doubles each time that the group is taken away again soon.
 #[derive(Debug, Default)]
@@ -19,7 +22,7 @@ pub struct Deference {
 impl Deference {
     /// Another node has taken the group; `known`: the latest placement that this node knows.
     pub fn begin(&mut self, known: Placement, now: Instant) {
-        let is_soon = self.until.is_some_and(|until| now < until + 2 * MOST);
+        let is_soon = self.until.is_some_and(|until| now < until + FORGOTTEN_AFTER);
         self.pause = if is_soon { (2 * self.pause).min(MOST) } else { FIRST };
         self.until = Some(now + self.pause);
         self.known = known;
@@ -50,7 +53,7 @@ mod tests {
             assert!(!deference.is_over(&this, now - Duration::from_millis(1)));
             assert!(deference.is_over(&this, now));
         }
-        now += 3 * MOST;
+        now += FORGOTTEN_AFTER;
         deference.begin(this.clone(), now);
         assert!(deference.is_over(&this, now + FIRST));
     }

@@ -125,7 +125,7 @@ struct Group {
     is_untold: AtomicBool,
     /// At how many looks in a row somebody else was said to have it, though it is here.
     denied: AtomicU32,
-    /// Since another node has taken it.
+    /// How long it is left to another node that has taken it.
     deference: Mutex<Deference>,
     /// Held by whoever brings its rows, takes it over or lets go of it.
     turn: tokio::sync::Mutex<()>,
