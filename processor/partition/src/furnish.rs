@@ -29,7 +29,7 @@ pub fn page<B: Base>(
     let mut history = BytesMut::new();
     let mut batches = 0;
     let mut next_event_id = 0;
-    runs.store().scan(Space::History, &from, &to, &mut |row, value| {
+    runs.store().scan_appended(Space::History, &from, &to, &mut |row, value| {
         if batches > 0 && (batches == batches_max || history.len() + value.len() > PAGE_BYTES_MAX) {
             next_event_id = first_event_id(row);
             return false;

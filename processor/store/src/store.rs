@@ -56,12 +56,7 @@ impl<B: Base> Store<B> {
         if from >= to {
             return Ok(());
         }
-        let none = Layer::default();
-        let committing = self.committing.as_ref().unwrap_or(&none);
-        let mut overlay = Overlay {
-            active: self.active.range(space, from, to).peekable(),
-            committing: committing.range(space, from, to).peekable(),
-        };
+        let mut overlay = self.overlay(space, from, to);
         let mut wanted = true;
         self.base.scan(space, from, to, &mut |key, value| {
             wanted = overlay.visit_below(Some(key), visit)
@@ -76,6 +71,22 @@ impl<B: Base> Store<B> {
             overlay.visit_below(None, visit);
         }
         Ok(())
+    }
+
+    /// `scan` of rows that are written once, in key order: where the first of them is a change that waits for its commit,
+    /// those behind it are too, and the base is not asked.
+    pub fn scan_appended(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        if from < to && self.changed(space, from).is_some_and(|row| row.value.is_some()) {
+            self.overlay(space, from, to).visit_below(None, visit);
+            return Ok(());
+        }
+        self.scan(space, from, to, visit)
     }
 
     /// The last row with `from <= key < to`.
@@ -141,6 +152,14 @@ impl<B: Base> Store<B> {
         }
     }
 
+    /// The changes with `from <= key < to`.
+    fn overlay(&self, space: Space, from: &[u8], to: &[u8]) -> Overlay<'_> {
+        Overlay {
+            active: self.active.range(space, from, to).peekable(),
+            committing: self.committing.as_ref().map(|layer| layer.range(space, from, to).peekable()),
+        }
+    }
+
     fn changed(&self, space: Space, key: &[u8]) -> Option<&Row> {
         self.active.get(space, key).or_else(|| self.committing.as_ref()?.get(space, key))
     }
@@ -149,7 +168,7 @@ impl<B: Base> Store<B> {
 /// Both layers, merged in key order; the active one wins.
 struct Overlay<'a> {
     active: Peekable<Range<'a, Bytes, Row>>,
-    committing: Peekable<Range<'a, Bytes, Row>>,
+    committing: Option<Peekable<Range<'a, Bytes, Row>>>,
 }
 
 impl Overlay<'_> {
@@ -168,7 +187,7 @@ impl Overlay<'_> {
 
     fn first(&mut self) -> Option<Bytes> {
         let active = self.active.peek().map(|(key, _)| *key);
-        let committing = self.committing.peek().map(|(key, _)| *key);
+        let committing = self.committing.as_mut().and_then(Peekable::peek).map(|(key, _)| *key);
         match (active, committing) {
             (Some(active), Some(committing)) => Some(active.min(committing).clone()),
             (one, None) => one.cloned(),
@@ -179,7 +198,8 @@ impl Overlay<'_> {
     /// Passes the key in both layers, if it is their next, and gives the row that counts.
     fn take(&mut self, key: &[u8]) -> Option<&Row> {
         let active = self.active.next_if(|(first, _)| first.as_ref() == key);
-        let committing = self.committing.next_if(|(first, _)| first.as_ref() == key);
+        let committing =
+            self.committing.as_mut().and_then(|rows| rows.next_if(|(first, _)| first.as_ref() == key));
         active.or(committing).map(|(_, row)| row)
     }
 }

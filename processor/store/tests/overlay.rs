@@ -128,6 +128,64 @@ fn an_overlay_reads_like_one_map() {
     }
 }
 
+fn appended(store: &Store<MemoryRows>, from: &[u8]) -> Vec<(Bytes, Bytes)> {
+    let mut found = Vec::new();
+    let mut visit = |key: &[u8], value: &[u8]| {
+        found.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+        true
+    };
+    store.scan_appended(Space::History, from, b"~", &mut visit).unwrap();
+    found
+}
+
+#[test]
+fn what_is_appended_behind_a_change_is_not_sought_in_the_base() {
+    let base = MemoryRows::default();
+    let mut store = Store::new(base.clone());
+    store.put_new(Space::History, key(1), "committing".into());
+    store.begin_commit();
+    store.put_new(Space::History, key(2), "active".into());
+    // It cannot be there in life: it tells who was asked.
+    base.apply(vec![(Space::History, key(3), Some("base".into()))]);
+    assert_eq!(appended(&store, &key(1)).len(), 2);
+    assert_eq!(appended(&store, &key(2)).len(), 1);
+    assert_eq!(appended(&store, &key(0)).len(), 3);
+    store.committed(None).unwrap();
+    assert_eq!(appended(&store, &key(1)).len(), 3);
+}
+
+/// A list that only grows, and is forgotten from its beginning on, reads alike in both ways from whatever row on.
+#[test]
+fn what_is_appended_is_read_as_a_scan_reads_it() {
+    for seed in 1..=60u64 {
+        let mut random = Random(seed);
+        let mut store = Store::new(MemoryRows::default());
+        let (mut first, mut next, mut under_way) = (0, 0, false);
+        for _ in 0..300u64 {
+            match random.below(8) {
+                0..=3 => {
+                    store.put_new(Space::History, key(next), "batch".into());
+                    next += 1;
+                }
+                4 => {
+                    let end = next.min(first + random.below(4));
+                    (first..end).for_each(|n| store.delete(Space::History, key(n)));
+                    first = end;
+                }
+                5 if !under_way => {
+                    store.begin_commit();
+                    under_way = true;
+                }
+                6 if std::mem::take(&mut under_way) => store.committed(None).unwrap(),
+                7 if std::mem::take(&mut under_way) => store.commit_failed(),
+                _ => {}
+            }
+            let from = key(random.below(next + 2));
+            assert_eq!(appended(&store, &from), rows(&store, Space::History, &from, b"~"), "seed {seed}");
+        }
+    }
+}
+
 /// xorshift: the same numbers for the same seed.
 struct Random(u64);
 
