@@ -358,6 +358,12 @@ pub(crate) enum Next<'a> {
     Nothing,
 }
 
+/// The time that is left, in whole milliseconds: the client waits for those, and spins through a part of one.
+pub(crate) fn left_until(deadline: Instant) -> Duration {
+    let left = deadline.saturating_duration_since(Instant::now());
+    Duration::from_millis(left.as_micros().div_ceil(1_000).try_into().unwrap_or(u64::MAX))
+}
+
 /// Waits for the next message; what passes by itself is waited out.
 pub(crate) fn next<'a, C: ConsumerContext>(
     consumer: &'a BaseConsumer<C>,
@@ -366,7 +372,7 @@ pub(crate) fn next<'a, C: ConsumerContext>(
 ) -> Result<Next<'a>, Error> {
     let deadline = Instant::now() + within;
     loop {
-        match consumer.poll(deadline.saturating_duration_since(Instant::now())) {
+        match consumer.poll(left_until(deadline)) {
             None => return Ok(Next::Nothing),
             Some(Ok(message)) => return Ok(Next::Message(message)),
             Some(Err(KafkaError::PartitionEOF(_))) => return Ok(Next::End),

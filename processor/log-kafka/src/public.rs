@@ -14,7 +14,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::admin::Admin;
-use crate::consume::{FOLLOW_WAIT, is_lasting, range};
+use crate::consume::{FOLLOW_WAIT, is_lasting, left_until, range};
 use crate::fault::{io, refused, unknown};
 use crate::native;
 use crate::options::{Isolation, Options};
@@ -115,7 +115,7 @@ impl Tail {
             if self.open.is_empty() && !std::mem::replace(&mut self.has_ended, true) {
                 return Ok(Step::End);
             }
-            match self.consumer.poll(deadline.saturating_duration_since(Instant::now())) {
+            match self.consumer.poll(left_until(deadline)) {
                 Some(Ok(message)) => return Ok(Step::Record(record(&message))),
                 Some(Err(KafkaError::PartitionEOF(partition))) => {
                     if let Ok(partition) = PartitionId::try_from(partition) {
