@@ -1,12 +1,17 @@
-//! The gateway's randomness: the only one in the house, and never part of a decision.
+//! The gateway's randomness: the only one in the house, and never part of a decision. And what looks like it and is not.
 
-use uuid::Builder;
+use uuid::{Builder, Uuid};
 
 /// A random UUID.
 pub(crate) fn id() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("every supported system has a source of random bytes");
     Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
+
+/// The UUID of what is there from the first start: the same for all nodes that make it at once.
+pub(crate) fn id_of(name: &str) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string()
 }
 
 #[cfg(test)]

@@ -192,6 +192,7 @@ impl Whole {
             changes.mark_unchanged();
             let place = match &route {
                 Route::Owner(address) => peers.owner(address.partition(gateway.about.partitions)),
+                Route::Partition(partition) => peers.owner(*partition),
                 // Whoever has brought it takes this node for the home: the two will agree.
                 Route::Home(_) if is_brought => Place::Here,
                 Route::Home(queue) => peers.home(queue),

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     },
     /// A question about a queue.
     Queue,
+    /// It changes a namespace.
+    Registry,
     /// It concerns every node.
     Everywhere,
 }
@@ -40,15 +42,26 @@ pub(crate) enum Kind {
 pub(crate) enum Route {
     /// To the owner of a Workflow Id.
     Owner(Address),
+    /// To the owner of a partition.
+    Partition(u32),
     /// To the home of a queue.
     Home(QueueKey),
 }
 
+/// Whose owner changes namespaces, one change after the other: two nodes would overwrite what each other has told the world of.
+const REGISTRY: u32 = 0;
+
 impl Kind {
     /// Of a method by its path; none where any node answers.
     pub(crate) fn of(path: &str) -> Option<Self> {
+        if let Some(method) = path.strip_prefix("/temporal.api.operatorservice.v1.OperatorService/") {
+            let changes =
+                matches!(method, "AddSearchAttributes" | "RemoveSearchAttributes" | "DeleteNamespace");
+            return changes.then_some(Self::Registry);
+        }
         let method = path.strip_prefix("/temporal.api.workflowservice.v1.WorkflowService/")?;
         match method {
+            "RegisterNamespace" | "UpdateNamespace" | "DeprecateNamespace" => Some(Self::Registry),
             "StartWorkflowExecution"
             | "SignalWithStartWorkflowExecution"
             | "RecordActivityTaskHeartbeatById"
@@ -91,7 +104,7 @@ impl Kind {
                 let method = path.rsplit('/').next().unwrap_or_default();
                 method.starts_with("Get") || method.starts_with("Describe")
             }
-            Self::Workflow | Self::Operations | Self::Token => false,
+            Self::Workflow | Self::Operations | Self::Token | Self::Registry => false,
         }
     }
 }
@@ -239,6 +252,7 @@ pub(crate) fn of_request(
             };
             home(&namespace, queue?, activities, id_of)
         }
+        Kind::Registry => Some(Route::Partition(REGISTRY)),
         Kind::Everywhere => None,
     }
 }

@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use everlog_partition::{Event, Failure, QueueKey};
 use everlog_temporal::{Body, Broken, Later, Limits, Peers, Place};
+use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
+use everlog_temporal_api::operatorservice::*;
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::update::UpdateRef;
 use everlog_temporal_api::workflowservice::execute_multi_operation_request::Operation;
 use everlog_temporal_api::workflowservice::execute_multi_operation_request::operation::Operation as Kind;
 use everlog_temporal_api::workflowservice::{
     DescribeTaskQueueRequest, DescribeWorkflowExecutionRequest, ExecuteMultiOperationRequest,
-    PollWorkflowExecutionUpdateRequest, PollWorkflowTaskQueueRequest,
+    PollWorkflowExecutionUpdateRequest, PollWorkflowTaskQueueRequest, RegisterNamespaceRequest,
     RespondActivityTaskCompletedByIdRequest, ShutdownWorkerRequest, SignalWorkflowExecutionRequest,
-    UpdateWorkflowExecutionRequest,
+    UpdateNamespaceRequest, UpdateWorkflowExecutionRequest,
 };
 use http_body_util::Full;
 use prost::Message;
@@ -201,6 +203,35 @@ async fn calls_about_updates_are_brought_to_the_owner_of_their_run() {
         "ExecuteMultiOperation",
     ];
     assert_eq!(town.brought(), brought);
+}
+
+#[tokio::test]
+async fn whoever_changes_a_namespace_is_one_node() {
+    let town = Town::new(Town::there(), &[]);
+    let mut front = front(&town).await;
+    let mut operator = OperatorServiceClient::new(front.channel.clone());
+    let codes = [
+        refused!(front, register_namespace, RegisterNamespaceRequest::default()),
+        refused!(front, update_namespace, UpdateNamespaceRequest::default()),
+        operator.add_search_attributes(AddSearchAttributesRequest::default()).await.expect_err("brought"),
+        operator
+            .remove_search_attributes(RemoveSearchAttributesRequest::default())
+            .await
+            .expect_err("brought"),
+        operator.delete_namespace(DeleteNamespaceRequest::default()).await.expect_err("brought"),
+    ]
+    .map(|status| status.code());
+    assert_eq!(codes, [Code::DataLoss; 5]);
+    let brought = [
+        "RegisterNamespace",
+        "UpdateNamespace",
+        "AddSearchAttributes",
+        "RemoveSearchAttributes",
+        "DeleteNamespace",
+    ];
+    assert_eq!(town.brought(), brought);
+    let listed = ListSearchAttributesRequest { namespace: "default".into() };
+    assert!(operator.list_search_attributes(listed).await.is_ok(), "any node answers what changes nothing");
 }
 
 #[tokio::test]
