@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type world struct {
 	queue string
 
 	mutex sync.Mutex
-	runs  []client.WorkflowRun
+	runs  []workflow.Execution
 }
 
 // unmet is a claim that does not hold; it ends its case.
@@ -65,15 +66,16 @@ func (w *world) tryStart(options client.StartWorkflowOptions, definition any, ar
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
 	run, err := w.ExecuteWorkflow(w, options, definition, args...)
 	if err == nil {
-		w.remember(run)
+		w.remember(run.GetID(), run.GetRunID())
 	}
 	return run, err
 }
 
-func (w *world) remember(run client.WorkflowRun) {
+// remember takes ids, as a client's handle names another run once its result has been waited for.
+func (w *world) remember(id, run string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.runs = append(w.runs, run)
+	w.runs = append(w.runs, workflow.Execution{ID: id, RunID: run})
 }
 
 // serve runs a worker with everything registered until the returned function is called.
@@ -110,9 +112,20 @@ func (w *world) chain(id, run string) [][]*history.HistoryEvent {
 	for run != "" {
 		events := w.events(id, run)
 		runs = append(runs, events)
-		run = events[len(events)-1].GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+		run = successor(events)
 	}
 	return runs
+}
+
+// successor is the run that goes on from this one, however it has ended; or nothing.
+func successor(events []*history.HistoryEvent) string {
+	last := events[len(events)-1]
+	return cmp.Or(
+		last.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(),
+		last.GetWorkflowExecutionCompletedEventAttributes().GetNewExecutionRunId(),
+		last.GetWorkflowExecutionFailedEventAttributes().GetNewExecutionRunId(),
+		last.GetWorkflowExecutionTimedOutEventAttributes().GetNewExecutionRunId(),
+	)
 }
 
 func count(events []*history.HistoryEvent, kind enums.EventType) int {
@@ -125,27 +138,44 @@ func count(events []*history.HistoryEvent, kind enums.EventType) int {
 	return found
 }
 
-// closeAndReplay ends what is still open and replays each history that the case has made.
-func (w *world) closeAndReplay() (replayed int) {
+// closeAndReplay ends what is still open and replays each history that the case has made: its runs, what goes on from
+// them, and their children.
+func (w *world) closeAndReplay() (replayed, children int) {
 	replayer := worker.NewWorkflowReplayer()
 	register(replayer)
-	seen := map[string]bool{}
-	for _, run := range w.runs {
+	looked := map[workflow.Execution]bool{}
+	// It grows meanwhile.
+	for n := 0; n < len(w.runs); n++ {
+		run := w.runs[n]
+		if looked[run] {
+			continue
+		}
+		looked[run] = true
 		// It fails where the workflow has ended by itself.
-		_ = w.TerminateWorkflow(w, run.GetID(), "", "the case is over")
-		for _, events := range w.chain(run.GetID(), run.GetRunID()) {
-			started := events[0].GetWorkflowExecutionStartedEventAttributes()
-			if seen[started.OriginalExecutionRunId] || count(events, enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED) == 0 {
-				continue
+		_ = w.TerminateWorkflow(w, run.ID, "", "the case is over")
+		events := w.events(run.ID, run.RunID)
+		if next := successor(events); next != "" {
+			w.remember(run.ID, next)
+		}
+		for _, event := range events {
+			if child := event.GetChildWorkflowExecutionStartedEventAttributes().GetWorkflowExecution(); child != nil {
+				w.remember(child.WorkflowId, child.RunId)
 			}
-			seen[started.OriginalExecutionRunId] = true
-			w.must(replayer.ReplayWorkflowHistoryWithOptions(nil, &history.History{Events: events}, worker.ReplayWorkflowHistoryOptions{
-				OriginalExecution: workflow.Execution{ID: run.GetID(), RunID: started.OriginalExecutionRunId},
-			}))
-			replayed++
+		}
+		// A run that no worker ever completed a task of has nothing to replay.
+		if count(events, enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED) == 0 {
+			continue
+		}
+		err := replayer.ReplayWorkflowHistoryWithOptions(nil, &history.History{Events: events}, worker.ReplayWorkflowHistoryOptions{
+			OriginalExecution: run,
+		})
+		w.that(err == nil, "the replay of "+run.ID+", run "+run.RunID, err)
+		replayed++
+		if events[0].GetWorkflowExecutionStartedEventAttributes().GetParentWorkflowExecution() != nil {
+			children++
 		}
 	}
-	return replayed
+	return replayed, children
 }
 
 // runCase prints the line of a case and says whether it passed.
@@ -154,10 +184,11 @@ func runCase(c client.Client, name string, function func(*world)) (passed bool) 
 	defer cancel()
 	w := &world{Context: ctx, Client: c, queue: "go-" + name + "-" + uuid.NewString()}
 	begun := time.Now()
+	var replayed, children int
 	defer func() {
 		switch why := recover().(type) {
 		case nil:
-			fmt.Printf("ok go.%s (%.1f s)\n", name, time.Since(begun).Seconds())
+			fmt.Printf("ok go.%s (%.1f s, replayed %d, %d of children)\n", name, time.Since(begun).Seconds(), replayed, children)
 			passed = true
 		case unmet:
 			fmt.Printf("FAIL go.%s: %s\n", name, oneLine(why.why))
@@ -166,7 +197,8 @@ func runCase(c client.Client, name string, function func(*world)) (passed bool) 
 		}
 	}()
 	function(w)
-	w.that(w.closeAndReplay() > 0, "nothing to replay")
+	replayed, children = w.closeAndReplay()
+	w.that(replayed > 0, "nothing to replay")
 	w.that(!errors.Is(ctx.Err(), context.DeadlineExceeded), "not done in time")
 	return false
 }

@@ -140,7 +140,7 @@ func resetsTakeSignalsAlong(w *world) {
 	})
 	w.must(err)
 	again := w.GetWorkflow(w, run.GetID(), answer.RunId)
-	w.remember(again)
+	w.remember(again.GetID(), again.GetRunID())
 	w.equal(w.values(run.GetID()), []int{3, 4, 5}, "after the reset")
 	w.put(run.GetID(), 6, 0)
 	var values []int

@@ -141,7 +141,6 @@ func childrenAreLeftAsTheirPolicySays(w *world) {
 	w.until(func() bool { return status("cancelled") == enums.WORKFLOW_EXECUTION_STATUS_CANCELED })
 	w.equal(status("left"), enums.WORKFLOW_EXECUTION_STATUS_RUNNING, "the one that was left")
 	left := w.GetWorkflow(w, run.GetID()+"-left", "")
-	w.remember(left)
 	w.must(w.SignalWorkflow(w, left.GetID(), "", "end", nil))
 	var said string
 	w.must(left.Get(w, &said))

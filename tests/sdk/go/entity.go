@@ -176,7 +176,7 @@ func entityIsSignalledWithItsStart(w *world) {
 			run, err := w.SignalWithStartWorkflow(w, id, "trip", Trip{n, 1}, options, FerryEntity, nil)
 			if failures[n] = err; err == nil {
 				runs[n] = run.GetRunID()
-				w.remember(run)
+				w.remember(run.GetID(), run.GetRunID())
 			}
 		})
 	}

@@ -103,7 +103,7 @@ func updatesStartTheirWorkflow(w *world) {
 		run, err := start.Get(w)
 		w.must(err)
 		runs = append(runs, run.GetRunID())
-		w.remember(w.GetWorkflow(w, id, run.GetRunID()))
+		w.remember(id, run.GetRunID())
 	}
 	w.equal(runs, []string{runs[0], runs[0], runs[0]}, "one run")
 }

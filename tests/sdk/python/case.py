@@ -27,6 +27,7 @@ class Report:
     failed: int = 0
     skipped: int = 0
     replayed: int = 0
+    replayed_children: int = 0
     unreplayable: list[str] = field(default_factory=list)
 
     def ok(self, name: str, note: str = "") -> None:
@@ -106,6 +107,7 @@ async def run_case(connection: Connection, chosen: Case, report: Report, verbose
     except Exception as error:
         why = why or f"afterwards: {type(error).__name__}: {error}"
     report.replayed += world.replayed
+    report.replayed_children += world.replayed_children
     if world.unreplayable:
         report.unreplayable += world.unreplayable
         why = why or f"replay: {world.unreplayable[0]}"

@@ -45,6 +45,17 @@ def next_run(history: WorkflowHistory) -> str:
     )
 
 
+def children(history: WorkflowHistory) -> list[tuple[str, str]]:
+    """The workflow id and the first run of each child that the run has started."""
+    began = [a.workflow_execution for a in events_named(history, "ChildWorkflowExecutionStarted")]
+    return [(child.workflow_id, child.run_id) for child in began]
+
+
+def is_child(history: WorkflowHistory) -> bool:
+    started = history.events[0].workflow_execution_started_event_attributes
+    return started.HasField("parent_workflow_execution")
+
+
 async def fetch(client: Client, workflow_id: str, run_id: str | None = None) -> WorkflowHistory:
     return await client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history()
 

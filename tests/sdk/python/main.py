@@ -180,7 +180,8 @@ async def run_python(
     if report.unreplayable:
         report.fail("replay.every_history", f"{len(report.unreplayable)} of {report.replayed}")
     else:
-        report.ok("replay.every_history", f"{report.replayed} histories")
+        children = report.replayed_children
+        report.ok("replay.every_history", f"{report.replayed} histories, {children} of children")
     print(f"# the Python suites took {time.monotonic() - begun:.0f} s", flush=True)
 
 

@@ -71,6 +71,7 @@ class World:
         self.name = name
         self.queue = self.id("queue")
         self.replayed = 0
+        self.replayed_children = 0
         self.unreplayable: list[str] = []
         self.violations: list[str] = []
         # What a replay needs as the worker had it; a case with converters or interceptors of its own sets it.
@@ -112,7 +113,7 @@ class World:
         return await (await self.start(run, *args, **options)).result()
 
     def remember(self, workflow_id: str, run_id: str | None) -> None:
-        """This run, and those that continue it, are ended and replayed when the case is over."""
+        """This run, those that continue it, and their children are ended and replayed when the case is over."""
         if run_id:
             self._runs[(workflow_id, run_id)] = None
 
@@ -143,19 +144,28 @@ class World:
 
     async def close(self) -> None:
         """Ends what is still open; checks and replays every history that the case has made."""
-        histories = []
-        for workflow_id, run_id in list(self._runs):
-            await self._end(workflow_id)
-            async for found in history.chain(self.client, workflow_id, run_id):
-                histories.append(found)
-        by_run = {found.run_id: found for found in histories}
-        for found in by_run.values():
+        histories = await self._histories()
+        for found in histories:
             self.violations += map(
                 str, check_run(Run(found.workflow_id, found.run_id, list(found.events)), self.grain_ms)
             )
-        known = [h for h in by_run.values() if self._is_defined(h)]
+        known = [h for h in histories if self._is_defined(h)]
         if known:
             await self._replay(known)
+
+    async def _histories(self) -> list[WorkflowHistory]:
+        """Of the runs that were remembered, of those that continue them, and of their children; all are ended."""
+        by_run: dict[str, WorkflowHistory] = {}
+        waiting = list(self._runs)
+        # It grows meanwhile.
+        for workflow_id, run_id in waiting:
+            if run_id in by_run:
+                continue
+            await self._end(workflow_id)
+            async for found in history.chain(self.client, workflow_id, run_id):
+                by_run[found.run_id] = found
+                waiting += history.children(found)
+        return list(by_run.values())
 
     async def _end(self, workflow_id: str) -> None:
         try:
@@ -184,5 +194,6 @@ class World:
         replayer = Replayer(workflows=list(self._definitions.values()), **options)
         results = await replayer.replay_workflows(each(), raise_on_replay_failure=False)
         self.replayed += len(histories)
+        self.replayed_children += sum(map(history.is_child, histories))
         failed = {h.run_id: h.workflow_id for h in histories if h.run_id in results.replay_failures}
         self.unreplayable += [f"{name}: {results.replay_failures[run]!r}" for run, name in failed.items()]
