@@ -90,11 +90,18 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let query_id = question.id.clone();
         self.queries.put_direct(Direct { key: key.clone(), question, sticky_until_ms, taken_until_ms: 0 });
         let normal_queue = queue.is_some().then(|| normal.name.clone());
-        self.offer_query(&queue.unwrap_or(normal), query_id, normal_queue);
+        self.offer_query(&queue.unwrap_or(normal), key, query_id, normal_queue);
     }
 
-    fn offer_query(&mut self, queue: &QueueKey, query_id: String, normal_queue: Option<String>) {
-        let ready = Ready::Query { partition: self.id, query_id, normal_queue, offered_by: None };
+    fn offer_query(
+        &mut self,
+        queue: &QueueKey,
+        key: &RunKey,
+        query_id: String,
+        normal_queue: Option<String>,
+    ) {
+        let (partition, run) = (self.id, key.clone());
+        let ready = Ready::Query { partition, run, query_id, normal_queue, offered_by: None };
         match self.dispatcher.offer(queue, ready, &self.send) {
             Some((Ready::Query { query_id, .. }, waiting)) => {
                 if let Err(error) = self.hand_query(&query_id, waiting) {
@@ -114,7 +121,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         direct.taken_until_ms = 0;
         let key = direct.key.clone();
         if let Some(run) = self.runs.get(&key)? {
-            self.offer_query(&normal_queue(&run), query_id.to_owned(), None);
+            self.offer_query(&normal_queue(&run), &key, query_id.to_owned(), None);
         }
         Ok(())
     }

@@ -76,6 +76,8 @@ pub enum Ready {
     Query {
         /// The partition that owns the run.
         partition: u32,
+        /// The run that is asked.
+        run: RunKey,
         /// The question.
         query_id: String,
         /// The normal queue, where it waits in a sticky one.

@@ -44,7 +44,7 @@ pub struct ReadyWire {
     partition: u32,
     #[prost(string, optional, tag = "2")]
     normal_queue: Option<String>,
-    #[prost(oneof = "What", tags = "3, 4")]
+    #[prost(oneof = "What", tags = "3, 5")]
     what: Option<What>,
 }
 
@@ -54,9 +54,18 @@ pub enum What {
     /// A task.
     #[prost(message, tag = "3")]
     Task(TaskWire),
-    /// A question, by its id.
-    #[prost(string, tag = "4")]
-    Query(String),
+    /// A question.
+    #[prost(message, tag = "5")]
+    Query(QueryWire),
+}
+
+/// A question and the run that is asked.
+#[derive(Clone, PartialEq, Message)]
+pub struct QueryWire {
+    #[prost(string, tag = "1")]
+    query_id: String,
+    #[prost(bytes = "bytes", tag = "2")]
+    run: Bytes,
 }
 
 /// Something ready on its way to its queue's home.
@@ -183,8 +192,9 @@ impl From<Ready> for ReadyWire {
                 let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride };
                 Self { partition, normal_queue, what: Some(What::Task(task)) }
             }
-            Ready::Query { partition, query_id, normal_queue, offered_by: _ } => {
-                Self { partition, normal_queue, what: Some(What::Query(query_id)) }
+            Ready::Query { partition, run, query_id, normal_queue, offered_by: _ } => {
+                let query = QueryWire { query_id, run: run.bytes().clone() };
+                Self { partition, normal_queue, what: Some(What::Query(query)) }
             }
         }
     }
@@ -207,7 +217,10 @@ impl ReadyWire {
                     offered_by,
                 }))
             }
-            What::Query(query_id) => Some(Ready::Query { partition, query_id, normal_queue, offered_by }),
+            What::Query(QueryWire { query_id, run }) => {
+                let run = RunKey::read(run)?;
+                Some(Ready::Query { partition, run, query_id, normal_queue, offered_by })
+            }
         }
     }
 }
@@ -274,10 +287,12 @@ mod tests {
         let normal_queue = Some("q".into());
         let (partition, scheduled_event_id, attempt) = (3, 5, 2);
         let offered_by = None;
+        let asked = run.clone();
         let task =
             TaskRef { partition, run, scheduled_event_id, attempt, normal_queue, precedence, offered_by };
         let query_id = "4-1-1".into();
-        [Ready::Task(task), Ready::Query { partition: 4, query_id, normal_queue: None, offered_by: None }]
+        let query = Ready::Query { partition: 4, run: asked, query_id, normal_queue: None, offered_by: None };
+        [Ready::Task(task), query]
     }
 
     #[test]

@@ -31,7 +31,8 @@ struct Lane {
     order: BTreeSet<(u64, i64)>,
     /// The mark that the next task of a share gets, and how many of it wait.
     shares: HashMap<Share, (u64, usize)>,
-    /// The mark of what went last: a share that comes anew begins there.
+    /// Where a share begins that comes anew. A turn of all that wait moves it on by a stride: else whoever comes with one task
+    /// would go before the second one of everybody else, for as long as some do.
     mark: u64,
     first: i64,
     last: i64,
@@ -42,28 +43,35 @@ struct Lane {
 enum Share {
     Run(RunKey),
     Key(String),
-    Questions,
 }
+
+/// Marks are finer than strides, so that a part of one can be told: among 65,536 shares that wait, a stride of 1.
+const MARKS_PER_STRIDE: u64 = 1 << 16;
 
 impl Share {
     fn of(ready: &Ready) -> Self {
         match ready {
             Ready::Task(task) if task.precedence.fairness_key.is_empty() => Self::Run(task.run.clone()),
             Ready::Task(task) => Self::Key(task.precedence.fairness_key.clone()),
-            Ready::Query { .. } => Self::Questions,
+            Ready::Query { run, .. } => Self::Run(run.clone()),
         }
     }
 }
 
+/// How far its share moves on, in marks.
+fn stride(ready: &Ready) -> u64 {
+    let stride = match ready {
+        Ready::Task(task) => task.precedence.stride,
+        Ready::Query { .. } => Precedence::default().stride,
+    };
+    u64::from(stride) * MARKS_PER_STRIDE
+}
+
 impl Lane {
     fn push(&mut self, offered_ms: i64, ready: Ready) {
-        let stride = match &ready {
-            Ready::Task(task) => task.precedence.stride,
-            Ready::Query { .. } => Precedence::default().stride,
-        };
         let (next, count) = self.shares.entry(Share::of(&ready)).or_insert((self.mark, 0));
         let mark = *next;
-        *next = mark.saturating_add(u64::from(stride));
+        *next = mark.saturating_add(stride(&ready));
         *count += 1;
         self.last += 1;
         self.order.insert((mark, self.last));
@@ -81,7 +89,8 @@ impl Lane {
     fn pop(&mut self) -> Option<Ready> {
         let (mark, serial) = self.order.pop_first()?;
         let (_, ready) = self.entries.remove(&serial)?;
-        self.mark = self.mark.max(mark);
+        let turn = stride(&ready) / self.shares.len().max(1) as u64;
+        self.mark = self.mark.max(mark).saturating_add(turn);
         let share = Share::of(&ready);
         if let Some((_, count)) = self.shares.get_mut(&share) {
             *count -= 1;
@@ -220,6 +229,39 @@ mod tests {
         assert!(next.contains(&-20) && next.contains(&-21), "{next:?}");
         assert_eq!(ids(&mut backlog, usize::MAX).len(), 10_000 - 3 - 3);
         assert!(backlog.is_empty());
+    }
+
+    #[test]
+    fn whoever_comes_anew_all_the_time_keeps_no_second_task_waiting() {
+        let mut backlog = Backlog::default();
+        (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
+        backlog.push(0, plain("two", -1));
+        backlog.push(0, plain("two", -2));
+        let mut seen = Vec::new();
+        for turn in 100..400 {
+            seen.extend(ids(&mut backlog, 1));
+            backlog.push(0, plain(&format!("w{turn}"), turn));
+        }
+        let at = |id| seen.iter().position(|seen| *seen == id).expect("it has had its turn");
+        assert!(at(-1) <= 101 && at(-2) <= 205, "{} and {}: about a turn of a hundred each", at(-1), at(-2));
+    }
+
+    #[test]
+    fn questions_take_turns_as_their_runs_do() {
+        let mut backlog = Backlog::default();
+        (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
+        for asked in 0..50 {
+            let run =
+                WorkflowKey::new("n", &format!("asked-{asked}")).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
+            let (query_id, normal_queue, offered_by) = (format!("1-{asked}"), None, None);
+            backlog.push(0, Ready::Query { partition: 1, run, query_id, normal_queue, offered_by });
+        }
+        let mut answered = 0;
+        for turn in 100..250 {
+            answered += usize::from(ids(&mut backlog, 1) == [-1]);
+            backlog.push(0, plain(&format!("w{turn}"), turn));
+        }
+        assert_eq!(answered, 50, "behind those that came before them");
     }
 
     #[test]

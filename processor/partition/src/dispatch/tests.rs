@@ -34,7 +34,8 @@ fn task(partition: u32, id: i64) -> Ready {
 }
 
 fn query(id: &str) -> Ready {
-    Ready::Query { partition: 7, query_id: id.into(), normal_queue: None, offered_by: None }
+    let run = crate::address::WorkflowKey::new("n", "asked").run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
+    Ready::Query { partition: 7, run, query_id: id.into(), normal_queue: None, offered_by: None }
 }
 
 /// A poll that waits until the receiver is dropped.
