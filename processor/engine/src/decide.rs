@@ -58,12 +58,14 @@ pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) ->
     with_letters(input, within_limits(view, input, outcome, stamp, settings))
 }
 
-/// A letter may be for children of its sender only. A workflow reaches itself by no letter.
+/// A letter may be for children of its sender only; whoever has ended is cancelled already, whose child it ever was. A workflow
+/// reaches itself by no letter.
 fn may_reach(run: &Run, letter: &Input) -> bool {
     let Some(sender) = &letter.sender else { return true };
     let is_own = (&sender.namespace_id, &sender.workflow_id) == (&letter.namespace_id, &letter.workflow_id);
     let asks = matches!(letter.order, Some(Order::Signal(_) | Order::Cancel(_)));
-    !(is_own && asks) && sender.reaches(run)
+    let is_over = matches!(letter.order, Some(Order::Cancel(_))) && !run.is_open();
+    !(is_own && asks) && (is_over || sender.reaches(run))
 }
 
 /// Gathers what the record asks of others: what runs have sent, what those that closed have to tell, and the answer to

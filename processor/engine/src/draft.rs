@@ -184,6 +184,11 @@ impl<'a> Draft<'a> {
         self.letters.push(letter);
     }
 
+    /// Forgets what was to be sent.
+    pub(crate) fn send_nothing(&mut self) {
+        self.letters.clear();
+    }
+
     /// What was changed so far.
     pub fn changes(&self) -> &[Change] {
         &self.changes

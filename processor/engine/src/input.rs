@@ -170,6 +170,15 @@ impl Input {
         .filter(|request_id| !request_id.is_empty())
     }
 
+    /// The request id of a start without a signal, if it must be looked up among those that runs before the current one came of.
+    pub fn start_request_id(&self) -> Option<&str> {
+        match &self.order {
+            Some(Order::Start(begin)) if begin.signal.is_none() => Some(begin.request_id.as_str()),
+            _another => None,
+        }
+        .filter(|request_id| !request_id.is_empty())
+    }
+
     /// Ids of updates that must be looked up among those that the run has completed: all that the order speaks of and that
     /// the run has not at hand.
     pub fn update_ids(&self, run: &Run) -> BTreeSet<&str> {

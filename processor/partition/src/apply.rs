@@ -19,7 +19,7 @@ use crate::partition::{Partition, Waiter};
 use crate::reply::tell;
 use crate::router::Failure;
 use crate::rules::{Rule, Rules, seed};
-use crate::runs::history_key;
+use crate::runs::{Runs, history_key};
 
 /// Rows of an expired run's history that are deleted at once.
 pub(crate) const EXPIRED_ROWS_MAX: usize = 1_000;
@@ -175,11 +175,19 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let key = workflow.run(&run_id);
         let run = if run_id.is_empty() { None } else { self.runs.get(&key)? };
         let seen = match (input.signal_request_id(), &run) {
+            (None, Some(run)) => match input.start_request_id() {
+                Some(request_id) => self.chain_has(workflow, run.clone(), |_, run| {
+                    Ok(run.start.request_id == request_id || run.attached.contains_key(request_id))
+                })?,
+                None => false,
+            },
             (Some(request_id), Some(run)) if input.run_id.is_empty() => {
-                self.chain_has_taken(workflow, run.clone(), request_id)?
+                self.chain_has(workflow, run.clone(), |runs, run| {
+                    runs.has_request(&workflow.run(&run.start.run_id), request_id)
+                })?
             }
             (Some(request_id), Some(_)) => self.runs.has_request(&key, request_id)?,
-            (Some(_) | None, _) => false,
+            (Some(_) | None, None) => false,
         };
         let mut done = BTreeMap::new();
         for update_id in run.iter().flat_map(|run| input.update_ids(run)) {
@@ -207,17 +215,17 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
     /// Whether a run has taken a request, or one before it in its chain that ended lately: whoever asks again because it has heard
     /// nothing does not know that another run has begun meanwhile.
-    fn chain_has_taken(
+    fn chain_has(
         &mut self,
         workflow: &WorkflowKey,
         mut run: Arc<Run>,
-        request_id: &str,
+        has: impl Fn(&Runs<B>, &Run) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         for _ in 0..CHAIN_LOOKS_MAX {
-            let start = &run.start;
-            if self.runs.has_request(&workflow.run(&start.run_id), request_id)? {
+            if has(&self.runs, &run)? {
                 return Ok(true);
             }
+            let start = &run.start;
             // A run that a reset has made has what another was sent that was current until then.
             let (before, began_ms) = match start.former_run_id.as_str() {
                 "" => (start.continued_run_id.as_str(), start.start_ms),

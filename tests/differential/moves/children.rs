@@ -12,7 +12,7 @@ const POLICIES: &[&str] = &[
     "PARENT_CLOSE_POLICY_ABANDON",
 ];
 /// How long it takes until what nobody is to see has not happened.
-const NOTHING_MS: u64 = 700;
+pub const NOTHING_MS: u64 = 700;
 
 const COURSES: &[fn(&mut Author)] = &[
     completed,
@@ -63,7 +63,7 @@ fn everything(author: &mut Author) -> Value {
         "search_attributes": {"indexed_fields": {"CustomKeywordField": {
             "metadata": {"encoding": "json/plain", "type": "Keyword"}, "data": "\"red\"",
         }}},
-        "priority": {"priority_key": 3},
+        "priority": author.one_of(&[json!({"priority_key": 3}), json!({"fairness_key": "children"})]),
     })
 }
 
@@ -250,7 +250,7 @@ fn id_is_taken(author: &mut Author) {
     heard(author, "EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED");
 }
 
-fn signal(execution: Value, is_child: bool) -> Value {
+pub fn signal(execution: Value, is_child: bool) -> Value {
     let attributes = json!({
         "namespace": "default", "execution": execution, "signal_name": "news", "input": payloads(&["external"]),
         "header": {"fields": {"trace": payload("header")}}, "child_workflow_only": is_child, "control": "control",

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::children;
 use crate::author::{Author, End, QUEUE, command, failure, payload, payloads};
+use crate::program::Step;
 
 fn completion() -> Value {
     command("COMPLETE_WORKFLOW_EXECUTION", json!({"result": payloads(&["done"])}))
@@ -73,6 +75,36 @@ pub fn continue_as_new(author: &mut Author) {
     super::clients::describe(author);
 }
 
+/// What a run asks of others in the very task that ends it is asked of nobody.
+pub fn with_wishes(author: &mut Author) {
+    let abandon = json!({"parent_close_policy": "PARENT_CLOSE_POLICY_ABANDON"});
+    let child = children::begun(author, abandon.clone());
+    let late = author.fresh("child");
+    author.wake();
+    author.take();
+    let cancel =
+        json!({"namespace": "default", "workflow_id": child, "child_workflow_only": author.percent(50)});
+    let mut commands = vec![
+        children::start(&late, if author.percent(50) { abandon } else { json!({}) }),
+        children::signal(json!({ "workflow_id": child }), author.percent(50)),
+        command("REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION", cancel),
+    ];
+    let is_well = author.percent(60);
+    commands.push(match is_well {
+        true => completion(),
+        false => command("FAIL_WORKFLOW_EXECUTION", json!({"failure": failure("Refused", true)})),
+    });
+    author.complete(commands);
+    author.ended(is_well);
+    author.step(Step::Pause { ms: children::NOTHING_MS });
+    for execution in [child, late] {
+        author.call(
+            "DescribeWorkflowExecution",
+            json!({"namespace": "default", "execution": {"workflow_id": execution}}),
+        );
+    }
+}
+
 /// The run would close over what it has not seen.
 pub fn with_news(author: &mut Author) {
     author.wake();
@@ -89,7 +121,10 @@ pub fn with_news(author: &mut Author) {
     author.take();
     if author.percent(50) {
         // The run is about to close: who comes now is told so.
-        author.signal("too late");
+        match author.percent(50) {
+            true => author.signal("too late"),
+            false => super::updates::too_late(author),
+        }
         author.has_news = false;
     }
     let last = completion();

@@ -159,6 +159,7 @@ pub const MOVES: &[Move] = &[
     row("cancel the run", 4, |author| free(author) && author.is_cancel_requested, closes::cancel),
     row("continue as new", 6, free, closes::continue_as_new),
     row("close with news", 4, last, closes::with_news),
+    row("close with wishes", 3, |author| calm(author) && !author.is_repeated, closes::with_wishes),
     row("close too early", 2, |author| free(author) && !author.has_reset, closes::not_last),
     row("continue later", 4, free, chains::continued_later),
     row("use the open run", 4, open, starts::used),

@@ -76,7 +76,7 @@ fn everything() -> Value {
         }}},
         "header": {"fields": {"trace": payload("header")}},
         "user_metadata": {"summary": payload("summary"), "details": payload("details")},
-        "priority": {"priority_key": 2},
+        "priority": {"priority_key": 2, "fairness_key": "parents", "fairness_weight": 2.5},
         "links": [link()],
     })
 }
@@ -107,16 +107,26 @@ pub fn hasty(author: &mut Author) {
 pub fn delayed(author: &mut Author) {
     author.is_delayed = true;
     with(author, json!({"workflow_start_delay": format!("{}s", DELAY_MS / 1_000)}));
-    let early = author.dice.below(4);
-    match early {
-        0 | 1 => author.signal("early"),
-        2 => signal_with_start_early(author),
-        _ => {}
-    }
+    let early = author.dice.below(6);
+    let has_its_task = match early {
+        0 | 1 => {
+            author.signal("early");
+            false
+        }
+        2 => {
+            signal_with_start_early(author);
+            false
+        }
+        3 | 4 => super::updates::early(author),
+        _ => false,
+    };
     author.call(
         "DescribeWorkflowExecution",
         json!({"namespace": "default", "execution": {"workflow_id": WORKFLOW}}),
     );
+    if has_its_task {
+        return;
+    }
     author.take();
     author.complete(Vec::new());
     if early == 2 {

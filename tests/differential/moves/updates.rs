@@ -265,6 +265,34 @@ pub fn several(author: &mut Author) {
     sent.iter().for_each(|(id, _)| poll(author, id));
 }
 
+/// An update to a run that waits for its time: one that is taken comes with its first task; a refusal leaves no trace, and the
+/// first task comes when it is due. True of what was taken.
+pub fn early(author: &mut Author) -> bool {
+    let (id, name) = sent(author);
+    author.take();
+    let asked = asked_plainly(&id);
+    let is_taken = author.percent(50);
+    if is_taken {
+        let said = vec![acceptance(&id, &asked), response(author, &id)];
+        answer(author, said, Vec::new());
+    } else {
+        let (message, _) = rejection(&id, &asked);
+        author.complete_with(Vec::new(), json!({"messages": [message]}));
+        author.ends.pop();
+        (author.completed, author.task) = (0, Task::Scheduled);
+    }
+    author.join(&name);
+    is_taken
+}
+
+/// An update to a run that is about to close.
+pub fn too_late(author: &mut Author) {
+    let id = author.fresh("update");
+    let stage = author.one_of(STAGES);
+    let request = request(&asked_plainly(&id), stage);
+    author.step(Step::Call { method: "UpdateWorkflowExecution", request, within_s: WAITS_S });
+}
+
 /// More than may be under way; all that came are refused.
 pub fn too_many(author: &mut Author) {
     let sent: Vec<_> = (0..=UPDATES_MAX).map(|_| sent(author)).collect();

@@ -287,8 +287,9 @@ impl Next {
         };
         let mut fresh = start::open(start, started, Extras { links, ..Extras::default() }, place);
         update::close(draft, Some(&mut fresh));
-        if fresh.run.head.backoff_until_ms == 0 {
-            task::schedule(&mut fresh, 1);
+        match fresh.run.head.backoff_until_ms {
+            0 => task::schedule(&mut fresh, 1),
+            _later => task::settle_updates(&mut fresh),
         }
         fresh.finish()
     }

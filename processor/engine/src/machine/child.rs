@@ -497,7 +497,7 @@ fn begin(
         reuse_policy: initiated.workflow_id_reuse_policy,
         conflict_policy: ConflictPolicy::Fail.into(),
         user_metadata: command.user_metadata.clone(),
-        priority: order.priority.clone().or_else(|| start.priority.clone()),
+        priority: inherited(start.priority.as_ref(), order.priority.as_ref()),
         retention_ms: start.retention_ms,
         retry_policy: initiated.retry_policy.clone(),
         cron_schedule: order.cron_schedule.clone(),
@@ -511,6 +511,14 @@ fn begin(
             original_run_id: start.original_run_id.clone(),
         }),
         ..Begin::default()
+    }
+}
+
+/// The encoded priority of a child: what it leaves out is its parent's. Of two encodings in a row the later says what both say.
+fn inherited(parent: Option<&Bytes>, child: Option<&Bytes>) -> Option<Bytes> {
+    match (parent, child) {
+        (Some(parent), Some(child)) => Some([parent.as_ref(), child.as_ref()].concat().into()),
+        (one, other) => other.or(one).cloned(),
     }
 }
 

@@ -402,6 +402,8 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
     let mut grant = None;
     let mut claims = Vec::new();
     if !draft.run.is_open() {
+        // Whoever asks something of others has to be there for the answer: at Temporal's server as well, nothing comes of it.
+        draft.send_nothing();
         update::close(&mut draft, None);
     } else {
         if !order.force_new_task {

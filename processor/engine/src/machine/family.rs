@@ -166,7 +166,10 @@ pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<Input> {
     if run.head.is_replaced {
         return Vec::new();
     }
-    let mut letters: Vec<_> = run.children.values().filter_map(|child| last_word(run, child)).collect();
+    let asked = if is_own_will(last) { run.head.previous_started_event_id } else { i64::MAX };
+    // Children that were asked for in the very task that ends the run are nowhere.
+    let children = run.children.values().filter(|child| child.initiated_event_id < asked);
+    let mut letters: Vec<_> = children.filter_map(|child| last_word(run, child)).collect();
     if let Some(parent) = run.start.parent.as_ref().filter(|_| run.head.successor_run_id.is_empty()) {
         let (payload, retry_state) = match &last.attributes {
             Some(Attributes::WorkflowCompleted(event)) => (event.result.clone(), 0),
@@ -188,16 +191,30 @@ pub(crate) fn farewell(run: &Run, last: &HistoryEvent) -> Vec<Input> {
     letters
 }
 
+/// The run was ended by a command of its worker.
+fn is_own_will(last: &HistoryEvent) -> bool {
+    matches!(
+        &last.attributes,
+        Some(
+            Attributes::WorkflowCompleted(_)
+                | Attributes::WorkflowFailed(_)
+                | Attributes::WorkflowCanceled(_)
+                | Attributes::WorkflowContinuedAsNew(_)
+        )
+    )
+}
+
 fn last_word(run: &Run, child: &Child) -> Option<Input> {
-    let identity = "history-service".to_owned();
+    // Another one may have its id by now.
+    let (identity, first_run_id) = ("history-service".to_owned(), child.run_id.clone());
     let order = match ClosePolicy::try_from(child.close_policy).unwrap_or(ClosePolicy::Terminate) {
         ClosePolicy::Abandon => return None,
         ClosePolicy::Terminate | ClosePolicy::Unspecified => {
             let reason = "by parent close policy".to_owned();
-            Order::Terminate(Terminate { reason, identity, ..Terminate::default() })
+            Order::Terminate(Terminate { reason, identity, first_run_id, ..Terminate::default() })
         }
         ClosePolicy::RequestCancel => {
-            Order::Cancel(cancel::Request { identity, ..cancel::Request::default() })
+            Order::Cancel(cancel::Request { identity, first_run_id, ..cancel::Request::default() })
         }
     };
     Some(child.letter(run, order))

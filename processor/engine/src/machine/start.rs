@@ -252,7 +252,7 @@ pub(crate) fn begin(
     {
         return outcome;
     }
-    let is_known = if order.signal.is_some() { seen } else { knows(run, order) };
+    let is_known = seen || order.signal.is_none() && knows(run, order);
     if is_known {
         return Outcome::answer(found_again(run, order));
     }

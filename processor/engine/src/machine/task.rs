@@ -371,18 +371,14 @@ pub(crate) fn schedule_since(draft: &mut Draft<'_>, first_scheduled_ms: i64, upd
     put(draft, Task { attempt: 1, written: true, first_scheduled_ms, updates_held, ..Task::default() });
 }
 
-/// Updates that no task brings to a worker get one of their own. The first task of a run is never one that may leave no
-/// trace.
+/// Updates that no task brings to a worker get one of their own: it does not wait for the time of the first task. That one itself
+/// never is one that may leave no trace.
 pub(crate) fn settle_updates(draft: &mut Draft<'_>) {
     let head = &draft.run.head;
-    if !draft.run.is_open()
-        || head.task.is_some()
-        || head.backoff_until_ms > 0
-        || !update::is_ungiven(&draft.run, 0)
-    {
+    if !draft.run.is_open() || head.task.is_some() || !update::is_ungiven(&draft.run, 0) {
         return;
     }
-    if head.previous_started_event_id == 0 {
+    if head.previous_started_event_id == 0 && head.backoff_until_ms == 0 {
         return schedule(draft, 1);
     }
     let first_scheduled_ms = draft.now_ms();
@@ -397,6 +393,9 @@ pub(crate) fn make_normal(draft: &mut Draft<'_>) {
 
 /// Writes Scheduled of a task that is not written, and Started if it is started.
 pub(crate) fn write(draft: &mut Draft<'_>, mut task: Task, worker_version: Option<Bytes>) {
+    if draft.run.head.backoff_until_ms > 0 {
+        draft.change(Change::BackoffOver);
+    }
     task.scheduled_event_id = draft.emit_at(task.scheduled_ms, task.scheduled().into(), Extras::default());
     if task.is_started() {
         let started = Started { worker_version, ..task.started() };

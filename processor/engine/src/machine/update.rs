@@ -310,6 +310,10 @@ fn check(draft: &Draft<'_>, order: &Admit) -> Result<(), Rejection> {
         let message = "Unable to perform workflow execution update due to Workflow Task in failed state.";
         return Err(Rejection::NotReady(message.into()));
     }
+    if !order.patient && run.head.close_attempted && run.started_task().is_some() {
+        let message = "workflow operation can not be applied because workflow is closing";
+        return Err(Rejection::Busy(message.into()));
+    }
     let in_flight = run.updates.len() as i64;
     let most = settings.updates_in_flight_max;
     if most > 0 && in_flight >= most {
@@ -318,8 +322,9 @@ fn check(draft: &Draft<'_>, order: &Admit) -> Result<(), Rejection> {
     }
     let bytes: usize = waiting(run).filter_map(|update| update.request.as_ref()).map(Bytes::len).sum();
     let most = settings.updates_bytes_max;
-    if most > 0 && bytes.saturating_add(order.request.len()) as i64 > most {
-        let message = format!("limit on total size of in-flight updates has been reached ({most})");
+    if most > 0 && bytes.saturating_add(order.request.len()) as i64 >= most {
+        let message =
+            format!("limit on total payload size of in-flight updates has been reached ({most} bytes)");
         return Err(Rejection::TooManyAtOnce(message));
     }
     let most = settings.updates_max;

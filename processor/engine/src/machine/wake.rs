@@ -28,7 +28,11 @@ pub(crate) fn wake(draft: &mut Draft<'_>) -> Option<Step> {
     let mut news = false;
     let backoff_ms = draft.run.head.backoff_until_ms;
     if backoff_ms > 0 && backoff_ms <= now_ms {
-        draft.change(Change::BackoffOver);
+        // One that updates have brought before is the first one now.
+        task::make_normal(draft);
+        if draft.run.head.backoff_until_ms > 0 {
+            draft.change(Change::BackoffOver);
+        }
         news = true;
     }
     for due in due(draft) {

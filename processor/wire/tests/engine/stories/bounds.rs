@@ -5,13 +5,16 @@ use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_engine::command::Order;
 use everlog_engine::machine::close;
+use everlog_engine::machine::external::SignalOther;
 use everlog_engine::machine::marker::Record;
+use everlog_engine::machine::properties::{Modify, UpsertSearchAttributes};
+use everlog_engine::machine::update::Admit;
 use everlog_engine::payload::{Payload, UserMetadata};
-use everlog_engine::vocabulary::{Entry, Fields};
+use everlog_engine::vocabulary::{Entry, Execution, Fields};
 use expect_test::expect_file;
 use prost::Message;
 
-use crate::world::{Turn, World};
+use crate::world::{Turn, World, response};
 
 /// A limit, and how a run comes to so much.
 type Bound = (&'static str, i64, fn(&mut Settings, i64), fn(&mut World, usize));
@@ -63,6 +66,30 @@ fn fairness_key(length: usize) -> Bytes {
 
 fn summary(bytes: usize) -> Bytes {
     UserMetadata { summary: Some(blob(bytes)), details: None }.encode_to_vec().into()
+}
+
+/// A signal with an input of so many bytes.
+fn signal(world: &mut World, bytes: usize) -> &mut World {
+    world.signal_with("s", "", |signal| signal.input = Some(blob(bytes)))
+}
+
+/// An input of a signal that is told with two bytes how long it is, as is the event.
+const LONG: usize = 300;
+
+/// Bytes that a signal adds to a history besides those of a long input.
+fn bytes_written() -> usize {
+    let mut world = World::new();
+    let bytes =
+        |world: &World| usize::try_from(world.run().head.history_bytes).expect("it is no less than 0");
+    let before = bytes(world.start("w"));
+    bytes(signal(&mut world, LONG)) - before - LONG
+}
+
+/// Bytes of a signal that waits besides those of a long input.
+fn bytes_buffered() -> usize {
+    let mut world = World::new();
+    world.start("w").claim();
+    signal(&mut world, LONG).run().buffered[0].encoded_len() - LONG
 }
 
 fn with_activity(world: &mut World) -> &mut World {
@@ -134,6 +161,24 @@ const BOUNDS: &[Bound] = &[
         },
     ),
     (
+        "bytes of events during a task",
+        1_000,
+        |s, n| s.buffered_bytes_max = n,
+        |w, n| {
+            signal(w.claim(), LONG);
+            signal(w, n - bytes_buffered() - LONG - bytes_buffered());
+        },
+    ),
+    (
+        "bytes of events",
+        1_000,
+        |s, n| s.history_bytes_max = n,
+        |w, n| {
+            let before = usize::try_from(w.run().head.history_bytes).expect("it is no less than 0");
+            signal(w, n - before - bytes_written());
+        },
+    ),
+    (
         "updates at once",
         3,
         |s, n| s.updates_in_flight_max = n,
@@ -181,6 +226,17 @@ const BOUNDS: &[Bound] = &[
         },
     ),
     (
+        "bytes of an external signal's input",
+        30,
+        |s, n| s.blob_bytes_max = n,
+        |w, n| {
+            let execution = Some(Execution { workflow_id: "other".into(), run_id: String::new() });
+            let (signal_name, input) = ("s".into(), Some(blob(n)));
+            let order = SignalOther { execution, signal_name, input, ..SignalOther::default() };
+            w.task(|t| t.command("", Order::SignalExternal(Box::new(order))));
+        },
+    ),
+    (
         "bytes of a result",
         30,
         |s, n| s.blob_bytes_max = n,
@@ -201,7 +257,8 @@ const BOUNDS: &[Bound] = &[
         30,
         |s, n| s.blob_bytes_max = n,
         |w, n| {
-            let details = vec![Entry { key: "k".into(), value: blob(n) }];
+            let key = "k";
+            let details = vec![Entry { key: key.into(), value: blob(n - key.len()) }];
             let order = Record { marker_name: "m".into(), details, ..Record::default() };
             w.task(|t| t.command("", Order::RecordMarker(Box::new(order))));
         },
@@ -224,21 +281,7 @@ const BOUNDS: &[Bound] = &[
             w.heartbeats("", target, Some(blob(n)));
         },
     ),
-    (
-        "bytes of a memo",
-        60,
-        |s, n| s.memo_bytes_max = n,
-        |w, n| {
-            w.task(|t| {
-                t.command(
-                    "",
-                    Order::ModifyProperties(everlog_engine::machine::properties::Modify {
-                        upserted_memo: Some(map_of(n)),
-                    }),
-                )
-            });
-        },
-    ),
+    ("bytes of a memo", 60, |s, n| s.memo_bytes_max = n, |w, n| modify(w, map_of(n))),
     (
         "bytes of a child's memo",
         60,
@@ -253,6 +296,23 @@ const BOUNDS: &[Bound] = &[
         |s, n| s.memo_bytes_max = n,
         |w, n| {
             w.task(|t| t.continue_as_new(|order| order.memo = Some(map_of(n))));
+        },
+    ),
+    ("keys of a memo", 3, |s, n| s.memo_keys_max = n, |w, n| modify(w, map(n))),
+    (
+        "keys of a child's memo",
+        3,
+        |s, n| s.memo_keys_max = n,
+        |w, n| {
+            w.task(|t| t.child_with("c", "", |order| order.memo = Some(map(n))));
+        },
+    ),
+    (
+        "keys of a continuation's memo",
+        3,
+        |s, n| s.memo_keys_max = n,
+        |w, n| {
+            w.task(|t| t.continue_as_new(|order| order.memo = Some(map(n))));
         },
     ),
     ("search attributes", 3, |s, n| s.search_attributes_max = n, |w, n| upsert(w, map(n))),
@@ -332,18 +392,23 @@ const BOUNDS: &[Bound] = &[
     ),
 ];
 
+fn modify(world: &mut World, memo: Bytes) {
+    let order = Modify { upserted_memo: Some(memo) };
+    world.task(|t| t.command("", Order::ModifyProperties(order)));
+}
+
 fn upsert(world: &mut World, search_attributes: Bytes) {
-    let search_attributes = Some(search_attributes);
-    let order = everlog_engine::machine::properties::UpsertSearchAttributes { search_attributes };
+    let order = UpsertSearchAttributes { search_attributes: Some(search_attributes) };
     world.task(|t| t.command("", Order::UpsertSearchAttributes(order)));
 }
 
-/// What came of it: a refusal in its words, and whether the task or the run was over with it.
+/// What came of it: a refusal in its words, and whether an activity, the task or the run was over with it.
 fn verdict(story: &str) -> String {
     let refusal = story.lines().rev().find_map(|line| line.strip_prefix("! "));
+    let ends = story.contains("activity.failed").then_some("the activity fails");
     let fails = story.contains("task.failed").then_some("the task fails");
     let closes = story.contains("workflow.terminated").then_some("the run ends");
-    let told = [refusal, fails, closes].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let told = [refusal, ends, fails, closes].into_iter().flatten().collect::<Vec<_>>().join("; ");
     if told.is_empty() { "taken".to_owned() } else { told }
 }
 
@@ -360,4 +425,29 @@ fn each_is_met_below_at_and_above() {
         }
     }
     expect_file!["bounds.txt"].assert_eq(&table);
+}
+
+#[test]
+fn what_a_worker_says_of_an_update_is_bounded_as_any_payload() {
+    let came_of = |bytes: usize| {
+        let mut world = World::with(|settings| settings.blob_bytes_max = 1_000);
+        world.start("w").update("u");
+        world.task(|t| t.accept("u").message("answer u", response("u", blob(bytes))));
+        verdict(world.story())
+    };
+    assert_eq!(came_of(800), "taken");
+    let told = came_of(1_200);
+    assert!(told.starts_with("invalid: BadUpdateWorkflowExecutionMessage: "), "{told}");
+    assert!(told.ends_with("; the task fails; the run ends"), "{told}");
+}
+
+#[test]
+fn updates_that_nobody_has_accepted_are_bounded_together() {
+    let mut world = World::with(|settings| settings.updates_bytes_max = 1_000);
+    let of = |bytes: usize| move |admit: &mut Admit| admit.request = blob(bytes);
+    world.start("w").update_with("u1", "", of(500)).update_with("u2", "", of(490)).hush();
+    world.update_with("u3", "", of(501));
+    assert!(verdict(world.story()).starts_with("too many at once: "), "{}", world.story());
+    world.hush().task(|t| t.accept("u1").accept("u2")).update_with("u3", "", of(501));
+    assert_eq!(verdict(world.story()), "taken", "what was accepted does not count");
 }

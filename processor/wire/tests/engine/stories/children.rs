@@ -232,6 +232,91 @@ fn an_id_that_is_taken_fails_the_start() {
 }
 
 #[test]
+fn a_child_may_end_whoever_has_its_id() {
+    let anew = |start: &mut Start| start.workflow_id_reuse_policy = ReusePolicy::TerminateIfRunning.into();
+    let mut world = World::new();
+    world.start("parcel-1").start("order-1").hush();
+    world.task(|t| t.child_with("parcel-1", "instead of a stranger", anew)).post();
+    world.task(|t| t.child_with("parcel-1", "instead of the child before", anew)).post();
+    world.on("parcel-1").task(|t| t.complete("done")).post();
+    world.on("order-1").task(|t| t.child_with("parcel-1", "when nobody has it", anew)).post();
+    world.expect(expect![[r#"
+        > task: child parcel-1 instead of a stranger
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        < workflow.terminated "TerminateIfRunning WorkflowIdReusePolicy", run 3: workflow.started
+        > letter to order-1: the child is there
+        < child.started parcel-1, task.scheduled
+        > letter to parcel-1: begin
+        < task.scheduled
+        > task: child parcel-1 instead of the child before
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        < workflow.terminated "TerminateIfRunning WorkflowIdReusePolicy", run 4: workflow.started
+        > letter to order-1: the child is terminated
+        < child.terminated parcel-1, task.scheduled
+        > letter to order-1: the child is there
+        < child.started parcel-1
+        > letter to parcel-1: begin
+        < task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > letter to order-1: the child is completed
+        < child.completed parcel-1
+        > task: child parcel-1 when nobody has it
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        < run 5: workflow.started
+        > letter to order-1: the child is there
+        < child.started parcel-1, task.scheduled
+        > letter to parcel-1: begin
+        < task.scheduled
+    "#]]);
+}
+
+#[test]
+fn a_child_may_want_its_id_only_if_the_run_before_failed() {
+    let only = |start: &mut Start| {
+        start.workflow_id_reuse_policy = ReusePolicy::AllowDuplicateFailedOnly.into();
+    };
+    let mut world = World::new();
+    world.start("parcel-1").start("order-1").hush();
+    world.task(|t| t.child_with("parcel-1", "beside an open run", only)).post();
+    world.on("parcel-1").task(|t| t.complete("done")).on("order-1");
+    world.task(|t| t.child_with("parcel-1", "after a success", only)).post();
+    world.start("parcel-1").task(|t| t.fail(application("no", |_as_it_is| {}))).on("order-1");
+    world.task(|t| t.child_with("parcel-1", "after a failure", only)).post();
+    world.expect(expect![[r#"
+        > task: child parcel-1 beside an open run
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        ! taken: Workflow execution is already running. WorkflowId: parcel-1, run 1.
+        > letter to order-1: the child cannot be
+        < child.start_failed parcel-1 WorkflowAlreadyExists, task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > task: child parcel-1 after a success
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        ! taken: Workflow execution already finished successfully. WorkflowId: parcel-1, run 1. Workflow Id reuse policy: allow duplicate workflow Id if last run failed.
+        > letter to order-1: the child cannot be
+        < child.start_failed parcel-1 WorkflowAlreadyExists, task.scheduled
+        > start parcel-1
+        < run 3: workflow.started, task.scheduled
+        > task: fail the workflow
+        < task.started, task.completed, workflow.failed RetryPolicyNotSet
+        > task: child parcel-1 after a failure
+        < task.started, task.completed, child.initiated parcel-1
+        > letter to parcel-1: start Parcel
+        < run 4: workflow.started
+        > letter to order-1: the child is there
+        < child.started parcel-1, task.scheduled
+        > letter to parcel-1: begin
+        < task.scheduled
+    "#]]);
+}
+
+#[test]
 fn a_run_that_closes_decides_on_its_children() {
     let mut world = World::new();
     let child = |policy: ParentClosePolicy| {
@@ -270,18 +355,6 @@ fn a_parent_that_closes_at_once_leaves_only_what_it_abandons() {
         < workflow.started, task.scheduled
         > task: child ends, child stays, complete the workflow
         < task.started, task.completed, child.initiated ends, child.initiated stays, workflow.completed
-        > letter to ends: start Parcel
-        < run 2: workflow.started
-        > letter to stays: start Parcel
-        < run 3: workflow.started
-        > letter to ends: terminate
-        < workflow.terminated "by parent close policy"
-        > letter to order-1: the child is there
-        > letter to order-1: the child is there
-        > letter to order-1: the child is terminated
-        = nothing to do
-        > letter to stays: begin
-        < task.scheduled
     "#]]);
 }
 

@@ -2,6 +2,7 @@
 
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
+use everlog_engine::machine::update::Admit;
 use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy};
 use expect_test::expect;
 
@@ -357,6 +358,44 @@ fn a_run_can_be_named_by_its_chain() {
         = nothing to do
         > cancel, of another chain
         = nothing to do
+    "#]]);
+}
+
+#[test]
+fn an_update_can_name_the_chain_that_its_run_belongs_to() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t.continue_as_new(|_again| {})).hush();
+    let [first, second] = [world.run().start.first_run_id.clone(), world.run().start.run_id.clone()];
+    let chain = |run_id: &str| {
+        let run_id = run_id.to_owned();
+        move |admit: &mut Admit| admit.first_run_id = run_id
+    };
+    world.update_with("u1", "of another chain", chain(&second));
+    world.update_with("u1", "of this chain", chain(&first)).task(|t| t.accept("u1"));
+    world.update_with("u1", "of another chain", chain(&second));
+    world.update_with("u1", "of this chain", chain(&first)).terminate("enough");
+    world.update_with("u1", "of another chain", chain(&second));
+    world.update_with("u1", "of this chain", chain(&first));
+    world.update_with("u2", "of this chain", chain(&first));
+    world.expect(expect![[r#"
+        > update u1 of another chain
+        ! not found: workflow execution not found
+        > update u1 of this chain
+        < (update u1 waits)
+        > task: accept u1
+        < task.started, task.completed, update.accepted u1
+        > update u1 of another chain
+        ! not found: workflow execution not found
+        > update u1 of this chain
+        = the update is accepted
+        > terminate: enough
+        < workflow.terminated "enough"
+        > update u1 of another chain
+        ! not found: workflow execution not found
+        > update u1 of this chain
+        = the update ended: AcceptedUpdateCompletedWorkflow
+        > update u2 of this chain
+        ! not found: workflow execution already completed
     "#]]);
 }
 

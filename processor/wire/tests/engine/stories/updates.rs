@@ -399,25 +399,7 @@ fn an_update_is_answered_once() {
 }
 
 #[test]
-fn an_update_waits_for_the_first_task_of_its_run() {
-    let mut world = World::new();
-    world.start_with("order-1", "in a minute", |begin| begin.start_delay_ms = 60_000);
-    world.update("u1").advance(minutes(1)).claim();
-    assert_eq!(world.given(), ["u1"]);
-    world.answer(|t| t.accept("u1").respond("u1"));
-    world.expect(expect![[r#"
-        > start order-1 in a minute
-        < workflow.started, first task in 1m
-        > update u1
-        < (update u1 waits)
-        @ 00:01:00
-        < (the delay is over), task.scheduled
-        > a worker takes the task
-        < task.started
-        = task attempt 1, history 1-3
-        > task: accept u1, answer u1
-        < task.completed, update.accepted u1, update.completed u1
-    "#]]);
+fn an_update_waits_for_the_first_task_of_a_child() {
     let mut world = World::new();
     world.start("order-1").task(|t| t.child("parcel-1"));
     world.deliver().expect("the child is started");
@@ -456,14 +438,14 @@ fn updates_go_over_to_the_run_that_follows_by_itself() {
         @ 00:00:05
         < task.scheduled, task.timed_out ScheduleToStart, task.scheduled
         @ 00:01:00
-        < workflow.timed_out InProgress, (update u1 goes over to the next run), run 2: workflow.started attempt 2, first task in 1s, (update u1 waits)
+        < workflow.timed_out InProgress, (update u1 goes over to the next run), run 2: workflow.started attempt 2, first task in 1s, (update u1 waits), (speculative task)
         @ 00:01:01
         < (the delay is over), task.scheduled
         > a worker takes the task
         < task.started
         = task attempt 1, history 1-3
         > task: fail the workflow
-        < task.completed, workflow.failed InProgress, (update u1 goes over to the next run), run 3: workflow.started attempt 3, first task in 2s, (update u1 waits)
+        < task.completed, workflow.failed InProgress, (update u1 goes over to the next run), run 3: workflow.started attempt 3, first task in 2s, (update u1 waits), (speculative task)
     "#]]);
 }
 
@@ -589,8 +571,8 @@ fn updates_are_bounded_at_once_and_in_all() {
     world.update("u1").update("u2");
     world.expect(expect![[r#"
         > update u1
-        ! too many at once: limit on total size of in-flight updates has been reached (50)
+        ! too many at once: limit on total payload size of in-flight updates has been reached (50 bytes)
         > update u2
-        ! too many at once: limit on total size of in-flight updates has been reached (50)
+        ! too many at once: limit on total payload size of in-flight updates has been reached (50 bytes)
     "#]]);
 }

@@ -152,6 +152,26 @@ impl Turn {
         self.command(&format!("cancel {workflow_id}{only}"), Order::RequestCancelExternal(Box::new(order)))
     }
 
+    /// A signal for one run of another workflow; `note` says for which.
+    pub fn signal_run(&mut self, workflow_id: &str, run_id: &str, note: &str) -> &mut Self {
+        let order = external::SignalOther {
+            execution: Some(Execution { workflow_id: workflow_id.into(), run_id: run_id.into() }),
+            signal_name: "hello".into(),
+            ..external::SignalOther::default()
+        };
+        self.command(&format!("signal {workflow_id}, {note}"), Order::SignalExternal(Box::new(order)))
+    }
+
+    /// A request to cancel one run of another workflow; `note` says which.
+    pub fn cancel_run(&mut self, workflow_id: &str, run_id: &str, note: &str) -> &mut Self {
+        let order = external::CancelOther {
+            workflow_id: workflow_id.into(),
+            run_id: run_id.into(),
+            ..external::CancelOther::default()
+        };
+        self.command(&format!("cancel {workflow_id}, {note}"), Order::RequestCancelExternal(Box::new(order)))
+    }
+
     pub fn complete(&mut self, result: &str) -> &mut Self {
         let order = close::Complete { result: Some(text(result)) };
         self.command("complete the workflow", Order::CompleteWorkflow(order))

@@ -141,6 +141,15 @@ impl World {
         self
     }
 
+    /// An update of a run that is named; `note` says which.
+    pub fn update_run(&mut self, run_id: &str, update_id: &str, note: &str) -> &mut Self {
+        let outcome = self.order_for(run_id.to_owned(), Order::Update(an_update(update_id)));
+        self.say(&format!("> update {update_id} {note}"));
+        self.tell(&outcome);
+        self.replay();
+        self
+    }
+
     /// The updates that went along with the task that was handed out last.
     pub fn given(&self) -> Vec<String> {
         let grant = self.grant.as_ref().expect("a task was handed out");
