@@ -9,9 +9,11 @@ pub(crate) fn id() -> String {
     Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
-/// The UUID of what is there from the first start: the same for all nodes that make it at once.
-pub(crate) fn id_of(name: &str) -> String {
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string()
+/// UUIDs for what is there from the first start, and is made again where it was deleted: the same for all nodes that make it at once.
+pub(crate) fn ids_of(name: &str) -> impl Iterator<Item = String> {
+    (0_u64..).map(move |number| {
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{name}/{number}").as_bytes()).to_string()
+    })
 }
 
 #[cfg(test)]

@@ -142,9 +142,11 @@ impl Namespaces {
         for (_, value) in rows.iter().filter(|(key, _)| key.starts_with(KEY_PREFIX)) {
             namespaces.insert(Record::decode(value.as_slice()).map_err(unread)?);
         }
-        if !namespaces.known.load().by_name.contains_key(DEFAULT) {
+        let known = namespaces.known.load_full();
+        if !known.by_name.contains_key(DEFAULT) {
+            let mut ids = chance::ids_of(DEFAULT);
             let record = Record {
-                id: chance::id_of(DEFAULT),
+                id: ids.find(|id| !known.names_of_deleted.contains_key(id)).unwrap_or_default(),
                 name: DEFAULT.into(),
                 retention_ms: limits.default_retention_ms,
                 ..Record::default()

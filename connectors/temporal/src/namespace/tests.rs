@@ -42,6 +42,19 @@ async fn the_default_namespace_is_there_from_the_first_start_and_keeps_its_id() 
 }
 
 #[tokio::test]
+async fn the_default_namespace_is_made_again_where_it_was_deleted() {
+    let control = Arc::new(Memory::default());
+    let namespaces = open(&control, &Limits::default());
+    let id = namespaces.find(DEFAULT, 1_000).expect("made at the start").record.id.clone();
+    namespaces.delete(&id).await.expect("deleted");
+    let (here, there) = (open(&control, &Limits::default()), open(&control, &Limits::default()));
+    let again = here.find(DEFAULT, 1_000).expect("made again").record.id.clone();
+    assert_ne!(again, id);
+    assert_eq!(there.known(DEFAULT).map(|(id, _)| id), Some(again));
+    assert!(here.find_id(&id).expect("the old one").is_deleted);
+}
+
+#[tokio::test]
 async fn a_namespace_outlives_a_restart_with_its_changes() {
     let control = Arc::new(Memory::default());
     let namespaces = open(&control, &Limits::default());
