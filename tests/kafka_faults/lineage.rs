@@ -28,6 +28,8 @@ pub struct Reset<'a> {
 pub struct Lineage<'a> {
     /// The events of each run, in order of their offsets.
     pub runs: BTreeMap<&'a str, Vec<&'a Event>>,
+    /// The runs of each Workflow Id, in the order in which they became the one that it means.
+    chains: BTreeMap<&'a str, Vec<&'a str>>,
     /// By the run that each has made.
     pub resets: BTreeMap<&'a str, Reset<'a>>,
     /// Where stands what a reset has written once more.
@@ -41,7 +43,12 @@ impl<'a> Lineage<'a> {
             runs.entry(&event.run_id).or_default().push(event);
         }
         let resets = runs.iter().filter_map(|(run_id, events)| Some((*run_id, reset_of(events)?))).collect();
-        let mut lineage = Self { runs, resets, again: BTreeSet::new() };
+        let mut chains: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (run_id, events) in &runs {
+            chains.entry(&events[0].workflow_id).or_default().push(run_id);
+        }
+        chains.values_mut().for_each(|chain| chain.sort_by_key(|run_id| runs[run_id][0].offset));
+        let mut lineage = Self { runs, chains, resets, again: BTreeSet::new() };
         lineage.again = lineage.written_again();
         lineage
     }
@@ -105,14 +112,7 @@ impl<'a> Lineage<'a> {
 
     /// The runs of a Workflow Id, in the order in which they became the ones that their ids mean.
     pub fn in_order(&self, workflow_id: &str) -> Vec<&[&'a Event]> {
-        let mut chain: Vec<_> = self
-            .runs
-            .values()
-            .filter(|events| events[0].workflow_id == workflow_id)
-            .map(Vec::as_slice)
-            .collect();
-        chain.sort_by_key(|events| events[0].offset);
-        chain
+        self.chains.get(workflow_id).into_iter().flatten().map(|run_id| self.events(run_id)).collect()
     }
 }
 

@@ -47,7 +47,10 @@ pub async fn turn(client: &Client, id: &str) -> anyhow::Result<()> {
         let note = |by, acknowledged, saw| {
             client.ledger.read(Read { workflow_id: id.to_owned(), by, acknowledged, saw });
         };
-        let answer = client.read_from(elsewhere, &question(id)).await?;
+        let answer = match client.read_from(elsewhere, &question(id)).await {
+            Ok(answer) => answer,
+            Err(error) => return Err(error.context(standing(client, id).await)),
+        };
         note("query", value, answered(answer).with_context(|| format!("the query of {id}"))?);
         let history = client.history_from(elsewhere, id, "").await?;
         note("history", value, in_history(&history));
@@ -56,6 +59,16 @@ pub async fn turn(client: &Client, id: &str) -> anyhow::Result<()> {
         note("description", history.len() as i64, length(described)?);
     }
     Ok(())
+}
+
+/// How a register stands that nobody can read.
+async fn standing(client: &Client, id: &str) -> String {
+    let described = client.describe(id, "").await.ok();
+    let described = described.and_then(|described| DescribeWorkflowExecutionResponse::decode(described).ok());
+    let task = described.as_ref().map(|described| &described.pending_workflow_task);
+    let events = client.history(id, "").await.unwrap_or_default();
+    let last: Vec<_> = events.iter().rev().take(4).map(|event| (event.event_id, event.event_type)).collect();
+    format!("the query of {id}, whose task is {task:?}, and whose last events are {last:?}")
 }
 
 /// Sets a register to a value at whichever node takes it.
