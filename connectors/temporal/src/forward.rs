@@ -190,14 +190,7 @@ impl Whole {
         let mut changes = peers.changes();
         loop {
             changes.mark_unchanged();
-            let place = match &route {
-                Route::Owner(address) => peers.owner(address.partition(gateway.about.partitions)),
-                Route::Partition(partition) => peers.owner(*partition),
-                // Whoever has brought it takes this node for the home: the two will agree.
-                Route::Home(_) if is_brought => Place::Here,
-                Route::Home(queue) => peers.home(queue),
-            };
-            match place {
+            match place(&route, is_brought, gateway, peers) {
                 Place::Here => {
                     let response = here(&mut inner, self.request()).await;
                     if !status::is_moved(response.headers()) {
@@ -263,6 +256,16 @@ impl Whole {
 
     fn copy(&self) -> Request<Bytes> {
         Request::from_parts(self.head.clone(), self.body.clone())
+    }
+}
+
+fn place(route: &Route, is_brought: bool, gateway: &Gateway, peers: &dyn Peers) -> Place {
+    match route {
+        Route::Owner(address) => peers.owner(address.partition(gateway.about.partitions)),
+        Route::Partition(partition) => peers.owner(*partition),
+        // Whoever has brought it takes this node for the home: the two will agree.
+        Route::Home(_) if is_brought => Place::Here,
+        Route::Home(queue) => peers.home(queue),
     }
 }
 

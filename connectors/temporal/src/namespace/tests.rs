@@ -1,3 +1,5 @@
+//! Namespaces that are made, changed, deleted and learned of.
+
 use std::sync::Mutex;
 
 use prometheus::Registry;
