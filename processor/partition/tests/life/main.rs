@@ -194,6 +194,25 @@ fn a_request_greater_than_a_share_closes_the_partition_only_where_the_others_lea
 }
 
 #[test]
+fn a_start_that_is_sent_again_begins_nothing_when_its_run_has_gone_on_and_ended() {
+    let mut house = House::build();
+    house.start();
+    let task = workflow(house.poll(false));
+    house.complete(&task.run, vec![command::Order::ContinueAsNew(Box::default())]);
+    let task = workflow(house.poll(false));
+    house.complete(&task.run, vec![command::Order::CompleteWorkflow(Default::default())]);
+    let last = house.started();
+    house.crash();
+    house.start();
+    assert_eq!(house.started(), last, "the run is the one that was there");
+    house.advance(59_000);
+    house.start();
+    assert_eq!(house.started(), last, "its run was followed a minute ago, less a second");
+    house.start_with(|begin| begin.request_id = "another request".into());
+    assert_ne!(house.started(), last);
+}
+
+#[test]
 fn a_signal_that_is_sent_again_is_not_taken_by_the_run_that_continues_its_own() {
     let mut house = House::build();
     house.start();
