@@ -16,6 +16,8 @@ use rdkafka::types::RDKafkaRespErr;
 
 use crate::fault::{io_text, refused};
 
+/// How much longer than it was told a client may take to end a question.
+const HANGS_MS: i32 = 1_000;
 const NO_ERROR: RDKafkaRespErr = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR;
 
 /// The id that the cluster gave a topic when it was made; none where there is no such topic.
@@ -30,13 +32,7 @@ pub(crate) fn topic_id<C: ClientContext>(
     let name = CString::new(topic).map_err(|_| refused("a topic's name holds a zero byte"))?;
     let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
     let asked = Asked::of_topic(client.native_ptr(), &name, within_ms);
-    // The client ends its question by itself; the rest is for one that hangs.
-    // SAFETY: both pointers are live, `asked` owns them.
-    let event = unsafe { native::rd_kafka_queue_poll(asked.queue, within_ms.saturating_add(1_000)) };
-    if event.is_null() {
-        return Err(io_text(format!("the id of {topic}: no answer")));
-    }
-    let event = Event(event);
+    let event = asked.answer(within_ms).ok_or_else(|| io_text(format!("the id of {topic}: no answer")))?;
     // SAFETY: the event is live until `event` is dropped, and all that is read here belongs to it.
     let (code, id) = unsafe { event.topic_id() };
     match RDKafkaErrorCode::from(code) {
@@ -109,13 +105,7 @@ pub(crate) fn roll<C: ClientContext>(
     let name = CString::new(group).map_err(|_| refused("a group's name holds a zero byte"))?;
     let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
     let asked = Asked::of_group(client.native_ptr(), &name, within_ms);
-    // The client ends its question by itself; the rest is for one that hangs.
-    // SAFETY: both pointers are live, `asked` owns them.
-    let event = unsafe { native::rd_kafka_queue_poll(asked.queue, within_ms.saturating_add(1_000)) };
-    if event.is_null() {
-        return Err(io_text(format!("who is in {group}: no answer")));
-    }
-    let event = Event(event);
+    let event = asked.answer(within_ms).ok_or_else(|| io_text(format!("who is in {group}: no answer")))?;
     // SAFETY: the event is live until `event` is dropped, and all that is read here belongs to it.
     let found = unsafe { event.roll() };
     found.map_err(|code| io_text(format!("who is in {group}: {}", RDKafkaErrorCode::from(code))))
@@ -275,6 +265,15 @@ impl Asked {
             );
             asked
         }
+    }
+}
+
+impl Asked {
+    /// None where there is none in that time, and a second more: the client ends its question by itself, unless it hangs.
+    fn answer(&self, within_ms: i32) -> Option<Event> {
+        // SAFETY: the queue is live, and this one's.
+        let event = unsafe { native::rd_kafka_queue_poll(self.queue, within_ms.saturating_add(HANGS_MS)) };
+        (!event.is_null()).then_some(Event(event))
     }
 }
 
