@@ -159,18 +159,17 @@ impl Namespaces {
 
     /// Takes a row in that another node may have written. Blocks while this node changes one.
     pub fn learn(&self, key: &[u8], value: &[u8]) {
-        if deleted_id(key).is_some() || key.starts_with(KEY_PREFIX) {
+        if is_of_a_namespace(key) {
             let _alone = self.change.blocking_lock();
             self.take_in(key, value);
         }
     }
 
     fn take_in(&self, key: &[u8], value: &[u8]) {
-        let deleted = deleted_id(key);
-        if deleted.is_none() && !key.starts_with(KEY_PREFIX) {
+        if !is_of_a_namespace(key) {
             return;
         }
-        let learned = match deleted {
+        let learned = match deleted_id(key) {
             Some(id) => Deletion::decode(value).map(|deletion| self.learn_deletion(id, deletion)),
             None => Record::decode(value).map(|record| self.learn_record(record)),
         };
@@ -406,6 +405,11 @@ impl Namespaces {
         let quota = Quota::new(self.limits.namespace_calls_per_second, self.limits.namespace_polls_max);
         Usage { metrics, quota }
     }
+}
+
+/// Others keep their rows in the same map.
+fn is_of_a_namespace(key: &[u8]) -> bool {
+    key.starts_with(KEY_PREFIX) || deleted_id(key).is_some()
 }
 
 fn key(record: &Record) -> Vec<u8> {
