@@ -116,7 +116,7 @@ impl Members {
     pub fn live(&self) -> Result<Vec<String>, Error> {
         let rolls = {
             let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
-            rolls(&asker, &self.group)?
+            native::rolls(asker.client(), &self.group, TOLD_WITHIN)?
         };
         let names = if self.is_placer() { as_the_placer_is_told(rolls, &self.me) } else { Some(all(rolls)) };
         names.ok_or_else(|| io_text("no broker says yet that this node places".to_owned()))
@@ -125,16 +125,7 @@ impl Members {
 
 /// The same, asked by somebody who is no member.
 pub(crate) fn live(asker: &BaseConsumer<Voice>, options: &Options) -> Result<Vec<String>, Error> {
-    Ok(all(rolls(asker, &group(options))?))
-}
-
-/// The rolls of all brokers that have one. Where a single broker is found to be gone the client takes the answers of all the
-/// others for none: then it is that of the one that coordinates the group now.
-fn rolls(asker: &BaseConsumer<Voice>, group: &str) -> Result<Vec<Roll>, Error> {
-    native::rolls(asker.client(), group, TOLD_WITHIN).or_else(|error| {
-        tracing::debug!(%error, "not all brokers tell who lives");
-        native::roll(asker.client(), group, TOLD_WITHIN).map(|roll| vec![roll])
-    })
+    Ok(all(native::rolls(asker.client(), &group(options), TOLD_WITHIN)?))
 }
 
 fn group(options: &Options) -> String {

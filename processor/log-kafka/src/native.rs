@@ -16,8 +16,6 @@ use rdkafka::types::RDKafkaRespErr;
 
 use crate::fault::{io_text, refused};
 
-/// How much longer than it was told a client may take to end a question.
-const HANGS_MS: i32 = 1_000;
 const NO_ERROR: RDKafkaRespErr = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR;
 
 /// The id that the cluster gave a topic when it was made; none where there is no such topic.
@@ -31,8 +29,14 @@ pub(crate) fn topic_id<C: ClientContext>(
 ) -> Result<Option<[u8; 16]>, Error> {
     let name = CString::new(topic).map_err(|_| refused("a topic's name holds a zero byte"))?;
     let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
-    let asked = Asked::of_topic(client.native_ptr(), &name, within_ms);
-    let event = asked.answer(within_ms).ok_or_else(|| io_text(format!("the id of {topic}: no answer")))?;
+    let asked = Asked::new(client.native_ptr(), &name, within_ms);
+    // The client ends its question by itself; the rest is for one that hangs.
+    // SAFETY: both pointers are live, `asked` owns them.
+    let event = unsafe { native::rd_kafka_queue_poll(asked.queue, within_ms.saturating_add(1_000)) };
+    if event.is_null() {
+        return Err(io_text(format!("the id of {topic}: no answer")));
+    }
+    let event = Event(event);
     // SAFETY: the event is live until `event` is dropped, and all that is read here belongs to it.
     let (code, id) = unsafe { event.topic_id() };
     match RDKafkaErrorCode::from(code) {
@@ -91,24 +95,6 @@ pub(crate) fn rolls<C: ClientContext>(
     // SAFETY: nobody else has it.
     unsafe { native::rd_kafka_group_list_destroy(list) };
     Ok(rolls)
-}
-
-/// Who is in a group, by the word of the broker that coordinates it, as far as the others know.
-///
-/// # Errors
-/// `Io`: it is not known which one does, or it does not answer in time.
-pub(crate) fn roll<C: ClientContext>(
-    client: &Client<C>,
-    group: &str,
-    within: Duration,
-) -> Result<Roll, Error> {
-    let name = CString::new(group).map_err(|_| refused("a group's name holds a zero byte"))?;
-    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
-    let asked = Asked::of_group(client.native_ptr(), &name, within_ms);
-    let event = asked.answer(within_ms).ok_or_else(|| io_text(format!("who is in {group}: no answer")))?;
-    // SAFETY: the event is live until `event` is dropped, and all that is read here belongs to it.
-    let found = unsafe { event.roll() };
-    found.map_err(|code| io_text(format!("who is in {group}: {}", RDKafkaErrorCode::from(code))))
 }
 
 /// # Safety
@@ -209,52 +195,26 @@ pub(crate) fn see<C: ConsumerContext>(consumer: &BaseConsumer<C>, within: Durati
     }
 }
 
-/// A question for the description of a topic or a group, and where the answer comes.
+/// A question for a topic's description, and where the answer comes.
 struct Asked {
     queue: *mut native::rd_kafka_queue_t,
     options: *mut native::rd_kafka_AdminOptions_t,
-    /// Null where it is about a group.
     topics: *mut native::rd_kafka_TopicCollection_t,
 }
 
 impl Asked {
-    fn of_topic(client: *mut native::rd_kafka_t, name: &CStr, within_ms: i32) -> Self {
-        let mut names = [name.as_ptr()];
-        let mut asked =
-            Self::new(client, native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, within_ms);
-        // SAFETY: the client outlives its borrower, who calls; librdkafka copies what it is given; all pointers are live.
-        unsafe {
-            asked.topics = native::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len());
-            native::rd_kafka_DescribeTopics(client, asked.topics, asked.options, asked.queue);
-        }
-        asked
-    }
-
-    fn of_group(client: *mut native::rd_kafka_t, name: &CStr, within_ms: i32) -> Self {
-        let mut names = [name.as_ptr()];
-        let describe = native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
-        let asked = Self::new(client, describe, within_ms);
-        // SAFETY: as above.
-        unsafe {
-            native::rd_kafka_DescribeConsumerGroups(
-                client,
-                names.as_mut_ptr(),
-                names.len(),
-                asked.options,
-                asked.queue,
-            );
-        }
-        asked
-    }
-
-    fn new(client: *mut native::rd_kafka_t, what: native::rd_kafka_admin_op_t, within_ms: i32) -> Self {
-        let mut complaint = [0 as c_char; 256];
-        // SAFETY: the client outlives its borrower, who calls; each pointer is destroyed once, when this is dropped.
+    fn new(client: *mut native::rd_kafka_t, name: &CStr, within_ms: i32) -> Self {
+        let (mut names, mut complaint) = ([name.as_ptr()], [0 as c_char; 256]);
+        // SAFETY: the client outlives its borrower, who calls; librdkafka copies what it is given, and each pointer is
+        // destroyed once, when this is dropped.
         unsafe {
             let asked = Asked {
                 queue: native::rd_kafka_queue_new(client),
-                options: native::rd_kafka_AdminOptions_new(client, what),
-                topics: null_mut(),
+                options: native::rd_kafka_AdminOptions_new(
+                    client,
+                    native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS,
+                ),
+                topics: native::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()),
             };
             // It refuses nothing but a time that is out of its range, and then takes its own.
             native::rd_kafka_AdminOptions_set_request_timeout(
@@ -263,27 +223,17 @@ impl Asked {
                 complaint.as_mut_ptr(),
                 complaint.len(),
             );
+            native::rd_kafka_DescribeTopics(client, asked.topics, asked.options, asked.queue);
             asked
         }
     }
 }
 
-impl Asked {
-    /// None where there is none in that time, and a second more: the client ends its question by itself, unless it hangs.
-    fn answer(&self, within_ms: i32) -> Option<Event> {
-        // SAFETY: the queue is live, and this one's.
-        let event = unsafe { native::rd_kafka_queue_poll(self.queue, within_ms.saturating_add(HANGS_MS)) };
-        (!event.is_null()).then_some(Event(event))
-    }
-}
-
 impl Drop for Asked {
     fn drop(&mut self) {
-        // SAFETY: made above, destroyed nowhere else. An answer that comes later finds its queue gone and is dropped.
+        // SAFETY: made in `new`, destroyed nowhere else. An answer that comes later finds its queue gone and is dropped.
         unsafe {
-            if !self.topics.is_null() {
-                native::rd_kafka_TopicCollection_destroy(self.topics);
-            }
+            native::rd_kafka_TopicCollection_destroy(self.topics);
             native::rd_kafka_AdminOptions_destroy(self.options);
             native::rd_kafka_queue_destroy(self.queue);
         }
@@ -326,44 +276,6 @@ impl Event {
             bytes[..8].copy_from_slice(&high);
             bytes[8..].copy_from_slice(&low);
             (NO_ERROR, bytes)
-        }
-    }
-}
-
-impl Event {
-    /// The members of the only group that was asked for.
-    ///
-    /// # Safety
-    /// The event must be live.
-    unsafe fn roll(&self) -> Result<Roll, RDKafkaRespErr> {
-        // SAFETY: by the caller; the result, the group and its members belong to the event.
-        unsafe {
-            let code = native::rd_kafka_event_error(self.0);
-            if code != NO_ERROR {
-                return Err(code);
-            }
-            let (result, mut count) = (native::rd_kafka_event_DescribeConsumerGroups_result(self.0), 0);
-            if result.is_null() {
-                return Err(RDKafkaRespErr::RD_KAFKA_RESP_ERR__BAD_MSG);
-            }
-            let groups = native::rd_kafka_DescribeConsumerGroups_result_groups(result, &mut count);
-            if groups.is_null() || count == 0 {
-                return Err(RDKafkaRespErr::RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND);
-            }
-            let group = *groups;
-            let error = native::rd_kafka_ConsumerGroupDescription_error(group);
-            if !error.is_null() && native::rd_kafka_error_code(error) != NO_ERROR {
-                return Err(native::rd_kafka_error_code(error));
-            }
-            let members = native::rd_kafka_ConsumerGroupDescription_member_count(group);
-            let member = |index| {
-                let member = native::rd_kafka_ConsumerGroupDescription_member(group, index);
-                let assignment = native::rd_kafka_MemberDescription_assignment(member);
-                let partitions = native::rd_kafka_MemberAssignment_partitions(assignment);
-                let has_partitions = !partitions.is_null() && (*partitions).cnt > 0;
-                (text(native::rd_kafka_MemberDescription_client_id(member)), has_partitions)
-            };
-            Ok((0..members).map(member).collect())
         }
     }
 }
