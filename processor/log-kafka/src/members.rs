@@ -35,8 +35,7 @@ pub struct Members {
     told: Arc<Told>,
     /// Asks who is there.
     asker: Mutex<BaseConsumer<Voice>>,
-    group: String,
-    me: String,
+    options: Options,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -69,14 +68,13 @@ impl Members {
             config.set("session.timeout.ms", SESSION_TIMEOUT_MS);
             config.set("heartbeat.interval.ms", HEARTBEAT_MS);
         }
-        let (topic, group) = (options.topic("control"), group(options));
+        let topic = options.topic("control");
         let tidings = Tidings { told: Arc::clone(&told), wake: Box::new(wake), voice: Voice::new("nodes") };
         let consumer: BaseConsumer<Tidings> = config
             .create_with_context(tidings)
             .map_err(|error| io("a member of the nodes' group", &error))?;
         consumer.subscribe(&[&topic]).map_err(|error| io("joining the nodes' group", &error))?;
-        let asker = options.client("nodes-asker").create_with_context(Voice::new("nodes-asker"));
-        let asker = asker.map_err(|error| io("a client", &error))?;
+        let asker = asker(options)?;
         let thread = std::thread::Builder::new().name("nodes".into());
         let shared = Arc::clone(&told);
         let thread = thread.spawn(move || {
@@ -96,7 +94,7 @@ impl Members {
             }
         });
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
-        Ok(Members { told, asker: Mutex::new(asker), group, me: options.node.clone(), thread: Some(thread) })
+        Ok(Members { told, asker: Mutex::new(asker), options: options.clone(), thread: Some(thread) })
     }
 
     /// True while this node is the one that places.
@@ -116,20 +114,35 @@ impl Members {
     pub fn live(&self) -> Result<Vec<String>, Error> {
         let rolls = {
             let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
-            native::rolls(asker.client(), &self.group, TOLD_WITHIN)?
+            rolls(&asker, &self.options)?
         };
-        let names = if self.is_placer() { as_the_placer_is_told(rolls, &self.me) } else { Some(all(rolls)) };
+        let names = match self.is_placer() {
+            true => as_the_placer_is_told(rolls, &self.options.node),
+            false => Some(all(rolls)),
+        };
         names.ok_or_else(|| io_text("no broker says yet that this node places".to_owned()))
     }
 }
 
 /// The same, asked by somebody who is no member.
 pub(crate) fn live(asker: &BaseConsumer<Voice>, options: &Options) -> Result<Vec<String>, Error> {
-    Ok(all(native::rolls(asker.client(), &group(options), TOLD_WITHIN)?))
+    Ok(all(rolls(asker, options)?))
 }
 
-fn group(options: &Options) -> String {
-    format!("{}{GROUP}", options.prefix)
+fn asker(options: &Options) -> Result<BaseConsumer<Voice>, Error> {
+    let role = "nodes-asker";
+    let asker = options.client(role).create_with_context(Voice::new(role));
+    asker.map_err(|error| io("a client", &error))
+}
+
+/// The group as each broker has it that answers. A client's question fails as a whole for as long as it still knows of a
+/// broker that is gone, which is minutes; one made now hears only of those that live.
+fn rolls(asker_so_far: &BaseConsumer<Voice>, options: &Options) -> Result<Vec<Roll>, Error> {
+    let group = format!("{}{GROUP}", options.prefix);
+    native::rolls(asker_so_far.client(), &group, TOLD_WITHIN).or_else(|refusal| {
+        tracing::debug!(%refusal, "the brokers are asked again, by a new client");
+        native::rolls(asker(options)?.client(), &group, TOLD_WITHIN)
+    })
 }
 
 /// Whoever is in any roll: one name for each process.
