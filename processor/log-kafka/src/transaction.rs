@@ -25,6 +25,9 @@ use crate::voice::{Voice, speaks};
 /// spins for the rest of one.
 const REST: Duration = Duration::from_millis(1);
 
+/// How many lines of a client are said at once, the last time that it is heard.
+const LINES_MAX: usize = 64;
+
 /// How long the end of a transaction may take at least.
 const END_WITHIN_MIN: Duration = Duration::from_secs(1);
 
@@ -113,7 +116,13 @@ impl Connected {
                     return Ok(Transactions { producer, heard, topics, timeout, is_spent });
                 }
                 Err(error) if is_retriable(&error) && !left.is_zero() => {}
-                Err(error) => return Err(io("taking a transactional id", &error)),
+                Err(error) => {
+                    // What the coordinator answered stands in the client's own lines, which only a poll brings.
+                    for _line in 0..LINES_MAX {
+                        producer.poll(Duration::ZERO);
+                    }
+                    return Err(io("taking a transactional id", &error));
+                }
             }
         }
     }
