@@ -25,7 +25,7 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -121,6 +121,8 @@ struct Group {
     is_held: AtomicBool,
     /// It is on its way here.
     is_coming: AtomicBool,
+    /// How many nodes it is given to at this moment, of which one gets it.
+    gives: AtomicUsize,
     /// Others were not told that it comes, or is here: the brokers did not take the row.
     is_untold: AtomicBool,
     /// At how many looks in a row somebody else was said to have it, though it is here.

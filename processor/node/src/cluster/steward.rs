@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -29,6 +29,22 @@ const LOOK_AT_DEPARTURE_EVERY: Duration = Duration::from_millis(10);
 
 /// After so many looks at which others say that somebody else has a group, whoever has it says so again.
 const DENIED_LOOKS: u32 = 10;
+
+/// While it is there a group is given to somebody: whoever ends meanwhile would break off what the other waits for.
+struct Giving<'a>(&'a AtomicUsize);
+
+impl<'a> Giving<'a> {
+    fn begin(gives: &'a AtomicUsize) -> Self {
+        gives.fetch_add(1, Ordering::AcqRel);
+        Self(gives)
+    }
+}
+
+impl Drop for Giving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 impl Cluster {
     /// Says that this node is there. Where no other one is, it takes all partitions over before it returns.
@@ -311,12 +327,13 @@ impl Cluster {
     /// Gives a group to a node that is to have it: what was taken is answered and committed first. False where it is not
     /// here.
     pub(super) async fn give(self: &Arc<Self>, group: usize, to: &str) -> bool {
-        let is_here = self.groups.get(group).is_some_and(|group| group.is_held.swap(false, Ordering::AcqRel));
-        if !is_here {
+        let Some(given) = self.groups.get(group) else { return false };
+        let _giving = Giving::begin(&given.gives);
+        if !given.is_held.swap(false, Ordering::AcqRel) {
             return false;
         }
         let began = Instant::now();
-        let _turn = self.groups[group].turn.lock().await;
+        let _turn = given.turn.lock().await;
         // What comes from now on goes there, and waits.
         lock(&self.view).give(group, &self.me, to);
         self.show();
@@ -450,7 +467,10 @@ impl Cluster {
             self.note(row.clone());
             let told = self.write(row).await;
             let deadline = Instant::now() + DEPART_WITHIN;
-            let has_groups = || self.groups.iter().any(|group| group.is_held.load(Ordering::Acquire));
+            let is_busy = |group: &Group| {
+                group.is_held.load(Ordering::Acquire) || group.gives.load(Ordering::Acquire) > 0
+            };
+            let has_groups = || self.groups.iter().any(is_busy);
             while told.is_ok() && has_groups() && Instant::now() < deadline {
                 tokio::time::sleep(LOOK_AT_DEPARTURE_EVERY).await;
             }
