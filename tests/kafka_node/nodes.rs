@@ -59,15 +59,15 @@ async fn told(stranger: &mut Process, why: &str) -> anyhow::Result<()> {
     loop {
         looks.tick().await;
         let page = stranger.page("/health/ready").await.unwrap_or_default();
-        if page.contains("not among the placed ones") && page.contains("; one: ") && page.contains(why) {
-            break;
+        let said = stranger.said()?;
+        let is_on_page = page.contains("not among the placed ones") && page.contains("; one: ");
+        if is_on_page && page.contains(why) && said.contains("do not trust each other") && said.contains(why)
+        {
+            return Ok(());
         }
-        ensure!(stranger.is_running(), "it ended: {}", stranger.said()?);
-        ensure!(Instant::now() < deadline, "{page}\n{}", stranger.said()?);
+        ensure!(stranger.is_running(), "it ended: {said}");
+        ensure!(Instant::now() < deadline, "{page}\n{said}");
     }
-    let said = stranger.said()?;
-    ensure!(said.contains("do not trust each other") && said.contains(why), "{said}");
-    Ok(())
 }
 
 /// What a node says late, of a group that another one has taken meanwhile, must not keep the others from balancing.

@@ -34,6 +34,8 @@ const NAMESAKE_WITHIN: Duration = Duration::from_secs(3);
 const NAMESAKE_EVERY: Duration = Duration::from_millis(100);
 /// How long it may take to tell how it stands: somebody waits for it, and nothing hangs on it.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
+/// How long it has to go on that a node and this one do not trust each other, until that is said: a node that stops takes less.
+const TOLD_AFTER: Duration = Duration::from_secs(3);
 /// How long a connection may take to be made.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 /// How often a connection shows that it lives, and how long it has for that: calls end with it.
@@ -103,22 +105,35 @@ struct Line {
 
 /// Why nodes at these addresses and this one do not trust each other.
 #[derive(Default)]
-struct Refusals(Mutex<BTreeMap<String, String>>);
+struct Refusals(Mutex<BTreeMap<String, Refusal>>);
+
+struct Refusal {
+    why: String,
+    since: Instant,
+    is_told: bool,
+}
 
 impl Refusals {
-    fn now(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+    fn now(&self) -> MutexGuard<'_, BTreeMap<String, Refusal>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A node that stops hangs up as well: only what goes on is worth a warning.
     fn note(&self, address: &str, why: String) {
-        let known = self.now().insert(address.to_owned(), why.clone());
-        if known.as_ref() != Some(&why) {
+        let mut now = self.now();
+        let new = || Refusal { why: why.clone(), since: Instant::now(), is_told: false };
+        let known = now.entry(address.to_owned()).or_insert_with(new);
+        if known.why != why {
+            *known = new();
+        }
+        if !known.is_told && known.since.elapsed() >= TOLD_AFTER {
+            known.is_told = true;
             tracing::warn!(address, why, "a node and this one do not trust each other");
         }
     }
 
     fn forget(&self, address: &str) {
-        if self.now().remove(address).is_some() {
+        if self.now().remove(address).is_some_and(|known| known.is_told) {
             tracing::info!(address, "a node and this one trust each other");
         }
     }
@@ -145,7 +160,7 @@ impl Links {
 
     /// Why the node at an address and this one do not trust each other, where the latest attempt has shown that.
     pub fn refusal(&self, address: &str) -> Option<String> {
-        self.refusals.now().get(address).cloned()
+        self.refusals.now().get(address).map(|refusal| refusal.why.clone())
     }
 
     /// Whether nobody listens at an address: the process is gone, though its machine is there.
