@@ -15,7 +15,7 @@ use crate::precedence::Precedence;
 use crate::reply::tell;
 use crate::router::Send;
 
-pub use backlog::Backlog;
+pub use backlog::{Backlog, ReadyId};
 use flow::Flows;
 pub use status::{LevelStatus, PollerStatus, QueueStatus};
 

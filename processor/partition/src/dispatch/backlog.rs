@@ -27,6 +27,8 @@ struct Level {
 struct Lane {
     /// By when they came.
     entries: BTreeMap<i64, (i64, Ready)>,
+    /// Mark and serial of each.
+    ids: HashMap<ReadyId, (u64, i64)>,
     /// Mark and serial.
     order: BTreeSet<(u64, i64)>,
     /// The mark that the next task of a share gets, and how many of it wait.
@@ -36,6 +38,25 @@ struct Lane {
     mark: u64,
     first: i64,
     last: i64,
+}
+
+/// What is ready, wherever it waits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ReadyId {
+    /// An attempt at a task: its run, the event that scheduled it, and the attempt.
+    Task(RunKey, i64, i32),
+    /// A query, by its id.
+    Query(String),
+}
+
+impl ReadyId {
+    /// Of what is ready.
+    pub fn of(ready: &Ready) -> Self {
+        match ready {
+            Ready::Task(task) => Self::Task(task.run.clone(), task.scheduled_event_id, task.attempt),
+            Ready::Query { query_id, .. } => Self::Query(query_id.clone()),
+        }
+    }
 }
 
 /// Who takes turns.
@@ -68,29 +89,45 @@ fn stride(ready: &Ready) -> u64 {
 }
 
 impl Lane {
-    fn push(&mut self, offered_ms: i64, ready: Ready) {
+    /// False where it waits already: offered again by whoever has it now, it keeps its turn. As one more of its share it would put
+    /// the next task of that off by a turn, with each move of a partition.
+    fn push(&mut self, offered_ms: i64, ready: Ready) -> bool {
+        let id = ReadyId::of(&ready);
+        if let Some((_, known)) = self.ids.get(&id).and_then(|(_, serial)| self.entries.get_mut(serial)) {
+            *known = ready;
+            return false;
+        }
         let (next, count) = self.shares.entry(Share::of(&ready)).or_insert((self.mark, 0));
         let mark = *next;
         *next = mark.saturating_add(stride(&ready));
         *count += 1;
         self.last += 1;
-        self.order.insert((mark, self.last));
-        self.entries.insert(self.last, (offered_ms, ready));
+        self.put(id, (mark, self.last), offered_ms, ready);
+        true
     }
 
-    /// It has been the next one before, and is again.
-    fn push_first(&mut self, offered_ms: i64, ready: Ready) {
+    /// It has been the next one before, and is again. False where it was offered again meanwhile.
+    fn push_first(&mut self, offered_ms: i64, ready: Ready) -> bool {
+        let id = ReadyId::of(&ready);
+        let again = self.ids.get(&id).copied().and_then(|place| self.take(place));
+        let is_new = again.is_none();
+        let ready = again.unwrap_or(ready);
         self.shares.entry(Share::of(&ready)).or_insert((self.mark, 0)).1 += 1;
         self.first -= 1;
-        self.order.insert((0, self.first));
-        self.entries.insert(self.first, (offered_ms, ready));
+        self.put(id, (0, self.first), offered_ms, ready);
+        is_new
     }
 
-    fn pop(&mut self) -> Option<Ready> {
-        let (mark, serial) = self.order.pop_first()?;
-        let (_, ready) = self.entries.remove(&serial)?;
-        let turn = stride(&ready) / self.shares.len().max(1) as u64;
-        self.mark = self.mark.max(mark).saturating_add(turn);
+    fn put(&mut self, id: ReadyId, place: (u64, i64), offered_ms: i64, ready: Ready) {
+        self.ids.insert(id, place);
+        self.order.insert(place);
+        self.entries.insert(place.1, (offered_ms, ready));
+    }
+
+    fn take(&mut self, place: (u64, i64)) -> Option<Ready> {
+        self.order.remove(&place);
+        let (_, ready) = self.entries.remove(&place.1)?;
+        self.ids.remove(&ReadyId::of(&ready));
         let share = Share::of(&ready);
         if let Some((_, count)) = self.shares.get_mut(&share) {
             *count -= 1;
@@ -100,11 +137,18 @@ impl Lane {
         }
         Some(ready)
     }
+
+    fn pop(&mut self) -> Option<Ready> {
+        let place = *self.order.first()?;
+        let shares = self.shares.len().max(1) as u64;
+        let ready = self.take(place)?;
+        self.mark = self.mark.max(place.0).saturating_add(stride(&ready) / shares);
+        Some(ready)
+    }
 }
 
 impl Level {
     fn lane(&mut self, partition: u32, is_first: bool) -> &mut Lane {
-        self.count += 1;
         let lane = self.partitions.entry(partition).or_default();
         if lane.entries.is_empty() {
             match is_first {
@@ -136,13 +180,13 @@ impl Backlog {
     /// Something waits from now on.
     pub fn push(&mut self, offered_ms: i64, ready: Ready) {
         let level = self.levels.entry(ready.level()).or_default();
-        level.lane(ready.partition(), false).push(offered_ms, ready);
+        level.count += usize::from(level.lane(ready.partition(), false).push(offered_ms, ready));
     }
 
     /// Something that was the next one is the next one again.
     pub fn push_first(&mut self, offered_ms: i64, ready: Ready) {
         let level = self.levels.entry(ready.level()).or_default();
-        level.lane(ready.partition(), true).push_first(offered_ms, ready);
+        level.count += usize::from(level.lane(ready.partition(), true).push_first(offered_ms, ready));
     }
 
     /// What goes next.
@@ -247,6 +291,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_offered_again_and_again_keeps_its_turn_and_puts_nothing_off() {
+        let mut backlog = Backlog::default();
+        (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
+        for _ in 0..10 {
+            (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
+        }
+        assert_eq!(backlog.len(), 100);
+        assert_eq!(ids(&mut backlog, 2), [0, 1]);
+        // Its turn was begun and not ended; meanwhile it is offered again.
+        backlog.push(0, plain("w0", 0));
+        backlog.push_first(0, plain("w0", 0));
+        assert_eq!((backlog.len(), ids(&mut backlog, 1)), (99, vec![0]));
+        backlog.push(0, plain("w50", 1_000));
+        let next = ids(&mut backlog, 99);
+        assert_eq!(next.len(), 99);
+        assert_eq!(next.iter().position(|id| *id == 50), Some(48));
+        assert!(next.contains(&1_000) && backlog.is_empty());
+    }
+
+    #[test]
     fn questions_take_turns_as_their_runs_do() {
         let mut backlog = Backlog::default();
         (0..100).for_each(|id| backlog.push(0, plain(&format!("w{id}"), id)));
@@ -276,13 +340,14 @@ mod tests {
     #[test]
     fn a_higher_priority_goes_first_whatever_waits() {
         let mut backlog = Backlog::default();
-        for level in [5, 4, 3, 2, 1, 1, 5] {
+        for (number, level) in (0..).zip([5, 4, 3, 2, 1, 1, 5]) {
             let precedence = Precedence { level, ..Precedence::default() };
-            backlog.push(i64::from(level), task(&format!("w{level}"), level.into(), precedence));
+            let id = 10 * i64::from(level) + number;
+            backlog.push(i64::from(level), task(&format!("w{level}"), id, precedence));
         }
         let levels: Vec<_> = backlog.levels().collect();
         assert_eq!(levels, [(1, 2, 1), (2, 1, 2), (3, 1, 3), (4, 1, 4), (5, 2, 5)]);
-        assert_eq!(ids(&mut backlog, 9), [1, 1, 2, 3, 4, 5, 5]);
+        assert_eq!(ids(&mut backlog, 9), [14, 15, 23, 32, 41, 50, 56]);
     }
 
     #[test]
