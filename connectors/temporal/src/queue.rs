@@ -40,20 +40,16 @@ pub(crate) async fn describe(
 ) -> Result<DescribeTaskQueueResponse, Status> {
     let queue = call.checks().task_queue(request.task_queue.clone())?;
     let sticky = task::is_sticky(&queue)?;
-    let look = |kind: TaskQueueType| {
-        let activities = kind == TaskQueueType::Activity;
-        call.gateway.router.queue_status(&call.namespace.record.id, &queue.name, activities)
-    };
     if request.api_mode == i32::from(DescribeTaskQueueMode::Enhanced) {
-        return enhanced(&request, sticky, look);
+        return enhanced(call, &request, &queue.name, sticky).await;
     }
     if sticky && request.report_stats {
         return Err(invalid("DescribeTaskQueue stats are only supported for the root partition"));
     }
     let found = match TaskQueueType::try_from(request.task_queue_type) {
         Ok(TaskQueueType::Nexus) => QueueStatus::default(),
-        Ok(kind @ TaskQueueType::Activity) => look(kind),
-        Ok(TaskQueueType::Unspecified | TaskQueueType::Workflow) | Err(_) => look(TaskQueueType::Workflow),
+        Ok(kind) => look(call, &queue.name, kind).await,
+        Err(_) => look(call, &queue.name, TaskQueueType::Workflow).await,
     };
     let mut response = plain(&found);
     if !sticky {
@@ -70,11 +66,17 @@ pub(crate) async fn describe(
     Ok(response)
 }
 
+async fn look(call: &Call<'_>, queue: &str, kind: TaskQueueType) -> QueueStatus {
+    let activities = kind == TaskQueueType::Activity;
+    call.gateway.router.queue_status(&call.namespace.record.id, queue, activities).await
+}
+
 /// The answer by build ids and kinds of tasks, as the API had it before. Only queues without versions are known.
-fn enhanced(
+async fn enhanced(
+    call: &Call<'_>,
     request: &DescribeTaskQueueRequest,
+    queue: &str,
     sticky: bool,
-    look: impl Fn(TaskQueueType) -> QueueStatus,
 ) -> Result<DescribeTaskQueueResponse, Status> {
     if sticky {
         return Err(invalid(
@@ -87,13 +89,16 @@ fn enhanced(
         [] => vec![TaskQueueType::Workflow.into(), TaskQueueType::Activity.into()],
         given => given.to_vec(),
     };
-    let types_info = types.into_iter().map(|number| {
-        let found = kind(number).map(&look).unwrap_or_default();
+    let mut types_info = BTreeMap::new();
+    for number in types {
+        let found = match kind(number) {
+            Some(kind) => look(call, queue, kind).await,
+            None => QueueStatus::default(),
+        };
         let stats = request.report_stats.then(|| stats(&found.total(), found.is_held));
         let pollers = if request.report_pollers { pollers(&found) } else { Vec::new() };
-        (number, TaskQueueTypeInfo { pollers, stats })
-    });
-    let types_info = types_info.collect();
+        types_info.insert(number, TaskQueueTypeInfo { pollers, stats });
+    }
     let task_reachability = match request.report_task_reachability {
         true => BuildIdTaskReachability::Reachable.into(),
         false => 0,

@@ -284,7 +284,7 @@ impl Dispatcher {
     }
 
     /// Milliseconds since 1970-01-01 UTC, by the dispatcher's clock.
-    pub(crate) fn now_ms(&self) -> i64 {
+    pub fn now_ms(&self) -> i64 {
         (self.clock)()
     }
 

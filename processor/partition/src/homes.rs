@@ -1,6 +1,9 @@
 //! Where the polls and the tasks of a queue meet, when nodes share the partitions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use tokio::sync::oneshot;
 
 use crate::dispatch::{QueueKey, Ready, Waiting};
 
@@ -12,6 +15,10 @@ pub struct Offer {
     /// What it is.
     pub ready: Ready,
 }
+
+/// What other nodes have ready for a queue and keep until there is room for it at its home: how much at each level, and how long
+/// the oldest of that waits, in ms.
+pub type KeptBack = BTreeMap<u8, (usize, i64)>;
 
 /// Knows which node brings the polls and the tasks of a queue together.
 pub trait Homes: Send + Sync {
@@ -26,6 +33,9 @@ pub trait Homes: Send + Sync {
 
     /// A question that a node has offered reaches nobody here.
     fn lost(&self, node: Arc<str>, partition: u32, query_id: String);
+
+    /// Asks the other nodes what they keep back. Those that do not answer soon count as if they kept nothing.
+    fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>);
 
     /// Nothing of a namespace is to be brought any more.
     fn forget_namespace(&self, namespace_id: &str);

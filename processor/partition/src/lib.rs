@@ -56,7 +56,7 @@ pub use dispatch::{
 pub use error::{Error, RowsFault};
 pub use event::Event;
 pub use former::Former;
-pub use homes::{Homes, Offer};
+pub use homes::{Homes, KeptBack, Offer};
 pub use partition::{Config, Partition};
 pub use precedence::Precedence;
 pub use publish::{Public, Unnamed};

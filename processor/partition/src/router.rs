@@ -13,7 +13,7 @@ use crate::delivery::{
     Completion, Delivery, Poll, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want,
     WorkflowTask,
 };
-use crate::dispatch::{Dispatcher, PollTicket, QueueStatus};
+use crate::dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus};
 use crate::event::Event;
 use crate::update::NEWS_MAX;
 
@@ -298,9 +298,10 @@ impl Router {
         (self.send)(partition, Event::Nudge);
     }
 
-    /// Who polls a queue and what waits there; `activities` = its activity tasks.
-    pub fn queue_status(&self, namespace_id: &str, queue: &str, activities: bool) -> QueueStatus {
-        self.dispatcher.status(namespace_id, queue, activities)
+    /// Who polls a queue, and what waits there or on its way there; `activities` = its activity tasks.
+    pub async fn queue_status(&self, namespace_id: &str, queue: &str, activities: bool) -> QueueStatus {
+        let key = QueueKey { namespace_id: namespace_id.into(), name: queue.into(), activities };
+        self.dispatcher.status_of_all(key).await
     }
 
     async fn furnish(&self, address: &Address, grant: TaskGrant) -> Answer<WorkflowTask> {

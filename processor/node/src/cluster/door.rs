@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Cluster;
 use super::counts::Outcome;
 use super::links::{ALIVE_EVERY, ALIVE_WITHIN, CONNECTION_WINDOW, STREAM_WINDOW};
-use super::wire::{Claim, Leave, Lost, Offers, Received, Release};
+use super::wire::{Claim, Kept, Leave, Lost, Offers, QueueWire, Received, Release};
 
 /// What the receipt of an answer is known by: whoever brought the call says whether it reached the worker.
 pub const RECEIPT_HEADER: &str = "everlog-receipt";
@@ -167,6 +167,11 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             let node = node.into();
             offers.into_iter().filter_map(|offer| offer.read(&node)).for_each(|offer| cluster.offered(offer));
             plain(StatusCode::OK, Bytes::new())
+        }
+        "kept" => {
+            let Ok(queue) = QueueWire::decode(body) else { return unreadable() };
+            let kept = Kept::from(cluster.keeps_back(&queue.into()));
+            plain(StatusCode::OK, kept.encode_to_vec().into())
         }
         "claim" => {
             let Some((ready, poll)) = Claim::decode(body).ok().and_then(Claim::read) else {

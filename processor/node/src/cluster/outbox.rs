@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use everlog_partition::{Backlog, Offer, QueueKey, Ready, RunKey};
+use everlog_partition::{Backlog, Offer, QueueKey, Ready, ReadyId};
 
 /// Offers of one queue and partition that are at the home at once: more than are handed out while one message is under way.
 pub const LANE_AWAY_MAX: usize = 500;
@@ -21,7 +21,7 @@ pub struct Outbox {
     turns: VecDeque<Lane>,
     /// Lanes that may go on once the home has fewer of this node.
     blocked: VecDeque<Lane>,
-    away: HashMap<Id, Lane>,
+    away: HashMap<ReadyId, Lane>,
 }
 
 /// Who takes turns.
@@ -31,7 +31,7 @@ type Lane = (QueueKey, u32);
 struct Row {
     waiting: Backlog,
     /// What waits, so that nothing does twice.
-    ids: HashSet<Id>,
+    ids: HashSet<ReadyId>,
     away: usize,
     /// It is among the turns.
     is_listed: bool,
@@ -41,26 +41,10 @@ struct Row {
     has_place: bool,
 }
 
-/// What is ready, wherever it waits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Id {
-    Task(RunKey, i64, i32),
-    Query(String),
-}
-
-impl Id {
-    fn of(ready: &Ready) -> Self {
-        match ready {
-            Ready::Task(task) => Self::Task(task.run.clone(), task.scheduled_event_id, task.attempt),
-            Ready::Query { query_id, .. } => Self::Query(query_id.clone()),
-        }
-    }
-}
-
 impl Outbox {
-    /// Something is ready. What waits already, or is at the home, is not offered twice.
-    pub fn push(&mut self, Offer { queue, ready }: Offer) {
-        let (id, lane) = (Id::of(&ready), (queue, ready.partition()));
+    /// Something is ready since `now_ms`. What waits already, or is at the home, is not offered twice.
+    pub fn push(&mut self, now_ms: i64, Offer { queue, ready }: Offer) {
+        let (id, lane) = (ReadyId::of(&ready), (queue, ready.partition()));
         match self.away.get(&id) {
             Some(there) if *there == lane => return,
             // It has left that queue.
@@ -69,7 +53,7 @@ impl Outbox {
         }
         let row = self.lanes.entry(lane.clone()).or_default();
         if row.ids.insert(id) {
-            row.waiting.push(0, ready);
+            row.waiting.push(now_ms, ready);
             self.list(lane);
         }
     }
@@ -95,7 +79,7 @@ impl Outbox {
                 continue;
             }
             let Some(ready) = row.waiting.pop() else { continue };
-            let id = Id::of(&ready);
+            let id = ReadyId::of(&ready);
             row.ids.remove(&id);
             row.away += 1;
             // What waits in two queues is at the home for the one that it joined last.
@@ -114,10 +98,16 @@ impl Outbox {
         self.lanes.values().map(|row| row.waiting.len()).sum()
     }
 
+    /// What waits here for a queue: how much at each level, and since when the oldest of it.
+    pub fn of_queue(&self, queue: &QueueKey) -> impl Iterator<Item = (u8, usize, i64)> {
+        let rows = self.lanes.iter().filter(move |((of, _), _)| of == queue);
+        rows.flat_map(|(_, row)| row.waiting.levels())
+    }
+
     /// These have not gone: they are the next ones again.
-    pub fn back(&mut self, offers: Vec<Offer>) {
+    pub fn back(&mut self, now_ms: i64, offers: Vec<Offer>) {
         for Offer { queue, ready } in offers.into_iter().rev() {
-            let (id, lane) = (Id::of(&ready), (queue, ready.partition()));
+            let (id, lane) = (ReadyId::of(&ready), (queue, ready.partition()));
             // Forgotten meanwhile, it is offered anew by whoever has it.
             if self.away.get(&id) != Some(&lane) {
                 continue;
@@ -125,7 +115,7 @@ impl Outbox {
             self.taken(&ready);
             let row = self.lanes.entry(lane.clone()).or_default();
             if row.ids.insert(id) {
-                row.waiting.push_first(0, ready);
+                row.waiting.push_first(now_ms, ready);
             }
             self.list(lane);
         }
@@ -133,7 +123,7 @@ impl Outbox {
 
     /// Somebody is to get this: the home has it no more.
     pub fn taken(&mut self, ready: &Ready) {
-        let Some(lane) = self.away.remove(&Id::of(ready)) else { return };
+        let Some(lane) = self.away.remove(&ReadyId::of(ready)) else { return };
         if let Some(row) = self.lanes.get_mut(&lane) {
             row.away -= 1;
             row.is_blocked &= row.away >= LANE_AWAY_MIN;
@@ -219,9 +209,9 @@ mod tests {
     #[test]
     fn a_flood_of_one_queue_keeps_no_other_queue_and_no_other_partition_waiting() {
         let mut outbox = Outbox::default();
-        (0..FLOOD).for_each(|id| outbox.push(offer("flood", 1, id)));
-        outbox.push(offer("other", 1, -1));
-        outbox.push(offer("flood", 2, -2));
+        (0..FLOOD).for_each(|id| outbox.push(0, offer("flood", 1, id)));
+        outbox.push(0, offer("other", 1, -1));
+        outbox.push(0, offer("flood", 2, -2));
         let next = names(&outbox.next(4));
         assert_eq!(
             next,
@@ -235,9 +225,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_home_has_no_room_for_is_told_by_queue() {
+        let mut outbox = Outbox::default();
+        (0..700).for_each(|id| outbox.push(1_000 + id, offer("q", 1, id)));
+        (700..900).for_each(|id| outbox.push(5_000, offer("q", 2, id)));
+        outbox.push(1, offer("other", 1, -1));
+        let key = QueueKey { namespace_id: "n".into(), name: "q".into(), activities: false };
+        let told = |outbox: &Outbox| {
+            outbox.of_queue(&key).fold((0, i64::MAX), |(sum, oldest_ms), (_, count, since_ms)| {
+                (sum + count, oldest_ms.min(since_ms))
+            })
+        };
+        assert_eq!(told(&outbox), (900, 1_000));
+        outbox.next(usize::MAX);
+        assert_eq!(told(&outbox), (200, 1_000 + LANE_AWAY_MAX as i64), "the rest is at the home");
+    }
+
+    #[test]
     fn a_home_has_no_more_than_a_window_and_gets_everything_in_the_end() {
         let mut outbox = Outbox::default();
-        (0..FLOOD).for_each(|id| outbox.push(offer("flood", 1, id)));
+        (0..FLOOD).for_each(|id| outbox.push(0, offer("flood", 1, id)));
         let mut there = VecDeque::new();
         let mut expected = 0;
         loop {
@@ -258,12 +265,12 @@ mod tests {
         let dead = AWAY_MAX / LANE_AWAY_MAX;
         for queue in 0..dead + 50 {
             let first = 1_000 * queue as i64;
-            (0..600).for_each(|id| outbox.push(offer(&format!("dead-{queue}"), 1, first + id)));
+            (0..600).for_each(|id| outbox.push(0, offer(&format!("dead-{queue}"), 1, first + id)));
         }
         let there = outbox.next(usize::MAX);
         assert!(there.len() <= AWAY_MAX + 50 * LANE_AWAY_MIN, "{}", there.len());
         let alive = -100;
-        (alive..0).for_each(|id| outbox.push(offer("alive", 1, id)));
+        (alive..0).for_each(|id| outbox.push(0, offer("alive", 1, id)));
         for id in 0..100 {
             let ready = offer("alive", 1, alive + id).ready;
             if id % (LANE_AWAY_MIN as i64) == 0 {
@@ -281,31 +288,31 @@ mod tests {
     fn nothing_is_offered_twice_and_what_has_not_gone_goes_first() {
         let mut outbox = Outbox::default();
         for id in [1, 2, 1, 3] {
-            outbox.push(offer("q", 1, id));
+            outbox.push(0, offer("q", 1, id));
         }
         let first = outbox.next(2);
         assert_eq!(names(&first), [("q".into(), 1, 1), ("q".into(), 1, 2)]);
-        outbox.push(offer("q", 1, 2));
-        outbox.back(first);
+        outbox.push(0, offer("q", 1, 2));
+        outbox.back(0, first);
         let next = outbox.next(9);
         assert_eq!(names(&next), [("q".into(), 1, 1), ("q".into(), 1, 2), ("q".into(), 1, 3)]);
         // It waits in another queue now: the former one has room again.
-        outbox.push(offer("other", 1, 2));
+        outbox.push(0, offer("other", 1, 2));
         assert_eq!(names(&outbox.next(9)), [("other".into(), 1, 2)]);
         outbox.taken(&offer("q", 1, 1).ready);
-        outbox.push(offer("q", 1, 1));
+        outbox.push(0, offer("q", 1, 1));
         assert_eq!(names(&outbox.next(9)), [("q".into(), 1, 1)], "once taken, it may come again");
     }
 
     #[test]
     fn what_is_another_nodes_now_takes_no_room() {
         let mut outbox = Outbox::default();
-        (0..2 * LANE_AWAY_MAX as i64).for_each(|id| outbox.push(offer("q", 1, id)));
-        outbox.push(offer("q", 2, -1));
+        (0..2 * LANE_AWAY_MAX as i64).for_each(|id| outbox.push(0, offer("q", 1, id)));
+        outbox.push(0, offer("q", 2, -1));
         let gone = outbox.next(usize::MAX);
         outbox.forget(|_, partition| partition == 1);
         assert!(outbox.next(9).is_empty());
-        outbox.back(gone);
+        outbox.back(0, gone);
         assert_eq!(names(&outbox.next(9)), [("q".into(), 2, -1)], "the other partition's is offered still");
     }
 }

@@ -1,28 +1,31 @@
 //! Tasks whose owner, queue and worker are on several nodes: offers to the homes of queues, claims of what was offered, receipts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use everlog_partition::{
-    Delivery, Event, Failure, Homes, Offer, Poll, QueueKey, Ready, Receipt, Told, Waiting,
+    Delivery, Event, Failure, Homes, KeptBack, Offer, Poll, QueueKey, Ready, Receipt, Told, Waiting,
 };
 use everlog_temporal::Place;
 use prost::Message;
 use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
 
 use super::Cluster;
 use super::counts::Outcome;
 use super::outbox::Outbox;
 use super::placement::home;
-use super::wire::{Claim, Claimed, Lost, Offers, Received, Release};
+use super::wire::{Claim, Claimed, Kept, Lost, Offers, QueueWire, Received, Release};
 use crate::share::Elsewhere;
 
 /// Offers in one message.
 const OFFERS_AT_ONCE: usize = 500;
 /// How long a message between nodes may take.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
+/// How long a node may take to say what it keeps back: somebody waits for it, and it is told about.
+const KEPT_WITHIN: Duration = Duration::from_secs(1);
 /// How long a claim may take: it goes through a journal.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 /// The rest before something that failed is tried again.
@@ -60,6 +63,17 @@ impl Outboxes {
         self.posts().values().map(|post| post.outbox().waiting()).sum()
     }
 
+    /// What is not on its way yet of a queue, by level; how long it waits is by `now_ms`.
+    pub fn kept_back(&self, queue: &QueueKey, now_ms: i64) -> KeptBack {
+        let mut kept_back = KeptBack::new();
+        for post in self.posts().values() {
+            for (level, count, since_ms) in post.outbox().of_queue(queue) {
+                add(&mut kept_back, level, (count, now_ms - since_ms));
+            }
+        }
+        kept_back
+    }
+
     /// Something that was offered is to be got by somebody.
     fn taken(&self, ready: &Ready) {
         for post in self.posts().values() {
@@ -75,6 +89,11 @@ impl Outboxes {
             post.has_more.notify_one();
         }
     }
+}
+
+fn add(kept_back: &mut KeptBack, level: u8, (count, age_ms): (usize, i64)) {
+    let row = kept_back.entry(level).or_default();
+    *row = (row.0 + count, row.1.max(age_ms));
 }
 
 /// Answers of which it is not known yet whether they have reached their polls.
@@ -125,6 +144,28 @@ impl Cluster {
         let kind = [u8::from(queue.activities)];
         let of = [queue.namespace_id.as_bytes(), queue.name.as_bytes(), &kind];
         home(view.hosts.iter().map(String::as_str), &of).map(str::to_owned)
+    }
+
+    /// What this node has ready for a queue of another home, and keeps until there is room for it.
+    pub(super) fn keeps_back(&self, queue: &QueueKey) -> KeptBack {
+        self.outboxes.kept_back(queue, self.dispatcher.now_ms())
+    }
+
+    /// The same of all other nodes that have partitions.
+    async fn kept_back(self: Arc<Self>, queue: QueueKey) -> KeptBack {
+        let view = self.shown.load();
+        let owners: BTreeSet<&String> = view.owners.values().map(|row| &row.node).collect();
+        let mut asked = JoinSet::new();
+        for node in owners.into_iter().filter(|node| **node != self.me) {
+            let (cluster, node, queue) = (Arc::clone(&self), node.clone(), QueueWire::from(queue.clone()));
+            asked.spawn(async move { cluster.ask(&node, "/node/kept", &queue, KEPT_WITHIN).await });
+        }
+        let mut kept_back = KeptBack::new();
+        for answer in asked.join_all().await.into_iter().flatten() {
+            let kept = Kept::decode(answer).unwrap_or_default();
+            kept.read().for_each(|(level, waiting)| add(&mut kept_back, level, waiting));
+        }
+        kept_back
     }
 
     /// Another node has something ready for a queue whose home is here.
@@ -276,7 +317,7 @@ async fn bring(cluster: Weak<Cluster>, node: String, post: Weak<Post>) {
         let wires = offers.iter().cloned().map(Into::into).collect();
         let message = Offers { offers: wires, era, node: cluster.me.clone() };
         if cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_none() {
-            post.outbox().back(offers);
+            post.outbox().back(cluster.dispatcher.now_ms(), offers);
             tokio::time::sleep(AGAIN_AFTER).await;
         } else {
             cluster.counts.offers_sent.fetch_add(message.offers.len() as u64, Ordering::Relaxed);
@@ -309,7 +350,7 @@ impl Homes for Tasks {
         match cluster.home_of(&normal) {
             Some(node) if node != cluster.me => {
                 let post = cluster.post(&node);
-                post.outbox().push(offer);
+                post.outbox().push(cluster.dispatcher.now_ms(), offer);
                 post.has_more.notify_one();
             }
             // It has come here meanwhile.
@@ -330,6 +371,13 @@ impl Homes for Tasks {
             // Unheard, it waits for its deadline.
             let _ = cluster.ask(&node, "/node/lost", &Lost { partition, query_id }, TOLD_WITHIN).await;
         });
+    }
+
+    fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>) {
+        let Some(cluster) = self.0.upgrade() else { return };
+        let runtime = cluster.runtime.clone();
+        // Whoever asks may be gone.
+        runtime.spawn(async move { reply.send(cluster.kept_back(queue).await) });
     }
 
     fn forget_namespace(&self, namespace_id: &str) {

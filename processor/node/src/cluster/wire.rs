@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::input::Input;
-use everlog_partition::{Offer, Poll, Precedence, QueueKey, Ready, RunKey, TaskRef};
+use everlog_partition::{KeptBack, Offer, Poll, Precedence, QueueKey, Ready, RunKey, TaskRef};
 use prost::{Message, Oneof};
 
 /// A queue.
@@ -152,6 +152,25 @@ pub struct Lost {
     pub query_id: String,
 }
 
+/// What a node keeps back of a queue.
+#[derive(Clone, PartialEq, Message)]
+pub struct Kept {
+    #[prost(message, repeated, tag = "1")]
+    levels: Vec<KeptLevel>,
+}
+
+/// What it keeps back at one level.
+#[derive(Clone, PartialEq, Message)]
+pub struct KeptLevel {
+    #[prost(uint32, tag = "1")]
+    level: u32,
+    #[prost(uint64, tag = "2")]
+    count: u64,
+    /// How long the oldest waits.
+    #[prost(int64, tag = "3")]
+    age_ms: i64,
+}
+
 /// A group is asked for by the node that is to have it.
 #[derive(Clone, PartialEq, Message)]
 pub struct Leave {
@@ -172,6 +191,27 @@ impl From<QueueKey> for QueueWire {
 impl From<QueueWire> for QueueKey {
     fn from(QueueWire { namespace_id, name, activities }: QueueWire) -> Self {
         Self { namespace_id, name, activities }
+    }
+}
+
+impl From<KeptBack> for Kept {
+    fn from(kept_back: KeptBack) -> Self {
+        let level = |(level, (count, age_ms)): (u8, (usize, i64))| KeptLevel {
+            level: level.into(),
+            count: u64::try_from(count).unwrap_or(u64::MAX),
+            age_ms,
+        };
+        Self { levels: kept_back.into_iter().map(level).collect() }
+    }
+}
+
+impl Kept {
+    /// Level, how much, and how long the oldest waits in ms. Levels that nobody knows are left out.
+    pub fn read(self) -> impl Iterator<Item = (u8, (usize, i64))> {
+        let level = |KeptLevel { level, count, age_ms }| {
+            Some((u8::try_from(level).ok()?, (usize::try_from(count).ok()?, age_ms)))
+        };
+        self.levels.into_iter().filter_map(level)
     }
 }
 
@@ -319,6 +359,16 @@ mod tests {
             let (read, of) = Claim::decode(&bytes[..]).expect("it is one").read().expect("it is whole");
             assert_eq!((read, of.queue, of.sticky, of.identity), (ready, poll.queue, true, poll.identity));
         }
+    }
+
+    #[test]
+    fn what_is_kept_back_is_read_as_it_is_written() {
+        let kept_back = KeptBack::from([(1, (7, 1_500)), (3, (500, 0))]);
+        let bytes = Kept::from(kept_back.clone()).encode_to_vec();
+        let read = Kept::decode(&bytes[..]).expect("it is one").read();
+        assert_eq!(read.collect::<KeptBack>(), kept_back);
+        let strange = KeptLevel { level: 1_000, count: 1, age_ms: 1 };
+        assert_eq!(Kept { levels: vec![strange] }.read().count(), 0, "a level that nobody knows");
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::{Dispatcher, FORGET_MS, Poller, Queue, QueueKey};
+use crate::homes::KeptBack;
 
 /// What is known of a queue.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,14 +58,32 @@ impl QueueStatus {
         };
         self.levels.values().fold(LevelStatus::default(), add)
     }
+
+    fn add(&mut self, kept_back: KeptBack) {
+        for (level, (count, age_ms)) in kept_back {
+            let row = self.levels.entry(level).or_default();
+            row.backlog += count;
+            row.backlog_age_ms = row.backlog_age_ms.max(age_ms);
+        }
+    }
 }
 
 impl Dispatcher {
-    /// See [`crate::Router::queue_status`].
-    pub fn status(&self, namespace_id: &str, name: &str, activities: bool) -> QueueStatus {
-        let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities };
+    /// What is known of a queue here.
+    pub fn status(&self, key: &QueueKey) -> QueueStatus {
         let now_ms = self.now_ms();
-        self.shard(&key).get(&key).map(|queue| queue.status(now_ms)).unwrap_or_default()
+        self.shard(key).get(key).map(|queue| queue.status(now_ms)).unwrap_or_default()
+    }
+
+    /// See [`crate::Router::queue_status`].
+    pub async fn status_of_all(&self, key: QueueKey) -> QueueStatus {
+        let Some(homes) = self.homes.get() else { return self.status(&key) };
+        let (reply, kept_back) = oneshot::channel();
+        homes.kept_back(key.clone(), reply);
+        let kept_back = kept_back.await.unwrap_or_default();
+        let mut status = self.status(&key);
+        status.add(kept_back);
+        status
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicI64;
 
 use super::*;
+use crate::homes::KeptBack;
 
 type Sent = Arc<Mutex<Vec<(u32, Event)>>>;
 
@@ -120,6 +121,15 @@ impl Homes for Town {
         self.lost.lock().expect("nobody panics").push((node, partition, query_id));
     }
 
+    fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>) {
+        let brought = self.brought.lock().expect("nobody panics");
+        let mut kept_back = KeptBack::new();
+        for offer in brought.iter().filter(|offer| offer.queue == queue) {
+            kept_back.entry(offer.ready.level()).or_insert((0, 700)).0 += 1;
+        }
+        reply.send(kept_back).expect("somebody waits for it");
+    }
+
     fn forget_namespace(&self, namespace_id: &str) {
         let mut brought = self.brought.lock().expect("nobody panics");
         brought.retain(|offer| offer.queue.namespace_id != namespace_id);
@@ -138,6 +148,22 @@ fn what_is_for_a_queue_elsewhere_goes_to_its_home() {
     assert_eq!(brought, [Offer { queue: key("sticky"), ready: task(3, 1) }]);
     assert_eq!((dispatcher.backlog(&key("sticky")), dispatcher.backlog(&key("near"))), (0, 1));
     assert!(brought_none(&sent));
+}
+
+#[tokio::test]
+async fn what_other_nodes_keep_back_waits_as_well() {
+    let (dispatcher, now_ms, send, _sent) = dispatcher();
+    let town = Arc::new(Town { far: Mutex::new(Some("normal".into())), ..Town::default() });
+    dispatcher.shares_with(town.clone());
+    assert!(dispatcher.offer(&key("q"), task(3, 1), &send).is_none());
+    assert!(dispatcher.offer(&key("q"), task(3, 2), &send).is_none());
+    assert!(dispatcher.offer(&key("other"), task(3, 3), &send).is_none());
+    *town.far.lock().expect("nobody panics") = None;
+    assert!(dispatcher.offer(&key("q"), task(4, 4), &send).is_none());
+    now_ms.fetch_add(500, Ordering::Relaxed);
+    let total = dispatcher.status_of_all(key("q")).await.total();
+    assert_eq!((total.backlog, total.backlog_age_ms), (3, 700), "one here, and two that are older");
+    assert_eq!(dispatcher.status_of_all(key("other")).await.total().backlog, 1);
 }
 
 #[test]
@@ -207,10 +233,10 @@ fn what_waits_is_forgotten_when_the_nodes_change_for_it_is_offered_again() {
     dispatcher.offered(Offer { queue: key("sticky"), ready: task(2, 2) }, &send);
     dispatcher.offered(Offer { queue: key("normal"), ready: task(1, 3) }, &send);
     dispatcher.rehome();
-    assert_eq!(dispatcher.status("n", "normal", false), QueueStatus::default());
+    assert_eq!(dispatcher.status(&key("normal")), QueueStatus::default());
     assert!(dispatcher.offer(&key("normal"), task(1, 1), &send).is_none());
     now_ms.fetch_add(50, Ordering::Relaxed);
-    let status = dispatcher.status("n", "normal", false);
+    let status = dispatcher.status(&key("normal"));
     assert_eq!((status.total().backlog, status.total().backlog_age_ms), (1, 50), "once");
     let polls: Vec<_> = (0..2).map(|_| poll(&dispatcher, "normal", None, &send)).collect();
     assert_eq!(brought(&sent), [(1, 1)]);
@@ -286,7 +312,7 @@ fn a_run_with_many_tasks_keeps_no_other_run_waiting_and_the_urgent_go_first() {
     assert!(dispatcher.offer(&key("q"), ranked("small", -1, 3), &send).is_none());
     assert!(dispatcher.offer(&key("q"), ranked("late", -2, 5), &send).is_none());
     assert!(dispatcher.offer(&key("q"), ranked("urgent", -3, 1), &send).is_none());
-    let status = dispatcher.status("n", "q", false);
+    let status = dispatcher.status(&key("q"));
     let backlogs: Vec<_> = status.levels.iter().map(|(level, row)| (*level, row.backlog)).collect();
     assert_eq!(backlogs, [(1, 1), (3, 10_001), (5, 1)]);
     assert_eq!((status.total().backlog, status.total().backlog_age_ms), (10_003, 1_000));
@@ -304,7 +330,7 @@ fn what_comes_and_goes_is_counted_and_so_is_a_rate_that_holds_something_back() {
         dispatcher.offer(&key("q"), task(1, id), &send);
     }
     now_ms.fetch_add(10_000, Ordering::Relaxed);
-    let status = dispatcher.status("n", "q", false);
+    let status = dispatcher.status(&key("q"));
     let total = status.total();
     assert_eq!((total.added_per_second, total.handed_per_second, total.backlog), (1.0, 0.2, 8));
     assert_eq!((status.rate_per_second, status.is_held), (Some(1.0), true));
@@ -336,7 +362,7 @@ fn a_rate_of_nothing_hands_out_nothing_until_another_poll_says_otherwise() {
         .collect();
     let counts: Vec<_> = polls.iter().map(|(count, _)| *count).collect();
     assert!(counts[1] >= 1, "what a former rate held back waits no longer than the new one says: {counts:?}");
-    assert_eq!(dispatcher.status("n", "q", false).rate_per_second, None, "the last one has none");
+    assert_eq!(dispatcher.status(&key("q")).rate_per_second, None, "the last one has none");
 }
 
 #[test]
