@@ -1,6 +1,7 @@
 //! Asking: a partition's part in bringing questions to workers.
 
 use bytes::Bytes;
+use everlog_engine::input::{Order, ResetSticky};
 use everlog_engine::vocabulary::Status;
 use everlog_engine::{Rejection, Run};
 use everlog_log::Log;
@@ -13,7 +14,7 @@ use crate::dispatch::{QueueKey, Ready, Waiting};
 use crate::error::Error;
 use crate::event::Event;
 use crate::furnish;
-use crate::partition::Partition;
+use crate::partition::{Partition, Waiter, input};
 use crate::query::{Direct, Question, Way, way, way_on};
 use crate::reply::tell;
 use crate::router::{Answer, Slot};
@@ -111,6 +112,16 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
             None => {}
         }
+    }
+
+    /// Whoever was asked is late: others are asked, and the worker that is said to have the run in its cache is waited for
+    /// once, not with the next question or task as well.
+    pub(crate) fn give_up_worker(&mut self, query_id: &str) -> Result<(), Error> {
+        let sticky = self.queries.direct(query_id).filter(|direct| direct.sticky_until_ms > 0);
+        if let Some(address) = sticky.and_then(|direct| direct.key.address()) {
+            self.enqueue(input(&address, Order::ResetSticky(ResetSticky {})), Waiter::Nobody);
+        }
+        self.requeue_query(query_id)
     }
 
     /// The run's own worker did not come for the question, or whoever took it does not answer: any worker may answer

@@ -420,7 +420,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.journal_removals(now_ms);
         self.offer_held()?;
         for query_id in self.queries.sweep(now_ms) {
-            self.requeue_query(&query_id)?;
+            self.give_up_worker(&query_id)?;
         }
         // A commit does the same; there is none while everybody only reads.
         self.runs.evict();

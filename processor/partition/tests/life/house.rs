@@ -8,7 +8,7 @@ use bytes::Bytes;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::{completion, start, task};
+use everlog_engine::machine::{completion, start, task, timer};
 use everlog_engine::{Reply, Run, Settings};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
@@ -130,17 +130,7 @@ impl House {
 
     pub fn poll(&mut self, activities: bool) -> Delivery {
         let router = self.router.clone();
-        let poll = Poll {
-            namespace_id: NAMESPACE.into(),
-            queue: "orders".into(),
-            activities,
-            sticky: false,
-            normal_queue: None,
-            identity: "worker".into(),
-            poll_id: "poll".into(),
-            rate_per_second: None,
-            version: None,
-        };
+        let poll = polls(activities);
         self.call(Box::pin(async move { router.poll(poll).await })).expect("a task comes")
     }
 
@@ -190,7 +180,19 @@ impl House {
         }
     }
 
+    /// The worker keeps the run in its cache, and has a queue of its own for it; it waits for an hour.
+    pub fn complete_sticky(&mut self, run: &Run, queue: &str, schedule_to_start_ms: i64) {
+        let hour = everlog_engine::time::Duration::from_ms(3_600_000);
+        let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
+        let sticky = task::Sticky { queue: queue.into(), schedule_to_start_ms };
+        self.complete_with(run, vec![command::Order::StartTimer(order)], Some(sticky));
+    }
+
     pub fn complete(&mut self, run: &Run, orders: Vec<command::Order>) {
+        self.complete_with(run, orders, None);
+    }
+
+    fn complete_with(&mut self, run: &Run, orders: Vec<command::Order>, sticky: Option<task::Sticky>) {
         let token = run.head.task.as_ref().map(task::Task::token);
         let commands = orders.into_iter().map(|order| Command {
             command_type: order.command_type(),
@@ -201,9 +203,25 @@ impl House {
         let reply = self.order(Order::CompleteTask(Box::new(completion::Complete {
             token,
             commands,
+            sticky,
             ..completion::Complete::default()
         })));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
+    }
+}
+
+/// A poll of the queue that all runs have here.
+pub fn polls(activities: bool) -> Poll {
+    Poll {
+        namespace_id: NAMESPACE.into(),
+        queue: "orders".into(),
+        activities,
+        sticky: false,
+        normal_queue: None,
+        identity: "worker".into(),
+        poll_id: "poll".into(),
+        rate_per_second: None,
+        version: None,
     }
 }
 

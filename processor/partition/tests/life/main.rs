@@ -9,7 +9,7 @@ use everlog_engine::command;
 use everlog_engine::input::Order;
 use everlog_engine::machine::{activity, attempt, close, signal, timer};
 use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
-use everlog_partition::{Address, Config, Delivery, Failure, QueryRequest, Room, Want};
+use everlog_partition::{Address, Config, Delivery, Failure, Poll, QueryRequest, Room, Want};
 
 use house::{House, NAMESPACE, config, workflow};
 
@@ -259,6 +259,21 @@ fn a_run_is_forgotten_when_its_retention_is_over() {
     });
 }
 
+/// A question to the run, of somebody who waits for a minute.
+fn question() -> QueryRequest {
+    QueryRequest {
+        address: Address {
+            namespace_id: NAMESPACE.into(),
+            workflow_id: "order-1".into(),
+            run_id: String::new(),
+        },
+        query: Bytes::from_static(b"query"),
+        only_open: false,
+        only_completed_cleanly: false,
+        patience_ms: 60_000,
+    }
+}
+
 #[test]
 fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
     let mut house = House::build();
@@ -268,15 +283,7 @@ fn a_question_never_shows_a_worker_news_outside_a_workflow_task() {
     let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
     house.complete(&task.run, vec![command::Order::StartTimer(order)]);
     let router = house.router.clone();
-    let address =
-        Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
-    let request = QueryRequest {
-        address,
-        query: Bytes::from_static(b"query"),
-        only_open: false,
-        only_completed_cleanly: false,
-        patience_ms: 60_000,
-    };
+    let request = question();
     let mut question = Box::pin(async move { router.query(request).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(question.as_mut().poll(&mut context).is_pending());
@@ -298,13 +305,7 @@ fn a_question_whose_worker_dies_is_put_to_another() {
     house.complete(&task.run, vec![command::Order::StartTimer(order)]);
     let address =
         Address { namespace_id: NAMESPACE.into(), workflow_id: "order-1".into(), run_id: String::new() };
-    let request = QueryRequest {
-        address: address.clone(),
-        query: Bytes::from_static(b"query"),
-        only_open: false,
-        only_completed_cleanly: false,
-        patience_ms: 60_000,
-    };
+    let request = question();
     let router = house.router.clone();
     let mut question = Box::pin(async move { router.query(request).await });
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -332,6 +333,37 @@ fn a_question_whose_worker_dies_is_put_to_another() {
     let was_asked = house.call(Box::pin(async move { router.answer_query(address, answer).await }));
     assert_eq!(was_asked, Ok(true));
     assert!(matches!(house.call(question), Ok(everlog_partition::QueryOutcome::Answered(_))));
+}
+
+#[test]
+fn a_worker_that_does_not_come_for_a_question_is_no_more_waited_for() {
+    let mut house = House::build();
+    house.start();
+    let task = workflow(house.poll(false));
+    let router = house.router.clone();
+    let own_queue = Poll {
+        queue: "own".into(),
+        sticky: true,
+        normal_queue: Some("orders".into()),
+        ..house::polls(false)
+    };
+    // It asks for tasks of its own queue once, and goes.
+    let mut asked = Box::pin(async move { router.poll(own_queue).await });
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(asked.as_mut().poll(&mut context).is_pending());
+    house.turn();
+    drop(asked);
+    house.complete_sticky(&task.run, "own", 5_000);
+    assert!(house.read().run.head.sticky.is_some());
+    let request = question();
+    let router = house.router.clone();
+    let mut question = Box::pin(async move { router.query(request).await });
+    assert!(question.as_mut().poll(&mut context).is_pending());
+    house.turn();
+    assert!(house.read().run.head.sticky.is_some(), "it may still come");
+    house.advance(6_000);
+    assert!(matches!(house.poll(false), Delivery::Query(_)), "any worker may answer");
+    house.until(|house| house.read().run.head.sticky.is_none());
 }
 
 #[test]
