@@ -271,11 +271,7 @@ mod tests {
     /// A run that ended its first task, and the one that went back to it; a signal came before the reset and one after.
     fn house() -> (TakenBack, BTreeMap<String, Vec<HistoryEvent>>) {
         let failed = || Attributes::TaskFailed(task::Failed::default());
-        let base = history(vec![
-            started(),
-            Attributes::TaskCompleted(task::Completed::default()),
-            signaled("back/1"),
-        ]);
+        let base = history(vec![started(), task::Completed::default().into(), signaled("back/1")]);
         let made = history(vec![started(), failed(), signaled("back/1"), signaled("back/2")]);
         let workflow = TakenBack {
             first_run_id: "base".into(),

@@ -23,8 +23,9 @@ pub struct View {
     pub current: Option<Arc<Run>>,
     /// The namespace was deleted: nothing is taken any more but the deletion of its runs.
     pub is_namespace_deleted: bool,
-    /// The run has taken the signal's request id before.
-    pub seen: bool,
+    /// The run of the addressed one's chain that has taken the request before, see [`Input::signal_request_id`] and
+    /// [`Input::creation_request_id`].
+    pub seen: Option<Arc<Run>>,
     /// Of the updates that the order speaks of, see [`Input::update_ids`], those that the addressed run has completed.
     pub done: BTreeMap<String, update::Done>,
     /// For a reset: what is written of the addressed run, and then of each run that the one before it went on as. Empty
@@ -40,16 +41,14 @@ pub fn decide(view: &View, input: &Input, stamp: &Stamp, settings: &Settings) ->
             Outcome::refuse(Rejection::NamespaceDeleted(input.namespace_id.clone()))
         }
         None => Outcome::refuse(Rejection::InvalidArgument("Unknown order.".into())),
-        Some(Order::Start(order)) => {
-            start::begin(view.current.as_ref(), (view.seen, &view.done), order, place)
-        }
+        Some(Order::Start(order)) => start::begin(view, order, place),
         Some(order) => match &view.run {
             None => missing(input, order),
             Some(run) if !may_reach(run, input) => Outcome::refuse(Rejection::unknown()),
             Some(run) => match order {
                 Order::Reset(order) => reset::reset(run, view, order, place),
                 order if run.is_open() => {
-                    decide_open(run, (view.seen, &view.done), input, order, stamp, settings)
+                    decide_open(run, (view.seen.is_some(), &view.done), input, order, stamp, settings)
                 }
                 order => decide_closed(run, &view.done, input, order, stamp, settings),
             },

@@ -170,10 +170,12 @@ impl Input {
         .filter(|request_id| !request_id.is_empty())
     }
 
-    /// The request id of a start without a signal, if it must be looked up among those that runs before the current one came of.
-    pub fn start_request_id(&self) -> Option<&str> {
+    /// The request id of what begins a run and brings no signal, if it must be looked up among those that the runs of
+    /// the chain came of.
+    pub fn creation_request_id(&self) -> Option<&str> {
         match &self.order {
             Some(Order::Start(begin)) if begin.signal.is_none() => Some(begin.request_id.as_str()),
+            Some(Order::Reset(reset)) => Some(reset.request_id.as_str()),
             _another => None,
         }
         .filter(|request_id| !request_id.is_empty())

@@ -174,21 +174,6 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         };
         let key = workflow.run(&run_id);
         let run = if run_id.is_empty() { None } else { self.runs.get(&key)? };
-        let seen = match (input.signal_request_id(), &run) {
-            (None, Some(run)) => match input.start_request_id() {
-                Some(request_id) => self.chain_has(workflow, run.clone(), |_, run| {
-                    Ok(run.start.request_id == request_id || run.attached.contains_key(request_id))
-                })?,
-                None => false,
-            },
-            (Some(request_id), Some(run)) if input.run_id.is_empty() => {
-                self.chain_has(workflow, run.clone(), |runs, run| {
-                    runs.has_request(&workflow.run(&run.start.run_id), request_id)
-                })?
-            }
-            (Some(request_id), Some(_)) => self.runs.has_request(&key, request_id)?,
-            (Some(_) | None, None) => false,
-        };
         let mut done = BTreeMap::new();
         for update_id in run.iter().flat_map(|run| input.update_ids(run)) {
             if let Some(found) = self.runs.done_update(&key, update_id)? {
@@ -209,21 +194,47 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
             _other => None,
         };
+        let seen = self.taker(workflow, input, run.as_ref(), current.as_ref())?;
         let is_namespace_deleted = self.removals.has(&input.namespace_id);
         Ok((key, View { run, current, is_namespace_deleted, seen, done, past }))
     }
 
-    /// Whether a run has taken a request, or one before it in its chain that ended lately: whoever asks again because it has heard
-    /// nothing does not know that another run has begun meanwhile.
-    fn chain_has(
+    /// The run that has taken the input's request before.
+    fn taker(
         &mut self,
         workflow: &WorkflowKey,
-        mut run: Arc<Run>,
+        input: &Input,
+        run: Option<&Arc<Run>>,
+        current: Option<&Arc<Run>>,
+    ) -> Result<Option<Arc<Run>>, Error> {
+        if let (Some(request_id), Some(run)) = (input.signal_request_id(), run) {
+            let has =
+                |runs: &Runs<B>, run: &Run| runs.has_request(&workflow.run(&run.start.run_id), request_id);
+            return match input.run_id.is_empty() {
+                true => self.in_chain(workflow, run, has),
+                false => Ok(has(&self.runs, run)?.then(|| run.clone())),
+            };
+        }
+        let (Some(request_id), Some(current)) = (input.creation_request_id(), current) else {
+            return Ok(None);
+        };
+        self.in_chain(workflow, current, |_, run| {
+            Ok(run.start.request_id == request_id || run.attached.contains_key(request_id))
+        })
+    }
+
+    /// The run that has taken a request: this one, or one before it in its chain that ended lately. Whoever asks again
+    /// because it has heard nothing does not know that another run has begun meanwhile.
+    fn in_chain(
+        &mut self,
+        workflow: &WorkflowKey,
+        run: &Arc<Run>,
         has: impl Fn(&Runs<B>, &Run) -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<Arc<Run>>, Error> {
+        let mut run = run.clone();
         for _ in 0..CHAIN_LOOKS_MAX {
             if has(&self.runs, &run)? {
-                return Ok(true);
+                return Ok(Some(run));
             }
             let start = &run.start;
             // A run that a reset has made has what another was sent that was current until then.
@@ -232,14 +243,14 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 former_run_id => (former_run_id, start.reset_ms),
             };
             if before.is_empty() || self.position.last_stamp_ms - began_ms >= ASKED_AGAIN_WITHIN_MS {
-                return Ok(false);
+                return Ok(None);
             }
             let Some(before) = self.runs.get(&workflow.run(before))? else {
-                return Ok(false);
+                return Ok(None);
             };
             run = before;
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Takes over what a decision yields; returns the answer.

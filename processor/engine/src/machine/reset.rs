@@ -203,8 +203,8 @@ pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: Place<'_
         return Outcome::refuse(Rejection::unknown_run(place.workflow_id, ""));
     };
     let checked = check(base, view, order);
-    if checked.is_ok() && current.start.request_id == order.request_id {
-        return Outcome::answer(start::found(current, true));
+    if let (Ok(_), Some(made)) = (&checked, &view.seen) {
+        return Outcome::answer(start::found(made, true));
     }
     let made = checked.and_then(|past| begin(base, current, past, order, place));
     let mut fresh = match made {

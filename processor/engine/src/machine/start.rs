@@ -1,18 +1,18 @@
 //! The start of a run: who may use a Workflow Id, and the first events.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::cron;
+use crate::decide::View;
 use crate::draft::{Change, Draft, Extras, Step, bytes};
 use crate::machine::build::Points;
 use crate::machine::child::Parent;
 use crate::machine::options::{self, OnConflict};
 use crate::machine::signal::{self, Signal};
 use crate::machine::task::{self, Task};
-use crate::machine::update::{self, Admit, Done};
+use crate::machine::update::{self, Admit};
 use crate::machine::{chain, close, properties, turn};
 use crate::outcome::{Outcome, Rejection, Reply, Started as StartedReply, TaskGrant};
 use crate::payload;
@@ -235,26 +235,19 @@ fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
     }
 }
 
-/// Starts a run, or answers what is in the way. `existing` is the current run of the Workflow Id; `seen`: it has taken
-/// the request's signal before; `done`: the request's update, where it has completed that.
-pub(crate) fn begin(
-    existing: Option<&Arc<Run>>,
-    (seen, done): (bool, &BTreeMap<String, Done>),
-    order: &Begin,
-    place: Place<'_>,
-) -> Outcome {
+/// Starts a run, or answers what is in the way.
+pub(crate) fn begin(view: &View, order: &Begin, place: Place<'_>) -> Outcome {
     if let Err(rejection) = check(order, place.settings) {
         return Outcome::refuse(rejection);
     }
-    let Some(run) = existing else { return create(Vec::new(), order, place) };
+    let Some(run) = &view.current else { return create(Vec::new(), order, place) };
     if let Some(update) = &order.update
-        && let Some(outcome) = update_existing(run, done, (order, update), place)
+        && let Some(outcome) = update_existing(run, view, (order, update), place)
     {
         return outcome;
     }
-    let is_known = seen || order.signal.is_none() && knows(run, order);
-    if is_known {
-        return Outcome::answer(found_again(run, order));
+    if let Some(taker) = &view.seen {
+        return Outcome::answer(found_again(taker, order));
     }
     if !run.is_open() {
         return match reuse(run, order) {
@@ -292,11 +285,6 @@ fn found_again(run: &Arc<Run>, order: &Begin) -> Reply {
 /// The request has made the run.
 fn made(run: &Run, order: &Begin) -> bool {
     !order.request_id.is_empty() && run.start.request_id == order.request_id
-}
-
-/// The request has made the run, or found it and left its id there.
-fn knows(run: &Run, order: &Begin) -> bool {
-    made(run, order) || run.attached.contains_key(&order.request_id)
 }
 
 fn conflict(order: &Begin) -> ConflictPolicy {
@@ -354,17 +342,19 @@ pub(crate) fn found(run: &Run, started: bool) -> Reply {
 /// be used. None where a run is to be started, or the start is refused.
 fn update_existing(
     run: &Run,
-    done: &BTreeMap<String, Done>,
+    view: &View,
     (order, update): (&Begin, &Admit),
     place: Place<'_>,
 ) -> Option<Outcome> {
-    if let Some(standing) = update::standing(run, &update.update_id, done.get(&update.update_id)) {
+    let done = view.done.get(&update.update_id);
+    if let Some(standing) = update::standing(run, &update.update_id, done) {
         return Some(Outcome::answer(updated(found(run, false), standing)));
     }
+    let is_known = view.seen.is_some();
     if !run.is_open() {
-        return knows(run, order).then(|| Outcome::refuse(Rejection::closed()));
+        return is_known.then(|| Outcome::refuse(Rejection::closed()));
     }
-    if !knows(run, order) && conflict(order) != ConflictPolicy::UseExisting {
+    if !is_known && conflict(order) != ConflictPolicy::UseExisting {
         return None;
     }
     let mut draft = Draft::new(run.clone(), place.stamp, place.settings);

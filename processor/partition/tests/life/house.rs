@@ -153,11 +153,12 @@ impl House {
             .collect()
     }
 
-    pub fn start(&mut self) {
-        self.start_with(|_begin| {});
+    pub fn start(&mut self) -> String {
+        self.start_with(|_begin| {})
     }
 
-    pub fn start_with(&mut self, change: impl FnOnce(&mut start::Begin)) {
+    /// The id of the run that the start is answered with.
+    pub fn start_with(&mut self, change: impl FnOnce(&mut start::Begin)) -> String {
         let mut begin = start::Begin {
             request_id: "request".into(),
             workflow_type: "Order".into(),
@@ -167,8 +168,10 @@ impl House {
             ..start::Begin::default()
         };
         change(&mut begin);
-        let reply = self.order(Order::Start(Box::new(begin)));
-        assert!(matches!(reply, Reply::Started(_)), "{reply:?}");
+        match self.order(Order::Start(Box::new(begin))) {
+            Reply::Started(started) => started.run_id,
+            other => panic!("{other:?} is no start"),
+        }
     }
 
     /// The Started event of the current run.

@@ -196,17 +196,17 @@ fn a_request_greater_than_a_share_closes_the_partition_only_where_the_others_lea
 #[test]
 fn a_start_that_is_sent_again_begins_nothing_when_its_run_has_gone_on_and_ended() {
     let mut house = House::build();
-    house.start();
+    let first = house.start();
     let task = workflow(house.poll(false));
     house.complete(&task.run, vec![command::Order::ContinueAsNew(Box::default())]);
     let task = workflow(house.poll(false));
     house.complete(&task.run, vec![command::Order::CompleteWorkflow(Default::default())]);
     let last = house.started();
     house.crash();
-    house.start();
+    assert_eq!(house.start(), first, "it is told of the run that it had made");
     assert_eq!(house.started(), last, "the run is the one that was there");
     house.advance(59_000);
-    house.start();
+    assert_eq!(house.start(), first);
     assert_eq!(house.started(), last, "its run was followed a minute ago, less a second");
     house.start_with(|begin| begin.request_id = "another request".into());
     assert_ne!(house.started(), last);

@@ -150,7 +150,7 @@ fn a_delayed_run_waits_on() {
 }
 
 #[test]
-fn the_run_that_follows_knows_nothing_of_the_request() {
+fn a_request_that_has_found_a_run_finds_it_again_when_another_has_followed() {
     let mut world = World::new();
     world.start("order-1").start_with("order-1", "(b joins)", joins("b"));
     world.task(|t| t.continue_as_new(|_again| {})).hush();
@@ -159,12 +159,11 @@ fn the_run_that_follows_knows_nothing_of_the_request() {
     world.start_with("order-1", "(b)", asks("b", ConflictPolicy::Fail));
     world.expect(expect![[r#"
         > start order-1 (b)
-        = there is run 2, running
+        = there is run 1, continuedasnew
         > start order-1 (b joins)
-        < options.updated by request b
-        = there is run 2, running
+        = there is run 1, continuedasnew
         > start order-1 (b)
-        = there is run 2, running
+        = there is run 1, continuedasnew
     "#]]);
 }
 

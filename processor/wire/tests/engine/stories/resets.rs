@@ -100,6 +100,28 @@ fn only_tasks_are_gone_back_to() {
 }
 
 #[test]
+fn a_reset_that_is_sent_again_is_told_of_the_run_that_it_had_made() {
+    let mut world = World::new();
+    world.start("order-1").task(|t| t);
+    let base = world.run().start.run_id.clone();
+    world.reset_with(&base, 4, |order| order.request_id = "once".into());
+    world.task(|t| t.continue_as_new(|_again| {}));
+    world.reset_with(&base, 4, |order| order.request_id = "once".into());
+    world.expect(expect![[r#"
+        > start order-1
+        < workflow.started, task.scheduled
+        > task: nothing to do
+        < task.started, task.completed
+        > reset to 4
+        < workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, task.scheduled
+        > task: continue as new
+        < task.started, task.completed, workflow.continued_as_new, run 3: workflow.started, task.scheduled
+        > reset to 4
+        = it is run 2, continuedasnew
+    "#]]);
+}
+
+#[test]
 fn a_task_that_was_written_with_its_end_is_gone_back_to() {
     let mut world = World::new();
     world.start("order-1").task(|t| t);

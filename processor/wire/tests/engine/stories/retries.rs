@@ -4,7 +4,7 @@ use bytes::Bytes;
 use everlog_engine::event::Attributes;
 use everlog_engine::failure::Info;
 use everlog_engine::machine::close::Failed;
-use everlog_engine::machine::start::Started;
+use everlog_engine::machine::start::{Begin, Started};
 use everlog_engine::vocabulary::{Initiator, RetryPolicy, RetryState, TimeoutType};
 use expect_test::expect;
 
@@ -67,6 +67,36 @@ fn a_run_that_fails_is_tried_again_until_its_attempts_are_used_up() {
         < (the delay is over), task.scheduled
         > task: fail the workflow
         < task.started, task.completed, workflow.failed MaximumAttemptsReached
+    "#]]);
+}
+
+#[test]
+fn a_start_that_is_sent_again_is_told_of_the_run_that_it_had_made() {
+    let mut world = World::new();
+    let start = |begin: &mut Begin| {
+        begin.request_id = "a".into();
+        begin.retry_policy = policy(2);
+    };
+    world.start_with("order-1", "with 2 attempts", start).task(|t| t.fail(flaky()));
+    world.start_with("order-1", "again", start).crash();
+    world.advance(seconds(1)).task(|t| t.complete("done")).start_with("order-1", "again", start);
+    world.start_with("order-1", "by another", |begin| begin.retry_policy = policy(2));
+    world.expect(expect![[r#"
+        > start order-1 with 2 attempts
+        < workflow.started, task.scheduled
+        > task: fail the workflow
+        < task.started, task.completed, workflow.failed InProgress, run 2: workflow.started attempt 2, first task in 1s
+        > start order-1 again
+        = it is run 1, failed
+        ~ crash, 6 events replayed
+        @ 00:00:01
+        < (the delay is over), task.scheduled
+        > task: complete the workflow
+        < task.started, task.completed, workflow.completed
+        > start order-1 again
+        = it is run 1, failed
+        > start order-1 by another
+        < run 3: workflow.started, task.scheduled
     "#]]);
 }
 

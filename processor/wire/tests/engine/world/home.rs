@@ -15,6 +15,9 @@ use everlog_wire::{Body, Record};
 use super::audit::Audit;
 use super::{laws, rebuilt};
 
+/// So many runs of a chain are asked whether they know a request.
+const LOOKS_MAX: usize = 64;
+
 #[derive(Default, PartialEq)]
 pub struct Home {
     runs: BTreeMap<String, Kept>,
@@ -57,18 +60,15 @@ impl Home {
         let kept = named.and_then(|run_id| self.runs.get(run_id));
         let kept = kept.filter(|kept| kept.run.start.workflow_id == input.workflow_id);
         let run = kept.map(&run_of);
-        let seen = match (input.signal_request_id(), &run) {
-            (Some(id), Some(run)) => self.seen.contains(&(run.start.run_id.clone(), id.to_owned())),
-            (Some(_) | None, _) => false,
-        };
         let current = match input.order {
             Some(Order::Start(_)) => run.clone(),
             Some(Order::Reset(_)) => {
                 let current = self.current.get(&input.workflow_id);
-                current.and_then(|run_id| self.runs.get(run_id)).map(run_of)
+                current.and_then(|run_id| self.runs.get(run_id)).map(&run_of)
             }
             Some(_) | None => None,
         };
+        let seen = self.taker(input, run.as_ref(), current.as_ref()).map(&run_of);
         let past = match (&input.order, kept) {
             (Some(Order::Reset(_)), Some(kept)) => self.past(kept),
             _nothing_is_read => Vec::new(),
@@ -80,6 +80,28 @@ impl Home {
             done.extend(found.map(|found| (id.to_owned(), *found)));
         }
         View { run, current, is_namespace_deleted: false, seen, done, past }
+    }
+
+    /// The run that has taken the input's request: the addressed one, or one before it in its chain.
+    fn taker(&self, input: &Input, run: Option<&Arc<Run>>, current: Option<&Arc<Run>>) -> Option<&Kept> {
+        if let Some(id) = input.signal_request_id() {
+            let has = |run: &Run| self.seen.contains(&(run.start.run_id.clone(), id.to_owned()));
+            return self.in_chain(run?, input.run_id.is_empty(), has);
+        }
+        let id = input.creation_request_id()?;
+        self.in_chain(current?, true, |run| run.start.request_id == id || run.attached.contains_key(id))
+    }
+
+    fn in_chain(&self, run: &Run, looks_back: bool, has: impl Fn(&Run) -> bool) -> Option<&Kept> {
+        let before = |kept: &&Kept| {
+            let start = &kept.run.start;
+            let former = Some(&start.former_run_id).filter(|run_id| !run_id.is_empty());
+            self.runs.get(former.unwrap_or(&start.continued_run_id))
+        };
+        let looks = if looks_back { LOOKS_MAX } else { 1 };
+        std::iter::successors(self.runs.get(&run.start.run_id), before)
+            .take(looks)
+            .find(|kept| has(&kept.run))
     }
 
     /// What is written of a run, and of those that it went on as.
