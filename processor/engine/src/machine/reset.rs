@@ -215,6 +215,12 @@ pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: Place<'_
     let mut steps = Vec::new();
     let mut pointed = Draft::new(base.as_ref().clone(), place.stamp, place.settings);
     pointed.change(Change::ResetTo(run_id.clone(), order.finish_event_id));
+    if !current.is_open() && current.start.run_id != base.start.run_id {
+        // Nothing becomes of it, but a Temporal server counts that it was there.
+        let mut counted = Draft::new(current.as_ref().clone(), place.stamp, place.settings);
+        counted.change(Change::Transition);
+        steps.push(counted.finish());
+    }
     let last = if base.is_open() {
         Some(pointed)
     } else {

@@ -137,3 +137,15 @@ fn a_signal_of_another_workflow_counts_twice() {
     "#]]
     .assert_eq(&count.0);
 }
+
+#[test]
+fn a_reset_counts_for_a_closed_run_that_it_only_finds_there() {
+    let mut world = World::new();
+    let first = world.start("order-1").task(|t| t.complete("done")).run().start.run_id.clone();
+    let second = world.start("order-1").task(|t| t.complete("done")).run().start.run_id.clone();
+    assert_eq!(world.run().head.transitions, 3);
+    world.reset_with(&first, 4, |_order| {});
+    let transitions = |run_id: &str| world.home.kept(run_id).map(|kept| kept.run.head.transitions);
+    assert_eq!((transitions(&first), transitions(&second)), (Some(4), Some(4)));
+    assert_eq!(world.run().head.transitions, 2, "the new one");
+}

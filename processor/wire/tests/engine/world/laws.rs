@@ -53,9 +53,13 @@ pub fn of_outcome(view: &View, input: &Input, outcome: &Outcome) {
     }
 }
 
-/// What happens to a closed run: it learns which run a reset has made of it, or what came too late for it.
+/// What happens to a closed run: it learns which run a reset has made of it, or that one was made of another run, or what came
+/// too late for it.
 fn is_pointed(step: &Step) -> bool {
-    matches!(step.changes.as_slice(), [Change::ResetTo(..), Change::Transition] | [Change::Late(_)])
+    matches!(
+        step.changes.as_slice(),
+        [Change::ResetTo(..), Change::Transition] | [Change::Transition] | [Change::Late(_)]
+    )
 }
 
 /// A run that a reset has made by itself.
@@ -257,10 +261,10 @@ fn transitions(before: &Run, step: &Step) -> i64 {
     });
     let of_letter = of_letter.unwrap_or_default();
     let mut told = step.changes.iter().filter(|change| !matches!(change, Change::Transition)).peekable();
-    // A child that waits hears that its parent knows of it, and that is all.
-    let is_child_known = told.peek().is_none() && before.start.parent.is_some();
+    // A child that waits hears that its parent knows of it, or a reset of another run finds a closed one, and that is all.
+    let is_known = told.peek().is_none() && (before.start.parent.is_some() || !before.is_open());
     match told.all(is_silent) {
-        true => i64::from(is_child_known),
+        true => i64::from(is_known),
         false if is_made_by_reset(step) || of_letter => 2,
         false => 1,
     }
