@@ -232,10 +232,17 @@ pub(crate) fn continue_as_new(
     }))
 }
 
+/// What a run that was woken before its time leaves of that to the one that continues it, in ms.
+fn unslept_ms(draft: &Draft<'_>) -> i64 {
+    let old = &draft.run.start;
+    let rest_ms = old.start_ms.saturating_add(old.first_task_backoff_ms).saturating_sub(draft.now_ms());
+    if rest_ms > 0 { rest_ms.saturating_add(draft.settings.continue_interval_min_ms) } else { 0 }
+}
+
 /// A run as the workflow wants it: what the command leaves out of type, queue and timeouts is this run's, all else is
 /// only there if the command has it.
 fn continued(draft: &Draft<'_>, order: &ContinueAsNew, policy: Option<RetryPolicy>) -> Next {
-    let like_old = start_after(draft, span_ms(order.backoff_start_interval));
+    let like_old = start_after(draft, span_ms(order.backoff_start_interval).max(unslept_ms(draft)));
     let or_old = |span: Option<Duration>, old_ms: i64| match span_ms(span) {
         0 => old_ms,
         ms => ms,
