@@ -15,7 +15,7 @@ use everlog_temporal_api::workflowservice::execute_multi_operation_response::Res
 use everlog_temporal_api::workflowservice::execute_multi_operation_response::response::Response;
 use everlog_temporal_api::workflowservice::{
     ExecuteMultiOperationRequest, ExecuteMultiOperationResponse, StartWorkflowExecutionRequest,
-    StartWorkflowExecutionResponse, UpdateWorkflowExecutionRequest,
+    StartWorkflowExecutionResponse, UpdateWorkflowExecutionRequest, UpdateWorkflowExecutionResponse,
 };
 use prost::{Message, Name};
 use prost_types::Any;
@@ -25,7 +25,8 @@ use crate::call::Call;
 use crate::status::{self, detailed, invalid};
 use crate::{start, update};
 
-/// How often a run is looked for, or started, for an update: one that closes before it has taken the update is passed over.
+/// How often a run is looked for, or started, for an update: one that was found, and closes before it has taken the update,
+/// is passed over.
 const ATTEMPTS: u32 = 2;
 
 /// What has failed.
@@ -59,15 +60,25 @@ pub(crate) async fn execute(
             Reply::Rejected(rejection) => return Err(rejected(rejection)),
             _other => return Err(status::unexpected_reply()),
         };
+        let failed = if started.started { Failed::OnlyUpdate } else { Failed::Update };
         let standing = update::until(call, standing, called.news, asked.wanted).await;
-        if let Some(standing) = standing.map_err(|status| failure(Failed::OnlyUpdate, &status))? {
-            let updated = update::response(workflow_id, standing)?;
-            let parts = [Response::StartWorkflow(started), Response::UpdateWorkflow(updated)];
-            let responses = parts.into_iter().map(|part| Part { response: Some(part) }).collect();
-            return Ok(ExecuteMultiOperationResponse { responses });
+        match standing.map_err(|status| failure(failed, &status))? {
+            Some(standing) => return both_done(started, update::response(workflow_id, standing)?),
+            // The run was there for this update alone: another one would end like it.
+            None if started.started => return Err(failure(failed, &update::aborted())),
+            None => {}
         }
     }
-    Err(failure(Failed::OnlyUpdate, &Status::aborted(update::ABORTED)))
+    Err(failure(Failed::Update, &Status::aborted(update::ABORTED)))
+}
+
+fn both_done(
+    started: StartWorkflowExecutionResponse,
+    updated: UpdateWorkflowExecutionResponse,
+) -> Result<ExecuteMultiOperationResponse, Status> {
+    let parts = [Response::StartWorkflow(started), Response::UpdateWorkflow(updated)];
+    let responses = parts.into_iter().map(|part| Part { response: Some(part) }).collect();
+    Ok(ExecuteMultiOperationResponse { responses })
 }
 
 /// A start and an update, in this order: nothing else is done together.

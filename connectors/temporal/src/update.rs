@@ -138,7 +138,7 @@ pub(crate) async fn until(
     Ok(Some(standing))
 }
 
-fn aborted() -> Status {
+pub(crate) fn aborted() -> Status {
     not_found(ABORTED)
 }
 
