@@ -9,7 +9,9 @@ use prost::Message as _;
 
 use crate::draft::Draft;
 use crate::machine::completion::TaskFailure;
-use crate::machine::update::{Accepted, Completed, Done, End, Message, Meta, Refer, Update, end, failed};
+use crate::machine::update::{
+    Accepted, Body, Completed, Done, End, Message, Meta, Refer, Update, end, failed,
+};
 use crate::vocabulary::TaskFailedCause as Cause;
 
 /// How the type of a body begins in front of its name.
@@ -87,10 +89,11 @@ impl<'a> Messages<'a> {
     }
 
     fn hear(&mut self, draft: &mut Draft<'_>, message: &'a Message) -> Result<(), TaskFailure> {
-        let bytes = message.body.as_ref().map_or(0, |body| body.value.len());
-        if bytes as i64 > draft.settings.blob_bytes_max {
-            let reason = "WorkflowExecutionUpdateCommandAttributes. Message exceeds size limit.";
-            return Err(TaskFailure::fatal(Cause::BadUpdateWorkflowExecutionMessage, reason));
+        if let Some(body) = &message.body
+            && body.encoded_len() as i64 > draft.settings.blob_bytes_max
+        {
+            let reason = format!("Message type {} exceeds size limit.", name(body));
+            return Err(TaskFailure::fatal(Cause::BadUpdateWorkflowExecutionMessage, &reason));
         }
         let said = said(message)?;
         let update_id = message.protocol_instance_id.as_str();
@@ -113,9 +116,14 @@ fn bad(reason: &str) -> TaskFailure {
     TaskFailure::new(Cause::BadUpdateWorkflowExecutionMessage, reason)
 }
 
+/// The full name of what a message says.
+fn name(body: &Body) -> &str {
+    body.type_url.rsplit('/').next().unwrap_or_default()
+}
+
 fn said(message: &Message) -> Result<Said, TaskFailure> {
     let Some(body) = &message.body else { return Err(bad("missing body")) };
-    let name = body.type_url.rsplit('/').next().unwrap_or_default();
+    let name = name(body);
     let unreadable = |_error| bad(&format!("unable to unmarshal request: a {name} cannot be read"));
     let value = body.value.clone();
     match name.strip_prefix(NAMES) {

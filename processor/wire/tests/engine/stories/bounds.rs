@@ -429,15 +429,19 @@ fn each_is_met_below_at_and_above() {
 
 #[test]
 fn what_a_worker_says_of_an_update_is_bounded_as_any_payload() {
-    let came_of = |bytes: usize| {
-        let mut world = World::with(|settings| settings.blob_bytes_max = 1_000);
+    let answer = response("u", blob(900));
+    let bytes = answer.body.as_ref().map_or(0, Message::encoded_len) as i64;
+    let came_of = |bytes_max: i64| {
+        let mut world = World::with(|settings| settings.blob_bytes_max = bytes_max);
         world.start("w").update("u");
-        world.task(|t| t.accept("u").message("answer u", response("u", blob(bytes))));
+        world.task(|t| t.accept("u").message("answer u", answer.clone()));
         verdict(world.story())
     };
-    assert_eq!(came_of(800), "taken");
-    let told = came_of(1_200);
-    assert!(told.starts_with("invalid: BadUpdateWorkflowExecutionMessage: "), "{told}");
+    assert_eq!(came_of(bytes), "taken");
+    let told = came_of(bytes - 1);
+    let words = "Message type temporal.api.update.v1.Response exceeds size limit.";
+    let refused = format!("invalid: BadUpdateWorkflowExecutionMessage: {words}");
+    assert!(told.starts_with(&refused), "{told}");
     assert!(told.ends_with("; the task fails; the run ends"), "{told}");
 }
 
