@@ -1,4 +1,17 @@
 //! An attempt at an activity: claimed by a worker, kept alive by heartbeats, ended by a report or a deadline.
+//!
+//! backing off  --the retry is due-->                     waiting
+//! waiting      --claim-->                                started
+//! started      --heartbeat-->                            started, with what it reported
+//! started      --release-->                              waiting: nobody got it
+//! started      --fail, time out, the policy allows more-->  backing off, or waiting, as the next attempt
+//! started      --fail, time out, no more-->              (none), and the activity failed or timed out
+//! started      --complete, cancel-->                     (none), and the activity completed or canceled
+//! started      --brings what is too large-->             (none), and the activity failed
+//! any          --complete, by the activity's id-->       (none), and the activity completed
+//! waiting      --time out-->                             (none), and the activity timed out
+//!
+//! A report on any other attempt than the present one is refused: nothing is known of it.
 
 use std::sync::Arc;
 

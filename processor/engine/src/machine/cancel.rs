@@ -1,4 +1,7 @@
 //! A request to cancel a run: recorded once; what to do about it is the workflow's decision.
+//!
+//! open       --request-->  requested + workflow task; a delay of the run's first task is over
+//! requested  --request-->  requested: nothing is written
 
 use crate::draft::{Change, Draft};
 use crate::input::Sender;

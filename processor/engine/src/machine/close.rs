@@ -1,4 +1,10 @@
 //! The end of a run: completed, failed, canceled, continued as new, terminated or timed out, once and for ever.
+//!
+//! open  --command Complete, Fail, Cancel, ContinueAsNew-->  closed, with the workflow task that said so
+//! open  --order Terminate, a limit, a fatal command-->      closed, and a task in hand is abandoned
+//! open  --its time is over-->                               closed, and a task in hand is abandoned
+//!
+//! Which run follows, if one does: see `chain.rs`. What becomes of updates: see `update.rs`; of children: see `family.rs`.
 
 use std::sync::Arc;
 

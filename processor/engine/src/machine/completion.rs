@@ -1,4 +1,12 @@
 //! The completion of a workflow task: the worker's commands, taken all together or not at all.
+//!
+//! started  --all commands and messages are right-->      (none), and what they ask for is done
+//! started  --one is wrong-->                             (none), failed: it is tried again
+//! started  --one is wrong for ever-->                    (none), and the run is terminated
+//! started  --one names what nobody knows-->              started: the worker keeps it
+//! started  --it closes the run, behind what it has not seen-->  (none), failed: it is tried again with that
+//!
+//! What comes to a task in hand by other ways: see `turn.rs`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,8 @@
 //! A signal: a message to a run, kept in order of arrival and never lost once acknowledged.
+//!
+//! open     --signal-->                       open, with the event, + workflow task, unless its first one is delayed
+//! open     --signal, it has had too many-->  open: refused
+//! closing  --signal-->                       closing: whoever is no workflow has to come again
 
 use bytes::Bytes;
 

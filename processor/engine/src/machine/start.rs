@@ -1,4 +1,12 @@
 //! The start of a run: who may use a Workflow Id, and the first events.
+//!
+//! (none)  --start-->                                       open
+//! any     --start, of a request that its chain knows-->     as it is: found again, the run that has taken it
+//! closed  --start, the reuse policy allows it-->           closed, and a new run
+//! closed  --start, else-->                                 closed: refused
+//! open    --start, conflict policy Fail-->                 open: refused
+//! open    --start, conflict policy UseExisting-->          open, with what goes along: a signal, an update, `options.rs`
+//! open    --start, conflict policy TerminateExisting-->    closed, and a new run, in one step
 
 use std::sync::Arc;
 
