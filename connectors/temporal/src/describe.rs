@@ -296,7 +296,7 @@ mod tests {
             ..Activity::default()
         };
         let mut run = run();
-        Arc::make_mut(&mut run.activities).insert(5, Arc::new(activity));
+        run.activities.make_mut().insert(5, Arc::new(activity));
         let pending = &description(&run).pending_activities[0];
         assert_eq!(pending.state(), PendingActivityState::Scheduled);
         assert_eq!(pending.next_attempt_schedule_time, Some(timestamp(9_000)));
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(options.priority, pending.priority);
         let changed = |change: &dyn Fn(&mut Activity)| {
             let mut run = run.clone();
-            change(Arc::make_mut(Arc::make_mut(&mut run.activities).get_mut(&5).expect("it is there")));
+            change(Arc::make_mut(run.activities.make_mut().get_mut(&5).expect("it is there")));
             description(&run).pending_activities[0].current_retry_interval
         };
         // 1 s, doubled with each attempt.
@@ -329,7 +329,7 @@ mod tests {
     fn memo_and_search_attributes_pass_byte_for_byte() {
         let mut run = run();
         let entry = Entry { key: "k".into(), value: Bytes::from_static(b"opaque") };
-        Arc::make_mut(&mut run.properties).memo.push(entry.clone());
+        run.properties.make_mut().memo.push(entry.clone());
         let info = description(&run).workflow_execution_info.expect("always there");
         let memo = Fields::decode(info.memo.expect("always there")).expect("a map");
         assert_eq!(memo.entries, [entry]);

@@ -192,7 +192,7 @@ fn decide_open(
         }
         Order::Cancel(_) | Order::Terminate(_) | Order::Update(_) => Err(Rejection::unknown()),
         Order::ClaimTask(order) => return claim_task(draft, order),
-        Order::CompleteTask(order) => return completion::complete(draft, order, done),
+        Order::CompleteTask(order) => return completion::complete(draft, run, order, done),
         Order::FailTask(order) => turn::fail(&mut draft, order),
         Order::ReleaseTask(order) => turn::release(&mut draft, order),
         Order::ClaimActivity(order) => return claim_activity(draft, order),

@@ -14,6 +14,7 @@ use crate::machine::update::{self, Update};
 use crate::machine::{
     build, cancel, chain, child, close, external, family, options, properties, start, task, timer,
 };
+use crate::part::Part;
 use crate::rebuild;
 use crate::run::Run;
 use crate::settings::Settings;
@@ -374,17 +375,17 @@ pub fn apply(run: &mut Run, change: &Change) {
             apply_fact(run, event);
         }
         Change::Buffered(event) => {
-            Arc::make_mut(&mut run.buffered).push(event.as_ref().clone());
+            run.buffered.make_mut().push(event.as_ref().clone());
             run.head.state_bytes += bytes(event.as_ref());
             apply_fact(run, event);
         }
         Change::Unbuffered(index) => {
-            let event = Arc::make_mut(&mut run.buffered).remove(*index);
+            let event = run.buffered.make_mut().remove(*index);
             run.head.state_bytes -= bytes(&event);
         }
         Change::Flushed => {
             run.head.state_bytes -= run.buffered.iter().map(bytes).sum::<i64>();
-            run.buffered = Arc::default();
+            run.buffered = Part::default();
         }
         Change::Task(task) => run.head.task = task.as_deref().cloned(),
         Change::Sticky(sticky) => run.head.sticky.clone_from(sticky),
@@ -392,7 +393,7 @@ pub fn apply(run: &mut Run, change: &Change) {
         Change::Activity(activity) => {
             let activity = Arc::new(activity.as_ref().clone());
             run.head.state_bytes += bytes(activity.as_ref());
-            let before = Arc::make_mut(&mut run.activities).insert(activity.scheduled_event_id, activity);
+            let before = run.activities.make_mut().insert(activity.scheduled_event_id, activity);
             run.head.state_bytes -= before.map_or(0, |before| bytes(before.as_ref()));
         }
         Change::BackoffOver => run.head.backoff_until_ms = 0,

@@ -82,7 +82,7 @@ attributes! {
     WorkflowTimedOut(close::TimedOut) = "9", 4;
     TaskScheduled(task::Scheduled) = "10", 5;
     TaskStarted(task::Started) = "11", 6;
-    TaskCompleted(task::Completed) = "12", 7;
+    TaskCompleted(Box<task::Completed>) = "12", 7;
     TaskTimedOut(task::TimedOut) = "13", 8;
     TaskFailed(task::Failed) = "14", 9;
     ActivityScheduled(Box<activity::Scheduled>) = "15", 10;
@@ -112,7 +112,7 @@ attributes! {
     ChildCanceled(child::Canceled) = "39", 34;
     ChildTimedOut(child::TimedOut) = "40", 35;
     ChildTerminated(child::Terminated) = "41", 36;
-    SignalExternalInitiated(external::SignalInitiated) = "42", 37;
+    SignalExternalInitiated(Box<external::SignalInitiated>) = "42", 37;
     SignalExternalFailed(external::SignalFailed) = "43", 38;
     ExternalSignaled(external::Signaled) = "44", 39;
     SearchAttributesUpserted(properties::SearchAttributesUpserted) = "45", 40;
@@ -137,6 +137,8 @@ boxed! {
     ActivityScheduled(activity::Scheduled);
     WorkflowContinuedAsNew(close::ContinuedAsNew);
     StartChildInitiated(child::Initiated);
+    TaskCompleted(task::Completed);
+    SignalExternalInitiated(external::SignalInitiated);
 }
 
 /// Several events as one encoded `History` message: what a row of the history space holds.

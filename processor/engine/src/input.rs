@@ -150,7 +150,7 @@ impl Sender {
             let ids = (&parent.namespace_id, &parent.workflow_id, origin_of_parent);
             ids == (&self.namespace_id, &self.workflow_id, origin(&self.run_id, &self.original_run_id))
         };
-        !self.child_only || run.start.parent.as_ref().is_some_and(is_parent)
+        !self.child_only || run.start.parent.as_deref().is_some_and(is_parent)
     }
 }
 

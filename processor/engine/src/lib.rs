@@ -7,6 +7,7 @@
 mod decide;
 mod draft;
 mod outcome;
+mod part;
 mod rebuild;
 mod retry;
 mod run;
@@ -27,6 +28,7 @@ pub use decide::{View, decide};
 pub use draft::{Change, Extras, Mark, Step, apply};
 pub use failure::{Failure, Info as FailureInfo};
 pub use outcome::{ActivityGrant, Completed, Outcome, Rejection, Reply, Started, TaskGrant};
+pub use part::Part;
 pub use rebuild::rebuild;
 pub use retry::normalized as normalized_retry_policy;
 pub use run::{Current, Grace, Head, Properties, Run, Start};

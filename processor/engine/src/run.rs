@@ -14,6 +14,7 @@ use crate::machine::reset::Made;
 use crate::machine::task::{Sticky, Task};
 use crate::machine::timer::Timer;
 use crate::machine::update::Update;
+use crate::part::{Empty, Part};
 use crate::vocabulary::{Entry, Status, WorkflowType};
 
 /// The state of one run. Cloning is cheap: parts are shared until they change.
@@ -24,23 +25,23 @@ pub struct Run {
     /// What changes with every step.
     pub head: Head,
     /// Memo, search attributes, and the builds of its workers.
-    pub properties: Arc<Properties>,
+    pub properties: Part<Properties>,
     /// Open activities by their Scheduled event's id.
-    pub activities: Arc<BTreeMap<i64, Arc<Activity>>>,
+    pub activities: Part<BTreeMap<i64, Arc<Activity>>>,
     /// Open timers by their id.
-    pub timers: Arc<BTreeMap<String, Timer>>,
+    pub timers: Part<BTreeMap<String, Timer>>,
     /// Children that have not closed, by their Initiated event's id; of a closed run those that it left.
-    pub children: Arc<BTreeMap<i64, Arc<Child>>>,
+    pub children: Part<BTreeMap<i64, Arc<Child>>>,
     /// Signals and cancellations on their way to other workflows, by their Initiated event's id.
-    pub externals: Arc<BTreeMap<i64, Arc<External>>>,
+    pub externals: Part<BTreeMap<i64, Arc<External>>>,
     /// Events that wait for the end of the started workflow task to get their ids, in order of arrival.
-    pub buffered: Arc<Vec<HistoryEvent>>,
+    pub buffered: Part<Vec<HistoryEvent>>,
     /// What the run that follows by itself is made of, where one may.
     pub chain: Option<Arc<Chain>>,
     /// Updates that are not completed, by their id.
-    pub updates: Arc<BTreeMap<String, Arc<Update>>>,
+    pub updates: Part<BTreeMap<String, Arc<Update>>>,
     /// Requests that have found the run and left their ids, by these; they stay when it closes.
-    pub attached: Arc<BTreeMap<String, Attached>>,
+    pub attached: Part<BTreeMap<String, Attached>>,
 }
 
 /// What is fixed when a run begins.
@@ -107,8 +108,8 @@ pub struct Start {
     #[prost(bool, tag = "23")]
     pub names_run_timeout: bool,
     /// Whose child the chain is.
-    #[prost(message, optional, tag = "40")]
-    pub parent: Option<Parent>,
+    #[prost(message, optional, boxed, tag = "40")]
+    pub parent: Option<Box<Parent>>,
     /// The run whose beginning this one has by a reset, or by a row of them; empty where no reset has made it.
     #[prost(string, tag = "20")]
     pub original_run_id: String,
@@ -206,6 +207,16 @@ pub struct Properties {
     pub worker_version: Option<bytes::Bytes>,
 }
 
+impl Empty for Properties {
+    const EMPTY: &'static Self = &Self {
+        memo: Vec::new(),
+        search_attributes: Vec::new(),
+        reset_points: Vec::new(),
+        build_ids: Vec::new(),
+        worker_version: None,
+    };
+}
+
 /// Which run a Workflow Id means when no run is named: the open one, else the latest.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Current {
@@ -236,15 +247,15 @@ impl Run {
         Self {
             start: Arc::new(start),
             head,
-            properties: Arc::default(),
-            activities: Arc::default(),
-            timers: Arc::default(),
-            children: Arc::default(),
-            externals: Arc::default(),
-            buffered: Arc::default(),
+            properties: Part::default(),
+            activities: Part::default(),
+            timers: Part::default(),
+            children: Part::default(),
+            externals: Part::default(),
+            buffered: Part::default(),
             chain: None,
-            updates: Arc::default(),
-            attached: Arc::default(),
+            updates: Part::default(),
+            attached: Part::default(),
         }
     }
 

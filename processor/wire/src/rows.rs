@@ -79,24 +79,22 @@ pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Byt
     if old.is_none() {
         emit(&[START], Some(new.start.encode_to_vec().into()));
     }
-    if old
-        .is_none_or(|old| !Arc::ptr_eq(&old.properties, &new.properties) && old.properties != new.properties)
-    {
+    if old.is_none_or(|old| !old.properties.is_same(&new.properties) && old.properties != new.properties) {
         emit(&[PROPERTIES], Some(new.properties.encode_to_vec().into()));
     }
-    if old.is_none_or(|old| !Arc::ptr_eq(&old.buffered, &new.buffered)) {
+    if old.is_none_or(|old| !old.buffered.is_same(&new.buffered)) {
         diff_buffered(old, new, &mut emit);
     }
-    if old.is_none_or(|old| !Arc::ptr_eq(&old.activities, &new.activities)) {
+    if old.is_none_or(|old| !old.activities.is_same(&new.activities)) {
         diff_numbered(ACTIVITY, old.map(|old| old.activities.as_ref()), &new.activities, &mut emit);
     }
-    if old.is_none_or(|old| !Arc::ptr_eq(&old.timers, &new.timers)) {
+    if old.is_none_or(|old| !old.timers.is_same(&new.timers)) {
         diff_timers(old, new, &mut emit);
     }
-    if old.is_none_or(|old| !Arc::ptr_eq(&old.children, &new.children)) {
+    if old.is_none_or(|old| !old.children.is_same(&new.children)) {
         diff_numbered(CHILD, old.map(|old| old.children.as_ref()), &new.children, &mut emit);
     }
-    if old.is_none_or(|old| !Arc::ptr_eq(&old.externals, &new.externals)) {
+    if old.is_none_or(|old| !old.externals.is_same(&new.externals)) {
         diff_numbered(EXTERNAL, old.map(|old| old.externals.as_ref()), &new.externals, &mut emit);
     }
     match (old.and_then(|old| old.chain.as_ref()), &new.chain) {
@@ -105,10 +103,10 @@ pub fn diff(old: Option<&Run>, new: &Run, mut emit: impl FnMut(&[u8], Option<Byt
         (Some(_), None) => emit(&[CHAIN], None),
         (None, None) => {}
     }
-    if old.is_none_or(|old| !Arc::ptr_eq(&old.updates, &new.updates)) {
+    if old.is_none_or(|old| !old.updates.is_same(&new.updates)) {
         diff_updates(old, new, &mut emit);
     }
-    if old.is_none_or(|old| !Arc::ptr_eq(&old.attached, &new.attached)) {
+    if old.is_none_or(|old| !old.attached.is_same(&new.attached)) {
         diff_attached(old, new, &mut emit);
     }
 }
@@ -274,15 +272,15 @@ impl Builder {
             (Some(start), Some(head)) => Ok(Some(Run {
                 start: Arc::new(start),
                 head,
-                properties: Arc::new(self.properties),
-                activities: Arc::new(self.activities),
-                timers: Arc::new(self.timers),
-                children: Arc::new(self.children),
-                externals: Arc::new(self.externals),
-                buffered: Arc::new(self.buffered.events),
+                properties: self.properties.into(),
+                activities: self.activities.into(),
+                timers: self.timers.into(),
+                children: self.children.into(),
+                externals: self.externals.into(),
+                buffered: self.buffered.events.into(),
                 chain: self.chain.map(Arc::new),
-                updates: Arc::new(self.updates),
-                attached: Arc::new(self.attached),
+                updates: self.updates.into(),
+                attached: self.attached.into(),
             })),
             (Some(_), None) | (None, Some(_)) => {
                 Err(Error::Decode { what: "a run", detail: "its head or its start is missing".into() })

@@ -9,8 +9,6 @@
 //! Started is written together with the closing event: a history shows one attempt, the last. The attempts
 //! themselves are in `attempt.rs`.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use crate::command::Command;
@@ -543,7 +541,7 @@ pub(crate) fn close(draft: &mut Draft<'_>, activity: &Activity, closing: impl Fn
 
 pub(crate) fn apply_closed(run: &mut Run, scheduled_event_id: i64) {
     if run.activities.contains_key(&scheduled_event_id)
-        && let Some(closed) = Arc::make_mut(&mut run.activities).remove(&scheduled_event_id)
+        && let Some(closed) = run.activities.make_mut().remove(&scheduled_event_id)
     {
         run.head.state_bytes -= bytes(closed.as_ref());
     }

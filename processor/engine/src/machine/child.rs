@@ -501,7 +501,7 @@ fn begin(
         retention_ms: start.retention_ms,
         retry_policy: initiated.retry_policy.clone(),
         cron_schedule: order.cron_schedule.clone(),
-        parent: Some(Parent {
+        parent: Some(Box::new(Parent {
             namespace: namespace.to_owned(),
             namespace_id: start.namespace_id.clone(),
             workflow_id: start.workflow_id.clone(),
@@ -509,7 +509,7 @@ fn begin(
             initiated_event_id: 0,
             root: Some(root(&draft.run)),
             original_run_id: start.original_run_id.clone(),
-        }),
+        })),
         ..Begin::default()
     }
 }
@@ -537,12 +537,12 @@ pub(crate) fn apply_initiated(run: &mut Run, event: &HistoryEvent, initiated: &I
         late: None,
     };
     run.head.state_bytes += bytes(&child);
-    Arc::make_mut(&mut run.children).insert(event.event_id, Arc::new(child));
+    run.children.make_mut().insert(event.event_id, Arc::new(child));
 }
 
 /// The event may be buffered: then its id comes when it is written.
 pub(crate) fn apply_started(run: &mut Run, event: &HistoryEvent, started: &Started) {
-    let children = Arc::make_mut(&mut run.children);
+    let children = run.children.make_mut();
     let Some(child) = children.get_mut(&started.initiated_event_id).map(Arc::make_mut) else { return };
     run.head.state_bytes -= bytes(child);
     child.run_id =
@@ -553,7 +553,7 @@ pub(crate) fn apply_started(run: &mut Run, event: &HistoryEvent, started: &Start
 }
 
 pub(crate) fn apply_late(run: &mut Run, opened: &Opened) {
-    let children = Arc::make_mut(&mut run.children);
+    let children = run.children.make_mut();
     let Some(child) = children.get_mut(&opened.initiated_event_id).map(Arc::make_mut) else { return };
     run.head.state_bytes -= bytes(child);
     child.late = Some(opened.clone());
@@ -562,7 +562,7 @@ pub(crate) fn apply_late(run: &mut Run, opened: &Opened) {
 
 pub(crate) fn apply_closed(run: &mut Run, initiated_event_id: i64) {
     if run.children.contains_key(&initiated_event_id)
-        && let Some(closed) = Arc::make_mut(&mut run.children).remove(&initiated_event_id)
+        && let Some(closed) = run.children.make_mut().remove(&initiated_event_id)
     {
         run.head.state_bytes -= bytes(closed.as_ref());
     }

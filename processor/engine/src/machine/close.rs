@@ -6,8 +6,6 @@
 //!
 //! Which run follows, if one does: see `chain.rs`. What becomes of updates: see `update.rs`; of children: see `family.rs`.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use crate::command::Command;
@@ -15,6 +13,7 @@ use crate::draft::{Draft, Extras, Step, bytes};
 use crate::event::HistoryEvent;
 use crate::machine::completion::{TaskFailure, extras};
 use crate::machine::{chain, turn, update};
+use crate::part::Part;
 use crate::run::Run;
 use crate::time::{Duration, Timestamp};
 use crate::vocabulary::{
@@ -321,9 +320,9 @@ pub(crate) fn apply_closed(run: &mut Run, event: &HistoryEvent, status: Status) 
     run.head.close_ms = event.event_time.map_or(0, Timestamp::to_ms);
     run.head.task = None;
     run.head.backoff_until_ms = 0;
-    run.activities = Arc::default();
-    run.timers = Arc::default();
-    run.buffered = Arc::default();
+    run.activities = Part::default();
+    run.timers = Part::default();
+    run.buffered = Part::default();
     run.chain = None;
     let children: i64 = run.children.values().map(|child| bytes(child.as_ref())).sum();
     let externals: i64 = run.externals.values().map(|external| bytes(external.as_ref())).sum();

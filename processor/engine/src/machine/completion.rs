@@ -23,6 +23,7 @@ use crate::machine::{
 };
 use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
 use crate::payload::check_user_metadata;
+use crate::run::Run;
 use crate::vocabulary::TaskFailedCause as Cause;
 
 /// Order: a worker completes a workflow task.
@@ -188,8 +189,14 @@ pub(crate) fn extras(command: &Command) -> Extras {
 }
 
 /// Completes the task with all its commands, or fails it. `done`: updates that were completed before.
-pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete, done: &BTreeMap<String, Done>) -> Outcome {
-    let task = match check(&draft, order) {
+/// `run`: the draft's, before the record.
+pub(crate) fn complete(
+    mut draft: Draft<'_>,
+    run: &Run,
+    order: &Complete,
+    done: &BTreeMap<String, Done>,
+) -> Outcome {
+    let task = match check(run, order) {
         Ok(task) => task,
         Err(rejection) => return too_late(draft, order, rejection),
     };
@@ -199,15 +206,14 @@ pub(crate) fn complete(mut draft: Draft<'_>, order: &Complete, done: &BTreeMap<S
         let reply = Reply::Rejected(Rejection::NotFound("workflow task heartbeat timeout".into()));
         return Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) };
     }
-    if leaves_no_trace(&draft, order, &task) {
-        return discard(draft, order, &task, done);
+    if leaves_no_trace(&draft, order, task) {
+        return discard(draft, run, order, (task, done));
     }
-    let run = draft.run.clone();
     match execute_all(&mut draft, order, done) {
-        Ok(effects) => finish(draft, order, &task, effects),
+        Ok(effects) => finish(draft, order, task, effects),
         Err(failure) => {
-            draft.roll_back(run);
-            refuse(draft, &task, &failure, order)
+            draft.roll_back(run.clone());
+            refuse(draft, task, &failure, order)
         }
     }
 }
@@ -225,8 +231,8 @@ fn too_late(mut draft: Draft<'_>, order: &Complete, rejection: Rejection) -> Out
 }
 
 /// What is refused here changes no more than that: the worker keeps the task until it times out.
-fn check(draft: &Draft<'_>, order: &Complete) -> Result<Task, Rejection> {
-    let task = turn::started(draft, order.token.as_ref())?.clone();
+fn check<'a>(run: &'a Run, order: &Complete) -> Result<&'a Task, Rejection> {
+    let task = turn::started(run, order.token.as_ref())?;
     for (index, command) in order.commands.iter().enumerate() {
         let Some(kind) = command.kind() else {
             let named = match command.command_type {
@@ -267,12 +273,16 @@ fn leaves_no_trace(draft: &Draft<'_>, order: &Complete, task: &Task) -> bool {
         && order.messages.iter().all(message::is_refusal)
 }
 
-fn discard(mut draft: Draft<'_>, order: &Complete, task: &Task, done: &BTreeMap<String, Done>) -> Outcome {
-    let run = draft.run.clone();
+fn discard(
+    mut draft: Draft<'_>,
+    run: &Run,
+    order: &Complete,
+    (task, done): (&Task, &BTreeMap<String, Done>),
+) -> Outcome {
     turn::end(&mut draft);
     keep_worker(&mut draft, order);
     if let Err(failure) = Messages::of(&order.messages, done).take_rest(&mut draft) {
-        draft.roll_back(run);
+        draft.roll_back(run.clone());
         return refuse(draft, task, &failure, order);
     }
     finish(draft, order, task, Effects { traceless: true, ..Effects::default() })
@@ -292,10 +302,11 @@ fn execute_all(
     done: &BTreeMap<String, Done>,
 ) -> Result<Effects, TaskFailure> {
     turn::write_started(draft, order.worker_version.clone());
-    let task = draft.run.head.task.clone().unwrap_or_default();
+    let ids = |task: &Task| (task.scheduled_event_id, task.started_event_id);
+    let (scheduled_event_id, started_event_id) = draft.run.head.task.as_ref().map(ids).unwrap_or_default();
     let completed = draft.emit(Completed {
-        scheduled_event_id: task.scheduled_event_id,
-        started_event_id: task.started_event_id,
+        scheduled_event_id,
+        started_event_id,
         identity: order.identity.clone(),
         binary_checksum: order.binary_checksum.clone(),
         worker_version: order.worker_version.clone(),
@@ -303,15 +314,13 @@ fn execute_all(
         metering_metadata: order.metering_metadata.clone(),
     });
     turn::end(draft);
-    draft.change(Change::TaskDone(task.started_event_id));
+    draft.change(Change::TaskDone(started_event_id));
     keep_worker(draft, order);
     let mut messages = Messages::of(&order.messages, done);
     let mut effects = Effects::default();
     for (command, place) in order.commands.iter().zip(0_u32..) {
         let Some(kind) = command.kind() else { continue };
-        if draft.run.head.next_event_id.saturating_sub(task.started_event_id)
-            > draft.settings.history_events_max
-        {
+        if draft.run.head.next_event_id.saturating_sub(started_event_id) > draft.settings.history_events_max {
             // More than a whole history may have: the run will be ended for it, so the rest need not be looked at.
             break;
         }

@@ -489,11 +489,11 @@ pub(crate) fn apply_cancel_initiated(run: &mut Run, event: &HistoryEvent, initia
 
 fn apply_initiated(run: &mut Run, external: External) {
     run.head.state_bytes += bytes(&external);
-    Arc::make_mut(&mut run.externals).insert(external.initiated_event_id, Arc::new(external));
+    run.externals.make_mut().insert(external.initiated_event_id, Arc::new(external));
 }
 
 pub(crate) fn apply_late(run: &mut Run, answered: Answered) {
-    let externals = Arc::make_mut(&mut run.externals);
+    let externals = run.externals.make_mut();
     let Some(external) = externals.get_mut(&answered.initiated_event_id).map(Arc::make_mut) else { return };
     run.head.state_bytes -= bytes(external);
     external.late = Some(answered);
@@ -502,7 +502,7 @@ pub(crate) fn apply_late(run: &mut Run, answered: Answered) {
 
 pub(crate) fn apply_answered(run: &mut Run, initiated_event_id: i64) {
     if run.externals.contains_key(&initiated_event_id)
-        && let Some(answered) = Arc::make_mut(&mut run.externals).remove(&initiated_event_id)
+        && let Some(answered) = run.externals.make_mut().remove(&initiated_event_id)
     {
         run.head.state_bytes -= bytes(answered.as_ref());
     }

@@ -5,8 +5,6 @@
 //! A request id that was left is the run's own from then on, for as long as the run is known: whoever sends the request again
 //! is told of this run. Nobody is told of the run's end yet: there are no completion callbacks.
 
-use std::sync::Arc;
-
 use crate::draft::{Draft, Extras, bytes};
 use crate::event::HistoryEvent;
 use crate::machine::start::Begin;
@@ -61,6 +59,6 @@ pub(crate) fn apply_updated(run: &mut Run, event: &HistoryEvent, updated: &Updat
     let request_id = updated.attached_request_id.clone();
     let attached = Attached { request_id, event_id: event.event_id };
     run.head.state_bytes += bytes(&attached);
-    let before = Arc::make_mut(&mut run.attached).insert(attached.request_id.clone(), attached);
+    let before = run.attached.make_mut().insert(attached.request_id.clone(), attached);
     run.head.state_bytes -= before.map_or(0, |before| bytes(&before));
 }

@@ -1,7 +1,6 @@
 //! Memo and search attributes: maps of opaque values that a workflow may change.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use prost::encoding::{DecodeContext, decode_key, skip_field};
@@ -201,7 +200,7 @@ pub(crate) fn apply_memo(run: &mut Run, modified: &Modified) {
 }
 
 pub(crate) fn change(run: &mut Run, how: impl FnOnce(&mut Properties)) {
-    let properties = Arc::make_mut(&mut run.properties);
+    let properties = run.properties.make_mut();
     run.head.state_bytes -= bytes(properties);
     how(properties);
     run.head.state_bytes += bytes(properties);

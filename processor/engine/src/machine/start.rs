@@ -112,8 +112,8 @@ pub struct Begin {
     #[prost(string, tag = "24")]
     pub cron_schedule: String,
     /// Whose child it is: its first workflow task waits until the parent knows of it.
-    #[prost(message, optional, tag = "40")]
-    pub parent: Option<Parent>,
+    #[prost(message, optional, boxed, tag = "40")]
+    pub parent: Option<Box<Parent>>,
     /// An update that goes with the start, or to the run that is there.
     #[prost(message, optional, tag = "25")]
     pub update: Option<Admit>,
@@ -568,5 +568,5 @@ pub(crate) fn apply_started(run: &mut Run, started: &Started) {
     let given = Properties::given(started.memo.as_ref(), started.search_attributes.as_ref());
     let properties = Properties { reset_points, ..given };
     run.head.state_bytes += bytes(&properties);
-    run.properties = Arc::new(properties);
+    run.properties = properties.into();
 }

@@ -387,7 +387,7 @@ pub(crate) fn settle_updates(draft: &mut Draft<'_>) {
 
 /// Something else is about to be written: a speculative task becomes one like any other, and stands before it.
 pub(crate) fn make_normal(draft: &mut Draft<'_>) {
-    let Some(task) = draft.run.head.task.clone().filter(|task| task.speculative) else { return };
+    let Some(task) = draft.run.head.task.as_ref().filter(|task| task.speculative).cloned() else { return };
     write(draft, task, None);
 }
 
@@ -453,7 +453,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>) {
 /// The worker that had the run in its cache did not come for the task.
 pub(crate) fn time_out_scheduled(draft: &mut Draft<'_>) {
     make_normal(draft);
-    let Some(task) = draft.run.head.task.clone().filter(|task| !task.is_started()) else { return };
+    let Some(task) = draft.run.head.task.as_ref().filter(|task| !task.is_started()).cloned() else { return };
     if task.written {
         draft.emit(task.timed_out(TimeoutType::ScheduleToStart));
     }

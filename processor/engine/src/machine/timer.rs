@@ -3,8 +3,6 @@
 //! (none)  --start-->  pending  --fire---->  (none) + workflow task
 //!                     pending  --cancel-->  (none)
 
-use std::sync::Arc;
-
 use crate::command::Command;
 use crate::draft::{Change, Draft, Extras, bytes};
 use crate::event::{Attributes, HistoryEvent};
@@ -178,13 +176,13 @@ pub(crate) fn apply_started(run: &mut Run, event: &HistoryEvent, started: &Start
         fire_ms: started_ms.saturating_add(span_ms(started.start_to_fire_timeout)),
     };
     run.head.state_bytes += bytes(&timer);
-    let before = Arc::make_mut(&mut run.timers).insert(timer.timer_id.clone(), timer);
+    let before = run.timers.make_mut().insert(timer.timer_id.clone(), timer);
     run.head.state_bytes -= before.map_or(0, |before| bytes(&before));
 }
 
 pub(crate) fn apply_closed(run: &mut Run, timer_id: &str, started_event_id: i64) {
     if run.timers.get(timer_id).is_some_and(|timer| timer.started_event_id == started_event_id)
-        && let Some(closed) = Arc::make_mut(&mut run.timers).remove(timer_id)
+        && let Some(closed) = run.timers.make_mut().remove(timer_id)
     {
         run.head.state_bytes -= bytes(&closed);
     }

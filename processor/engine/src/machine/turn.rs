@@ -13,6 +13,7 @@ use crate::draft::{Change, Draft, Step};
 use crate::machine::task::{self, Claim, Fail, Failed, Release, Task, Token};
 use crate::machine::{buffer, close, update};
 use crate::outcome::{Rejection, Reply, TaskGrant};
+use crate::run::Run;
 use crate::vocabulary::{SuggestReason, TaskFailedCause, TimeoutType};
 
 /// A grant that waits for the end of its step.
@@ -86,16 +87,16 @@ fn suggest_reasons(draft: &Draft<'_>) -> Vec<i32> {
 }
 
 /// The started task that a token names.
-pub(crate) fn started<'a>(draft: &'a Draft<'_>, token: Option<&Token>) -> Result<&'a Task, Rejection> {
+pub(crate) fn started<'a>(run: &'a Run, token: Option<&Token>) -> Result<&'a Task, Rejection> {
     let gone = || Rejection::NotFound("Workflow task not found.".into());
     let token = token.ok_or_else(gone)?;
-    draft.run.started_task().filter(|task| task.token() == *token).ok_or_else(gone)
+    run.started_task().filter(|task| task.token() == *token).ok_or_else(gone)
 }
 
 /// The worker says that it could not do the task. A repeated failure is taken and not written; the next attempt is there at
 /// once, as it is at Temporal's server. Workers keep from spinning by not reporting what they have reported before.
 pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejection> {
-    let given = started(draft, order.token.as_ref())?.updates_given;
+    let given = started(&draft.run, order.token.as_ref())?.updates_given;
     if order.cause == i32::from(TaskFailedCause::GrpcMessageTooLarge) {
         close::terminate(draft, "GrpcMessageTooLarge", None, "history-service");
     } else {
@@ -148,7 +149,7 @@ pub(crate) fn time_out_started(draft: &mut Draft<'_>) {
 
 /// Nobody got the task that was handed out.
 pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, Rejection> {
-    let task = started(draft, order.token.as_ref())?.clone();
+    let task = started(&draft.run, order.token.as_ref())?.clone();
     if task.written {
         draft.emit(task.timed_out(TimeoutType::StartToClose));
     }
@@ -187,7 +188,7 @@ pub(crate) fn end(draft: &mut Draft<'_>) {
 
 /// Writes Scheduled and Started of a started task that is not written, so that what follows can refer to them.
 pub(crate) fn write_started(draft: &mut Draft<'_>, worker_version: Option<Bytes>) {
-    let Some(task) = draft.run.started_task().cloned().filter(|task| !task.written) else { return };
+    let Some(task) = draft.run.started_task().filter(|task| !task.written).cloned() else { return };
     task::write(draft, task, worker_version);
 }
 

@@ -406,22 +406,22 @@ pub(crate) fn apply_written(run: &mut Run, admitted: &Admitted) {
 
 pub(crate) fn apply_admitted(run: &mut Run, update: &Update) {
     run.head.updates_admitted = update.number;
-    Arc::make_mut(&mut run.updates).insert(update.update_id.clone(), Arc::new(update.clone()));
+    run.updates.make_mut().insert(update.update_id.clone(), Arc::new(update.clone()));
 }
 
 pub(crate) fn apply_ended(run: &mut Run, update_id: &str) {
-    Arc::make_mut(&mut run.updates).remove(update_id);
+    run.updates.make_mut().remove(update_id);
 }
 
 pub(crate) fn apply_accepted(run: &mut Run, event_id: i64, accepted: &Accepted) {
     let update_id = accepted.protocol_instance_id.clone();
     let number = run.updates.get(&update_id).map_or(0, |update| update.number);
     let update = Update { update_id, number, accepted_event_id: event_id, ..Update::default() };
-    Arc::make_mut(&mut run.updates).insert(update.update_id.clone(), Arc::new(update));
+    run.updates.make_mut().insert(update.update_id.clone(), Arc::new(update));
 }
 
 pub(crate) fn apply_completed(run: &mut Run, completed: &Completed) {
     let update_id = completed.meta.as_ref().map_or("", |meta| meta.update_id.as_str());
-    Arc::make_mut(&mut run.updates).remove(update_id);
+    run.updates.make_mut().remove(update_id);
     run.head.updates_completed = run.head.updates_completed.saturating_add(1);
 }

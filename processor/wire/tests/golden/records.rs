@@ -55,7 +55,7 @@ pub fn samples() -> BTreeMap<String, Record> {
         ("CompleteTask.others".to_owned(), Order::CompleteTask(Box::new(complete))),
         (
             "Start.child".to_owned(),
-            Order::Start(Box::new(start::Begin { parent: Some(parent()), ..begin() })),
+            Order::Start(Box::new(start::Begin { parent: Some(Box::new(parent())), ..begin() })),
         ),
     ];
     let updates = updates().into_iter().map(|order| (format!("{}.update", name(&order)), order));

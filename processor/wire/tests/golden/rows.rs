@@ -15,7 +15,7 @@ use everlog_engine::machine::task::{Sticky, Task};
 use everlog_engine::machine::timer::Timer;
 use everlog_engine::machine::update::{Done, Update};
 use everlog_engine::vocabulary::{Entry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
-use everlog_engine::{Head, Properties, Run, Start};
+use everlog_engine::{Head, Part, Properties, Run, Start};
 
 use crate::events::{execution, failure, map, points, policy, queue, samples, some};
 use crate::records::parent;
@@ -33,25 +33,25 @@ pub fn sample() -> Run {
     Run {
         start: Arc::new(start()),
         head: head(),
-        properties: Arc::new(properties),
-        activities: Arc::new(BTreeMap::from([
+        properties: properties.into(),
+        activities: Part::from(BTreeMap::from([
             (9, Arc::new(activity())),
             (10, Arc::new(Activity { scheduled_event_id: 10, ..with_priority() })),
         ])),
-        timers: Arc::new(BTreeMap::from([("t".into(), timer)])),
-        children: Arc::new(BTreeMap::from([(13, Arc::new(child())), (17, Arc::new(late_child()))])),
-        externals: Arc::new(BTreeMap::from([(14, Arc::new(external())), (18, Arc::new(late_external()))])),
-        buffered: Arc::new(vec![HistoryEvent {
+        timers: Part::from(BTreeMap::from([("t".into(), timer)])),
+        children: Part::from(BTreeMap::from([(13, Arc::new(child())), (17, Arc::new(late_child()))])),
+        externals: Part::from(BTreeMap::from([(14, Arc::new(external())), (18, Arc::new(late_external()))])),
+        buffered: Part::from(vec![HistoryEvent {
             event_id: 0,
             task_id: 0,
             ..samples().remove("WorkflowSignaled").expect("there is a sample")
         }]),
         chain: Some(Arc::new(chain())),
-        updates: Arc::new(BTreeMap::from([
+        updates: Part::from(BTreeMap::from([
             ("update-1".into(), Arc::new(update())),
             ("update-2".into(), Arc::new(accepted_update())),
         ])),
-        attached: Arc::new(BTreeMap::from([(
+        attached: Part::from(BTreeMap::from([(
             "start-2".into(),
             Attached { request_id: "start-2".into(), event_id: 16 },
         )])),
@@ -113,7 +113,7 @@ fn external() -> External {
 
 /// Of a child's run.
 pub fn of_parent() -> Start {
-    Start { parent: Some(parent()), ..start() }
+    Start { parent: Some(Box::new(parent())), ..start() }
 }
 
 fn update() -> Update {
@@ -155,7 +155,7 @@ pub fn reset() -> Start {
         original_run_id: "base".into(),
         former_run_id: "former".into(),
         reset_ms: 1_763_700_060_000,
-        parent: Some(Parent { original_run_id: "parent".into(), ..parent() }),
+        parent: Some(Box::new(Parent { original_run_id: "parent".into(), ..parent() })),
         ..start()
     }
 }

@@ -273,7 +273,7 @@ impl<'a> WorkflowEvent<'a> {
             Attributes::PropertiesModified(event) => self.workflow_properties_modified = boxed(event),
             Attributes::TaskScheduled(event) => self.workflow_task_scheduled = boxed(event),
             Attributes::TaskStarted(event) => self.workflow_task_started = boxed(event),
-            Attributes::TaskCompleted(event) => self.workflow_task_completed = boxed(event),
+            Attributes::TaskCompleted(event) => self.workflow_task_completed = boxed(event.as_ref()),
             Attributes::TaskTimedOut(event) => self.workflow_task_timed_out = boxed(event),
             Attributes::TaskFailed(event) => self.workflow_task_failed = boxed(event),
             Attributes::ActivityScheduled(event) => self.activity_task_scheduled = boxed(event.as_ref()),
@@ -298,7 +298,7 @@ impl<'a> WorkflowEvent<'a> {
             Attributes::ChildTimedOut(event) => self.child_workflow_execution_timed_out = boxed(event),
             Attributes::ChildTerminated(event) => self.child_workflow_execution_terminated = boxed(event),
             Attributes::SignalExternalInitiated(event) => {
-                self.signal_external_workflow_execution_initiated = boxed(event)
+                self.signal_external_workflow_execution_initiated = boxed(event.as_ref())
             }
             Attributes::SignalExternalFailed(event) => {
                 self.signal_external_workflow_execution_failed = boxed(event)

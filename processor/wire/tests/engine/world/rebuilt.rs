@@ -1,5 +1,6 @@
 //! The law of rebuilding: a history tells the state, but for what no history holds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use everlog_engine::event::{Attributes, History};
@@ -53,19 +54,22 @@ fn told(run: &Run) -> Run {
         ..task
     });
     let activities = run.activities.iter().map(|(id, activity)| (*id, Arc::new(scheduled(&run, activity))));
-    run.activities = Arc::new(activities.collect());
+    run.activities = BTreeMap::from_iter(activities).into();
     // Answers that came when the run had closed.
     let unheard = |child: &Child| Arc::new(Child { late: None, ..child.clone() });
-    run.children = Arc::new(run.children.iter().map(|(id, child)| (*id, unheard(child))).collect());
+    let children = run.children.iter().map(|(id, child)| (*id, unheard(child)));
+    run.children = BTreeMap::from_iter(children).into();
     let unheard = |external: &External| Arc::new(External { late: None, ..external.clone() });
-    run.externals = Arc::new(run.externals.iter().map(|(id, external)| (*id, unheard(external))).collect());
+    let externals = run.externals.iter().map(|(id, external)| (*id, unheard(external)));
+    run.externals = BTreeMap::from_iter(externals).into();
     // An answer that waited for its id when the build came in.
     let mut properties = run.properties.as_ref().clone();
     properties.reset_points.iter_mut().for_each(|point| point.resettable = true);
-    run.properties = Arc::new(properties);
+    run.properties = properties.into();
     let accepted = run.updates.iter().filter(|(_, update)| update.accepted_event_id > 0);
     let unnumbered = |update: &Update| Arc::new(Update { number: 0, ..update.clone() });
-    run.updates = Arc::new(accepted.map(|(id, update)| (id.clone(), unnumbered(update))).collect());
+    let updates = accepted.map(|(id, update)| (id.clone(), unnumbered(update)));
+    run.updates = BTreeMap::from_iter(updates).into();
     run
 }
 
