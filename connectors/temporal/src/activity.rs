@@ -172,7 +172,6 @@ pub(crate) async fn complete(
     call: &Call<'_>,
     request: RespondActivityTaskCompletedRequest,
 ) -> Result<RespondActivityTaskCompletedResponse, Status> {
-    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let attempt = by_token(call, &request.identity)?;
     let (identity, worker_version) = (request.identity, request.worker_version);
     finish(call, attempt, Complete { target: None, result: request.result, identity, worker_version })
@@ -222,7 +221,6 @@ pub(crate) async fn fail(
     call: &Call<'_>,
     request: RespondActivityTaskFailedRequest,
 ) -> Result<RespondActivityTaskFailedResponse, Status> {
-    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let attempt = by_token(call, &request.identity)?;
     let report = Fail {
         target: None,
@@ -276,7 +274,6 @@ pub(crate) async fn cancel(
     call: &Call<'_>,
     request: RespondActivityTaskCanceledRequest,
 ) -> Result<RespondActivityTaskCanceledResponse, Status> {
-    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let attempt = by_token(call, &request.identity)?;
     let (identity, worker_version) = (request.identity, request.worker_version);
     call_off(call, attempt, Cancel { target: None, details: request.details, identity, worker_version })
@@ -288,7 +285,6 @@ pub(crate) async fn cancel_by_id(
     call: &Call<'_>,
     request: RespondActivityTaskCanceledByIdRequest,
 ) -> Result<RespondActivityTaskCanceledByIdResponse, Status> {
-    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
     let report = Cancel { details: request.details, identity: request.identity, ..Cancel::default() };
     call_off(call, attempt, report).await?;

@@ -19,11 +19,11 @@ use tonic::Status;
 
 use crate::call::Call;
 use crate::payload::kept;
-use crate::request::{Checks, not_yet, span_ms, unversioned};
+use crate::request::{Checks, not_yet, span_ms};
 use crate::status;
 use crate::task::{accept, response};
 use crate::token::{Subject, unreadable};
-use crate::{activity, attribute, failure, update};
+use crate::{activity, attribute, failure, update, versioning};
 
 fn subject(call: &Call<'_>) -> Result<(WorkflowExecution, task::Token), Status> {
     match call.task()? {
@@ -43,6 +43,7 @@ pub(crate) async fn complete(
     let version = Version::read(request.worker_version_stamp.as_ref());
     checks.length("WorkerVersionStamp.BuildId", &version.build_id)?;
     refuse_later_features(&request)?;
+    let said = versioning::said(&checks, &request)?;
     let mut commands = compacted(request.commands);
     let keys_max = checks.settings.search_attributes_max;
     let mut findings = attribute::of_commands(&call.namespace.record, &mut commands, keys_max);
@@ -64,6 +65,9 @@ pub(crate) async fn complete(
         takes_events_again: request
             .capabilities
             .is_some_and(|capabilities| capabilities.discard_speculative_workflow_task_with_events),
+        versioning_behavior: said.behavior,
+        deployment_name: said.deployment_name,
+        deployment_version: said.version,
         namespace: call.namespace.record.name.clone(),
     };
     let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
@@ -106,9 +110,7 @@ fn strangers<'a>(call: &'a Call<'_>, commands: &'a [Command]) -> impl Iterator<I
 
 fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Result<(), Status> {
     not_yet("page_number", request.page_number != 0)?;
-    not_yet("intermediate_page", request.intermediate_page)?;
-    not_yet("versioning_behavior", request.versioning_behavior != 0)?;
-    unversioned(request.deployment_options.as_ref(), "deployment_options")
+    not_yet("intermediate_page", request.intermediate_page)
 }
 
 /// What a run keeps in its state for long does not hold on to the request's buffer.
@@ -184,7 +186,6 @@ pub(crate) async fn fail(
     let checks = call.checks();
     checks.length("Identity", &request.identity)?;
     checks.length("BinaryChecksum", &request.binary_checksum)?;
-    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
     let failure = match request.failure {
         Some(failure) if checks.is_oversize(Some(&failure)) => {
             Some(failure::oversize(&failure, checks.limits))
@@ -256,10 +257,6 @@ mod tests {
         let cases = [
             (RespondWorkflowTaskCompletedRequest { page_number: 1, ..empty() }, "page_number"),
             (RespondWorkflowTaskCompletedRequest { intermediate_page: true, ..empty() }, "intermediate_page"),
-            (
-                RespondWorkflowTaskCompletedRequest { versioning_behavior: 1, ..empty() },
-                "versioning_behavior",
-            ),
         ];
         for (request, field) in cases {
             let status = refuse_later_features(&request).expect_err("it has to be refused");

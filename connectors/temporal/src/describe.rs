@@ -29,9 +29,7 @@ use crate::history::read;
 use crate::moment::{duration, timestamp, timestamp_if_set};
 use crate::policy;
 use crate::task::execution;
-
-/// What a worker is whose builds nobody has ordered: first among the builds of a run, and before each of them.
-const UNVERSIONED: &str = "unversioned";
+use crate::versioning::{self, UNVERSIONED};
 
 pub(crate) async fn describe(
     call: &Call<'_>,
@@ -90,6 +88,8 @@ fn info(run: &Run) -> WorkflowExecutionInfo {
         parent_execution: parent.map(|parent| named(&parent.workflow_id, &parent.run_id)),
         root_execution: Some(named(&root.workflow_id, &root.run_id)),
         first_run_id: start.first_run_id.clone(),
+        versioning_info: versioning::info(run),
+        worker_deployment_name: run.properties.deployment_name.clone(),
         priority: start.priority.clone(),
         ..WorkflowExecutionInfo::default()
     }
@@ -105,9 +105,9 @@ fn search_attributes(run: &Run) -> Bytes {
     let has_own = named.iter().any(|point| point.run_id == run.start.run_id);
     let checksums: Vec<_> = named.into_iter().map(|point| point.binary_checksum).collect();
     let versioned = properties.build_ids.iter().map(|build_id| format!("{UNVERSIONED}:{build_id}"));
-    let build_ids: Vec<_> = std::iter::once(UNVERSIONED.to_owned()).chain(versioned).collect();
-    let has_completed = run.head.previous_started_event_id > 0;
-    let told = [("BinaryChecksums", checksums, has_own), ("BuildIds", build_ids, has_completed)];
+    let build_ids: Vec<_> = versioning::build_word(run).into_iter().chain(versioned).collect();
+    let has_builds = run.head.previous_started_event_id > 0 || properties.versioning.is_some();
+    let told = [("BinaryChecksums", checksums, has_own), ("BuildIds", build_ids, has_builds)];
     for (name, values, is_told) in told {
         let is_set = entries.iter().any(|entry| entry.key == name);
         if is_told && !is_set && !values.is_empty() {

@@ -45,6 +45,7 @@ mod token;
 mod told;
 mod transport;
 mod update;
+mod versioning;
 mod worker;
 
 use std::future::Future;

@@ -25,12 +25,11 @@ use crate::call::Call;
 use crate::moment::{duration, timestamp};
 use crate::request::{Checks, not_yet};
 use crate::status::invalid;
+use crate::versioning::NO_VERSION;
 use crate::{roster, task};
 
 /// The priority of tasks for which none was given.
 const PRIORITY_DEFAULT: u8 = 3;
-/// How a queue without versions is called.
-const UNVERSIONED: &str = "__unversioned__";
 /// What clients are told where there is no limit, as a Temporal server tells it.
 const RATE_UNLIMITED: f64 = 100_000.0;
 
@@ -53,7 +52,7 @@ pub(crate) async fn describe(
     };
     let mut response = plain(&found);
     if !sticky {
-        let current_version = UNVERSIONED.to_owned();
+        let current_version = NO_VERSION.to_owned();
         response.versioning_info = Some(TaskQueueVersioningInfo { current_version, ..Default::default() });
     }
     if request.report_stats {

@@ -25,7 +25,7 @@ use crate::payload::kept;
 use crate::policy;
 use crate::request::{Checks, not_yet, span_ms, unversioned};
 use crate::status::{self, invalid};
-use crate::{attribute, task};
+use crate::{attribute, task, versioning};
 
 pub(crate) async fn start(
     call: &Call<'_>,
@@ -144,7 +144,6 @@ pub(crate) fn link_to_start(call: &Call<'_>, workflow_id: &str, run_id: &str) ->
 
 fn refuse_later_features(request: &StartWorkflowExecutionRequest) -> Result<(), Status> {
     not_yet("completion_callbacks", !request.completion_callbacks.is_empty())?;
-    not_yet("versioning_override", request.versioning_override.is_some())?;
     not_yet("time_skipping_config", is_skipping(request.time_skipping_config.as_ref()))?;
     if let Some(options) = &request.on_conflict_options {
         if options.attach_completion_callbacks && !options.attach_request_id {
@@ -201,6 +200,8 @@ pub(crate) fn begin(
         on_conflict: request
             .on_conflict_options
             .map(|options| OnConflict { request_id: options.attach_request_id, links: options.attach_links }),
+        versioning_override: versioning::overriding(&checks, request.versioning_override.as_ref())?,
+        inherited_pinned_version: None,
     };
     let execution = WorkflowExecution { workflow_id: request.workflow_id, run_id: String::new() };
     Ok((execution, begin))
@@ -287,10 +288,6 @@ mod tests {
                 "completion_callbacks",
             ),
             (
-                StartWorkflowExecutionRequest { versioning_override: Some(Bytes::new()), ..empty.clone() },
-                "versioning_override",
-            ),
-            (
                 StartWorkflowExecutionRequest { on_conflict_options: Some(options), ..empty.clone() },
                 "on_conflict_options.attach_completion_callbacks",
             ),
@@ -314,7 +311,7 @@ mod tests {
     #[test]
     fn a_signal_with_start_is_held_against_the_same_features() {
         let request = SignalWithStartWorkflowExecutionRequest {
-            versioning_override: Some(Bytes::new()),
+            time_skipping_config: Some(TimeSkippingConfig { enabled: true, ..Default::default() }),
             cron_schedule: "@daily".into(),
             identity: "client".into(),
             ..Default::default()
@@ -322,6 +319,6 @@ mod tests {
         let start = start_of(request);
         assert_eq!((start.identity.as_str(), start.cron_schedule.as_str()), ("client", "@daily"));
         let status = refuse_later_features(&start).expect_err("it has to be refused");
-        assert_eq!(status.message(), "versioning_override is not supported yet.");
+        assert_eq!(status.message(), "time_skipping_config is not supported yet.");
     }
 }

@@ -12,7 +12,7 @@ use crate::machine::reset::{self, Late};
 use crate::machine::task::{Sticky, Task};
 use crate::machine::update::{self, Update};
 use crate::machine::{
-    build, cancel, chain, child, close, external, family, options, properties, start, task, timer,
+    build, cancel, chain, child, close, deployment, external, family, options, properties, start, task, timer,
 };
 use crate::part::Part;
 use crate::rebuild;
@@ -441,7 +441,10 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         | Attributes::ActivityCancelRequested(_)
         | Attributes::WorkflowSignaled(_)
         | Attributes::MarkerRecorded(_) => {}
-        Attributes::TaskCompleted(completed) => build::apply_completed(run, event, completed),
+        Attributes::TaskCompleted(completed) => {
+            build::apply_completed(run, event, completed);
+            deployment::apply_completed(run, completed);
+        }
         Attributes::StartChildInitiated(initiated) => child::apply_initiated(run, event, initiated),
         Attributes::StartChildFailed(failed) => child::apply_closed(run, failed.initiated_event_id),
         Attributes::ChildStarted(started) => child::apply_started(run, event, started),

@@ -8,6 +8,7 @@ use crate::machine::activity::Activity;
 use crate::machine::build::Point;
 use crate::machine::chain::Chain;
 use crate::machine::child::{Child, Parent};
+use crate::machine::deployment::Versioning;
 use crate::machine::external::External;
 use crate::machine::options::Attached;
 use crate::machine::reset::Made;
@@ -24,7 +25,7 @@ pub struct Run {
     pub start: Arc<Start>,
     /// What changes with every step.
     pub head: Head,
-    /// Memo, search attributes, and the builds of its workers.
+    /// Memo, search attributes, and the builds and versions of its workers.
     pub properties: Part<Properties>,
     /// Open activities by their Scheduled event's id.
     pub activities: Part<BTreeMap<i64, Arc<Activity>>>,
@@ -187,7 +188,7 @@ pub struct Head {
     pub former_resets: Vec<Made>,
 }
 
-/// What a run shows of itself, as it stands now: memo, search attributes, and the builds of its workers.
+/// What a run shows of itself, as it stands now: memo, search attributes, and the builds and versions of its workers.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Properties {
     /// Sorted by key.
@@ -205,6 +206,12 @@ pub struct Properties {
     /// The version of the worker that has completed a task last, opaque.
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub worker_version: Option<bytes::Bytes>,
+    /// Which version of its workers the run goes by, where anybody has said so.
+    #[prost(message, optional, tag = "6")]
+    pub versioning: Option<Versioning>,
+    /// The deployment of the worker that has completed a task last, or of the version that the run began with; empty = none.
+    #[prost(string, tag = "7")]
+    pub deployment_name: String,
 }
 
 impl Empty for Properties {
@@ -214,6 +221,8 @@ impl Empty for Properties {
         reset_points: Vec::new(),
         build_ids: Vec::new(),
         worker_version: None,
+        versioning: None,
+        deployment_name: String::new(),
     };
 }
 

@@ -54,6 +54,10 @@ enumeration! {
     SuggestReason { Unspecified = 0, HistorySizeTooLarge = 1, TooManyHistoryEvents = 2, TooManyUpdates = 3 }
 }
 enumeration! {
+    /// Whether a run stays with a version of its workers, or goes along with what is current.
+    VersioningBehavior { Unspecified = 0, Pinned = 1, AutoUpgrade = 2 }
+}
+enumeration! {
     /// Who made a run that continues another.
     Initiator { Unspecified = 0, Workflow = 1, Retry = 2, Cron = 3 }
 }

@@ -2,14 +2,27 @@
 
 import asyncio
 import json
+from datetime import timedelta
 
 from temporalio import workflow
+from temporalio.api.deployment.v1 import WorkerDeploymentOptions
+from temporalio.api.enums.v1 import TaskQueueKind, VersioningBehavior, WorkerVersioningMode
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    PollWorkflowTaskQueueRequest,
+    RespondWorkflowTaskCompletedRequest,
+)
 from temporalio.client import WorkflowHandle
+from temporalio.common import (
+    AutoUpgradeVersioningOverride,
+    PinnedVersioningOverride,
+    WorkerDeploymentVersion,
+)
 
 import expect
 from case import case
 from reset import reset
-from world import World
+from world import NAMESPACE, World
 
 
 @workflow.defn(name="Ledger")
@@ -118,3 +131,50 @@ async def a_run_goes_back_to_before_a_bad_one(world: World) -> None:
         expect.equal(await again.result(), 111, "the result")
         builds = [build for build, _ in points(await told(again))]
         expect.equal(builds, ["good", "mended"], "its points")
+
+
+async def complete_as(world: World, queue: str, options: WorkerDeploymentOptions) -> None:
+    """A task of the queue is completed, with nothing to do, by a worker that keeps its runs with its version."""
+    service, limit = world.client.workflow_service, timedelta(seconds=10)
+    kind = TaskQueueKind.TASK_QUEUE_KIND_NORMAL
+    poll = PollWorkflowTaskQueueRequest(namespace=NAMESPACE, task_queue=TaskQueue(name=queue, kind=kind))
+    task = await service.poll_workflow_task_queue(poll, timeout=limit)
+    completion = RespondWorkflowTaskCompletedRequest(
+        namespace=NAMESPACE,
+        task_token=task.task_token,
+        versioning_behavior=VersioningBehavior.VERSIONING_BEHAVIOR_PINNED,
+        deployment_options=options,
+    )
+    await service.respond_workflow_task_completed(completion, timeout=limit)
+
+
+@case()
+async def what_is_said_of_versions_is_told(world: World) -> None:
+    world.replays_with(Ledger)
+    override = PinnedVersioningOverride(WorkerDeploymentVersion("shop", "one"))
+    pinned = await world.start(Ledger.run, versioning_override=override)
+    said = (await told(pinned)).versioning_info.versioning_override
+    expect.equal(said.pinned.version.build_id, "one", "the version that it stays with")
+    expect.equal(said.pinned_version, "shop.one", "the same in old words")
+
+    queue = world.id("upgraded")
+    override = AutoUpgradeVersioningOverride()
+    handle = await world.start(Ledger.run, task_queue=queue, versioning_override=override)
+    mode = WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED
+    options = WorkerDeploymentOptions(deployment_name="shop", build_id="two", worker_versioning_mode=mode)
+    await complete_as(world, queue, options)
+    info = await told(handle)
+    said = info.versioning_info
+    expect.that(said.versioning_override.auto_upgrade, "its start goes along with what is current")
+    kept = VersioningBehavior.VERSIONING_BEHAVIOR_PINNED
+    expect.equal((said.behavior, said.version), (kept, "shop.two"), "what its worker says")
+    expect.equal(info.worker_deployment_name, "shop", "its worker's deployment")
+    expect.equal([build for build, _ in points(info)], ["two"], "its points")
+    events = (await world.history(handle)).events
+    started = events[0].workflow_execution_started_event_attributes
+    expect.that(started.versioning_override.auto_upgrade, "so its history begins")
+    completed = events[3].workflow_task_completed_event_attributes
+    expect.equal(completed.versioning_behavior, kept, "the behavior in its history")
+    expect.equal(completed.worker_deployment_name, "shop", "the deployment in its history")
+    version = completed.deployment_version
+    expect.equal((version.deployment_name, version.build_id), ("shop", "two"), "the version in its history")

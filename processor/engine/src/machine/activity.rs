@@ -59,6 +59,9 @@ pub struct Schedule {
     /// The worker takes it with the answer to the completion.
     #[prost(bool, tag = "12")]
     pub request_eager_execution: bool,
+    /// Its workers are to be of the build of the workflow's.
+    #[prost(bool, tag = "13")]
+    pub use_workflow_build_id: bool,
     /// Priority, opaque.
     #[prost(bytes = "bytes", optional, tag = "14")]
     pub priority: Option<Bytes>,
@@ -108,6 +111,9 @@ pub struct Scheduled {
     /// The policy in force, defaults filled in.
     #[prost(message, optional, tag = "12")]
     pub retry_policy: Option<RetryPolicy>,
+    /// Its workers are to be of the build of the workflow's.
+    #[prost(bool, tag = "13")]
+    pub use_workflow_build_id: bool,
     /// Priority, opaque.
     #[prost(bytes = "bytes", optional, tag = "14")]
     pub priority: Option<Bytes>,
@@ -442,6 +448,7 @@ fn scheduled(draft: &Draft<'_>, order: &Schedule, policy: RetryPolicy, completed
         heartbeat_timeout: Some(Duration::from_ms(heartbeat_ms)),
         workflow_task_completed_event_id: completed,
         retry_policy: Some(policy),
+        use_workflow_build_id: order.use_workflow_build_id,
         priority: order.priority.clone(),
     }
 }

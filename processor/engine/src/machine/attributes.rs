@@ -13,7 +13,7 @@ use crate::machine::properties;
 use crate::payload::check_priority;
 use crate::retry;
 use crate::time::{Duration, span_ms};
-use crate::vocabulary::{RetryPolicy, TaskFailedCause as Cause};
+use crate::vocabulary::{RetryPolicy, TaskFailedCause as Cause, TaskQueue};
 
 /// What a command to schedule an activity has to be like; its retry policy with its defaults filled in.
 pub(crate) fn of_activity(draft: &Draft<'_>, order: &Schedule) -> Result<RetryPolicy, TaskFailure> {
@@ -54,7 +54,22 @@ pub(crate) fn of_activity(draft: &Draft<'_>, order: &Schedule) -> Result<RetryPo
         return Err(bad(format!("{reason} {on}. {whose}")));
     }
     check_priority(order.priority.as_ref(), draft.settings).map_err(|reason| bad(reason.into()))?;
+    same_build(draft, order.use_workflow_build_id, order.task_queue.as_ref(), "Activity").map_err(bad)?;
     Ok(policy)
+}
+
+/// The builds of one queue are nothing to another.
+fn same_build(
+    draft: &Draft<'_>,
+    is_asked: bool,
+    queue: Option<&TaskQueue>,
+    whose: &str,
+) -> Result<(), String> {
+    let own = &draft.run.start.task_queue;
+    if is_asked && queue.is_some_and(|queue| !queue.name.is_empty() && queue.name != *own) {
+        return Err(format!("{whose} with UseCompatibleVersion cannot run on different task queue."));
+    }
+    Ok(())
 }
 
 /// What a command to start a child has to be like; its retry policy with its defaults filled in.
@@ -107,6 +122,8 @@ pub(crate) fn of_child(
     check_priority(order.priority.as_ref(), draft.settings).map_err(|reason| bad(reason.into()))?;
     check_number(draft, order.search_attributes.as_ref())
         .map_err(|reason| unfit_attributes(CHILD, &reason, &whose))?;
+    let queue = order.task_queue.as_ref();
+    same_build(draft, order.inherit_build_id, queue, "StartChildWorkflowExecution").map_err(bad)?;
     Ok(policy)
 }
 
@@ -254,5 +271,7 @@ fn of_next(draft: &Draft<'_>, order: &ContinueAsNew) -> Result<Option<RetryPolic
     }
     check_number(draft, order.search_attributes.as_ref())
         .map_err(|reason| unfit_attributes(on, &reason, &whose))?;
+    same_build(draft, order.inherit_build_id, order.task_queue.as_ref(), "ContinueAsNew")
+        .map_err(|reason| bad(&reason))?;
     Ok(policy)
 }

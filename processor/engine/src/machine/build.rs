@@ -72,9 +72,12 @@ impl Version {
 /// A build has completed a task.
 pub(crate) fn apply_completed(run: &mut Run, event: &HistoryEvent, completed: &Completed) {
     let Version { build_id } = Version::read(completed.worker_version.as_ref());
+    let deployed = completed.deployment_version.as_ref().map(|version| &version.build_id);
+    let point_build_id = deployed.unwrap_or(&build_id);
     let binary_checksum = completed.binary_checksum.as_str();
     let properties = run.properties.as_ref();
-    let is_known = |point: &Point| point.build_id == build_id && point.binary_checksum == binary_checksum;
+    let is_known =
+        |point: &Point| point.build_id == *point_build_id && point.binary_checksum == binary_checksum;
     let has_point = properties.reset_points.iter().any(is_known);
     let is_listed = build_id.is_empty() || properties.build_ids.contains(&build_id);
     if has_point && is_listed && properties.worker_version == completed.worker_version {
@@ -87,7 +90,7 @@ pub(crate) fn apply_completed(run: &mut Run, event: &HistoryEvent, completed: &C
         create_time: event.event_time,
         expire_time: None,
         resettable: run.children.is_empty() && run.externals.is_empty(),
-        build_id: build_id.clone(),
+        build_id: point_build_id.clone(),
     };
     change(run, |properties| {
         if !has_point {

@@ -18,6 +18,7 @@ use crate::event::{Attributes, HistoryEvent};
 use crate::failure;
 use crate::machine::close::{ContinueAsNew, ContinuedAsNew};
 use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::deployment::{self, Versioning};
 use crate::machine::start::{self, Place, Started};
 use crate::machine::{attributes, task, update};
 use crate::retry::{self, Attempt, Verdict};
@@ -161,6 +162,7 @@ fn follow(
     result: Option<&Bytes>,
 ) -> Next {
     let start = start::bounded(start_after(draft, backoff_ms), draft.settings);
+    let inherited = deployment::retried(&draft.run).filter(|_| initiator == Initiator::Retry);
     let started = Started {
         input: chain.input.clone(),
         continued_execution_run_id: draft.run.start.run_id.clone(),
@@ -174,6 +176,7 @@ fn follow(
         search_attributes: chain.search_attributes.clone(),
         header: chain.header.clone(),
         prev_auto_reset_points: draft.run.points_for_next(draft.now_ms()),
+        inherited_pinned_version: inherited.cloned(),
         ..start::started(&start)
     };
     Next { start, started, links: chain.links.clone() }
@@ -226,6 +229,7 @@ pub(crate) fn continue_as_new(
         header: order.header.clone(),
         memo: order.memo.clone(),
         search_attributes: order.search_attributes.clone(),
+        inherit_build_id: order.inherit_build_id,
     };
     Ok(close(draft, Some(next), extras(command), |new_execution_run_id| {
         ContinuedAsNew { new_execution_run_id, ..closing }.into()
@@ -258,6 +262,7 @@ fn continued(draft: &Draft<'_>, order: &ContinueAsNew, policy: Option<RetryPolic
         ..like_old
     };
     let start = start::bounded(start, draft.settings);
+    let versioning = deployment::handed_on(&draft.run, &start.task_queue);
     let is_retry = order.initiator == i32::from(Initiator::Retry);
     let attempt = draft.run.chain.as_ref().map_or(1, |chain| chain.attempt);
     let started = Started {
@@ -276,6 +281,7 @@ fn continued(draft: &Draft<'_>, order: &ContinueAsNew, policy: Option<RetryPolic
         memo: order.memo.clone(),
         search_attributes: order.search_attributes.clone(),
         prev_auto_reset_points: draft.run.points_for_next(draft.now_ms()),
+        inherited_pinned_version: versioning.and_then(Versioning::pinned).cloned(),
         ..start::started(&start)
     };
     let links = draft.run.chain.as_ref().map(|chain| chain.links.clone()).unwrap_or_default();

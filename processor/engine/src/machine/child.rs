@@ -17,6 +17,7 @@ use crate::event::HistoryEvent;
 use crate::input::{Input, Order, Sender};
 use crate::machine::close::within_size;
 use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::deployment::{self, Versioning};
 use crate::machine::family::Opened;
 use crate::machine::start::{Begin, filled_in};
 use crate::machine::{attributes, properties};
@@ -78,6 +79,9 @@ pub struct Start {
     /// An encoded map.
     #[prost(bytes = "bytes", optional, tag = "16")]
     pub search_attributes: Option<Bytes>,
+    /// Its workers are to be of the build of the parent's.
+    #[prost(bool, tag = "17")]
+    pub inherit_build_id: bool,
     /// Priority, opaque; the parent's where absent.
     #[prost(bytes = "bytes", optional, tag = "18")]
     pub priority: Option<Bytes>,
@@ -140,6 +144,9 @@ pub struct Initiated {
     /// Its namespace's UUID.
     #[prost(string, tag = "18")]
     pub namespace_id: String,
+    /// Its workers are to be of the build of the parent's.
+    #[prost(bool, tag = "19")]
+    pub inherit_build_id: bool,
     /// Priority, opaque.
     #[prost(bytes = "bytes", optional, tag = "20")]
     pub priority: Option<Bytes>,
@@ -470,6 +477,7 @@ fn initiated(
         memo: order.memo.clone(),
         search_attributes: order.search_attributes.clone(),
         namespace_id: start.namespace_id.clone(),
+        inherit_build_id: order.inherit_build_id,
         priority: order.priority.clone(),
     }
 }
@@ -484,9 +492,12 @@ fn begin(
 ) -> Begin {
     let start = &draft.run.start;
     let name = initiated.workflow_type.as_ref().map_or("", |workflow_type| &workflow_type.name);
+    let task_queue = initiated.task_queue.as_ref().map_or_else(String::new, |queue| queue.name.clone());
+    let versioning = deployment::handed_on(&draft.run, &task_queue);
+    let overriding = versioning.and_then(|versioning| versioning.overriding.as_ref());
     Begin {
         workflow_type: name.to_owned(),
-        task_queue: initiated.task_queue.as_ref().map_or_else(String::new, |queue| queue.name.clone()),
+        task_queue,
         input: order.input.clone(),
         execution_timeout_ms: span_ms(order.workflow_execution_timeout),
         run_timeout_ms: span_ms(order.workflow_run_timeout),
@@ -510,6 +521,8 @@ fn begin(
             root: Some(root(&draft.run)),
             original_run_id: start.original_run_id.clone(),
         })),
+        versioning_override: overriding.filter(|overriding| overriding.pinned.is_some()).cloned(),
+        inherited_pinned_version: versioning.and_then(Versioning::pinned).cloned(),
         ..Begin::default()
     }
 }

@@ -89,7 +89,10 @@ pub struct ContinueAsNew {
     /// An encoded map.
     #[prost(bytes = "bytes", optional, tag = "14")]
     pub search_attributes: Option<Bytes>,
-    /// Refused: worker versions come later.
+    /// Its workers are to be of the build of this run's.
+    #[prost(bool, tag = "15")]
+    pub inherit_build_id: bool,
+    /// Refused: deployments of workers come later.
     #[prost(int32, tag = "16")]
     pub initial_versioning_behavior: i32,
 }
@@ -201,6 +204,9 @@ pub struct ContinuedAsNew {
     /// An encoded map.
     #[prost(bytes = "bytes", optional, tag = "14")]
     pub search_attributes: Option<Bytes>,
+    /// Its workers are to be of the build of this run's.
+    #[prost(bool, tag = "15")]
+    pub inherit_build_id: bool,
 }
 
 /// Event: the run was ended from outside.

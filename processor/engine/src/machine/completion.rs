@@ -19,12 +19,12 @@ use crate::machine::message::{self, Messages};
 use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
 use crate::machine::update::{self, Done, Message};
 use crate::machine::{
-    activity, attempt, attributes, chain, child, close, external, marker, properties, timer, turn,
+    activity, attempt, attributes, chain, child, close, deployment, external, marker, properties, timer, turn,
 };
 use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
 use crate::payload::check_user_metadata;
 use crate::run::Run;
-use crate::vocabulary::TaskFailedCause as Cause;
+use crate::vocabulary::{TaskFailedCause as Cause, VersioningBehavior};
 
 /// Order: a worker completes a workflow task.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -72,6 +72,15 @@ pub struct Complete {
     /// other namespaces there are. Whoever brings the completion has looked.
     #[prost(message, repeated, tag = "14")]
     pub findings: Vec<Finding>,
+    /// How the run goes by versions of its workers.
+    #[prost(enumeration = "VersioningBehavior", tag = "15")]
+    pub versioning_behavior: i32,
+    /// The worker's deployment.
+    #[prost(string, tag = "16")]
+    pub deployment_name: String,
+    /// The version of it.
+    #[prost(message, optional, tag = "17")]
+    pub deployment_version: Option<deployment::Version>,
     /// The name of the run's namespace, for what it asks of other workflows.
     #[prost(string, tag = "40")]
     pub namespace: String,
@@ -312,6 +321,9 @@ fn execute_all(
         worker_version: order.worker_version.clone(),
         sdk_metadata: order.sdk_metadata.clone(),
         metering_metadata: order.metering_metadata.clone(),
+        versioning_behavior: order.versioning_behavior,
+        worker_deployment_name: order.deployment_name.clone(),
+        deployment_version: order.deployment_version.clone(),
     });
     turn::end(draft);
     draft.change(Change::TaskDone(started_event_id));

@@ -10,6 +10,7 @@ pub mod chain;
 pub mod child;
 pub mod close;
 pub mod completion;
+pub mod deployment;
 pub mod external;
 pub mod family;
 pub mod marker;

@@ -17,6 +17,7 @@ use crate::decide::View;
 use crate::draft::{Change, Draft, Extras, Step, bytes};
 use crate::machine::build::Points;
 use crate::machine::child::Parent;
+use crate::machine::deployment::{self, Override, Version};
 use crate::machine::options::{self, OnConflict};
 use crate::machine::signal::{self, Signal};
 use crate::machine::task::{self, Task};
@@ -120,6 +121,12 @@ pub struct Begin {
     /// What it leaves with an open run that is to be used.
     #[prost(message, optional, tag = "26")]
     pub on_conflict: Option<OnConflict>,
+    /// What it says of the version of its workers.
+    #[prost(message, optional, tag = "27")]
+    pub versioning_override: Option<Override>,
+    /// The version that its parent stays with.
+    #[prost(message, optional, tag = "28")]
+    pub inherited_pinned_version: Option<Version>,
 }
 
 /// Event: a run began.
@@ -209,9 +216,15 @@ pub struct Started {
     /// The workflow at the root of a tree of children; absent for the root itself.
     #[prost(message, optional, tag = "31")]
     pub root_workflow_execution: Option<Execution>,
+    /// What the start says of the version of its workers.
+    #[prost(message, optional, tag = "33")]
+    pub versioning_override: Option<Override>,
     /// Priority, opaque.
     #[prost(bytes = "bytes", optional, tag = "35")]
     pub priority: Option<Bytes>,
+    /// The version that its parent, or the run before it, stays with.
+    #[prost(message, optional, tag = "37")]
+    pub inherited_pinned_version: Option<Version>,
     /// The first task was handed out with the start.
     #[prost(bool, tag = "38")]
     pub eager_execution_accepted: bool,
@@ -417,6 +430,8 @@ fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
         continued_failure: order.continued_failure.clone(),
         last_completion_result: order.last_completion_result.clone(),
         eager_execution_accepted: eager,
+        versioning_override: order.versioning_override.clone(),
+        inherited_pinned_version: order.inherited_pinned_version.clone(),
         ..started(&start)
     };
     let extras = Extras {
@@ -566,7 +581,8 @@ pub(crate) fn open<'a>(start: Start, started: Started, extras: Extras, place: Pl
 pub(crate) fn apply_started(run: &mut Run, started: &Started) {
     let reset_points = started.prev_auto_reset_points.clone().unwrap_or_default().points;
     let given = Properties::given(started.memo.as_ref(), started.search_attributes.as_ref());
-    let properties = Properties { reset_points, ..given };
+    let mut properties = Properties { reset_points, ..given };
+    deployment::apply_started(&mut properties, started);
     run.head.state_bytes += bytes(&properties);
     run.properties = properties.into();
 }

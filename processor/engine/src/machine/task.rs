@@ -14,10 +14,12 @@ use bytes::Bytes;
 
 use crate::draft::{Change, Draft, Extras};
 use crate::event::HistoryEvent;
-use crate::machine::{buffer, turn, update};
+use crate::machine::{buffer, deployment, turn, update};
 use crate::run::Grace;
 use crate::time::{Duration, Timestamp};
-use crate::vocabulary::{QueueKind, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType};
+use crate::vocabulary::{
+    QueueKind, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType, VersioningBehavior,
+};
 
 /// How long a speculative task waits on a normal queue before it becomes one like any other, in ms.
 const SPECULATIVE_WAIT_MS: i64 = 5_000;
@@ -215,6 +217,15 @@ pub struct Completed {
     /// Flags of the SDK that replay needs, opaque.
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub sdk_metadata: Option<Bytes>,
+    /// How the run goes by versions of its workers.
+    #[prost(enumeration = "VersioningBehavior", tag = "8")]
+    pub versioning_behavior: i32,
+    /// The worker's deployment.
+    #[prost(string, tag = "10")]
+    pub worker_deployment_name: String,
+    /// The version of it.
+    #[prost(message, optional, tag = "11")]
+    pub deployment_version: Option<deployment::Version>,
     /// What the SDK counted, opaque.
     #[prost(bytes = "bytes", optional, tag = "13")]
     pub metering_metadata: Option<Bytes>,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::build::{Point, Points};
+use everlog_engine::machine::deployment::{Override, Pinned, Version};
 use everlog_engine::machine::{
     activity, cancel, child, close, external, marker, options, properties, signal, start, task, timer, update,
 };
@@ -12,7 +13,7 @@ use everlog_engine::time::{Duration, Timestamp};
 use everlog_engine::vocabulary::{
     ActivityType, ChildFailedCause, Entry, Execution, ExternalFailedCause, Initiator, ParentClosePolicy,
     QueueKind, RetryPolicy, RetryState, ReusePolicy, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType,
-    WorkflowType,
+    VersioningBehavior, WorkflowType,
 };
 
 pub fn samples() -> BTreeMap<String, HistoryEvent> {
@@ -50,8 +51,10 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     };
     let reset = std::iter::once(("TaskFailed.reset".to_owned(), reset.into()));
     let admitted = std::iter::once(("UpdateAdmitted".to_owned(), admitted().into()));
+    let versioned = versioned().into_iter();
+    let versioned = versioned.map(|attributes| (format!("{}.versioned", attributes.name()), attributes));
     let all = all.chain(grown).chain(kin).chain(of_kin).chain(repeated).chain(updates);
-    all.chain(reset).chain(admitted).chain(followed).enumerate().map(event).collect()
+    all.chain(reset).chain(admitted).chain(followed).chain(versioned).enumerate().map(event).collect()
 }
 
 /// Where builds came in.
@@ -78,6 +81,38 @@ fn grown() -> Vec<Attributes> {
         activity::Completed { started_event_id: 6, worker_version: version(), ..Default::default() }.into(),
         activity::Failed { worker_version: version(), cause: 1, ..Default::default() }.into(),
         activity::Canceled { started_event_id: 6, worker_version: version(), ..Default::default() }.into(),
+    ]
+}
+
+/// A version of a deployment.
+pub fn version() -> Version {
+    Version { build_id: "build".into(), deployment_name: "deployment".into() }
+}
+
+/// What keeps a run with it.
+pub fn overriding() -> Override {
+    Override { pinned: Some(Pinned { behavior: 1, version: Some(version()) }), auto_upgrade: false }
+}
+
+/// Events that once had no place for versions of workers.
+fn versioned() -> Vec<Attributes> {
+    vec![
+        start::Started {
+            versioning_override: Some(overriding()),
+            inherited_pinned_version: Some(version()),
+            ..Default::default()
+        }
+        .into(),
+        task::Completed {
+            versioning_behavior: VersioningBehavior::AutoUpgrade.into(),
+            worker_deployment_name: "deployment".into(),
+            deployment_version: Some(version()),
+            ..Default::default()
+        }
+        .into(),
+        activity::Scheduled { use_workflow_build_id: true, ..Default::default() }.into(),
+        child::Initiated { inherit_build_id: true, ..Default::default() }.into(),
+        close::ContinuedAsNew { inherit_build_id: true, ..Default::default() }.into(),
     ]
 }
 
@@ -205,6 +240,7 @@ fn ends() -> Vec<Attributes> {
         header: Some(map()),
         memo: Some(map()),
         search_attributes: Some(map()),
+        ..close::ContinuedAsNew::default()
     };
     vec![
         completed.into(),
@@ -238,6 +274,7 @@ fn tasks() -> Vec<Attributes> {
         worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
         sdk_metadata: Some(Bytes::from_static(b"\x0a\x01\x05")),
         metering_metadata: Some(Bytes::from_static(b"\x68\x01")),
+        ..task::Completed::default()
     };
     let timed_out = task::TimedOut {
         scheduled_event_id: 2,
@@ -269,6 +306,7 @@ fn activities() -> Vec<Attributes> {
         workflow_task_completed_event_id: 4,
         retry_policy: Some(policy()),
         priority: Some(Bytes::from_static(b"\x08\x03")),
+        ..activity::Scheduled::default()
     };
     let started = activity::Started {
         scheduled_event_id: 5,
@@ -387,6 +425,7 @@ fn kin() -> Vec<Attributes> {
         search_attributes: Some(map()),
         namespace_id: namespace_id.clone(),
         priority: Some(Bytes::from_static(b"\x08\x03")),
+        ..child::Initiated::default()
     };
     let failed = child::StartFailed {
         namespace: namespace.clone(),

@@ -9,6 +9,7 @@ mod records;
 mod rows;
 mod settings;
 mod shaken;
+mod versioned;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -125,6 +126,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Start.parent".to_owned(), rows::of_parent().encode_to_vec()),
         ("Head.updates".to_owned(), rows::updated().encode_to_vec()),
         ("Properties.builds".to_owned(), rows::built().encode_to_vec()),
+        ("Properties.versioned".to_owned(), versioned::properties().encode_to_vec()),
         ("Start.reset".to_owned(), rows::reset().encode_to_vec()),
         ("Head.reset".to_owned(), rows::replaced().encode_to_vec()),
         ("Update.reset".to_owned(), rows::written_update().encode_to_vec()),
@@ -148,6 +150,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(updated, rows::updated());
     let built = everlog_engine::Properties::decode(bytes("Properties.builds")).expect("a row of old is read");
     assert_eq!(built, rows::built());
+    let versioned = everlog_engine::Properties::decode(bytes("Properties.versioned"));
+    assert_eq!(versioned.expect("a row of old is read"), versioned::properties());
     let reset = everlog_engine::Start::decode(bytes("Start.reset")).expect("a row of old is read");
     assert_eq!(reset, rows::reset());
     let replaced = everlog_engine::Head::decode(bytes("Head.reset")).expect("a row of old is read");

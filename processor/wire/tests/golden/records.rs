@@ -21,7 +21,7 @@ use everlog_wire::{Barrier, Body, Letter, Owner, Position, Post, Record, Removal
 
 use crate::events::{execution, failure, group, map, policy, some, span};
 use crate::rows::RUN_ID;
-use crate::settings;
+use crate::{settings, versioned};
 
 pub fn samples() -> BTreeMap<String, Record> {
     let mut samples = BTreeMap::from([
@@ -61,7 +61,10 @@ pub fn samples() -> BTreeMap<String, Record> {
     let updates = updates().into_iter().map(|order| (format!("{}.update", name(&order)), order));
     let found = found().into_iter().map(|order| (format!("{}.found", name(&order)), order));
     let strange = strangers().map(|(what, order)| (format!("CompleteTask.{what}"), order));
-    for (name, order) in orders.chain(grown).chain(kin).chain(updates).chain(found).chain(strange) {
+    let versioned =
+        versioned::orders().into_iter().map(|order| (format!("{}.versioned", name(&order)), order));
+    let later = updates.chain(found).chain(strange).chain(versioned);
+    for (name, order) in orders.chain(grown).chain(kin).chain(later) {
         let input = Input {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
             workflow_id: "order-1".into(),
@@ -113,6 +116,7 @@ fn to_others() -> Vec<Command> {
         memo: Some(map()),
         search_attributes: Some(map()),
         priority: Some(Bytes::from_static(b"\x08\x03")),
+        ..child::Start::default()
     };
     let signal = external::SignalOther {
         namespace: "shop".into(),
@@ -399,8 +403,7 @@ fn begin() -> start::Begin {
         parent: None,
         retry_policy: None,
         cron_schedule: String::new(),
-        update: None,
-        on_conflict: None,
+        ..start::Begin::default()
     }
 }
 
@@ -433,10 +436,7 @@ fn complete() -> completion::Complete {
         binary_checksum: "checksum".into(),
         worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
         has_messages: true,
-        messages: Vec::new(),
-        takes_events_again: false,
-        namespace: String::new(),
-        findings: Vec::new(),
+        ..completion::Complete::default()
     }
 }
 
@@ -454,6 +454,7 @@ fn commands() -> Vec<CommandOrder> {
         retry_policy: Some(policy()),
         request_eager_execution: true,
         priority: Some(Bytes::from_static(b"\x08\x03")),
+        ..activity::Schedule::default()
     };
     let record = marker::Record {
         marker_name: "Version".into(),
@@ -499,7 +500,7 @@ fn again() -> close::ContinueAsNew {
         header: Some(map()),
         memo: Some(map()),
         search_attributes: Some(map()),
-        initial_versioning_behavior: 0,
+        ..close::ContinueAsNew::default()
     }
 }
 

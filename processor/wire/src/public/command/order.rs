@@ -235,6 +235,8 @@ impl Frame<'_> {
             cron_schedule,
             update: None,
             on_conflict: None,
+            versioning_override: None,
+            inherited_pinned_version: None,
         })
     }
 

@@ -39,6 +39,8 @@ pub struct ActivityTaskScheduled<'a> {
     pub retry_policy: Option<RetryPolicy<'a>>,
     /// Its priority.
     pub priority: Option<Priority<'a>>,
+    /// Its workers are to be of the build of the workflow's.
+    pub use_workflow_build_id: bool,
 }
 
 impl<'a> From<&'a activity::Scheduled> for ActivityTaskScheduled<'a> {
@@ -56,6 +58,7 @@ impl<'a> From<&'a activity::Scheduled> for ActivityTaskScheduled<'a> {
             workflow_task_completed_event_id: event.workflow_task_completed_event_id,
             retry_policy: retry(event.retry_policy.as_ref()),
             priority: priority(event.priority.as_ref()),
+            use_workflow_build_id: event.use_workflow_build_id,
         }
     }
 }

@@ -50,6 +50,8 @@ pub struct StartChildWorkflowExecutionInitiated<'a> {
     pub control: Option<Cow<'a, str>>,
     /// The workflow task whose commands caused it.
     pub workflow_task_completed_event_id: i64,
+    /// Its workers are to be of the build of the parent's.
+    pub inherit_build_id: bool,
 }
 
 impl<'a> From<&'a child::Initiated> for StartChildWorkflowExecutionInitiated<'a> {
@@ -73,6 +75,7 @@ impl<'a> From<&'a child::Initiated> for StartChildWorkflowExecutionInitiated<'a>
             priority: priority(event.priority.as_ref()),
             control: text(&event.control),
             workflow_task_completed_event_id: event.workflow_task_completed_event_id,
+            inherit_build_id: event.inherit_build_id,
         }
     }
 }

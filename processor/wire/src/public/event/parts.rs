@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use bytes::Bytes;
+use everlog_engine::machine::deployment::Version;
 use everlog_engine::time::Duration;
 use everlog_engine::vocabulary::{Entry, RetryPolicy as Policy};
 use prost::Message;
@@ -40,6 +41,15 @@ pub struct RetryPolicy<'a> {
     pub maximum_attempts: i32,
     /// Types of errors that are final.
     pub non_retryable_error_types: Vec<Cow<'a, str>>,
+}
+
+/// A version of a deployment of workers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeploymentVersion<'a> {
+    /// The deployment.
+    pub deployment_name: Cow<'a, str>,
+    /// What its workers were built from.
+    pub build_id: Cow<'a, str>,
 }
 
 /// Temporal's `Priority`.
@@ -103,6 +113,13 @@ pub(super) fn fields(given: Option<&Bytes>) -> Option<Fields<'static>> {
 pub(super) fn named_payloads(given: &[Entry]) -> Option<BTreeMap<Cow<'_, str>, Vec<Payload<'static>>>> {
     let entry = |entry: &Entry| (Cow::Owned(entry.key.clone()), Payload::read_all(&entry.value));
     (!given.is_empty()).then(|| given.iter().map(entry).collect())
+}
+
+pub(super) fn version(given: Option<&Version>) -> Option<DeploymentVersion<'_>> {
+    given.map(|given| DeploymentVersion {
+        deployment_name: Cow::Borrowed(&given.deployment_name),
+        build_id: Cow::Borrowed(&given.build_id),
+    })
 }
 
 pub(super) fn failure(given: Option<&Bytes>) -> Option<Vec<Failure<'static>>> {

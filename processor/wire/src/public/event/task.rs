@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use everlog_engine::machine::task;
-use everlog_engine::vocabulary::{QueueKind, SuggestReason, TaskFailedCause, TimeoutType};
+use everlog_engine::vocabulary::{
+    QueueKind, SuggestReason, TaskFailedCause, TimeoutType, VersioningBehavior,
+};
 use serde::{Deserialize, Serialize};
 
-use super::parts::{blob, failure, id, name, named, span, text, text_of};
+use super::parts::{DeploymentVersion, blob, failure, id, name, named, span, text, text_of, version};
 use crate::public::blob::Blob;
 use crate::public::failure::Failure;
 
@@ -85,6 +87,12 @@ pub struct WorkflowTaskCompleted<'a> {
     pub sdk_metadata: Option<Blob>,
     /// What the SDK counted, as Temporal's protobuf MeteringMetadata.
     pub metering_metadata: Option<Blob>,
+    /// How the run goes by versions of its workers: Pinned or AutoUpgrade.
+    pub versioning_behavior: Option<Cow<'a, str>>,
+    /// The worker's deployment.
+    pub worker_deployment_name: Option<Cow<'a, str>>,
+    /// The version of it.
+    pub deployment_version: Option<DeploymentVersion<'a>>,
 }
 
 impl<'a> From<&'a task::Completed> for WorkflowTaskCompleted<'a> {
@@ -97,6 +105,9 @@ impl<'a> From<&'a task::Completed> for WorkflowTaskCompleted<'a> {
             worker_version: blob(event.worker_version.as_ref()),
             sdk_metadata: blob(event.sdk_metadata.as_ref()),
             metering_metadata: blob(event.metering_metadata.as_ref()),
+            versioning_behavior: named::<VersioningBehavior>(event.versioning_behavior),
+            worker_deployment_name: text(&event.worker_deployment_name),
+            deployment_version: version(event.deployment_version.as_ref()),
         }
     }
 }

@@ -8,8 +8,10 @@ use everlog_engine::vocabulary::{Initiator, RetryState};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
-use super::parts::{Priority, RetryPolicy};
-use super::parts::{failure, fields, id, name, named, payloads, priority, retry, span, text, text_of};
+use super::parts::{DeploymentVersion, Priority, RetryPolicy};
+use super::parts::{
+    failure, fields, id, name, named, payloads, priority, retry, span, text, text_of, version,
+};
 use crate::public::blob::Blob;
 use crate::public::failure::Failure;
 use crate::public::payload::{Fields, Payload};
@@ -79,11 +81,16 @@ pub struct WorkflowExecutionStarted<'a> {
     pub cron_schedule: Option<Cow<'a, str>>,
     /// Where builds of workers came in during the runs before, as Temporal's protobuf ResetPoints.
     pub prev_auto_reset_points: Option<Blob>,
+    /// What the start says of the version of its workers, as Temporal's protobuf VersioningOverride.
+    pub versioning_override: Option<Blob>,
+    /// The version that its parent, or the run before it, stays with.
+    pub inherited_pinned_version: Option<DeploymentVersion<'a>>,
 }
 
 impl<'a> From<&'a start::Started> for WorkflowExecutionStarted<'a> {
     fn from(event: &'a start::Started) -> Self {
         let points = event.prev_auto_reset_points.as_ref();
+        let overriding = event.versioning_override.as_ref();
         Self {
             workflow_type: name(event.workflow_type.as_ref().map(|given| given.name.as_str())),
             task_queue: name(event.task_queue.as_ref().map(|queue| queue.name.as_str())),
@@ -122,6 +129,8 @@ impl<'a> From<&'a start::Started> for WorkflowExecutionStarted<'a> {
             attempt: event.attempt,
             cron_schedule: text(&event.cron_schedule),
             prev_auto_reset_points: points.map(|points| Blob(points.encode_to_vec().into())),
+            versioning_override: overriding.map(|given| Blob(given.encode_to_vec().into())),
+            inherited_pinned_version: version(event.inherited_pinned_version.as_ref()),
         }
     }
 }
@@ -259,6 +268,8 @@ pub struct WorkflowExecutionContinuedAsNew<'a> {
     pub memo: Option<Fields<'a>>,
     /// Its search attributes.
     pub search_attributes: Option<Fields<'a>>,
+    /// Its workers are to be of the build of this run's.
+    pub inherit_build_id: bool,
 }
 
 impl<'a> From<&'a close::ContinuedAsNew> for WorkflowExecutionContinuedAsNew<'a> {
@@ -278,6 +289,7 @@ impl<'a> From<&'a close::ContinuedAsNew> for WorkflowExecutionContinuedAsNew<'a>
             header: fields(event.header.as_ref()),
             memo: fields(event.memo.as_ref()),
             search_attributes: fields(event.search_attributes.as_ref()),
+            inherit_build_id: event.inherit_build_id,
         }
     }
 }

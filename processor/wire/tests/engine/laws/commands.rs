@@ -134,6 +134,7 @@ impl Case {
                     workflow_id_reuse_policy: self.dice.below(4) as i32,
                     retry_policy: self.workflow_retries(10),
                     cron_schedule: self.schedule_of_runs(3),
+                    inherit_build_id: self.dice.percent(50),
                     ..child::Start::default()
                 }))
             }
@@ -177,6 +178,7 @@ impl Case {
             heartbeat_timeout,
             retry_policy: self.dice.percent(60).then_some(retry_policy),
             request_eager_execution: self.dice.percent(20),
+            use_workflow_build_id: self.dice.percent(5),
             ..activity::Schedule::default()
         }
     }
@@ -222,6 +224,7 @@ impl Case {
                 backoff_start_interval: self.dice.percent(20).then(|| Duration::from_ms(self.dice.span_ms())),
                 retry_policy: self.workflow_retries(20),
                 cron_schedule: self.schedule_of_runs(20),
+                inherit_build_id: self.dice.percent(50),
                 ..close::ContinueAsNew::default()
             })),
         }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use everlog_engine::input::{Delete, Order, ResetSticky};
 use everlog_engine::machine::build::Version;
+use everlog_engine::machine::deployment::{self, Override, Pinned};
 use everlog_engine::machine::options::OnConflict;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::task::Sticky;
@@ -150,6 +151,19 @@ impl Case {
         }
     }
 
+    /// Of one of two versions of a deployment, or of none.
+    fn deployed(&mut self) -> Option<deployment::Version> {
+        let build_id = self.dice.word(&["", "", "one", "two"]).to_owned();
+        let version = deployment::Version { build_id, deployment_name: "deployment".into() };
+        Some(version).filter(|version| !version.build_id.is_empty())
+    }
+
+    /// Seldom something that overrides what workers say.
+    fn overriding(&mut self) -> Option<Override> {
+        let pinned = self.deployed().map(|version| Pinned { behavior: 1, version: Some(version) });
+        self.dice.percent(20).then(|| Override { auto_upgrade: pinned.is_none(), pinned })
+    }
+
     pub fn map(&mut self) -> Option<Bytes> {
         match self.dice.below(12) {
             0 => None,
@@ -183,6 +197,7 @@ impl Case {
             cron_schedule: self.schedule_of_runs(20),
             update,
             on_conflict: self.on_conflict(),
+            versioning_override: self.overriding(),
             ..a_start(&request_id)
         }))
     }
@@ -325,6 +340,9 @@ impl Case {
             has_messages: !messages.is_empty(),
             messages,
             takes_events_again: self.dice.percent(50),
+            versioning_behavior: *self.dice.one(&[0, 0, 1, 2]),
+            deployment_name: self.dice.word(&["", "deployment"]).into(),
+            deployment_version: self.deployed(),
             ..completion::Complete::default()
         };
         (run_id, Order::CompleteTask(Box::new(order)))

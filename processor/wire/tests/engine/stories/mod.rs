@@ -9,6 +9,7 @@ mod builds;
 mod chains;
 mod children;
 mod commands;
+mod deployments;
 mod externals;
 mod extremes;
 mod kept;
