@@ -6,6 +6,7 @@
 mod commands;
 mod ids;
 mod limits;
+mod marks;
 mod namespaces;
 mod polls;
 mod queues;

@@ -3,6 +3,7 @@
 //! With `EVERLOG_TEST_HOME=kafka` its log is on the broker that all tests of the process share, under a prefix of its
 //! own, unless the test names the brokers itself.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -20,6 +21,8 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// The variable that says where the log is, and the one for the brokers.
 const HOME: &str = "EVERLOG_TEST_HOME";
 const BROKERS: &str = "EVERLOG_KAFKA__BOOTSTRAP_SERVERS";
+/// Among a server's variables, the file that its log lines go to; without it they are the test's.
+pub const LOG: &str = "EVERLOG_TEST_LOG";
 
 /// A running server. It is killed when dropped.
 #[derive(Debug)]
@@ -180,6 +183,9 @@ fn spawn(
     command.arg("--http-address").arg(http_address.to_string()).arg("--data-dir").arg(data_dir);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.envs(variables.iter().map(|(key, value)| (key, value)));
+    if let Some((_, path)) = variables.iter().find(|(key, _)| key == LOG) {
+        command.stderr(File::options().create(true).append(true).open(path)?);
+    }
     command.spawn().context("the server cannot be started")
 }
 

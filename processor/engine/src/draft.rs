@@ -213,15 +213,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A size from which a history is worth a warning, long before it ends its run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// So many events.
-    Events,
-    /// So many bytes.
-    Bytes,
-}
-
 /// What one record did to one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
@@ -252,24 +243,6 @@ impl Step {
     /// The event that has closed the run, if this step did.
     pub(crate) fn closing_event(&self) -> Option<&HistoryEvent> {
         if self.run.is_open() { None } else { self.events().last() }
-    }
-
-    /// The warning marks that the history has passed with this step.
-    pub fn marks_passed(&self, settings: &Settings) -> impl Iterator<Item = Mark> {
-        let head = &self.run.head;
-        let passed =
-            |mark: i64, now: i64, grown: i64| mark > 0 && now >= mark && now.saturating_sub(grown) < mark;
-        let events = || self.events().count() as i64;
-        let is_large = settings.history_bytes_warn > 0 && head.history_bytes >= settings.history_bytes_warn;
-        let bytes = if is_large { self.events().map(encoded_bytes).sum() } else { 0 };
-        let marks = [
-            (
-                Mark::Events,
-                passed(settings.history_events_warn, head.next_event_id.saturating_sub(1), events()),
-            ),
-            (Mark::Bytes, passed(settings.history_bytes_warn, head.history_bytes, bytes)),
-        ];
-        marks.into_iter().filter_map(|(mark, is_passed)| is_passed.then_some(mark))
     }
 
     /// The events that were written, batch by batch. A history is stored in batches, each read from its first event

@@ -6,6 +6,7 @@
 
 mod decide;
 mod draft;
+mod mark;
 mod outcome;
 mod part;
 mod rebuild;
@@ -25,8 +26,9 @@ pub mod time;
 pub mod vocabulary;
 
 pub use decide::{View, decide};
-pub use draft::{Change, Extras, Mark, Step, apply};
+pub use draft::{Change, Extras, Step, apply};
 pub use failure::{Failure, Info as FailureInfo};
+pub use mark::Mark;
 pub use outcome::{ActivityGrant, Completed, Outcome, Rejection, Reply, Started, TaskGrant};
 pub use part::Part;
 pub use rebuild::rebuild;

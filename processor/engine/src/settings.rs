@@ -94,10 +94,10 @@ pub struct Settings {
     /// Updates of a run, completed or not; from nine tenths on a worker is advised to continue as new. 0 = no limit.
     #[prost(int64, tag = "30")]
     pub updates_max: i64,
-    /// Events of a history from which a warning is written; 0 = never.
+    /// Events of a history beyond which a warning is written; 0 = never.
     #[prost(int64, tag = "31")]
     pub history_events_warn: i64,
-    /// Bytes of a history from which a warning is written; 0 = never.
+    /// Bytes of a history beyond which a warning is written; 0 = never.
     #[prost(int64, tag = "32")]
     pub history_bytes_warn: i64,
     /// Children of a run that have not closed; 0 = the standard.
@@ -112,6 +112,15 @@ pub struct Settings {
     /// Bytes of a fairness key; 0 = no limit.
     #[prost(int64, tag = "43")]
     pub fairness_key_bytes_max: i64,
+    /// Bytes of the mutable state beyond which a warning is written; 0 = never.
+    #[prost(int64, tag = "44")]
+    pub state_bytes_warn: i64,
+    /// Bytes of a memo beyond which a warning is written; 0 = never.
+    #[prost(int64, tag = "45")]
+    pub memo_bytes_warn: i64,
+    /// Bytes of one payload field beyond which a warning is written; 0 = never.
+    #[prost(int64, tag = "46")]
+    pub blob_bytes_warn: i64,
 }
 
 /// Children, signals or requests under way where settings of an earlier release say nothing.
@@ -157,6 +166,9 @@ impl Settings {
             pending_signals_max: PENDING_MAX,
             pending_cancels_max: PENDING_MAX,
             fairness_key_bytes_max: 64,
+            state_bytes_warn: 1 << 20,
+            memo_bytes_warn: 2 << 10,
+            blob_bytes_warn: 512 << 10,
         }
     }
 

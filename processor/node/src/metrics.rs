@@ -103,9 +103,12 @@ const PARTITION: &[Row<Stats>] = rows! {
     Counts "everlog_partition_unpublished_total" "Entries of public topics that could not be written." |s| {
         load(&s.unpublished)
     };
-    Counts "everlog_partition_large_histories_total" "Histories that came to their mark of events or of bytes." |s| {
+    Counts "everlog_partition_large_histories_total" "Histories that came beyond their mark of events or of bytes." |s| {
         load(&s.large_histories)
     };
+    Counts "everlog_partition_large_states_total" "Runs whose state came beyond its mark." |s| load(&s.large_states);
+    Counts "everlog_partition_large_memos_total" "Runs whose memo came beyond its mark." |s| load(&s.large_memos);
+    Counts "everlog_partition_large_payloads_total" "Runs with a payload beyond its mark." |s| load(&s.large_payloads);
     Counts "everlog_partition_voided_total" "Records of a former owner, without effect." |s| load(&s.voided);
     Counts "everlog_partition_skipped_total" "Records that could not be applied." |s| load(&s.skipped);
     Counts "everlog_partition_turns_total" "Turns of the partition's loop." |s| load(&s.turns);

@@ -281,12 +281,12 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         for request_id in step.requests_taken_over() {
             self.runs.add_request(key, request_id);
         }
-        self.runs.put(key, step.run.clone());
+        let before = self.runs.put(key, step.run.clone());
         self.keep_promises(key, step)?;
         if self.replaying {
             return Ok(());
         }
-        self.warn_of_size(step);
+        self.warn_of_size(key, before.as_deref(), step);
         let grace = Grace { owner_ms: self.position.owner_ms };
         self.due.set(key, step.run.next_deadline_ms(grace));
         if grew {
@@ -302,22 +302,30 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    /// A run with so long a history will be terminated when it comes to its limit; somebody should know in time.
-    fn warn_of_size(&self, step: &Step) {
-        for mark in step.marks_passed(&self.config.settings) {
-            let (start, head) = (&step.run.start, &step.run.head);
+    /// What a run has so much of comes to a limit that ends it or refuses it; somebody should know in time.
+    fn warn_of_size(&mut self, key: &RunKey, before: Option<&Run>, step: &Step) {
+        for (mark, size) in step.marks_passed(before, &self.config.settings) {
+            if !self.runs.warns(key, mark) {
+                continue;
+            }
+            let (what, counter) = match mark {
+                Mark::Events => ("events", &self.stats.large_histories),
+                Mark::History => ("bytes of its history", &self.stats.large_histories),
+                Mark::State => ("bytes of its state", &self.stats.large_states),
+                Mark::Memo => ("bytes of its memo", &self.stats.large_memos),
+                Mark::Blob => ("bytes of one payload", &self.stats.large_payloads),
+            };
+            let start = &step.run.start;
             tracing::warn!(
                 partition = self.id,
                 namespace_id = start.namespace_id,
                 workflow_id = start.workflow_id,
                 run_id = start.run_id,
                 workflow_type = step.run.workflow_type(),
-                events = head.next_event_id.saturating_sub(1),
-                bytes = head.history_bytes,
-                "a history has come to its mark of {}, on the way to the limit that ends its run",
-                if mark == Mark::Events { "events" } else { "bytes" }
+                size,
+                "a run is beyond its mark of {what}, on the way to a limit"
             );
-            self.stats.large_histories.fetch_add(1, Ordering::Relaxed);
+            counter.fetch_add(1, Ordering::Relaxed);
         }
     }
 

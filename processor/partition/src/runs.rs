@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::machine::update::Done;
-use everlog_engine::{Current, Grace, Run};
+use everlog_engine::{Current, Grace, Mark, Run};
 use everlog_store::{Base, Space, Store};
 use everlog_wire::rows::{self, Builder};
 use prost::Message;
@@ -29,6 +29,8 @@ struct Resident {
     /// As the rows have it.
     base: Option<Arc<Run>>,
     dirty: bool,
+    /// The marks that it was warned of.
+    warned: Vec<Mark>,
 }
 
 impl<B: Base> Runs<B> {
@@ -67,26 +69,39 @@ impl<B: Base> Runs<B> {
             return Ok(Some(resident.run.clone()));
         }
         let Some(run) = self.load(key)?.map(Arc::new) else { return Ok(None) };
-        let resident = Resident { run: run.clone(), base: Some(run.clone()), dirty: false };
+        let resident =
+            Resident { run: run.clone(), base: Some(run.clone()), dirty: false, warned: Vec::new() };
         self.resident.insert(key.clone(), resident);
         Ok(Some(run))
     }
 
-    /// Replaces a run; its rows follow with the next commit.
-    pub fn put(&mut self, key: &RunKey, run: Arc<Run>) {
+    /// Replaces a run, and returns it as it stood; its rows follow with the next commit.
+    pub fn put(&mut self, key: &RunKey, run: Arc<Run>) -> Option<Arc<Run>> {
         match self.resident.get_mut(key) {
             Some(resident) => {
-                resident.run = run;
                 if !resident.dirty {
                     resident.dirty = true;
                     self.dirty.push(key.clone());
                 }
+                Some(std::mem::replace(&mut resident.run, run))
             }
             None => {
-                self.resident.insert(key.clone(), Resident { run, base: None, dirty: true });
+                let resident = Resident { run, base: None, dirty: true, warned: Vec::new() };
+                self.resident.insert(key.clone(), resident);
                 self.dirty.push(key.clone());
+                None
             }
         }
+    }
+
+    /// True the first time that a run is to be warned of a mark, as long as it stays in memory.
+    pub fn warns(&mut self, key: &RunKey, mark: Mark) -> bool {
+        let Some(resident) = self.resident.get_mut(key) else { return false };
+        let is_first = !resident.warned.contains(&mark);
+        if is_first {
+            resident.warned.push(mark);
+        }
+        is_first
     }
 
     /// True where the run has taken this request id.
@@ -293,7 +308,7 @@ mod tests {
         let run = Arc::new(builder.finish().unwrap().unwrap());
 
         let mut runs = Runs::new(Store::new(MemoryRows::default()), 0);
-        runs.put(&key, run.clone());
+        assert_eq!(runs.put(&key, run.clone()), None);
         runs.flush();
         runs.evict();
         assert_eq!(runs.get(&key).unwrap(), Some(run.clone()));

@@ -27,8 +27,14 @@ pub struct Stats {
     pub rejections: Rejections,
     /// Entries of public topics that could not be written: a fault of this release.
     pub unpublished: AtomicU64,
-    /// Histories that came to a warning mark.
+    /// Runs whose history came beyond a warning mark, of events or of bytes.
     pub large_histories: AtomicU64,
+    /// Runs whose state came beyond its mark.
+    pub large_states: AtomicU64,
+    /// Runs whose memo came beyond its mark.
+    pub large_memos: AtomicU64,
+    /// Runs with a payload beyond its mark.
+    pub large_payloads: AtomicU64,
     /// Output batches committed.
     pub commits: AtomicU64,
     /// Alarms that became records.

@@ -59,8 +59,7 @@ pub(crate) fn record(
         let reason = "MarkerName on RecordMarkerCommand exceeds length limit.";
         return bad(&format!("{reason} MarkerName={} {excess}", order.marker_name));
     }
-    let bytes: usize = order.details.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
-    if bytes as i64 > draft.settings.blob_bytes_max {
+    if bytes(&order.details) as i64 > draft.settings.blob_bytes_max {
         return Err(TaskFailure::fatal(
             Cause::BadRecordMarkerAttributes,
             "RecordMarkerCommandAttributes.Details exceeds size limit.",
@@ -75,4 +74,9 @@ pub(crate) fn record(
     };
     draft.emit_at(draft.now_ms(), recorded.into(), extras(command));
     Ok(())
+}
+
+/// Bytes of a marker's details, their names among them.
+pub(crate) fn bytes(details: &[Entry]) -> usize {
+    details.iter().map(|entry| entry.key.len() + entry.value.len()).sum()
 }

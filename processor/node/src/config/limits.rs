@@ -36,9 +36,9 @@ section! {
         history_events_max: i64 = 51_200, 10..=10_000_000;
         /// Bytes of history at which a run is terminated.
         history_bytes_max: i64 = 50 * MIB, 1_024..=1_024 * MIB;
-        /// Events of a history from which a warning is logged and counted, once; 0 = never.
+        /// Events of a history beyond which a warning is logged and counted, once; 0 = never.
         history_events_warn: i64 = 10_240, 0..=10_000_000;
-        /// Bytes of a history from which a warning is logged and counted, once; 0 = never.
+        /// Bytes of a history beyond which a warning is logged and counted, once; 0 = never.
         history_bytes_warn: i64 = 10 * MIB, 0..=1_024 * MIB;
         /// Open activities of a run.
         pending_activities_max: i64 = 2_000, 1..=100_000;
@@ -52,8 +52,12 @@ section! {
         signals_max: i64 = 10_000, 1..=10_000_000;
         /// Bytes of one payload field.
         blob_bytes_max: i64 = 2 * MIB, 1_024..=16 * MIB;
+        /// Bytes of one payload field beyond which a warning is logged and counted, once for a run; 0 = never.
+        blob_bytes_warn: i64 = MIB / 2, 0..=16 * MIB;
         /// Bytes of a memo.
         memo_bytes_max: i64 = 2 * MIB, 1_024..=16 * MIB;
+        /// Bytes of a memo beyond which a warning is logged and counted, once for a run; 0 = never.
+        memo_bytes_warn: i64 = 2_048, 0..=16 * MIB;
         /// Bytes of ids and names.
         id_bytes_max: i64 = 1_000, 1..=10_000;
         /// Bytes of a fairness key; 0 = no limit.
@@ -73,6 +77,8 @@ section! {
         /// Bytes of a run's state at which it is terminated: open activities with what they reported, timers, buffered
         /// events, memo and search attributes; 0 = no limit.
         state_bytes_max: i64 = 8 * MIB, 0..=1_024 * MIB;
+        /// Bytes of a run's state beyond which a warning is logged and counted, once; 0 = never.
+        state_bytes_warn: i64 = MIB, 0..=1_024 * MIB;
         /// Keys of a memo.
         memo_keys_max: i64 = 10_000, 1..=1_000_000;
         /// Bytes of the summary in the user metadata of a start or of a command; 0 = no limit.
@@ -112,7 +118,9 @@ impl Limits {
             pending_cancels_max: self.pending_cancels_max,
             signals_max: self.signals_max,
             blob_bytes_max: self.blob_bytes_max,
+            blob_bytes_warn: self.blob_bytes_warn,
             memo_bytes_max: self.memo_bytes_max,
+            memo_bytes_warn: self.memo_bytes_warn,
             id_bytes_max: self.id_bytes_max,
             fairness_key_bytes_max: self.fairness_key_bytes_max,
             kept_failure_bytes_max: self.kept_failure_bytes_max,
@@ -122,6 +130,7 @@ impl Limits {
             search_attribute_bytes_max: self.search_attribute_bytes_max,
             search_attributes_bytes_max: self.search_attributes_bytes_max,
             state_bytes_max: self.state_bytes_max,
+            state_bytes_warn: self.state_bytes_warn,
             memo_keys_max: self.memo_keys_max,
             summary_bytes_max: self.summary_bytes_max,
             details_bytes_max: self.details_bytes_max,

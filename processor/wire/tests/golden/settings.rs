@@ -10,7 +10,8 @@ pub fn samples() -> impl Iterator<Item = (String, Record)> {
         ("Settings.letters", third()),
         ("Settings.updates", fourth()),
         ("Settings.marks", fifth()),
-        ("Settings.fairness", Settings::standard()),
+        ("Settings.fairness", sixth()),
+        ("Settings.sizes", Settings::standard()),
     ];
     releases.into_iter().map(|(name, settings)| (name.to_owned(), Record::new(7, Body::Settings(settings))))
 }
@@ -37,5 +38,10 @@ fn fourth() -> Settings {
 
 /// Settings as they were before the priorities of commands had all their limits.
 fn fifth() -> Settings {
-    Settings { fairness_key_bytes_max: 0, ..Settings::standard() }
+    Settings { fairness_key_bytes_max: 0, ..sixth() }
+}
+
+/// Settings as they were before large states, memos and payloads were warned of.
+fn sixth() -> Settings {
+    Settings { state_bytes_warn: 0, memo_bytes_warn: 0, blob_bytes_warn: 0, ..Settings::standard() }
 }

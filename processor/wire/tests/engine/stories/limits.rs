@@ -5,13 +5,11 @@ use everlog_engine::command::Order as Asked;
 use everlog_engine::input::Order;
 use everlog_engine::machine::completion::Complete;
 use everlog_engine::machine::properties::Modify;
-use everlog_engine::machine::signal::Signal;
 use everlog_engine::vocabulary::{Entry, Fields};
-use everlog_engine::{Mark, Outcome, Settings};
 use expect_test::expect;
 use prost::Message;
 
-use crate::world::{Turn, World, a_signal, delay, fields, hours, minutes, payload, seconds, start, text};
+use crate::world::{Turn, World, delay, fields, hours, minutes, payload, seconds, text};
 
 #[test]
 fn a_history_has_a_limit_of_events() {
@@ -88,29 +86,6 @@ fn a_history_has_a_limit_of_bytes() {
         < workflow.terminated "Workflow history size exceeds limit."
         ! invalid: Workflow history size exceeds limit.
     "#]]);
-}
-
-#[test]
-fn a_history_passes_each_of_its_marks_once() {
-    let mut world = World::with(|settings| {
-        (settings.history_events_warn, settings.history_bytes_warn) = (4, 1_000);
-    });
-    let settings = world.settings.clone();
-    let start = Order::Start(Box::new(start("start")));
-    let mut passed: Vec<Vec<Mark>> = Vec::new();
-    let mut note = |outcome: Outcome| {
-        passed.extend(outcome.steps.iter().map(|step| step.marks_passed(&settings).collect()));
-    };
-    world.on("order-1");
-    note(world.order(start));
-    for input in [10, 11, 2_000, 12] {
-        let signal = Signal { input: Some(vec![b' '; input].into()), ..a_signal("go", &input.to_string()) };
-        note(world.order(Order::Signal(signal)));
-    }
-    assert_eq!(passed, [vec![], vec![], vec![Mark::Events], vec![Mark::Bytes], vec![]]);
-    let outcome = world.order(Order::Signal(a_signal("go", "last")));
-    let settings = Settings { history_events_warn: 0, history_bytes_warn: 0, ..settings };
-    assert!(outcome.steps.iter().all(|step| step.marks_passed(&settings).next().is_none()));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod externals;
 mod extremes;
 mod kept;
 mod limits;
+mod marks;
 mod messages;
 mod options;
 mod parents;
