@@ -117,6 +117,10 @@ const PARTITION: &[Row<Stats>] = rows! {
     };
     Counts "everlog_partition_commits_total" "Batches of outputs committed." |s| load(&s.commits);
     Counts "everlog_partition_wakes_total" "Alarms that became records." |s| load(&s.wakes);
+    Counts "everlog_partition_forgotten_total" "Runs that were forgotten: deleted, or past their retention." |s| {
+        load(&s.forgotten)
+    };
+    Stands "everlog_partition_leftovers" "Those of them whose histories are not all deleted yet." |s| load(&s.leftovers);
     Counts "everlog_partition_released_total" "Tasks that reached nobody." |s| load(&s.released);
     Stands "everlog_partition_next_offset" "The next record to apply." |s| load(&s.next_offset);
     Stands "everlog_partition_lag_records" "Records applied, not committed yet." |s| {

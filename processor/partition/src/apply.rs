@@ -356,6 +356,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.leave_over(key);
         }
         self.due.set(key, None);
+        self.stats.forgotten.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -30,6 +30,11 @@ pub(crate) struct Leftovers {
 }
 
 impl Leftovers {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.runs.len()
+    }
+
     /// When the next slice is deleted.
     pub(crate) fn next_ms(&self) -> Option<i64> {
         (!self.runs.is_empty() && !self.waits).then_some(self.next_ms)

@@ -426,6 +426,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.runs.evict();
         self.stats.resident_runs.store(self.runs.resident() as u64, Ordering::Relaxed);
         self.stats.alarms.store((self.due.len() + self.delayed.len()) as u64, Ordering::Relaxed);
+        self.stats.leftovers.store(self.leftovers.len() as u64, Ordering::Relaxed);
         self.stats.letters.store(self.outbox.len() as u64, Ordering::Relaxed);
         self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         Ok(())

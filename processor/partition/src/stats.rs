@@ -39,6 +39,10 @@ pub struct Stats {
     pub commits: AtomicU64,
     /// Alarms that became records.
     pub wakes: AtomicU64,
+    /// Runs that were forgotten: deleted, or past their retention.
+    pub forgotten: AtomicU64,
+    /// Those of them whose histories are not all deleted yet.
+    pub leftovers: AtomicU64,
     /// Tasks that came back because nobody got them.
     pub released: AtomicU64,
     /// The offset of the next record to apply.

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use everlog_engine::command::{Command, Order as CommandOrder};
-use everlog_engine::input::{Input, Order};
+use everlog_engine::input::{Delete, Input, Order};
 use everlog_engine::machine::update::Admit;
 use everlog_engine::machine::{close, completion, signal, task, timer};
 use everlog_engine::time::Duration;
@@ -79,6 +79,10 @@ impl House {
     /// Rows of a namespace in each space, by their places in the keys.
     fn rows_of(&mut self, namespace_id: &str) -> [usize; 3] {
         self.settle();
+        self.committed_rows_of(namespace_id)
+    }
+
+    fn committed_rows_of(&mut self, namespace_id: &str) -> [usize; 3] {
         let rows = SharedRows::new(self.stand().log.database()).expect("the rows are there");
         let id = Uuid::parse_str(namespace_id).expect("a UUID");
         [(Space::State, 2), (Space::History, 2), (Space::Timers, 10)].map(|(space, at)| {
@@ -182,6 +186,38 @@ fn nothing_is_left_of_a_deleted_namespace_although_the_house_falls_all_the_while
     house.crash();
     house.settle();
     assert_eq!((house.deletion(NAMESPACE), house.rows_of(NAMESPACE)), (Some(vec![0]), [0, 0, 0]));
+}
+
+#[test]
+fn a_long_history_is_forgotten_in_slices_although_the_house_falls_in_between() {
+    let mut house = House::build();
+    let other = ids().next().expect("they have no end");
+    house.ask(OTHER, &other, begin());
+    house.ask(NAMESPACE, "order-1", begin());
+    for slice in 0..10 {
+        let signals = (0..500).map(|at| Body::Forwarded(forwarded(slice * 500 + at, a_signal())));
+        house.bring(signals.collect());
+    }
+    assert!(house.rows_of(NAMESPACE)[1] > 5_000);
+    let others = house.rows_of(OTHER);
+    let reply = house.ask(NAMESPACE, "order-1", Order::Delete(Delete {}));
+    assert_eq!(reply, Reply::Done);
+    let mut left = vec![5_000];
+    while left.last() != Some(&0) {
+        assert!(left.len() < 30, "it goes on for ever: {left:?}");
+        // A slice or two, and a commit, which some do not live to see.
+        house.turn();
+        house.advance(110);
+        (0..left.len()).for_each(|_| house.turn());
+        house.crash();
+        left.push(house.committed_rows_of(NAMESPACE)[1]);
+    }
+    assert!(left.is_sorted_by(|a, b| a >= b), "it only gets less: {left:?}");
+    assert!(left.iter().any(|rows| (1..5_000).contains(rows)), "in slices: {left:?}");
+    assert_eq!(house.rows_of(NAMESPACE), [0, 0, 0], "nor is it noted any more that something is left");
+    assert_eq!(house.rows_of(OTHER), others, "another namespace has lost something");
+    assert!(house.stats.forgotten.load(Ordering::Relaxed) > 0);
+    assert_eq!(house.stats.leftovers.load(Ordering::Relaxed), 0);
 }
 
 #[test]
