@@ -3,13 +3,22 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use everlog_temporal_api::enums::IndexedValueType;
+use everlog_temporal_api::full::temporal::api::common::v1::SearchAttributes;
+use everlog_temporal_api::operatorservice::AddSearchAttributesRequest;
+use everlog_temporal_api::workflowservice::{
+    DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse,
+};
+use everlog_tests::caller::{Caller, execution};
 use everlog_tests::page;
 use everlog_tests::server::{Server, free_address};
 use everlog_wire::public::event::WorkflowEvent;
 use everlog_wire::public::outcome::Outcome;
 use everlog_wire::public::rejection::Rejection;
 use everlog_wire::public::{Noun, Writer, frame};
+use prost::Message;
 use serde_json::{Value, json};
+use tonic::Code;
 
 const WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -119,6 +128,46 @@ async fn a_command_over_http_is_durable_when_it_is_answered_and_counts_once_whoe
     ensure!(events.iter().all(|event| event.namespace == "default"));
     let begun = events.iter().filter(|event| event.r#type == "WorkflowExecutionStarted").count();
     ensure!(begun == 12, "{begun} runs began");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_start_by_record_has_its_search_attributes_and_one_that_nobody_knows_is_refused()
+-> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let server = Server::start(dir.path(), &[]).await?;
+    let caller = Caller(server.connect().await?);
+    let registered = AddSearchAttributesRequest {
+        search_attributes: [("Customer".to_owned(), IndexedValueType::Keyword.into())].into(),
+        namespace: "default".into(),
+    };
+    caller.send(registered).await?;
+    let with = |name: &str| {
+        let mut command = start();
+        command["start"]["search_attributes"] = json!({name: "jones"});
+        command
+    };
+    let (status, told) = command(&server, "order-1", &with("Customer")).await?;
+    ensure!(status == 200, "{status}: {told}");
+    let (status, told) = command(&server, "order-2", &with("Nonsense")).await?;
+    let unknown = "Namespace default has no mapping defined for search attribute Nonsense";
+    ensure!(
+        status == 422 && told["code"] == "invalid_argument" && told["reason"] == unknown,
+        "{status}: {told}"
+    );
+    let rejections = until(&server, "rejections", 1).await?;
+    let rejection = Rejection::read(&Writer::own(Noun::Rejection), &rejections[0])?;
+    ensure!(rejection.reason == unknown, "{rejection:?}");
+
+    let describe =
+        |id: &str| DescribeWorkflowExecutionRequest { namespace: "default".into(), execution: execution(id) };
+    let found = DescribeWorkflowExecutionResponse::decode(caller.send(describe("order-1")).await?)?;
+    let info = found.workflow_execution_info.context("a description has it")?;
+    let attributes = SearchAttributes::decode(info.search_attributes.context("it has some")?)?;
+    let customer = attributes.indexed_fields.get("Customer").context("it is one of them")?;
+    ensure!(customer.data == "\"jones\"" && customer.metadata["type"] == "Keyword", "{customer:?}");
+    let missing = caller.send(describe("order-2")).await;
+    ensure!(missing.as_ref().is_err_and(|status| status.code() == Code::NotFound), "{missing:?}");
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use tonic::Code;
 use crate::ids::signal_for;
 use crate::row::{Action, Expected, Row, Told, invalid, refused, row, story, taken};
 use crate::worker::{activity, command, commands, complete, schedule, timer};
-use crate::world::{World, text, told};
+use crate::world::{World, seconds, text, told};
 
 #[rustfmt::skip]
 pub fn rows() -> Vec<Row> {
@@ -80,8 +80,8 @@ pub fn rows() -> Vec<Row> {
             invalid("invalid command sequence").leaves(NOTHING_WRITTEN)),
         row(49, "a command of no type", commands(|| vec![Command::default()]),
             invalid("unknown command type").leaves(NOTHING_WRITTEN)),
-        row(50, "a bad command again, at attempt 2: not written again", story(bad_twice),
-            invalid("BadScheduleActivityAttributes").leaves("1 failure written, last attempt 2")),
+        row(50, "a bad command again, at attempts 2 and 3: not written again", story(bad_thrice),
+            invalid("BadScheduleActivityAttributes").leaves("1 failure written, attempts [1, 2, 3]")),
         row(70, "a child in a namespace that is not there", commands(|| vec![abroad()]), no_such_namespace()),
         row(70, "a signal to a namespace that is not there", commands(|| vec![signal_abroad()]), no_such_namespace()),
         row(70, "a cancellation in a namespace that is not there", commands(|| vec![cancel_abroad()]), no_such_namespace()),
@@ -241,12 +241,16 @@ async fn complete_over_signal(world: World) -> anyhow::Result<Told> {
     world.leaving(&run, told).await
 }
 
-async fn bad_twice(world: World) -> anyhow::Result<Told> {
-    let run = world.begin(|_fine| {}).await?;
-    let bad = || vec![activity(|order| order.start_to_close_timeout = None)];
-    world.work(&run, bad()).await?;
-    let task = world.task(&run).await?;
-    let told = told(world.send(world.completion(&task.task_token, bad())).await);
+/// From the second attempt on a task that fails is handed out again when its time is over.
+async fn bad_thrice(world: World) -> anyhow::Result<Told> {
+    let run = world.begin(|start| start.workflow_task_timeout = Some(seconds(1))).await?;
+    let (mut attempts, mut last) = (Vec::new(), Told::default());
+    for _ in 0..3 {
+        let task = world.task(&run).await?;
+        let bad = vec![activity(|order| order.start_to_close_timeout = None)];
+        last = told(world.send(world.completion(&task.task_token, bad)).await);
+        attempts.push(task.attempt);
+    }
     let failures = world.transcript(&run).await?.matches("WORKFLOW_TASK_FAILED").count();
-    Ok(Told { left: format!("{failures} failure written, last attempt {}", task.attempt), ..told })
+    Ok(Told { left: format!("{failures} failure written, attempts {attempts:?}"), ..last })
 }

@@ -90,9 +90,13 @@ pub fn rows() -> Vec<Row> {
 #[rustfmt::skip]
 pub fn attribute_rows() -> Vec<Row> {
     vec![
-        row(66, "101 search attributes", attributes(101, 1), invalid("")),
-        row(66, "search attribute > 2 KiB", attributes(1, 2_100), invalid("")),
-        row(66, "search attributes > 40 KiB", attributes(30, 2_000), invalid("")),
+        row(66, "101 search attributes", attributes(101), invalid("number of search attributes 101 exceeds limit 100")),
+        row(66, "search attribute of 2 KiB", sized(2_048, 0), taken("")),
+        row(66, "search attribute of 2 KiB and a byte", sized(2_049, 0),
+            invalid("search attribute BatcherUser value size 2049 exceeds size limit 2048")),
+        row(66, "search attributes of 40 KiB", sized(100, 40_960), taken("")),
+        row(66, "search attributes of 40 KiB and a byte", sized(100, 40_961),
+            invalid("total size of search attributes 40961 exceeds size limit 40960")),
         row(66, "search attribute that is not UTF-8", story(attribute_not_utf8), invalid("")),
         row(66, "search attribute of a name that nobody knows", attribute("Nonsense", b"\"x\""),
             invalid("Namespace default has no mapping defined for search attribute Nonsense")),
@@ -158,12 +162,27 @@ fn keyword(value: &[u8]) -> everlog_temporal_api::full::temporal::api::common::v
     keyword
 }
 
-fn attributes(count: usize, value_bytes: usize) -> Action {
+fn attributes(count: usize) -> Action {
     start(move |request| {
         let names = (0..count).map(|number| format!("CustomKeywordField{number}"));
-        let indexed_fields = names.map(|name| (name, keyword(text(value_bytes).as_bytes()))).collect();
+        let indexed_fields = names.map(|name| (name, keyword(b"x"))).collect();
         request.search_attributes = Some(SearchAttributes { indexed_fields }.encode_to_vec().into());
     })
+}
+
+/// A search attribute whose value has so many bytes, with metadata that makes all of it as long as is said.
+fn sized(value_bytes: usize, encoded_bytes: usize) -> Action {
+    let padded = move |padding: usize| {
+        let mut value = keyword(text(value_bytes - 2).as_bytes());
+        if padding > 0 {
+            value.metadata.insert("padding".into(), vec![b'x'; padding].into());
+        }
+        let indexed_fields = [("BatcherUser".to_owned(), value)].into();
+        SearchAttributes { indexed_fields }.encode_to_vec()
+    };
+    let around = padded(encoded_bytes).len().saturating_sub(encoded_bytes);
+    let padding = encoded_bytes.saturating_sub(around);
+    start(move |request| request.search_attributes = Some(padded(padding).into()))
 }
 
 fn one_attribute(name: &str, data: &[u8]) -> Option<Bytes> {

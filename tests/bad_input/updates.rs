@@ -1,16 +1,20 @@
-//! Rows about updates: how many, without what they need, and with the start of a run.
+//! Rows about updates: how many, without what they need, without a worker, and with the start of a run.
+
+use std::time::Duration;
 
 use everlog_temporal_api::enums::UpdateWorkflowExecutionLifecycleStage as Stage;
-use everlog_temporal_api::update::{Input, Meta, Request, WaitPolicy};
+use everlog_temporal_api::update::{Input, Meta, Request, UpdateRef, WaitPolicy};
 use everlog_temporal_api::workflowservice::execute_multi_operation_request::Operation;
 use everlog_temporal_api::workflowservice::execute_multi_operation_request::operation::Operation as Kind;
 use everlog_temporal_api::workflowservice::{
-    ExecuteMultiOperationRequest, PollWorkflowExecutionUpdateRequest, UpdateWorkflowExecutionRequest,
+    ExecuteMultiOperationRequest, PollWorkflowExecutionUpdateRequest, PollWorkflowExecutionUpdateResponse,
+    UpdateWorkflowExecutionRequest, UpdateWorkflowExecutionResponse,
 };
+use prost::Message;
 use tokio::task::JoinSet;
 use tonic::Code;
 
-use crate::row::{Action, Row, Told, invalid, refused, row, story, tight};
+use crate::row::{Action, Row, Told, invalid, refused, row, story, taken, tight};
 use crate::world::{BYSTANDER, CLOSED, World, execution, request, told};
 
 #[rustfmt::skip]
@@ -25,6 +29,9 @@ pub fn rows() -> Vec<Row> {
         row(36, "update of a closed run", update(|u| u.workflow_execution = Some(execution(CLOSED))), refused(NotFound, "workflow execution already completed")),
         row(36, "update of an unknown run", update(|u| u.workflow_execution = Some(execution("unknown"))), refused(NotFound, "")),
         row(36, "update that waits to be admitted", update(|u| u.wait_policy = wait(Stage::Admitted)), refused(PermissionDenied, "")),
+        tight(36, "update that waits for a worker who does not come", story(untaken), taken("admitted after a wait, and after another")),
+        row(36, "poll that waits for no stage of an update that no worker has taken", story(at_once), taken("admitted, at once")),
+        row(36, "poll that waits until the update is admitted", story(admitted), taken("admitted, at once")),
         row(36, "poll of an update without a reference", poll(), invalid("UpdateRef is not set on request.")),
         row(69, "operations of different namespaces", operations("other", 2), invalid("")),
         row(69, "operations that are not two", operations("default", 1), invalid("Operations have to be exactly [Start, Update].")),
@@ -93,6 +100,70 @@ async fn flood(world: World, count: usize) -> anyhow::Result<Told> {
     // The others wait for a worker: they are given up with the set.
     let Some(first) = updates.join_next().await else { anyhow::bail!("none was sent") };
     Ok(told(first?))
+}
+
+/// How far an update has come that has no outcome yet.
+fn reached(stage: i32, has_outcome: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(stage == i32::from(Stage::Admitted) && !has_outcome, "stage {stage}, {has_outcome}");
+    Ok(())
+}
+
+/// A poll of an update, which may come before the update.
+async fn polled(world: &World, update: &UpdateWorkflowExecutionRequest, stage: Stage) -> anyhow::Result<()> {
+    let meta = update.request.as_ref().and_then(|request| request.meta.clone()).unwrap_or_default();
+    let update_id = meta.update_id;
+    let update_ref = UpdateRef { workflow_execution: update.workflow_execution.clone(), update_id };
+    let poll = PollWorkflowExecutionUpdateRequest {
+        namespace: world.namespace.clone(),
+        update_ref: Some(update_ref),
+        wait_policy: wait(stage),
+        ..PollWorkflowExecutionUpdateRequest::default()
+    };
+    let mut pause = tokio::time::interval(Duration::from_millis(20));
+    loop {
+        pause.tick().await;
+        match world.send(poll.clone()).await {
+            Err(status) if status.code() == Code::NotFound => {}
+            answer => {
+                let answer = PollWorkflowExecutionUpdateResponse::decode(answer?)?;
+                return reached(answer.stage, answer.outcome.is_some());
+            }
+        }
+    }
+}
+
+/// What waits for a worker is told, when that has taken too long, how far it has come.
+async fn untaken(world: World) -> anyhow::Result<Told> {
+    let run = world.begin(|_fine| {}).await?;
+    let update = fine(&world, &run.id);
+    let answer: UpdateWorkflowExecutionResponse = world.answer(update.clone()).await?;
+    reached(answer.stage, answer.outcome.is_some())?;
+    polled(&world, &update, Stage::Accepted).await?;
+    polled(&world, &update, Stage::Completed).await?;
+    Ok(Told {
+        code: Some(Code::Ok),
+        left: "admitted after a wait, and after another".into(),
+        ..Told::default()
+    })
+}
+
+/// A poll does not wait: the update that it is about waits for longer than an answer may take.
+async fn answered_at_once(world: World, stage: Stage) -> anyhow::Result<Told> {
+    let run = world.begin(|_fine| {}).await?;
+    let update = fine(&world, &run.id);
+    tokio::select! {
+        early = world.send(update.clone()) => anyhow::bail!("the update itself was answered: {early:?}"),
+        polled = polled(&world, &update, stage) => polled?,
+    }
+    Ok(Told { code: Some(Code::Ok), left: "admitted, at once".into(), ..Told::default() })
+}
+
+async fn at_once(world: World) -> anyhow::Result<Told> {
+    answered_at_once(world, Stage::Unspecified).await
+}
+
+async fn admitted(world: World) -> anyhow::Result<Told> {
+    answered_at_once(world, Stage::Admitted).await
 }
 
 async fn eleven_at_once(world: World) -> anyhow::Result<Told> {

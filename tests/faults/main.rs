@@ -1,6 +1,7 @@
-//! Faults from outside: a full disk, a clock that jumps, a herd of timers.
+//! Faults from outside: a full disk, a clock that jumps, a herd of timers, a kill between two calls.
 
 mod client;
 mod clock;
 mod disk;
 mod herd;
+mod restart;

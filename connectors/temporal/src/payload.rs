@@ -123,6 +123,18 @@ mod tests {
         Fields { entries: (0..entries).map(entry).collect() }.encode_to_vec().into()
     }
 
+    /// One attribute that is exactly so long as it is sent, nearly all of it metadata, which its value goes without.
+    fn attributes_of(encoded_bytes: usize) -> Bytes {
+        let padded = |bytes: usize| {
+            let padding = Entry { key: "padding".into(), value: vec![b'x'; bytes].into() };
+            let value = Payload { metadata: vec![padding], data: Bytes::from_static(b"1") };
+            let entry = Entry { key: "Key".into(), value: value.encode_to_vec().into() };
+            Bytes::from(Fields { entries: vec![entry] }.encode_to_vec())
+        };
+        let around = padded(encoded_bytes).len() - encoded_bytes;
+        padded(encoded_bytes - around)
+    }
+
     #[test]
     fn search_attributes_have_limits_of_their_own() {
         with_checks(|checks| {
@@ -131,10 +143,12 @@ mod tests {
                 refusal(checks.search_attributes(Some(&attributes(101, b"1"))))
                     .starts_with("number of search")
             );
-            let large = refusal(checks.search_attributes(Some(&attributes(1, &[b'x'; 3_000]))));
-            assert!(large.starts_with("search attribute Key0 value size"));
-            let total = refusal(checks.search_attributes(Some(&attributes(30, &[b'x'; 2_000]))));
-            assert!(total.starts_with("total size of search attributes"));
+            assert!(checks.search_attributes(Some(&attributes(1, &[b'x'; 2_048]))).is_ok());
+            let large = refusal(checks.search_attributes(Some(&attributes(1, &[b'x'; 2_049]))));
+            assert_eq!(large, "search attribute Key0 value size 2049 exceeds size limit 2048");
+            assert!(checks.search_attributes(Some(&attributes_of(40_960))).is_ok());
+            let total = refusal(checks.search_attributes(Some(&attributes_of(40_961))));
+            assert_eq!(total, "total size of search attributes 40961 exceeds size limit 40960");
             let bytes = refusal(checks.search_attributes(Some(&attributes(1, b"\xff"))));
             assert_eq!(bytes, "search attribute Key0 value is not valid UTF-8");
         });

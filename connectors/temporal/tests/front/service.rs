@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_temporal_api::common::WorkflowExecution;
+use everlog_temporal_api::namespace::namespace_info;
 use everlog_temporal_api::operatorservice::ListClustersRequest;
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
 use everlog_temporal_api::taskqueue::TaskQueue;
@@ -53,11 +54,55 @@ async fn a_message_beyond_the_limit_is_refused_in_the_words_that_sdks_look_for()
 async fn requests_and_answers_may_be_compressed() {
     let front = Front::open().await;
     let mut zipping = front.client.clone().send_compressed(Gzip).accept_compressed(Gzip);
-    let info = zipping.get_system_info(GetSystemInfoRequest {}).await.expect("answered").into_inner();
-    let capabilities = info.capabilities.expect("always there");
-    assert!(capabilities.sdk_metadata && capabilities.eager_workflow_start && !capabilities.nexus);
+    zipping.get_system_info(GetSystemInfoRequest {}).await.expect("answered");
     let status = zipping.signal_workflow_execution(signal("w", 1 << 20)).await.expect_err("no such run");
     assert_eq!(status.code(), Code::NotFound);
+}
+
+/// Each of them turns something on in SDKs: only what works is announced.
+#[tokio::test]
+async fn the_server_and_its_namespaces_announce_what_they_can_and_nothing_else() {
+    let mut front = Front::open().await;
+    let info = front.client.get_system_info(GetSystemInfoRequest {}).await.expect("answered").into_inner();
+    let expected = get_system_info_response::Capabilities {
+        signal_and_query_header: true,
+        internal_error_differentiation: true,
+        activity_failure_include_heartbeat: true,
+        supports_schedules: false,
+        encoded_failure_attributes: true,
+        build_id_based_versioning: true,
+        upsert_memo: true,
+        eager_workflow_start: true,
+        sdk_metadata: true,
+        count_group_by_execution_status: false,
+        nexus: false,
+        server_scaled_deployments: false,
+        server_scaled_provider_cloud_run: false,
+    };
+    assert_eq!((info.server_version.as_str(), info.capabilities), ("0.1.0", Some(expected)));
+    let request = DescribeNamespaceRequest { namespace: "default".into(), ..Default::default() };
+    let found = front.client.describe_namespace(request).await.expect("known").into_inner();
+    let info = found.namespace_info.expect("always there");
+    let expected = namespace_info::Capabilities {
+        eager_workflow_start: true,
+        sync_update: true,
+        async_update: true,
+        worker_heartbeats: true,
+        reported_problems_search_attribute: false,
+        workflow_pause: false,
+        standalone_activities: false,
+        worker_poll_complete_on_shutdown: true,
+        poller_autoscaling: false,
+        worker_commands: false,
+        standalone_nexus_operation: false,
+        workflow_update_callbacks: false,
+        poller_autoscaling_auto_enroll: false,
+        workflow_task_completion_pagination: false,
+        standalone_activity_start_delay: false,
+        standalone_activity_batch_operations: false,
+        standalone_activity_operator_commands: false,
+    };
+    assert_eq!((info.supports_schedules, info.capabilities), (false, Some(expected)));
 }
 
 /// A signal whose text fields hold any bytes.
@@ -151,7 +196,6 @@ async fn namespaces_are_listed_page_by_page() {
     let request = DescribeNamespaceRequest { namespace: "default".into(), ..Default::default() };
     let found = front.client.describe_namespace(request).await.expect("known").into_inner();
     let info = found.namespace_info.expect("always there");
-    assert!(info.capabilities.expect("always there").worker_poll_complete_on_shutdown);
     assert_eq!(info.limits.expect("always there").blob_size_limit_error, 2 << 20);
     let request = DescribeNamespaceRequest { id: info.id, ..Default::default() };
     assert!(front.client.describe_namespace(request).await.is_ok());

@@ -226,6 +226,27 @@ fn a_flood_of_one_partition_keeps_no_other_waiting() {
 }
 
 #[test]
+fn a_flood_in_one_namespace_keeps_no_queue_of_the_same_name_waiting() {
+    let (dispatcher, _now_ms, send, sent) = dispatcher();
+    for id in 0..200_000 {
+        assert!(dispatcher.offer(&key("q"), task(1, id), &send).is_none());
+    }
+    let elsewhere = QueueKey { namespace_id: "another".into(), ..key("q") };
+    assert!(dispatcher.offer(&elsewhere, task(1, -1), &send).is_none());
+    let (reply, _answer) = oneshot::channel();
+    let poll_there = Poll { namespace_id: "another".into(), queue: "q".into(), ..visitor() };
+    let _there = dispatcher.poll(poll_there, reply, &send);
+    assert_eq!(brought(&sent), [(1, -1)], "at once, and its own");
+    let _here = poll(&dispatcher, "q", None, &send);
+    assert_eq!(brought(&sent), [(1, 0)]);
+    let (reply, _answer) = oneshot::channel();
+    let poll_there = Poll { namespace_id: "another".into(), queue: "q".into(), ..visitor() };
+    let _waits = dispatcher.poll(poll_there, reply, &send);
+    assert!(brought_none(&sent), "what waits in another namespace is not for it");
+    assert!(dispatcher.offer(&elsewhere, task(2, -2), &send).is_some(), "what comes is");
+}
+
+#[test]
 fn what_waits_is_forgotten_when_the_nodes_change_for_it_is_offered_again() {
     let (dispatcher, now_ms, send, sent) = dispatcher();
     dispatcher.shares_with(Arc::new(Town::default()));

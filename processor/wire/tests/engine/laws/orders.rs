@@ -13,6 +13,7 @@ use everlog_engine::machine::{attempt, cancel, close, completion, reset, start, 
 use prost::Message;
 
 use super::case::Case;
+use super::dice::Dice;
 use crate::world::{a_signal, an_update, application, delay, fields, start as a_start, text};
 
 /// What can be ordered.
@@ -327,9 +328,11 @@ impl Case {
         let messages = self.messages(&mut commands);
         let schedule_to_start_ms = if self.dice.percent(80) { 10_000 } else { self.dice.span_ms() };
         let sticky = Sticky { queue: (self.dice.word(&["cache", ""])).into(), schedule_to_start_ms };
+        let findings = self.findings(commands.len());
         let order = completion::Complete {
             token,
             commands,
+            findings,
             identity: "worker".into(),
             sticky: self.dice.percent(50).then_some(sticky),
             return_new_task: self.dice.percent(40),
@@ -346,6 +349,17 @@ impl Case {
             ..completion::Complete::default()
         };
         (run_id, Order::CompleteTask(Box::new(order)))
+    }
+
+    /// Seldom: a command does not fit what the namespace has, or a command that is not there.
+    fn findings(&mut self, commands: usize) -> Vec<completion::Finding> {
+        let count = if self.dice.percent(4) { 1 + self.dice.below(2) } else { 0 };
+        let finding = |dice: &mut Dice| completion::Finding {
+            command: dice.below(commands + 1) as u32,
+            reason: dice.word(&["", "unknown"]).into(),
+            fault: *dice.one(&[0, 1, 2, 2, 99, -1]),
+        };
+        (0..count).map(|_| finding(&mut self.dice)).collect()
     }
 
     fn claim_activity(&mut self) -> Order {
