@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
@@ -24,10 +25,13 @@ const deadline = 60 * time.Second
 type world struct {
 	context.Context
 	client.Client
-	queue string
+	address   string
+	namespace string
+	queue     string
 
-	mutex sync.Mutex
-	runs  []workflow.Execution
+	mutex   sync.Mutex
+	runs    []workflow.Execution
+	replays worker.WorkflowReplayerOptions
 }
 
 // unmet is a claim that does not hold; it ends its case.
@@ -47,6 +51,26 @@ func (w *world) must(err error) {
 	if err != nil {
 		panic(unmet{err.Error()})
 	}
+}
+
+// with is the same with a client of its own, on the same connection.
+func (w *world) with(options client.Options) *world {
+	options.Logger = quiet
+	c, err := client.NewClientFromExistingWithContext(w, w.Client, options)
+	w.must(err)
+	namespace := cmp.Or(options.Namespace, w.namespace)
+	return &world{Context: w.Context, Client: c, address: w.address, namespace: namespace, queue: w.queue}
+}
+
+// use gives the case a client of its own, on the same connection, that its replays are like.
+func (w *world) use(options client.Options, interceptors ...interceptor.Interceptor) {
+	for _, one := range interceptors {
+		options.Interceptors = append(options.Interceptors, one)
+		w.replays.Interceptors = append(w.replays.Interceptors, one)
+	}
+	w.Client = w.with(options).Client
+	w.replays.DataConverter, w.replays.FailureConverter = options.DataConverter, options.FailureConverter
+	w.replays.ContextPropagators = options.ContextPropagators
 }
 
 func (w *world) id() string { return "go-" + uuid.NewString() }
@@ -141,7 +165,8 @@ func count(events []*history.HistoryEvent, kind enums.EventType) int {
 // closeAndReplay ends what is still open and replays each history that the case has made: its runs, what goes on from
 // them, and their children.
 func (w *world) closeAndReplay() (replayed, children int) {
-	replayer := worker.NewWorkflowReplayer()
+	replayer, err := worker.NewWorkflowReplayerWithOptions(w.replays)
+	w.must(err)
 	register(replayer)
 	looked := map[workflow.Execution]bool{}
 	// It grows meanwhile.
@@ -166,7 +191,7 @@ func (w *world) closeAndReplay() (replayed, children int) {
 		if count(events, enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED) == 0 {
 			continue
 		}
-		err := replayer.ReplayWorkflowHistoryWithOptions(nil, &history.History{Events: events}, worker.ReplayWorkflowHistoryOptions{
+		err = replayer.ReplayWorkflowHistoryWithOptions(nil, &history.History{Events: events}, worker.ReplayWorkflowHistoryOptions{
 			OriginalExecution: run,
 		})
 		w.that(err == nil, "the replay of "+run.ID+", run "+run.RunID, err)
@@ -179,10 +204,12 @@ func (w *world) closeAndReplay() (replayed, children int) {
 }
 
 // runCase prints the line of a case and says whether it passed.
-func runCase(c client.Client, name string, function func(*world)) (passed bool) {
+func runCase(address string, c client.Client, name string, function func(*world)) (passed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	w := &world{Context: ctx, Client: c, queue: "go-" + name + "-" + uuid.NewString()}
+	w := &world{
+		Context: ctx, Client: c, address: address, namespace: client.DefaultNamespace, queue: "go-" + name + "-" + uuid.NewString(),
+	}
 	begun := time.Now()
 	var replayed, children int
 	defer func() {

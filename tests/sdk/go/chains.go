@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -35,8 +36,11 @@ func Again(ctx workflow.Context) (int, error) {
 	return count + 1, nil
 }
 
-// Register keeps the last value that it was told, and tells it when it is asked.
-func Register(ctx workflow.Context) ([]int, error) {
+// Register keeps the values that it is told, until it is told a zero.
+func Register(ctx workflow.Context) ([]int, error) { return kept(ctx, 1) }
+
+// kept is the values that a workflow is told, that many times as large.
+func kept(ctx workflow.Context, factor int) ([]int, error) {
 	var values []int
 	if err := workflow.SetQueryHandler(ctx, "values", func() ([]int, error) { return values, nil }); err != nil {
 		return nil, err
@@ -47,7 +51,7 @@ func Register(ctx workflow.Context) ([]int, error) {
 		if value == 0 {
 			return values, nil
 		}
-		values = append(values, value)
+		values = append(values, factor*value)
 	}
 }
 
@@ -131,23 +135,29 @@ func resetsTakeSignalsAlong(w *world) {
 	w.values(run.GetID())
 	w.put(run.GetID(), 3, 4, 5)
 	w.equal(w.values(run.GetID()), []int{3, 4, 5}, "before the reset")
-	answer, err := w.ResetWorkflowExecution(w, &workflowservice.ResetWorkflowExecutionRequest{
-		Namespace:                 client.DefaultNamespace,
-		WorkflowExecution:         &common.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
-		WorkflowTaskFinishEventId: 4,
-		RequestId:                 run.GetRunID(),
-		Reason:                    "the case wants it",
-	})
-	w.must(err)
-	again := w.GetWorkflow(w, run.GetID(), answer.RunId)
-	w.remember(again.GetID(), again.GetRunID())
+	again := w.reset(run.GetID(), run.GetRunID(), 4)
+	resetRun := again.GetRunID()
 	w.equal(w.values(run.GetID()), []int{3, 4, 5}, "after the reset")
 	w.put(run.GetID(), 6, 0)
 	var values []int
 	w.must(again.Get(w, &values))
 	w.equal(values, []int{3, 4, 5, 6}, "the values of the run that was reset")
-	events := w.events(run.GetID(), answer.RunId)
+	events := w.events(run.GetID(), resetRun)
 	w.equal(count(events, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED), 1, "tasks that failed by the reset")
+}
+
+// reset sends a run back to the workflow task that ended with this event: the run that goes on instead.
+func (w *world) reset(id, run string, taskEnd int64) client.WorkflowRun {
+	answer, err := w.ResetWorkflowExecution(w, &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace:                 w.namespace,
+		WorkflowExecution:         &common.WorkflowExecution{WorkflowId: id, RunId: run},
+		WorkflowTaskFinishEventId: taskEnd,
+		RequestId:                 uuid.NewString(),
+		Reason:                    "the case wants it",
+	})
+	w.must(err)
+	w.remember(id, answer.RunId)
+	return w.GetWorkflow(w, id, answer.RunId)
 }
 
 func (w *world) values(id string) []int {

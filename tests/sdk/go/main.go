@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 )
 
 // The first one changes a setting of the whole process, so it runs before the others, which run beside each other.
@@ -40,36 +42,63 @@ var cases = map[string]func(*world){
 	"resets_take_signals_along":               resetsTakeSignalsAlong,
 	"queries_are_rejected_as_they_ask":        queriesAreRejectedAsTheyAsk,
 	"attributes_and_memo_are_upserted":        attributesAndMemoAreUpserted,
+	"builds_are_told_by_their_runs":           buildsAreToldByTheirRuns,
+	"runs_go_back_to_before_a_bad_build":      runsGoBackToBeforeABadBuild,
+	"queues_hold_their_activities_back":       queuesHoldTheirActivitiesBack,
+	"workers_tell_of_themselves":              workersTellOfThemselves,
+	"namespaces_keep_equal_names_apart":       namespacesKeepEqualNamesApart,
+
+	"runs_that_are_deleted_are_forgotten":      runsThatAreDeletedAreForgotten,
+	"activities_are_completed_from_outside":    activitiesAreCompletedFromOutside,
+	"cancellations_are_heard_of_outside":       cancellationsAreHeardOfOutside,
+	"late_results_from_outside_are_refused":    lateResultsFromOutsideAreRefused,
+	"changed_code_fails_its_task":              changedCodeFailsItsTask,
+	"broken_code_fails_its_task":               brokenCodeFailsItsTask,
+	"headers_travel_with_everything":           headersTravelWithEverything,
+	"encoded_payloads_and_failures_are_opaque": encodedPayloadsAndFailuresAreOpaque,
+	"dynamic_definitions_answer_to_any_name":   dynamicDefinitionsAnswerToAnyName,
+	"eager_starts_bring_their_task_along":      eagerStartsBringTheirTaskAlong,
+	"eager_activities_run_once":                eagerActivitiesRunOnce,
 }
 
-func register(registry interface{ RegisterWorkflow(any) }) {
-	for _, definition := range []any{Draw, Versioned, Local, Remote, FerryEntity, Tally, Child, Parent, Leaver, Third, Again, Register, Paint} {
+func register(registry worker.WorkflowRegistry) {
+	definitions := []any{
+		Draw, Versioned, Local, Remote, FerryEntity, Tally, Child, Parent, Leaver, Third, Again, Register, Paint, Batch,
+		Outside, Changing, Relayed, Echoed,
+	}
+	for _, definition := range definitions {
 		registry.RegisterWorkflow(definition)
 	}
+	registry.RegisterDynamicWorkflow(Anything, workflow.DynamicRegisterOptions{})
 	// A replayer runs no activities.
 	if served, ok := registry.(worker.ActivityRegistry); ok {
 		served.RegisterActivity(SucceedAt)
+		served.RegisterActivity(Leave)
+		served.RegisterActivity(Echo)
+		served.RegisterDynamicActivity(DoAnything, activity.DynamicRegisterOptions{})
 	}
 }
+
+// quiet says nothing: most cases make things fail on purpose.
+var quiet = sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
 
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: go HOST:PORT")
 		os.Exit(2)
 	}
-	quiet := sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	c, err := client.Dial(client.Options{HostPort: os.Args[1], Logger: quiet})
 	if err != nil {
 		fmt.Printf("FAIL go.connect: %s\n0 passed, 1 failed\n", oneLine(err.Error()))
 		os.Exit(1)
 	}
 	results := map[bool]int{}
-	results[runCase(c, first.name, first.function)]++
+	results[runCase(os.Args[1], c, first.name, first.function)]++
 	var mutex sync.Mutex
 	var running sync.WaitGroup
 	for name, function := range cases {
 		running.Go(func() {
-			passed := runCase(c, name, function)
+			passed := runCase(os.Args[1], c, name, function)
 			mutex.Lock()
 			defer mutex.Unlock()
 			results[passed]++

@@ -1,15 +1,30 @@
 // The activities, and what was seen of them: workflows' activities and cases live in one process.
-import { activityInfo, ApplicationFailure, CancelledFailure, Context, heartbeat, sleep } from '@temporalio/activity';
+import {
+  activityInfo,
+  ApplicationFailure,
+  CancelledFailure,
+  CompleteAsyncError,
+  Context,
+  heartbeat,
+  sleep,
+  type Info,
+} from '@temporalio/activity';
 
 const seen = new Map<string, string[]>();
 
 /** What activities of a workflow have called themselves, in order. */
 export const seenOf = (workflowId: string): string[] => seen.get(workflowId) ?? [];
 
-function see(name: string): void {
+/** Notes a name for the workflow of the activity that this runs in. */
+export function see(name: string): void {
   const { workflowId } = activityInfo().workflowExecution!;
   seen.set(workflowId, [...seenOf(workflowId), name]);
 }
+
+const left = new Map<string, Info[]>();
+
+/** The attempts of a workflow's activity that were left to be completed from outside. */
+export const leftOf = (workflowId: string): Info[] => left.get(workflowId) ?? [];
 
 /** Fails until this attempt. */
 export async function succeedAt(name: string, attempt: number): Promise<number> {
@@ -46,4 +61,21 @@ export async function linger(name: string): Promise<void> {
     if (error instanceof CancelledFailure) see(`${name} cancelled`);
     throw error;
   }
+}
+
+/** Leaves its completion to somebody outside. */
+export async function leave(): Promise<string> {
+  const { workflowId } = activityInfo().workflowExecution!;
+  left.set(workflowId, [...leftOf(workflowId), activityInfo()]);
+  throw new CompleteAsyncError();
+}
+
+/** Answers what it is told. */
+export async function echo(text: string): Promise<string> {
+  return text;
+}
+
+/** The activity of every type that no other has. */
+export default async function anything(...args: unknown[]): Promise<unknown[]> {
+  return [activityInfo().activityType, ...args];
 }

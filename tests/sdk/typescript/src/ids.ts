@@ -39,14 +39,7 @@ export async function resetsTakeSignalsAlong(w: World): Promise<void> {
     for (const value of [3, 4, 5]) await run.signal(put, value);
     w.equal(await run.query(values), [3, 4, 5], 'before the reset');
     const firstTask = (await w.events(workflowId)).find((event) => event.workflowTaskCompletedEventAttributes);
-    const { runId } = await w.client.workflowService.resetWorkflowExecution({
-      namespace: 'default',
-      workflowExecution: { workflowId, runId: run.firstExecutionRunId },
-      workflowTaskFinishEventId: firstTask?.eventId,
-      requestId: run.firstExecutionRunId,
-      reason: 'the case wants it',
-    });
-    w.remember(workflowId, runId);
+    const runId = await w.reset(workflowId, run.firstExecutionRunId, firstTask?.eventId);
     const reset = w.handle<typeof register>(workflowId);
     w.equal(await reset.query(values), [3, 4, 5], 'after the reset');
     await reset.signal(put, 6);

@@ -1,13 +1,24 @@
 // Programs with Temporal's TypeScript SDK against the server whose HOST:PORT is the argument: a line per case.
+import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
+import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, type BundleOptions } from '@temporalio/worker';
 import * as attributes from './attributes';
+import * as builds from './builds';
 import * as calls from './calls';
 import * as chains from './chains';
 import * as children from './children';
+import * as codecs from './codecs';
+import * as completions from './completions';
+import * as deletions from './deletions';
+import * as dynamics from './dynamics';
+import * as eager from './eager';
+import * as headers from './headers';
 import * as ids from './ids';
 import * as markers from './markers';
+import * as namespaces from './namespaces';
+import * as nondeterminism from './nondeterminism';
 import * as queries from './queries';
+import * as queues from './queues';
 import * as scopes from './scopes';
 import * as updates from './updates';
 import { World, type Server } from './world';
@@ -39,6 +50,21 @@ const CASES: Record<string, (world: World) => Promise<void>> = {
   queries_are_rejected_as_they_ask: queries.areRejectedAsTheyAsk,
   stacks_and_metadata_are_queried: queries.ofStacksAndMetadata,
   attributes_and_memo_are_upserted: attributes.andMemoAreUpserted,
+  builds_are_told_by_their_runs: builds.areToldByTheirRuns,
+  runs_go_back_to_before_a_bad_build: builds.runsGoBackToBeforeABadOne,
+  queues_hold_their_activities_back: queues.holdTheirActivitiesBack,
+  workers_tell_of_themselves: queues.workersTellOfThemselves,
+  namespaces_keep_equal_names_apart: namespaces.keepEqualNamesApart,
+  runs_that_are_deleted_are_forgotten: deletions.areForgotten,
+  activities_are_completed_from_outside: completions.fromOutside,
+  cancellations_are_heard_of_outside: completions.cancellationsAreHeardOf,
+  late_results_from_outside_are_refused: completions.lateResultsAreRefused,
+  changed_code_fails_its_task: nondeterminism.ofChangedCode,
+  broken_code_fails_its_task: nondeterminism.ofBrokenCode,
+  headers_travel_with_everything: headers.travelWithEverything,
+  encoded_payloads_and_failures_are_opaque: codecs.hidePayloadsAndFailures,
+  dynamic_definitions_answer_to_any_name: dynamics.answerToAnyName,
+  eager_starts_bring_their_task_along: eager.startsBringTheirTaskAlong,
 };
 
 /** Bounds a case. */
@@ -49,7 +75,7 @@ const BESIDE = 6;
 /** Prints the line of a case; whether it passed. */
 async function runCase(server: Server, name: string): Promise<boolean> {
   const begun = Date.now();
-  const world = new World(server, name);
+  const world = new World(server, `typescript-${name}-${randomUUID()}`);
   const deadline = new Promise<never>((_, reject) => setTimeout(() => reject(new Error('not done in time')), DEADLINE_MS).unref());
   try {
     const run = CASES[name](world).then(() => world.closeAndReplay());
@@ -71,14 +97,22 @@ function oneLine(error: unknown): string {
 async function main(address: string): Promise<number> {
   // Most cases make things fail on purpose.
   const logger = new DefaultLogger('ERROR', () => undefined);
-  Runtime.install({ logger, telemetryOptions: { logging: { filter: 'off', forward: {} } } });
+  const telemetryOptions = { logging: { filter: 'off', forward: {} } };
+  Runtime.install({ logger, telemetryOptions, workerHeartbeatInterval: '1s' });
   const client = new Client({ connection: await Connection.connect({ address }) });
   const connection = await NativeConnection.connect({ address });
-  const bundle = await bundleWorkflowCode({ workflowsPath: require.resolve('./workflows'), logger });
+  const bundleOf = (path: string, options: Partial<BundleOptions> = {}) =>
+    bundleWorkflowCode({ workflowsPath: require.resolve(path), logger, ...options });
+  const bundles = {
+    bundle: await bundleOf('./workflows', { workflowInterceptorModules: [require.resolve('./workflows/interceptors')] }),
+    badBundle: await bundleOf('./workflows/bad'),
+    encodedBundle: await bundleOf('./workflows', { failureConverterPath: require.resolve('./failures') }),
+  };
+  const server = { client, connection, ...bundles };
   const names = Object.keys(CASES);
   const results: boolean[] = [];
   const lane = async (): Promise<void> => {
-    for (let name = names.shift(); name; name = names.shift()) results.push(await runCase({ client, connection, bundle }, name));
+    for (let name = names.shift(); name; name = names.shift()) results.push(await runCase(server, name));
   };
   await Promise.all(Array.from({ length: BESIDE }, lane));
   const failed = results.filter((passed) => !passed).length;

@@ -1,7 +1,13 @@
 // What a case works with: a client, a queue of its own, and what it has started.
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Client, WorkflowHandle, WorkflowHandleWithFirstExecutionRunId, WorkflowStartOptions } from '@temporalio/client';
+import {
+  Client,
+  type ClientOptions,
+  type WorkflowHandle,
+  type WorkflowHandleWithStartDetails,
+  type WorkflowStartOptions,
+} from '@temporalio/client';
 import type { Workflow } from '@temporalio/common';
 import type { temporal } from '@temporalio/proto';
 import { Worker, type NativeConnection, type WorkerOptions, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
@@ -14,22 +20,42 @@ export interface Server {
   client: Client;
   connection: NativeConnection;
   bundle: WorkflowBundleWithSourceMap;
+  /** Of a build with mistakes. */
+  badBundle: WorkflowBundleWithSourceMap;
+  /** With failures that have their words encoded. */
+  encodedBundle: WorkflowBundleWithSourceMap;
 }
+
+/** What workers and replays have in common. */
+type Code = Pick<WorkerOptions, 'workflowBundle' | 'dataConverter'>;
 
 /** A claim that does not hold; it ends its case. */
 class Unmet extends Error {}
 
 export class World {
-  readonly client: Client;
-  readonly queue: string;
+  client: Client;
+  readonly namespace: string;
   private readonly runs: [workflowId: string, runId: string][] = [];
+  private code: Code;
 
   constructor(
-    private readonly server: Server,
-    name: string
+    readonly server: Server,
+    readonly queue: string
   ) {
     this.client = server.client;
-    this.queue = `typescript-${name}-${randomUUID()}`;
+    this.namespace = server.client.options.namespace;
+    this.code = { workflowBundle: server.bundle };
+  }
+
+  /** The same in another namespace. */
+  within(namespace: string): World {
+    return new World({ ...this.server, client: new Client({ connection: this.client.connection, namespace }) }, this.queue);
+  }
+
+  /** Gives the case a client of its own, and workers and replays with other code. */
+  use(options: ClientOptions, code: Code = {}): void {
+    this.client = new Client({ connection: this.client.connection, namespace: this.namespace, ...options });
+    this.code = { ...this.code, ...code };
   }
 
   that(ok: boolean, what: string, ...details: unknown[]): asserts ok {
@@ -60,7 +86,7 @@ export class World {
   }
 
   /** Starts a workflow on the case's queue and remembers it for its replay. */
-  async start<T extends Workflow>(workflow: T, options: Options<T>): Promise<WorkflowHandleWithFirstExecutionRunId<T>> {
+  async start<T extends Workflow>(workflow: T, options: Options<T>): Promise<WorkflowHandleWithStartDetails<T>> {
     const handle = await this.client.workflow.start(workflow, this.options(options));
     this.remember(handle.workflowId, handle.firstExecutionRunId);
     return handle;
@@ -74,11 +100,12 @@ export class World {
   async serve<T>(body: () => Promise<T>, options: Partial<WorkerOptions> = {}): Promise<T> {
     const worker = await Worker.create({
       connection: this.server.connection,
+      namespace: this.namespace,
       taskQueue: this.queue,
-      workflowBundle: this.server.bundle,
       activities,
       maxHeartbeatThrottleInterval: '100ms',
       shutdownGraceTime: '1s',
+      ...this.code,
       ...options,
     });
     return await worker.runUntil(body);
@@ -96,6 +123,19 @@ export class World {
   /** The history of a run, in order. */
   async events(workflowId: string, runId?: string): Promise<Event[]> {
     return (await this.handle(workflowId, runId).fetchHistory()).events ?? [];
+  }
+
+  /** Sends a run back to the workflow task that ended with this event; the run that goes on instead. */
+  async reset(workflowId: string, runId: string, workflowTaskFinishEventId: Event['eventId']): Promise<string> {
+    const answer = await this.client.workflowService.resetWorkflowExecution({
+      namespace: this.namespace,
+      workflowExecution: { workflowId, runId },
+      workflowTaskFinishEventId,
+      requestId: randomUUID(),
+      reason: 'the case wants it',
+    });
+    this.remember(workflowId, answer.runId);
+    return answer.runId;
   }
 
   /** Ends what is still open and replays each history that the case has made: its runs, what goes on from them, and their children. */
@@ -117,7 +157,7 @@ export class World {
     }
     const begun = [...histories.values()].filter(({ history }) => count(history.events!, 'workflowTaskCompletedEventAttributes') > 0);
     let replayed = 0;
-    const replays = Worker.runReplayHistories({ workflowBundle: this.server.bundle }, begun);
+    const replays = Worker.runReplayHistories(this.code, begun);
     for await (const { workflowId, error } of replays) {
       this.that(!error, `the replay of ${workflowId}`, error?.message);
       replayed += 1;

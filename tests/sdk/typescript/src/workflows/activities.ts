@@ -24,6 +24,12 @@ export async function remote(): Promise<number> {
   return await succeedAt.executeWithOptions({ summary: 'an activity of TypeScript' }, ['remote', 3]);
 }
 
+/** Calls that many activities at once. */
+export async function batch(count: number): Promise<number[]> {
+  const { succeedAt } = calling({});
+  return await Promise.all(Array.from({ length: count }, () => succeedAt('batch', 1)));
+}
+
 /** Why activities fail that are not tried again. */
 export async function hopeless(): Promise<string[]> {
   const told = [];

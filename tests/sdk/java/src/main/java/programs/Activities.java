@@ -2,6 +2,7 @@ package programs;
 
 import io.temporal.activity.Activity;
 import io.temporal.activity.ActivityExecutionContext;
+import io.temporal.activity.ActivityInfo;
 import io.temporal.activity.ActivityInterface;
 import io.temporal.client.ActivityCanceledException;
 import io.temporal.client.ActivityCompletionException;
@@ -27,6 +28,12 @@ public interface Activities {
   /** Heartbeats until it is cancelled. */
   void linger(String name);
 
+  /** Leaves its completion to somebody outside. */
+  String leave();
+
+  /** Answers what it is told. */
+  String echo(String text);
+
   /** What was seen, by workflow id. */
   Map<String, List<String>> SEEN = new ConcurrentHashMap<>();
 
@@ -37,6 +44,13 @@ public interface Activities {
   /** What activities of a workflow have called themselves, in order. */
   static List<String> seenOf(String workflowId) {
     return SEEN.getOrDefault(workflowId, List.of());
+  }
+
+  /** The attempts that were left to be completed from outside, by workflow id. */
+  Map<String, List<ActivityInfo>> LEFT = new ConcurrentHashMap<>();
+
+  static List<ActivityInfo> leftOf(String workflowId) {
+    return LEFT.getOrDefault(workflowId, List.of());
   }
 
   final class Impl implements Activities {
@@ -96,6 +110,20 @@ public interface Activities {
         // Its workflow is gone.
         throw e;
       }
+    }
+
+    @Override
+    public String leave() {
+      ActivityExecutionContext context = Activity.getExecutionContext();
+      context.doNotCompleteOnReturn();
+      String workflowId = context.getInfo().getWorkflowId();
+      LEFT.computeIfAbsent(workflowId, id -> new CopyOnWriteArrayList<>()).add(context.getInfo());
+      return null;
+    }
+
+    @Override
+    public String echo(String text) {
+      return text;
     }
   }
 }

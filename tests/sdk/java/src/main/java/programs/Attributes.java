@@ -9,8 +9,6 @@ import io.temporal.client.WorkflowServiceException;
 import io.temporal.client.WorkflowStub;
 import io.temporal.common.SearchAttributeKey;
 import io.temporal.common.SearchAttributes;
-import io.temporal.serviceclient.OperatorServiceStubs;
-import io.temporal.serviceclient.OperatorServiceStubsOptions;
 import io.temporal.workflow.Workflow;
 import io.temporal.workflow.WorkflowInterface;
 import io.temporal.workflow.WorkflowMethod;
@@ -47,19 +45,15 @@ public final class Attributes {
   }
 
   private static void add(World w) {
-    OperatorServiceStubsOptions options =
-        OperatorServiceStubsOptions.newBuilder()
-            .setChannel(w.client.getWorkflowServiceStubs().getRawChannel())
-            .validateAndBuildWithDefaults();
     AddSearchAttributesRequest request =
         AddSearchAttributesRequest.newBuilder()
-            .setNamespace(w.client.getOptions().getNamespace())
+            .setNamespace(w.namespace())
             .putSearchAttributes(COLOUR.getName(), IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD)
             .putSearchAttributes(WEIGHT.getName(), IndexedValueType.INDEXED_VALUE_TYPE_INT)
             .putSearchAttributes(HEAVY.getName(), IndexedValueType.INDEXED_VALUE_TYPE_BOOL)
             .build();
     try {
-      OperatorServiceStubs.newServiceStubs(options).blockingStub().addSearchAttributes(request);
+      w.operator().addSearchAttributes(request);
     } catch (StatusRuntimeException e) {
       w.that(e.getMessage().contains("already"), "the attributes are registered", e);
     }

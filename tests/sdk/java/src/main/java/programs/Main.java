@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -57,6 +58,22 @@ public final class Main {
     CASES.put("queries_are_rejected_as_they_ask", Registers::queriesAreRejectedAsTheyAsk);
     CASES.put("stacks_and_metadata_are_queried", Registers::stacksAndMetadataAreQueried);
     CASES.put("attributes_and_memo_are_upserted", Attributes::andMemoAreUpserted);
+    CASES.put("builds_are_told_by_their_runs", Builds::areToldByTheirRuns);
+    CASES.put("runs_go_back_to_before_a_bad_build", Builds::runsGoBackToBeforeABadOne);
+    CASES.put("queues_hold_their_activities_back", Queues::holdTheirActivitiesBack);
+    CASES.put("workers_tell_of_themselves", Queues::workersTellOfThemselves);
+    CASES.put("namespaces_keep_equal_names_apart", Namespaces::keepEqualNamesApart);
+    CASES.put("runs_that_are_deleted_are_forgotten", Deletions::areForgotten);
+    CASES.put("activities_are_completed_from_outside", Completions::fromOutside);
+    CASES.put("cancellations_are_heard_of_outside", Completions::cancellationsAreHeardOf);
+    CASES.put("late_results_from_outside_are_refused", Completions::lateResultsAreRefused);
+    CASES.put("changed_code_fails_its_task", Nondeterminism::ofChangedCode);
+    CASES.put("broken_code_fails_its_task", Nondeterminism::ofBrokenCode);
+    CASES.put("headers_travel_with_everything", Headers::travelWithEverything);
+    CASES.put("encoded_payloads_and_failures_are_opaque", Codecs::hidePayloadsAndFailures);
+    CASES.put("dynamic_definitions_answer_to_any_name", Dynamics::answerToAnyName);
+    CASES.put("eager_starts_bring_their_task_along", Eager::startsBringTheirTaskAlong);
+    CASES.put("eager_activities_run_once", Eager::activitiesRunOnce);
   }
 
   private Main() {}
@@ -102,7 +119,8 @@ public final class Main {
   private static boolean passes(WorkflowServiceStubs service, String name, Case function) {
     long begun = System.nanoTime();
     ExecutorService thread = Executors.newSingleThreadExecutor();
-    try (World world = new World(WorkflowClient.newInstance(service), name)) {
+    String queue = "java-" + name + "-" + UUID.randomUUID();
+    try (World world = new World(WorkflowClient.newInstance(service), queue)) {
       Future<?> done =
           thread.submit(
               () -> {

@@ -11,7 +11,6 @@ import io.temporal.api.enums.v1.WorkflowExecutionStatus;
 import io.temporal.api.enums.v1.WorkflowIdConflictPolicy;
 import io.temporal.api.enums.v1.WorkflowIdReusePolicy;
 import io.temporal.api.sdk.v1.WorkflowMetadata;
-import io.temporal.api.workflowservice.v1.ResetWorkflowExecutionRequest;
 import io.temporal.client.WorkflowClient;
 import io.temporal.client.WorkflowClientOptions;
 import io.temporal.client.WorkflowExecutionAlreadyStarted;
@@ -45,7 +44,7 @@ public final class Registers {
     List<Integer> values();
   }
 
-  public static final class RegisterImpl implements Register {
+  public static class RegisterImpl implements Register {
     private final List<Integer> kept = new ArrayList<>();
     private boolean closed;
 
@@ -116,21 +115,8 @@ public final class Registers {
       register.put(value);
     }
     w.equal(register.values(), List.of(3, 4, 5), "before the reset");
-    String reset =
-        w.client
-            .getWorkflowServiceStubs()
-            .blockingStub()
-            .resetWorkflowExecution(
-                ResetWorkflowExecutionRequest.newBuilder()
-                    .setNamespace(w.client.getOptions().getNamespace())
-                    .setWorkflowExecution(run)
-                    .setWorkflowTaskFinishEventId(4)
-                    .setRequestId(run.getRunId())
-                    .setReason("the case wants it")
-                    .build())
-            .getRunId();
-    WorkflowExecution again = World.execution(run.getWorkflowId(), reset);
-    WorkflowStub gone = w.remember(again);
+    WorkflowStub gone = w.reset(run, 4);
+    WorkflowExecution again = gone.getExecution();
     Register latest = w.client.newWorkflowStub(Register.class, run.getWorkflowId());
     w.equal(latest.values(), List.of(3, 4, 5), "after the reset");
     latest.put(6);

@@ -5,15 +5,23 @@ import io.temporal.api.enums.v1.EventType;
 import io.temporal.api.history.v1.History;
 import io.temporal.api.history.v1.HistoryEvent;
 import io.temporal.api.history.v1.WorkflowExecutionStartedEventAttributes;
+import io.temporal.api.operatorservice.v1.OperatorServiceGrpc.OperatorServiceBlockingStub;
+import io.temporal.api.workflowservice.v1.ResetWorkflowExecutionRequest;
+import io.temporal.api.workflowservice.v1.WorkflowServiceGrpc.WorkflowServiceBlockingStub;
 import io.temporal.client.WorkflowClient;
+import io.temporal.client.WorkflowClientOptions;
 import io.temporal.client.WorkflowException;
 import io.temporal.client.WorkflowOptions;
 import io.temporal.client.WorkflowStub;
 import io.temporal.common.WorkflowExecutionHistory;
+import io.temporal.common.interceptors.WorkerInterceptor;
+import io.temporal.serviceclient.OperatorServiceStubs;
+import io.temporal.serviceclient.OperatorServiceStubsOptions;
 import io.temporal.testing.ReplayResults;
 import io.temporal.testing.WorkflowReplayer;
 import io.temporal.worker.Worker;
 import io.temporal.worker.WorkerFactory;
+import io.temporal.worker.WorkerFactoryOptions;
 import io.temporal.worker.WorkerOptions;
 import io.temporal.worker.WorkflowImplementationOptions;
 import java.time.Duration;
@@ -48,18 +56,25 @@ final class World implements AutoCloseable {
     Children.RelayImpl.class,
     Children.RelayParentImpl.class,
     Children.StrangerImpl.class,
+    Codecs.EchoedImpl.class,
+    Completions.OutsideImpl.class,
+    Dynamics.Anything.class,
+    Headers.RelayedImpl.class,
     Markers.DrawImpl.class,
     Markers.LocalImpl.class,
     Markers.VersionedImpl.class,
+    Nondeterminism.ChangingImpl.class,
+    Queues.BatchImpl.class,
     Registers.RegisterImpl.class,
     Scopes.ScopedImpl.class,
     Scopes.TimersImpl.class,
     Updates.TallyImpl.class,
   };
 
-  final WorkflowClient client;
+  WorkflowClient client;
   final String queue;
   private final List<WorkflowExecution> runs = new ArrayList<>();
+  private WorkerInterceptor[] interceptors = {};
   private WorkerFactory serving;
 
   /** A claim that does not hold; it ends its case. */
@@ -69,9 +84,37 @@ final class World implements AutoCloseable {
     }
   }
 
-  World(WorkflowClient client, String name) {
+  World(WorkflowClient client, String queue) {
     this.client = client;
-    this.queue = "java-" + name + "-" + UUID.randomUUID();
+    this.queue = queue;
+  }
+
+  /** The same with a client of its own, on the same connection. */
+  World with(UnaryOperator<WorkflowClientOptions.Builder> options) {
+    WorkflowClientOptions own = options.apply(WorkflowClientOptions.newBuilder()).build();
+    return new World(WorkflowClient.newInstance(client.getWorkflowServiceStubs(), own), queue);
+  }
+
+  /** Gives the case a client of its own, on the same connection, and its workers and replays these interceptors. */
+  void use(UnaryOperator<WorkflowClientOptions.Builder> options, WorkerInterceptor... interceptors) {
+    client = with(options).client;
+    this.interceptors = interceptors;
+  }
+
+  String namespace() {
+    return client.getOptions().getNamespace();
+  }
+
+  WorkflowServiceBlockingStub service() {
+    return client.getWorkflowServiceStubs().blockingStub();
+  }
+
+  OperatorServiceBlockingStub operator() {
+    OperatorServiceStubsOptions options =
+        OperatorServiceStubsOptions.newBuilder()
+            .setChannel(client.getWorkflowServiceStubs().getRawChannel())
+            .validateAndBuildWithDefaults();
+    return OperatorServiceStubs.newServiceStubs(options).blockingStub();
   }
 
   void that(boolean ok, String what, Object... details) {
@@ -107,16 +150,31 @@ final class World implements AutoCloseable {
 
   /** Runs a worker with everything registered until the case is over. */
   void serve() {
-    serving = WorkerFactory.newInstance(client);
-    WorkerOptions eager = WorkerOptions.newBuilder().setMaxHeartbeatThrottleInterval(Duration.ofMillis(100)).build();
-    register(serving.newWorker(queue, eager)).registerActivitiesImplementations(new Activities.Impl());
+    serve(options -> options, WORKFLOWS);
+  }
+
+  void serve(UnaryOperator<WorkerOptions.Builder> options) {
+    serve(options, WORKFLOWS);
+  }
+
+  /** Runs a worker with these workflows until it is closed, or the case is over. */
+  void serve(UnaryOperator<WorkerOptions.Builder> options, Class<?>... workflows) {
+    serving = factory();
+    WorkerOptions.Builder eager = WorkerOptions.newBuilder().setMaxHeartbeatThrottleInterval(Duration.ofMillis(100));
+    register(serving.newWorker(queue, options.apply(eager).build()), workflows)
+        .registerActivitiesImplementations(new Activities.Impl(), new Dynamics.DoAnything());
     serving.start();
   }
 
-  private static Worker register(Worker worker) {
+  private WorkerFactory factory() {
+    WorkerFactoryOptions options = WorkerFactoryOptions.newBuilder().setWorkerInterceptors(interceptors).build();
+    return WorkerFactory.newInstance(client, options);
+  }
+
+  private static Worker register(Worker worker, Class<?>... workflows) {
     WorkflowImplementationOptions options =
         WorkflowImplementationOptions.newBuilder().setEnableUpsertVersionSearchAttributes(true).build();
-    worker.registerWorkflowImplementationTypes(options, WORKFLOWS);
+    worker.registerWorkflowImplementationTypes(options, workflows);
     return worker;
   }
 
@@ -142,6 +200,19 @@ final class World implements AutoCloseable {
 
   WorkflowStub latest(String workflowId) {
     return client.newUntypedWorkflowStub(workflowId);
+  }
+
+  /** Sends a run back to the workflow task that ended with this event: the run that goes on instead. */
+  WorkflowStub reset(WorkflowExecution run, long taskEnd) {
+    ResetWorkflowExecutionRequest request =
+        ResetWorkflowExecutionRequest.newBuilder()
+            .setNamespace(namespace())
+            .setWorkflowExecution(run)
+            .setWorkflowTaskFinishEventId(taskEnd)
+            .setRequestId(UUID.randomUUID().toString())
+            .setReason("the case wants it")
+            .build();
+    return remember(execution(run.getWorkflowId(), service().resetWorkflowExecution(request).getRunId()));
   }
 
   /** Looks again and again until it is so; a case has a deadline. */
@@ -219,7 +290,7 @@ final class World implements AutoCloseable {
             .toList();
     that(!begun.isEmpty(), "nothing to replay");
     // It is never started: it serves the replayer alone.
-    Worker replaying = register(WorkerFactory.newInstance(client).newWorker(queue));
+    Worker replaying = register(factory().newWorker(queue), WORKFLOWS);
     ReplayResults results = WorkflowReplayer.replayWorkflowExecutions(begun, false, replaying);
     results.allErrors().forEach(error -> that(false, "the replay of " + error.workflowId, error.exception));
   }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	workers "go.temporal.io/api/worker/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Batch calls that many activities at once.
+func Batch(ctx workflow.Context, count int) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 30 * time.Second})
+	var calls []workflow.Future
+	for range count {
+		calls = append(calls, workflow.ExecuteActivity(ctx, SucceedAt, 1))
+	}
+	for _, call := range calls {
+		if err := call.Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func queuesHoldTheirActivitiesBack(w *world) {
+	defer w.serve(worker.Options{TaskQueueActivitiesPerSecond: 5})()
+	begun := time.Now()
+	run := w.start(client.StartWorkflowOptions{}, Batch, 20)
+	w.must(run.Get(w, nil))
+	taken := time.Since(begun)
+	w.equal(timesSeen(run.GetID(), "succeed at"), 20, "activities")
+	// What a queue may hand out at once is the server's: a second's worth, and some more where it has parts.
+	w.that(2500*time.Millisecond < taken && taken < 15*time.Second, "20 activities at 5 a second", taken)
+	described, err := w.DescribeTaskQueue(w, w.queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
+	w.must(err)
+	w.that(len(described.Pollers) > 0, "somebody polls")
+	for _, poller := range described.Pollers {
+		w.equal(poller.RatePerSecond, 5.0, "what its pollers say")
+	}
+}
+
+// said is what workers have last said of themselves that poll the case's queue.
+func (w *world) said() []*workers.WorkerHeartbeat {
+	answer, err := w.WorkflowService().ListWorkers(w, &workflowservice.ListWorkersRequest{
+		Namespace: w.namespace, Query: fmt.Sprintf("TaskQueue = '%s'", w.queue),
+	})
+	w.must(err)
+	var said []*workers.WorkerHeartbeat
+	for _, info := range answer.GetWorkersInfo() {
+		said = append(said, info.WorkerHeartbeat)
+	}
+	return said
+}
+
+func workersTellOfThemselves(w *world) {
+	telling := w.with(client.Options{Identity: w.id(), WorkerHeartbeatInterval: time.Second})
+	defer telling.Close()
+	stop := telling.serve(worker.Options{})
+	defer stop()
+	var said []*workers.WorkerHeartbeat
+	w.until(func() bool {
+		said = w.said()
+		return len(said) > 0
+	})
+	first := said[0]
+	w.equal([]string{first.SdkName, first.TaskQueue}, []string{"temporal-go", w.queue}, "who it is")
+	w.equal(first.Status, enums.WORKER_STATUS_RUNNING, "how it is")
+	w.must(w.start(client.StartWorkflowOptions{}, Batch, 3).Get(w, nil))
+	// It tells again and again.
+	w.until(func() bool { return w.said()[0].ActivityTaskSlotsInfo.GetTotalProcessedTasks() == 3 })
+	stop()
+	w.until(func() bool {
+		said = w.said()
+		return said[0].Status == enums.WORKER_STATUS_SHUTTING_DOWN
+	})
+	w.equal(len(said), 1, "workers")
+	w.equal(said[0].WorkerInstanceKey, first.WorkerInstanceKey, "it is still the same")
+}
