@@ -40,8 +40,11 @@ def begin_twice(logs: Logs) -> None:
 
 
 def go_on_after_the_end(logs: Logs) -> None:
-    run, _ = logs.pick_named(*CLOSING)
-    insert(run, len(run.events), next(e for e in run.events if name_of(e) == "WorkflowTaskScheduled"))
+    # A run that was ended while it waited for its first task has none that it could go on with.
+    run, index = logs.pick(
+        lambda run, event: name_of(event) == "WorkflowTaskScheduled" and closing_of(run) is not None
+    )
+    insert(run, len(run.events), run.events[index])
 
 
 def end_twice(logs: Logs) -> None:
