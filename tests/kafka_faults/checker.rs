@@ -7,7 +7,7 @@ use everlog_tests::fate::Fate;
 use crate::event::{Event, RUNNING, status};
 use crate::ledger::{Deed, Via};
 use crate::lineage::{ACCEPTED, Lineage};
-use crate::story::{Line, Story, Told};
+use crate::story::{Head, Line, Story, Told};
 use crate::{deliveries, ends, kinship, lineage, program, register, terms, torn, updates, waits};
 
 /// Counterexamples beyond these say nothing new.
@@ -120,6 +120,10 @@ fn check_pairs(run_id: &str, events: &[&Event], found: &mut Vec<String>) {
 fn check_state(story: &Story, run_id: &str, events: &[&Event], found: &mut Vec<String>) {
     let next_event_id = events.len() as i64 + 1;
     let status = events.last().map_or(RUNNING, |event| status(&event.kind));
+    let is_astray = |head: &Head| head.partition != head.home || events[0].partition != head.home;
+    if let Some(head) = story.heads.get(run_id).filter(|head| is_astray(head)) {
+        found.push(format!("run {run_id}: in partition {} of events: {head:?}", events[0].partition));
+    }
     match story.heads.get(run_id) {
         Some(head) if (head.next_event_id, head.status) == (next_event_id, status) => {}
         other => found.push(format!(

@@ -90,12 +90,15 @@ pub struct Outcome {
     pub violations: Vec<String>,
 }
 
+/// How many partitions a log has here.
+pub const PARTITIONS: &str = "4";
+
 /// The variables of every node of a log.
 pub fn variables(bootstrap: &str, prefix: &str, more: &[(&str, &str)]) -> Vec<(String, String)> {
     let common = [
         ("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", bootstrap),
         ("EVERLOG_KAFKA__PREFIX", prefix),
-        ("EVERLOG_KAFKA__PARTITIONS", "4"),
+        ("EVERLOG_KAFKA__PARTITIONS", PARTITIONS),
         ("EVERLOG_KAFKA__REPLICATION", "1"),
         ("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "5000"),
         ("EVERLOG_KAFKA__APPEND_TIMEOUT_MS", "5000"),

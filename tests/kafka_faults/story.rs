@@ -12,11 +12,14 @@ use crate::event::{Event, fields, number, schema, text};
 use crate::ledger::Call;
 use crate::reader::{Entry, read};
 use crate::register::Read;
+use crate::scene;
 use crate::terms::Terms;
 use crate::waits::Wait;
 
 /// The name of the header that every output carries.
 const HEADER: &str = "everlog";
+/// Slices of the Workflow Ids.
+const BUCKETS: u32 = 16_384;
 /// What keys of the changelog begin with that are no state: positions and fences.
 const RESERVED: [u8; 2] = [0xff, 0xff];
 const POSITION: u8 = b'p';
@@ -42,6 +45,9 @@ pub struct Mark {
 pub struct Head {
     pub next_event_id: i64,
     pub status: i64,
+    /// Where it stands, and where all of its Workflow Id belongs.
+    pub partition: i32,
+    pub home: i32,
 }
 
 /// An event as it stands in a history: its kind and time.
@@ -200,13 +206,30 @@ fn told(schema: &apache_avro::Schema, entry: &Entry, what: &str) -> anyhow::Resu
     })
 }
 
+/// The partition that the Workflow Id of a row's key belongs to: of 16,384 buckets in order each has as many. The bucket is the
+/// CRC-32 of the namespace's UUID, a zero byte and the Workflow Id.
+fn home_of(key: &[u8]) -> Option<i32> {
+    let length = usize::from(u16::from_be_bytes(key.get(18..20)?.try_into().ok()?));
+    let namespace: String = key.get(2..18)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut hash = crc32fast::Hasher::new();
+    hash.update(uuid(&namespace).as_bytes());
+    hash.update(&[0]);
+    hash.update(key.get(20..20 + length)?);
+    let partitions: u32 = scene::PARTITIONS.parse().ok()?;
+    i32::try_from(hash.finalize() % BUCKETS * partitions / BUCKETS).ok()
+}
+
+/// A UUID of 32 hexadecimal digits.
+fn uuid(hex: &str) -> String {
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
 /// The run id in a row's key and what follows it: bucket (2), namespace (16), length (2), Workflow Id, run id (16).
 fn run_of(key: &[u8]) -> Option<(String, &[u8])> {
     let length = usize::from(u16::from_be_bytes(key.get(18..20)?.try_into().ok()?));
     let run = key.get(20 + length..36 + length)?;
     let hex: String = run.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (a, b, c, d, e) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
-    Some((format!("{a}-{b}-{c}-{d}-{e}"), &key[36 + length..]))
+    Some((uuid(&hex), &key[36 + length..]))
 }
 
 fn heads(changelog: &[Entry]) -> anyhow::Result<BTreeMap<String, Head>> {
@@ -221,7 +244,9 @@ fn heads(changelog: &[Entry]) -> anyhow::Result<BTreeMap<String, Head>> {
             Some(value) => {
                 let numbers = varints(value).with_context(|| format!("the head of {run_id}"))?;
                 let number = |tag| numbers.get(&tag).copied().unwrap_or(0) as i64;
-                heads.insert(run_id, Head { next_event_id: number(1), status: number(3) });
+                let home = home_of(key).context("a run belongs somewhere")?;
+                let (next_event_id, status, partition) = (number(1), number(3), entry.partition);
+                heads.insert(run_id, Head { next_event_id, status, partition, home });
             }
             None => {
                 heads.remove(&run_id);
