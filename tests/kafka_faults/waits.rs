@@ -101,7 +101,9 @@ pub fn check(waits: &[Wait], troubles: Option<&[Trouble]>, found: &mut Vec<Strin
         None => wait.is_bounded,
     };
     for wait in waits.iter().filter(|wait| wait.hangs() && is_judged(wait)) {
-        let Wait { call, took, deadline, .. } = wait;
-        found.push(format!("{call} hangs: nobody answers for {took:?}, and its deadline is {deadline:?}"));
+        let Wait { call, took, deadline, ended_ms, .. } = wait;
+        found.push(format!(
+            "{call} hangs: nobody answers for {took:?} until {ended_ms} ms, and its deadline is {deadline:?}"
+        ));
     }
 }

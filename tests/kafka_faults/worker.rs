@@ -82,7 +82,8 @@ async fn work(client: &Client) -> anyhow::Result<()> {
         namespace: NAMESPACE.into(),
         ..Default::default()
     };
-    client.once(&id, deed, make).await?;
+    // As SDKs do: the task would be its own until it is over, and after a take-over that is ten seconds later.
+    client.insist(&id, deed, make).await?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
@@ -18,7 +19,7 @@ const KILL_EVERY: Duration = Duration::from_secs(15);
 /// How long it takes, and how often each of three brokers is bounced.
 const FULL: (Duration, u32) = (Duration::from_secs(300), 2);
 const SHORT: (Duration, u32) = (Duration::from_secs(45), 1);
-/// How long the program may take to see its workflows end when the time is over.
+/// How long the program may take to see its workflows end when the time is over, and to judge them.
 const PROGRAM_ENDS_WITHIN: Duration = Duration::from_secs(300);
 /// Workflows at a time on one broker, which is to be busy, and those of the program.
 const OPEN_HIGH: usize = 200;
@@ -75,7 +76,7 @@ async fn soak(
     bounces: Option<JoinHandle<anyhow::Result<u32>>>,
 ) -> anyhow::Result<Outcome> {
     let program = Program::start(&scene, span, open).await?;
-    let (load, _) = scene.load_with_records()?;
+    let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     let (began, mut kills) = (Instant::now(), tokio::time::interval(KILL_EVERY));
     kills.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -92,12 +93,18 @@ async fn soak(
         Some(bounces) => bounces.await??,
         None => 0,
     };
-    let (wrong, did) = program.ended(PROGRAM_ENDS_WITHIN).await?;
+    let ended = load.ended();
+    // The program replays what it has seen: nothing else is begun beside that.
+    let (paused, program) = tokio::join!(
+        tokio::time::timeout(PROGRAM_ENDS_WITHIN, load.pause()),
+        program.ended(PROGRAM_ENDS_WITHIN)
+    );
+    paused.context("the workflows of the load do not end")??;
+    let (wrong, did) = program?;
     outcome.violations.extend(wrong);
     outcome.how = format!(
-        "{} kills, {bounced} bounces of brokers, {} workflows while it lasted; the SDK program: {did}",
-        outcome.injected,
-        load.ended()
+        "{} kills, {bounced} bounces of brokers, {ended} workflows while it lasted; the SDK program: {did}",
+        outcome.injected
     );
     Ok(scene.finish(load, outcome).await?.0)
 }
