@@ -48,19 +48,26 @@ pub fn now_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// `11:27:38.250` UTC, as a node's log says it.
+pub fn time_of_day(time_ms: i64) -> String {
+    let (second, ms) = (time_ms.rem_euclid(86_400_000) / 1_000, time_ms.rem_euclid(1_000));
+    format!("{:02}:{:02}:{:02}.{ms:03}", second / 3_600, second / 60 % 60, second % 60)
+}
+
 /// Tasks of a run that a worker got too late, though workers always asked.
 pub fn check(run_id: &str, events: &[&Event], troubles: Option<&[Trouble]>, found: &mut Vec<String>) {
     let Some(troubles) = troubles else { return };
-    for (scheduled, started, late_ms) in late(events, troubles) {
+    for (scheduled, started, at_ms, late_ms) in late(events, troubles) {
         found.push(format!(
-            "run {run_id}: the task scheduled by event {scheduled} was started by event {started} only, {late_ms} ms \
-             after there was no trouble any more"
+            "run {run_id}: the task scheduled by event {scheduled} was started by event {started} only at {}, {late_ms} ms \
+             after there was no trouble any more",
+            time_of_day(at_ms)
         ));
     }
 }
 
-/// Scheduled, started, and how long after the last trouble.
-fn late(events: &[&Event], troubles: &[Trouble]) -> Vec<(i64, i64, i64)> {
+/// Scheduled, started, when, and how long after the last trouble.
+fn late(events: &[&Event], troubles: &[Trouble]) -> Vec<(i64, i64, i64, i64)> {
     let mut all = Vec::new();
     let starts = events.iter().enumerate().filter(|(_, event)| event.kind == "WorkflowTaskStarted");
     for (place, event) in starts {
@@ -79,7 +86,7 @@ fn late(events: &[&Event], troubles: &[Trouble]) -> Vec<(i64, i64, i64)> {
         }
         let took_ms = event.time_ms.saturating_sub(since_ms);
         if took_ms > HAND_OVER_MS {
-            all.push((number, event.event_id, took_ms));
+            all.push((number, event.event_id, event.time_ms, took_ms));
         }
     }
     all

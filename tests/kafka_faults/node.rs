@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use everlog_tests::raw;
 use everlog_tests::server::{binary, free_address};
+use serde_json::Value;
 use tonic::transport::Endpoint;
 
 use crate::client::Place;
@@ -193,6 +194,25 @@ impl Node {
     /// How many lines say something.
     pub fn times_said(&self, words: &str) -> u64 {
         self.said().lines().filter(|line| line.contains(words)).count() as u64
+    }
+
+    /// What it said of its partitions, the last `most` lines of it, each with its time of the day.
+    pub fn course(&self, most: usize) -> Vec<String> {
+        let said = self.said();
+        let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).filter_map(
+            |mut line| {
+                let fields = line.as_object_mut()?;
+                let is_of_partitions =
+                    ["partition", "group", "groups"].iter().any(|key| fields.contains_key(*key));
+                let time = fields.remove("timestamp")?;
+                let message = fields.remove("message")?;
+                ["level", "target"].iter().for_each(|key| drop(fields.remove(*key)));
+                let (time, message) = (time.as_str()?.get(11..23)?, message.as_str()?);
+                is_of_partitions.then(|| format!("{time} {message} {}", Value::from(fields.clone())))
+            },
+        );
+        let mut lines: Vec<_> = lines.collect();
+        lines.split_off(lines.len().saturating_sub(most))
     }
 
     pub fn last_words(&self) -> String {

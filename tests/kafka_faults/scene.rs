@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::checker::check;
 use crate::client::Client;
 use crate::commands::Commands;
-use crate::deliveries::Troubles;
+use crate::deliveries::{Troubles, time_of_day};
 use crate::load::Load;
 use crate::net::Home;
 use crate::node::Node;
@@ -35,6 +35,9 @@ const JOINS_WITHIN: Duration = Duration::from_secs(60);
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
 /// Histories that the node is asked for at the end.
 const ASKED_MAX: usize = 60;
+
+/// How much is told of each node where a row is not held.
+const COURSE_LINES: usize = 24;
 
 /// Three brokers on a small machine serve correctness, not speed.
 pub const OPEN_OF_THREE: usize = 12;
@@ -303,7 +306,20 @@ impl Scene {
             let reads = story.reads.len();
             outcome.how += &format!("; {reads} reads elsewhere, no call took more than {longest:.1?}");
         }
+        if !outcome.violations.is_empty() {
+            self.tell_course();
+        }
         Ok((outcome, story))
+    }
+
+    /// What happened to the partitions, and when there was trouble: for who looks for the cause.
+    fn tell_course(&self) {
+        for (from_ms, until_ms) in self.troubles.all() {
+            println!("course: trouble {} to {}", time_of_day(from_ms), time_of_day(until_ms));
+        }
+        for (number, node) in self.nodes().enumerate() {
+            node.course(COURSE_LINES).iter().for_each(|line| println!("course: node {number} {line}"));
+        }
     }
 
     /// What the node says of the histories of some workflows.
