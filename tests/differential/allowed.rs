@@ -95,6 +95,16 @@ fn nearly(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     span_s(reference).zip(span_s(everlog)).is_some_and(|(theirs, ours)| (theirs - ours).abs() < PASSES_S)
 }
 
+/// Spans that each has measured on its own clock, which theirs says to the nanosecond.
+fn measured(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    const PASSES_S: f64 = 0.5;
+    span_s(reference).zip(span_s(everlog)).is_some_and(|(theirs, ours)| {
+        let theirs_ms = theirs * 1e3;
+        let is_measured = (theirs_ms - theirs_ms.round()).abs() > 1e-6;
+        is_measured && (theirs - ours).abs() < PASSES_S
+    })
+}
+
 /// Theirs is as many, or one more.
 fn one_more(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     let count = |value: Option<&Value>| value.and_then(Value::as_i64);
@@ -277,6 +287,11 @@ pub const ALLOWED: &[Allowed] = &[
         ".current_retry_interval",
         nearly,
         "there it is measured between two moments, and so a few microseconds longer than was asked for",
+    ),
+    row(
+        ".first_workflow_task_backoff",
+        measured,
+        "what is left of the delay of a run that was woken before its time is as long as its calls came early",
     ),
 ];
 

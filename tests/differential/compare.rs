@@ -29,9 +29,9 @@ impl fmt::Display for Difference {
 /// How often each allowed difference was met, by its field.
 pub type Uses = BTreeMap<&'static str, usize>;
 
-/// The answers of a program that are compared: all, but where it leaves its course at both servers alike, those until then. A task
-/// that is to be there comes at neither: what follows is not what was written, waits for what does not come, and depends
-/// on seconds.
+/// The answers of a program that are compared: all, but where it leaves its course, those until then. A task that is to be there
+/// comes at neither server, or at the reference without what that has [`forgotten`]: what follows is not what was written, waits for
+/// what does not come, and depends on seconds.
 pub fn on_course<'a>(
     program: &Program,
     reference: &'a [Noted],
@@ -43,10 +43,34 @@ pub fn on_course<'a>(
         is_awaited && noted.answer == Value::Object(serde_json::Map::new())
     };
     let places = [reference, everlog].map(|noted| noted.iter().position(leaves));
+    if let Some(place) = forgotten(reference, everlog) {
+        return (&reference[..place], &everlog[..place]);
+    }
     match places {
         [Some(one), Some(other)] if one == other => (&reference[..=one], &everlog[..=one]),
         _on_course => (reference, everlog),
     }
+}
+
+/// Where a task comes at the reference without the updates that wait. With one that it refuses, because too many are under way, it
+/// forgets the others, and a task that is of no use any more makes it forget them once more: it remembers them only when their
+/// callers' calls are brought again by itself, which may be behind the next task.
+fn forgotten(reference: &[Noted], everlog: &[Noted]) -> Option<usize> {
+    const REFUSED: &str = "limit on number of concurrent in-flight updates";
+    let is_refusal = |noted: &Noted| {
+        let message = noted.answer.pointer("/error/message").and_then(Value::as_str);
+        message.is_some_and(|message| message.starts_with(REFUSED))
+    };
+    let refused = reference.iter().position(is_refusal)?;
+    let brings = |noted: &Noted| noted.answer.get("messages").is_some();
+    let mut pairs = reference.iter().zip(everlog).enumerate().skip(refused);
+    let lacks = pairs.find(|(_, (theirs, ours))| {
+        theirs.step == ours.step
+            && theirs.answer.get("task_token").is_some()
+            && !brings(theirs)
+            && brings(ours)
+    });
+    lacks.map(|(place, _)| place)
 }
 
 /// What differs and may not while a program is on its course.
