@@ -296,3 +296,23 @@ async fn a_task_that_reaches_no_worker_is_handed_out_again_before_its_timeout() 
     ensure!(first.is_running() && third.is_running());
     Ok(())
 }
+
+/// The owner is gone, and with it the homes of some of the queues: whoever has brought the polls knows that nobody has got
+/// what they claimed.
+#[tokio::test]
+async fn a_task_on_its_way_is_handed_out_again_when_its_owner_dies() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let mut first = node(&place, "one", &[])?;
+    let client = first.ready().await?;
+    let mut second = node(&place, "two", &[])?;
+    second.ready().await?;
+    let mut third = node(&place, "three", &[])?;
+    let other = third.ready().await?;
+    let worker = deaf(&second).await?;
+    let polls = on_the_way("owned", &client, &worker).await?;
+    first.kill()?;
+    drop((polls, worker));
+    again("owned", &other).await?;
+    ensure!(second.is_running() && third.is_running());
+    Ok(())
+}

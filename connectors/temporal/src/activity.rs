@@ -25,7 +25,7 @@ use crate::request::unversioned;
 use crate::status::{self, invalid};
 use crate::token::{Subject, unreadable};
 use crate::told::{self, Voice};
-use crate::{chance, failure, moment, policy, poll, queue, task};
+use crate::{failure, moment, policy, poll, queue, task};
 
 pub(crate) async fn poll(
     call: &Call<'_>,
@@ -50,7 +50,7 @@ pub(crate) async fn poll(
         sticky: false,
         normal_queue: None,
         identity: request.identity,
-        poll_id: chance::id(),
+        poll_id: call.poll_id(),
         rate_per_second: rate,
         version,
     };

@@ -18,7 +18,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
 use crate::Gateway;
-use crate::client;
+use crate::forward::{Brought, POLL_HEADER};
 use crate::metrics::Operation;
 use crate::namespace::Namespace;
 use crate::passage::Slip;
@@ -27,6 +27,7 @@ use crate::request::Checks;
 use crate::status::{self, invalid};
 use crate::token::{Subject, TaskToken, unreadable};
 use crate::told::Voice;
+use crate::{chance, client};
 
 /// A call that was let in. Handlers see a namespace only through this, never by the name in a request.
 pub(crate) struct Call<'a> {
@@ -40,7 +41,14 @@ pub(crate) struct Call<'a> {
     began: Instant,
     token: Option<TaskToken>,
     slip: Option<Slip>,
+    /// By what a poll is known to the node that has brought it.
+    brought_poll: Option<String>,
     _places: Places,
+}
+
+fn brought_poll<R>(request: &Request<R>) -> Option<String> {
+    request.extensions().get::<Brought>()?;
+    request.metadata().get(POLL_HEADER)?.to_str().ok().map(str::to_owned)
 }
 
 /// How a request says what namespace it means.
@@ -82,6 +90,7 @@ impl<'a> Call<'a> {
         let deadline = timeout(request.metadata()).and_then(|timeout| began.checked_add(timeout));
         let follows_next_run = client::follows_next_run(request.metadata());
         let slip = request.extensions().get::<Slip>().cloned();
+        let brought_poll = brought_poll(request);
         Ok(Self {
             gateway,
             namespace,
@@ -91,8 +100,14 @@ impl<'a> Call<'a> {
             began,
             token,
             slip,
+            brought_poll,
             _places: places,
         })
+    }
+
+    /// What the call is known by as a poll.
+    pub(crate) fn poll_id(&self) -> String {
+        self.brought_poll.clone().unwrap_or_else(chance::id)
     }
 
     /// Runs the handler; a panic in it costs the caller an answer, and nobody else anything.

@@ -3,7 +3,7 @@
 use uuid::{Builder, Uuid};
 
 /// A random UUID.
-pub(crate) fn id() -> String {
+pub fn id() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("every supported system has a source of random bytes");
     Builder::from_random_bytes(bytes).into_uuid().to_string()

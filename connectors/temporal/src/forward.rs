@@ -18,7 +18,7 @@ use tower::{Layer, Service};
 use crate::call::duration;
 use crate::passage::{Slip, passing};
 use crate::route::{self, Kind, Route};
-use crate::{Gateway, Later, Limits, status};
+use crate::{Gateway, Later, Limits, chance, status};
 
 /// How long a call waits for somebody who owns what it is for, before it is told to come again.
 const OWNER_WITHIN: Duration = Duration::from_secs(3);
@@ -69,9 +69,15 @@ pub trait Peers: Send + Sync {
     /// Changes whenever one of these may answer otherwise.
     fn changes(&self) -> watch::Receiver<u64>;
 
+    /// A poll that was brought to a node has got nothing that is known of: whatever it has claimed there goes back.
+    fn poll_lost(&self, node: &str, poll_id: String);
+
     /// Brings a call to a node; completes with the beginning of its answer.
     fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>>;
 }
+
+/// The id of a poll that is brought to another node: by it whoever brings the poll says that it has got nothing.
+pub const POLL_HEADER: &str = "everlog-poll";
 
 /// Marks a call that another node has brought: it is brought no further.
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +205,7 @@ impl Whole {
                 }
                 // Whoever has brought it looks for the owner anew.
                 Place::There(_) if is_brought => return status::moved().into_http(),
-                Place::There(node) => match self.bring(peers, node, answered_by).await {
+                Place::There(node) => match self.bring(peers, &node, answered_by).await {
                     Ok(response) if !status::is_moved(response.headers()) => return response,
                     Ok(_) | Err(Broken::Unsent) => {}
                     Err(Broken::Unanswered) if Instant::now() >= answered_by => {
@@ -237,9 +243,19 @@ impl Whole {
         told.and_then(duration).unwrap_or(longest + ANSWERED_WITHIN).min(PATIENCE_MAX)
     }
 
-    async fn bring(&self, peers: &dyn Peers, node: Arc<str>, by: Instant) -> Result<Response<Body>, Broken> {
-        let answered = tokio::time::timeout_at(by, peers.call(node, self.copy())).await;
-        answered.unwrap_or(Err(Broken::Unanswered))
+    async fn bring(&self, peers: &dyn Peers, node: &Arc<str>, by: Instant) -> Result<Response<Body>, Broken> {
+        let mut request = self.copy();
+        // Another one each time: what came of the poll before must not be taken for this one's.
+        let poll_id = matches!(self.kind, Kind::Poll { .. }).then(chance::id);
+        if let Some(poll_id) = &poll_id {
+            request.headers_mut().insert(POLL_HEADER, poll_id.parse().expect("a UUID is ASCII"));
+        }
+        let answered = tokio::time::timeout_at(by, peers.call(Arc::clone(node), request)).await;
+        let answered = answered.unwrap_or(Err(Broken::Unanswered));
+        if let (Err(Broken::Unanswered), Some(poll_id)) = (&answered, poll_id) {
+            peers.poll_lost(node, poll_id);
+        }
+        answered
     }
 
     /// To each of the others; whoever is gone has nothing that it concerns.

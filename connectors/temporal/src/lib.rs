@@ -70,7 +70,8 @@ use tonic_health::server::{HealthReporter, HealthService};
 use tonic_reflection::server::Builder as Reflection;
 use tower::util::MapResponseLayer;
 
-pub use forward::{Broken, Brought, Calls, Peers, Place};
+pub use chance::id as random_id;
+pub use forward::{Broken, Brought, Calls, POLL_HEADER, Peers, Place};
 pub use limits::{LimitError, Limits};
 pub use metrics::Metrics;
 pub use namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Namespaces, Row};

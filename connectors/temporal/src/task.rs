@@ -18,7 +18,7 @@ use crate::request::unversioned;
 use crate::status::{self, invalid};
 use crate::token::{Subject, TaskToken};
 use crate::told::{self, Voice};
-use crate::{chance, moment, poll, queue, update};
+use crate::{moment, poll, queue, update};
 
 pub(crate) async fn poll(
     call: &Call<'_>,
@@ -37,7 +37,7 @@ pub(crate) async fn poll(
         queue: task_queue.name,
         activities: false,
         identity: request.identity,
-        poll_id: chance::id(),
+        poll_id: call.poll_id(),
         rate_per_second: None,
         version,
     };

@@ -14,6 +14,7 @@ use everlog_store::{Base, Space};
 use everlog_wire::{Body, Record};
 
 use crate::address::{RunKey, WorkflowKey};
+use crate::claims::poll_of;
 use crate::error::Error;
 use crate::partition::{Partition, Waiter};
 use crate::reply::tell;
@@ -141,6 +142,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.queries.answer_attached(&key, std::mem::take(answers));
         }
         let reply = self.absorb(&workflow, outcome)?;
+        if self.replaying
+            && let (Some(poll_id), Reply::Task(_) | Reply::Activity(_)) = (poll_of(input), &reply)
+        {
+            self.claims.note(stamp.now_ms, poll_id, &key);
+        }
         if expired {
             self.expire(&key)?;
         }

@@ -7,7 +7,7 @@ use everlog_engine::machine::activity::{Activity, Scheduled};
 use everlog_engine::machine::update::Standing;
 use everlog_engine::{Rejection, Reply, Run};
 
-use crate::address::Address;
+use crate::address::{Address, RunKey};
 
 /// A worker that waits for a task.
 #[derive(Clone, Debug)]
@@ -116,6 +116,7 @@ pub struct Page {
 pub struct Receipt {
     give_back: Option<Act>,
     taken: Option<Act>,
+    claimed: Option<(u32, RunKey)>,
 }
 
 type Act = Box<dyn FnOnce() + Send + Sync>;
@@ -123,7 +124,7 @@ type Act = Box<dyn FnOnce() + Send + Sync>;
 impl Receipt {
     /// A receipt that calls `give_back` unless it is accepted.
     pub fn new(give_back: impl FnOnce() + Send + Sync + 'static) -> Self {
-        Self { give_back: Some(Box::new(give_back)), taken: None }
+        Self { give_back: Some(Box::new(give_back)), taken: None, claimed: None }
     }
 
     /// A receipt that calls `taken` when it is accepted, and `give_back` otherwise.
@@ -131,7 +132,20 @@ impl Receipt {
         taken: impl FnOnce() + Send + Sync + 'static,
         give_back: impl FnOnce() + Send + Sync + 'static,
     ) -> Self {
-        Self { give_back: Some(Box::new(give_back)), taken: Some(Box::new(taken)) }
+        Self { give_back: Some(Box::new(give_back)), taken: Some(Box::new(taken)), claimed: None }
+    }
+
+    /// Of a task of this run, in this partition: who is told of it when its owner is gone finds it by that.
+    #[must_use]
+    pub fn of_task(self, partition: u32, run: RunKey) -> Self {
+        let mut receipt = self;
+        receipt.claimed = Some((partition, run));
+        receipt
+    }
+
+    /// The partition and the run of the task, where it is one of a task.
+    pub fn claimed(&self) -> Option<(u32, RunKey)> {
+        self.claimed.clone()
     }
 
     /// The task is on its way to the worker.

@@ -1,5 +1,7 @@
 //! What reaches a partition: orders, reads, answers of workers, and reports of the log.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use everlog_engine::input::Input;
 use everlog_engine::machine::update::Standing;
@@ -9,7 +11,7 @@ use everlog_wire::Body;
 use everlog_wire::ingress::Source;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::address::Address;
+use crate::address::{Address, RunKey};
 use crate::delivery::{
     Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want, WorkflowTask,
 };
@@ -129,6 +131,15 @@ pub enum Event {
         /// The question.
         query_id: String,
     },
+    /// Polls that other nodes have brought, or at whose homes they are, have got nothing: their way has broken. What they have
+    /// claimed goes back to its queue.
+    PollsLost {
+        /// Their ids.
+        poll_ids: Arc<[String]>,
+        /// What they have claimed something of, where that is known; else it is looked for among what former owners have
+        /// handed out last.
+        run: Option<RunKey>,
+    },
     /// A task that was handed out reached nobody. As many can wait as tasks were claimed, each for a poll that was let
     /// in.
     Release {
@@ -201,6 +212,7 @@ impl Event {
             | Self::Claim { .. }
             | Self::HandQuery { .. }
             | Self::QueryLost { .. }
+            | Self::PollsLost { .. }
             | Self::Release { .. }
             | Self::Ingest { .. }
             | Self::Mark { .. }

@@ -219,13 +219,14 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn receipt(&self, key: &RunKey, order: Order) -> Receipt {
-        let (send, id, key) = (self.send.clone(), self.id, key.clone());
-        Receipt::new(move || {
-            if let Some(address) = key.address() {
+        let (send, id, address) = (self.send.clone(), self.id, key.address());
+        let receipt = Receipt::new(move || {
+            if let Some(address) = address {
                 // A partition that is gone gives its started tasks up by their timeouts.
                 send(id, Event::Release { input: input(&address, order) });
             }
-        })
+        });
+        receipt.of_task(self.id, key.clone())
     }
 
     pub(crate) fn furnish_completion(&mut self, key: &RunKey, reply: Reply) -> Result<Completion, Error> {

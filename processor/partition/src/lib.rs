@@ -7,6 +7,7 @@ mod alarms;
 mod apply;
 mod ask;
 mod behind;
+mod claims;
 mod commit;
 mod delayed;
 mod delivery;

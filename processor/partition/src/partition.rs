@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::address::{Address, RunKey, WorkflowKey};
 use crate::behind::Behind;
+use crate::claims::Claims;
 use crate::delayed::Delayed;
 use crate::delivery::{Completion, QueryAnswer, UpdateNews};
 use crate::dispatch::{Dispatcher, TaskRef, Waiting};
@@ -122,6 +123,7 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) queries: Queries,
     pub(crate) watchers: Watchers,
     pub(crate) updates: Updates,
+    pub(crate) claims: Claims,
     pub(crate) pending: VecDeque<Entry>,
     pub(crate) flights: Flights,
     /// The journal as it grows, where others append to it too.
@@ -193,6 +195,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             queries: Queries::default(),
             watchers: Watchers::default(),
             updates: Updates::default(),
+            claims: Claims::default(),
             pending: VecDeque::new(),
             flights: Flights::default(),
             tail: None,
@@ -288,6 +291,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 self.enqueue(input, Waiter::Completion(reply, answers, slot));
             }
             Event::Claim { task, waiting } => self.claim(task, waiting),
+            Event::PollsLost { poll_ids, run } => self.polls_lost(&poll_ids, run.as_ref(), now_ms)?,
             Event::Release { input } => {
                 self.stats.released.fetch_add(1, Ordering::Relaxed);
                 self.enqueue(input, Waiter::Nobody);
@@ -416,6 +420,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         self.watchers.sweep();
         self.updates.sweep();
+        self.claims.forget(self.position.last_stamp_ms);
         self.look_at_parked()?;
         self.journal_removals(now_ms);
         self.offer_held()?;

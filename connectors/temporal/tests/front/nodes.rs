@@ -1,6 +1,6 @@
 //! Calls that are for other nodes: brought there, brought again, or refused; the other nodes are played by the test.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,9 @@ use everlog_temporal_api::workflowservice::execute_multi_operation_request::Oper
 use everlog_temporal_api::workflowservice::execute_multi_operation_request::operation::Operation as Kind;
 use everlog_temporal_api::workflowservice::{
     DescribeTaskQueueRequest, DescribeWorkflowExecutionRequest, ExecuteMultiOperationRequest,
-    PollWorkflowExecutionUpdateRequest, PollWorkflowTaskQueueRequest, RegisterNamespaceRequest,
-    RespondActivityTaskCompletedByIdRequest, ShutdownWorkerRequest, SignalWorkflowExecutionRequest,
-    UpdateNamespaceRequest, UpdateWorkflowExecutionRequest,
+    PollActivityTaskQueueRequest, PollWorkflowExecutionUpdateRequest, PollWorkflowTaskQueueRequest,
+    RegisterNamespaceRequest, RespondActivityTaskCompletedByIdRequest, ShutdownWorkerRequest,
+    SignalWorkflowExecutionRequest, UpdateNamespaceRequest, UpdateWorkflowExecutionRequest,
 };
 use http_body_util::Full;
 use prost::Message;
@@ -47,6 +47,9 @@ struct Town {
     brought: Mutex<Vec<(String, String)>>,
     /// Queues whose homes were looked for, and whether they are those of activities.
     homes: Mutex<Vec<(String, bool)>>,
+    /// Ids of polls that were brought, and those of which nothing came, with the nodes.
+    polls: Mutex<Vec<String>>,
+    lost: Mutex<Vec<(String, String)>>,
     changes: watch::Sender<u64>,
     alone: bool,
 }
@@ -63,6 +66,8 @@ impl Town {
             does: Mutex::new(does.iter().copied().collect()),
             brought: Mutex::default(),
             homes: Mutex::default(),
+            polls: Mutex::default(),
+            lost: Mutex::default(),
             changes: watch::Sender::new(0),
         }
     }
@@ -110,7 +115,15 @@ impl Peers for Town {
         self.changes.subscribe()
     }
 
+    fn poll_lost(&self, node: &str, poll_id: String) {
+        self.lost.lock().expect("nobody panics in here").push((node.to_owned(), poll_id));
+    }
+
     fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
+        let poll_id = request.headers().get("everlog-poll");
+        if let Some(poll_id) = poll_id.and_then(|poll_id| poll_id.to_str().ok()) {
+            self.polls.lock().expect("nobody panics in here").push(poll_id.to_owned());
+        }
         let method = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
         self.brought.lock().expect("nobody panics in here").push((method, node.to_string()));
         let does = self.does.lock().expect("nobody panics in here").pop_front().unwrap_or(Does::Answers);
@@ -296,6 +309,28 @@ async fn what_was_not_taken_is_brought_again_and_nothing_else_is() {
         "a read has none"
     );
     assert_eq!(town.brought().len(), 6);
+}
+
+#[tokio::test]
+async fn a_poll_that_breaks_off_is_told_as_lost_and_brought_again_as_another_one() {
+    let unanswered = Does::Breaks(Broken::Unanswered);
+    let unsent = Does::Breaks(Broken::Unsent);
+    let town = Town::new(Town::there(), &[unanswered, unsent, unanswered, Does::Answers]);
+    let mut front = front(&town).await;
+    let poll = PollActivityTaskQueueRequest {
+        namespace: "default".into(),
+        task_queue: queue("q", ""),
+        ..Default::default()
+    };
+    assert_eq!(refused!(front, poll_activity_task_queue, poll).code(), Code::DataLoss);
+    let polls = town.polls.lock().expect("nobody panics").clone();
+    assert_eq!(polls.len(), 4);
+    assert_eq!(polls.iter().collect::<BTreeSet<_>>().len(), 4, "each time another one: {polls:?}");
+    let lost = town.lost.lock().expect("nobody panics").clone();
+    let expected = [&polls[0], &polls[2]].map(|poll_id| ("b".to_owned(), poll_id.clone()));
+    assert_eq!(lost, expected, "what was not sent has claimed nothing");
+    refused!(front, start_workflow_execution, start());
+    assert_eq!(town.polls.lock().expect("nobody panics").len(), 4, "only polls are known by ids");
 }
 
 #[tokio::test]

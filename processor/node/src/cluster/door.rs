@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use everlog_partition::Event;
+use everlog_partition::{Event, RunKey};
 use everlog_temporal::{Body, Brought, Slip};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -22,10 +24,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Cluster;
 use super::counts::Outcome;
 use super::links::{ALIVE_EVERY, ALIVE_WITHIN, CONNECTION_WINDOW, STREAM_WINDOW};
-use super::wire::{Claim, Kept, Leave, Lost, Offers, QueueWire, Received, Release};
+use super::wire::{Claim, Kept, Leave, Lost, LostPolls, Offers, QueueWire, Received, Release};
 
 /// What the receipt of an answer is known by: whoever brought the call says whether it reached the worker.
 pub const RECEIPT_HEADER: &str = "everlog-receipt";
+/// What the receipt is of: the partition, a dot, and the key of the run, in base64.
+pub const CLAIMED_HEADER: &str = "everlog-claimed";
 /// Calls of one node at once: most of them are polls, which wait.
 const STREAMS_MAX: u32 = 100_000;
 /// Bytes of what nodes ask each other.
@@ -133,13 +137,27 @@ async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Respo
             let mut response = calls.answer(request.map(Body::new)).await;
             if let Some(receipt) = slip.take() {
                 // The task has reached its worker when whoever brought the poll says so.
+                let claimed = receipt.claimed().map(|claimed| write_claimed(&claimed));
                 let id = cluster.receipts.keep(receipt);
                 response.headers_mut().insert(RECEIPT_HEADER, id.into());
+                if let Some(claimed) = claimed.and_then(|claimed| claimed.parse().ok()) {
+                    response.headers_mut().insert(CLAIMED_HEADER, claimed);
+                }
             }
             response
         }
         None => plain(StatusCode::SERVICE_UNAVAILABLE, Bytes::new()),
     }
+}
+
+fn write_claimed((partition, run): &(u32, RunKey)) -> String {
+    format!("{partition}.{}", BASE64.encode(run.bytes()))
+}
+
+/// None where it says nothing that can be understood.
+pub fn read_claimed(text: &str) -> Option<(u32, RunKey)> {
+    let (partition, run) = text.split_once('.')?;
+    Some((partition.parse().ok()?, RunKey::read(BASE64.decode(run).ok()?.into())?))
 }
 
 async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body> {
@@ -193,6 +211,13 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             };
             told(cluster, partition, Event::Release { input })
         }
+        "polls-lost" => {
+            let Ok(LostPolls { partition, poll_ids, run }) = LostPolls::decode(body) else {
+                return unreadable();
+            };
+            let run = RunKey::read(run);
+            told(cluster, partition, Event::PollsLost { poll_ids: poll_ids.into(), run })
+        }
         "lost" => {
             let Ok(Lost { partition, query_id }) = Lost::decode(body) else { return unreadable() };
             told(cluster, partition, Event::QueryLost { query_id })
@@ -211,4 +236,22 @@ fn plain(status: StatusCode, body: Bytes) -> Response<Body> {
     let mut response = Response::new(Body::new(Full::new(body)));
     *response.status_mut() = status;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_partition::WorkflowKey;
+
+    use super::*;
+
+    #[test]
+    fn what_a_receipt_is_of_is_read_as_it_is_written() {
+        let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "order é/1")
+            .run("1b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
+        let claimed = (7, run);
+        assert_eq!(read_claimed(&write_claimed(&claimed)), Some(claimed));
+        for strange in ["", ".", "7", "7.", "x.AAAA", "7.AAAA", "7.?"] {
+            assert_eq!(read_claimed(strange), None, "{strange}");
+        }
+    }
 }

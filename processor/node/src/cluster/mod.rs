@@ -23,7 +23,7 @@ mod tasks;
 pub mod tls;
 mod wire;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -36,7 +36,7 @@ use everlog_log_kafka::members::Members;
 use everlog_log_kafka::news::{Follow, News};
 use everlog_log_kafka::{Kafka, Options};
 use everlog_partition::{Dispatcher, Event, QueueKey, Stats};
-use everlog_temporal::{Body, Broken, Calls, Later, Peers, Place, Sealer, passing};
+use everlog_temporal::{Body, Broken, Calls, Later, POLL_HEADER, Peers, Place, Sealer, passing};
 use hyper::{Request, Response};
 use prost::Message;
 use tokio::net::TcpListener;
@@ -48,11 +48,11 @@ use crate::keys;
 use crate::names::Names;
 use counts::{Counts, Outcome};
 use deference::Deference;
-use door::RECEIPT_HEADER;
+use door::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
 use links::{Links, Trust};
 use rows::{NodeRow, Row, View};
 use steady::{PIECE_WITHIN, Steady};
-use tasks::{Outboxes, Receipts, Tasks};
+use tasks::{Asker, Outboxes, Receipts, Tasks};
 
 /// What a node is told of itself.
 pub struct About {
@@ -88,6 +88,8 @@ pub struct Cluster {
     links: Links,
     outboxes: Outboxes,
     receipts: Receipts,
+    /// Polls that were brought to nodes and broke off, until those are told who may have to take something back.
+    lost_polls: Mutex<HashMap<String, Vec<String>>>,
     counts: Counts,
     forget_after: Duration,
     replicas: u32,
@@ -168,6 +170,7 @@ impl Cluster {
             links: Links::new(about.trust),
             outboxes: Outboxes::default(),
             receipts: Receipts::default(),
+            lost_polls: Mutex::default(),
             counts: Counts::default(),
             forget_after: about.forget_after,
             replicas: about.replicas,
@@ -415,8 +418,14 @@ impl Peers for Others {
         self.0.version.subscribe()
     }
 
+    fn poll_lost(&self, node: &str, poll_id: String) {
+        self.0.poll_lost(node, poll_id);
+    }
+
     fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
         let cluster = Arc::clone(&self.0);
+        let poll_id = request.headers().get(POLL_HEADER);
+        let poll_id = poll_id.and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
         Box::pin(async move {
             let answered = match cluster.address_of(&node) {
                 Some(address) => cluster.links.call(&address, request).await,
@@ -430,9 +439,13 @@ impl Peers for Others {
             let mut response = answered?;
             let receipt = response.headers_mut().remove(RECEIPT_HEADER);
             let receipt = receipt.and_then(|receipt| receipt.to_str().ok()?.parse().ok());
+            let claimed = response.headers_mut().remove(CLAIMED_HEADER);
+            let claimed = claimed.and_then(|claimed| read_claimed(claimed.to_str().ok()?));
             let response = response.map(|body| Body::new(Steady::new(body, PIECE_WITHIN)));
             Ok(match receipt {
-                Some(receipt) => passing(response, cluster.receipt(node, receipt)),
+                Some(receipt) => {
+                    passing(response, cluster.receipt(node, receipt, Asker { poll_id, claimed }))
+                }
                 None => response,
             })
         })

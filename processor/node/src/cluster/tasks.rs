@@ -5,19 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use everlog_partition::{
-    Delivery, Event, Failure, Homes, KeptBack, Offer, Poll, QueueKey, Ready, Receipt, Told, Waiting,
+    Delivery, Event, Failure, Homes, KeptBack, Offer, Poll, QueueKey, Ready, Receipt, RunKey, Told, Waiting,
 };
-use everlog_temporal::Place;
+use everlog_temporal::{Place, random_id};
 use prost::Message;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 
-use super::Cluster;
 use super::counts::Outcome;
 use super::outbox::Outbox;
 use super::placement::home;
-use super::wire::{Claim, Claimed, Kept, Lost, Offers, QueueWire, Received, Release};
+use super::wire::{Claim, Claimed, Kept, Lost, LostPolls, Offers, QueueWire, Received, Release};
+use super::{Cluster, lock};
 use crate::share::Elsewhere;
 
 /// Offers in one message.
@@ -30,8 +31,10 @@ const KEPT_WITHIN: Duration = Duration::from_secs(1);
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 /// The rest before something that failed is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// How long it is tried to bring something back to an owner.
-const OWNER_WITHIN: Duration = Duration::from_secs(20);
+/// How long it is tried to bring something back to an owner: one that died is missed first, and followed then.
+const OWNER_WITHIN: Duration = Duration::from_secs(60);
+/// When a node goes all that it was asked breaks off together: so long that is gathered.
+const LOST_TOGETHER: Duration = Duration::from_millis(100);
 /// An answer of which nothing is heard for so long has reached nobody: the node that was to bring it on is gone. Long enough for
 /// a worker that takes a large answer slowly.
 const RECEIVED_WITHIN: Duration = Duration::from_secs(8);
@@ -94,6 +97,14 @@ impl Outboxes {
 fn add(kept_back: &mut KeptBack, level: u8, (count, age_ms): (usize, i64)) {
     let row = kept_back.entry(level).or_default();
     *row = (row.0 + count, row.1.max(age_ms));
+}
+
+/// Whose answer a receipt is of.
+pub struct Asker {
+    /// The poll.
+    pub poll_id: String,
+    /// What it has claimed a task of, by partition and key; none where it is a query that it has got.
+    pub claimed: Option<(u32, RunKey)>,
 }
 
 /// Answers of which it is not known yet whether they have reached their polls.
@@ -212,13 +223,24 @@ impl Cluster {
         });
         match claimed {
             Some(Claimed { answer: Some(answer), receipt }) => {
-                let receipt = (receipt != 0).then(|| self.receipt(node, receipt));
+                let claimed = match &offer.ready {
+                    Ready::Task(task) => Some((task.partition, task.run.clone())),
+                    Ready::Query { .. } => None,
+                };
+                let asker = Asker { poll_id: waiting.poll.poll_id.clone(), claimed };
+                let receipt = (receipt != 0).then(|| self.receipt(node, receipt, asker));
                 // Dropped unread, it goes back by its receipt.
                 let _gone = waiting.reply.send(Delivery::Told(Told { answer, receipt }));
             }
             // It is gone, or its partition is: whoever has that now offers it.
             Some(Claimed { answer: None, .. }) => self.dispatcher.poll_again(waiting, &self.send),
             None => {
+                if let Ready::Task(task) = &offer.ready {
+                    self.poll_lost_of(task.partition, task.run.clone(), waiting.poll.poll_id.clone());
+                }
+                // Another poll from now on: what the former one may have claimed goes back.
+                let mut waiting = waiting;
+                waiting.poll.poll_id = random_id();
                 self.dispatcher.poll_again(waiting, &self.send);
                 tokio::time::sleep(AGAIN_AFTER).await;
                 // When the nodes change everything is offered again.
@@ -229,33 +251,63 @@ impl Cluster {
         }
     }
 
-    pub(super) fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64) -> Receipt {
-        let settle = |is_taken| {
+    /// Tells the node that something came from whether it has reached its poll.
+    pub(super) fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64, asker: Asker) -> Receipt {
+        let claimed = asker.claimed.clone();
+        let settle = |is_taken, asker: Option<Asker>| {
             let (cluster, node) = (Arc::clone(self), Arc::clone(&node));
             move || {
                 let runtime = cluster.runtime.clone();
                 runtime.spawn(async move {
-                    // Unheard, it counts as lost after a while.
-                    let _ = cluster
-                        .ask(&node, "/node/received", &Received { receipt, is_taken }, TOLD_WITHIN)
-                        .await;
+                    let received = Received { receipt, is_taken };
+                    // Unheard, it counts as lost after a while, where the node lives.
+                    if cluster.ask(&node, "/node/received", &received, TOLD_WITHIN).await.is_none() {
+                        let lost = asker.and_then(|Asker { poll_id, claimed }| Some((claimed?, poll_id)));
+                        if let Some(((partition, run), poll_id)) = lost {
+                            cluster.poll_lost_of(partition, run, poll_id);
+                        }
+                    }
                 });
             }
         };
-        Receipt::answered(settle(true), settle(false))
+        let receipt = Receipt::answered(settle(true, None), settle(false, Some(asker)));
+        match claimed {
+            Some((partition, run)) => receipt.of_task(partition, run),
+            None => receipt,
+        }
+    }
+
+    /// A poll has got nothing of what it has claimed of a run, or may have.
+    fn poll_lost_of(self: &Arc<Self>, partition: u32, run: RunKey, poll_id: String) {
+        let lost = Event::PollsLost { poll_ids: [poll_id].into(), run: Some(run) };
+        self.runtime.spawn(Arc::clone(self).pass_on(partition, lost));
+    }
+
+    /// A poll that was brought to a node has broken off. Where that node has gone whoever follows it takes back what it has
+    /// claimed of that node's own partitions; the owners of others see for themselves that nobody tells of their receipts.
+    pub(super) fn poll_lost(self: &Arc<Self>, node: &str, poll_id: String) {
+        let mut all = lock(&self.lost_polls);
+        let polls = all.entry(node.to_owned()).or_default();
+        polls.push(poll_id);
+        if polls.len() == 1 {
+            self.runtime.spawn(Arc::clone(self).tell_lost_polls(node.to_owned()));
+        }
+    }
+
+    async fn tell_lost_polls(self: Arc<Self>, node: String) {
+        let view = self.shown.load_full();
+        tokio::time::sleep(LOST_TOGETHER).await;
+        let poll_ids: Arc<[String]> = lock(&self.lost_polls).remove(&node).unwrap_or_default().into();
+        let groups = view.owners.iter().filter(|(_, owner)| owner.node == node);
+        for partition in groups.flat_map(|(group, _)| self.partitions_of(*group)) {
+            let lost = Event::PollsLost { poll_ids: Arc::clone(&poll_ids), run: None };
+            self.runtime.spawn(Arc::clone(&self).pass_on(partition, lost));
+        }
     }
 
     /// Tells whoever owns a partition something that nobody waits for; tried again while nobody does.
     async fn pass_on(self: Arc<Self>, partition: u32, event: Event) {
         let deadline = Instant::now() + OWNER_WITHIN;
-        let release = match &event {
-            Event::Release { input } => Some(Release { partition, input: Some(input.clone()) }),
-            _question => None,
-        };
-        let lost = match &event {
-            Event::QueryLost { query_id } => Some(Lost { partition, query_id: query_id.clone() }),
-            _order => None,
-        };
         let mut event = Some(event);
         while Instant::now() < deadline {
             match self.place_of(partition) {
@@ -266,10 +318,9 @@ impl Cluster {
                     return;
                 }
                 Place::There(node) => {
-                    let told = match (&release, &lost) {
-                        (Some(release), _) => self.ask(&node, "/node/release", release, TOLD_WITHIN).await,
-                        (None, Some(lost)) => self.ask(&node, "/node/lost", lost, TOLD_WITHIN).await,
-                        (None, None) => return,
+                    let told = match &event {
+                        Some(event) => self.tell(&node, partition, event).await,
+                        None => return,
                     };
                     if told.is_some() {
                         return;
@@ -280,6 +331,26 @@ impl Cluster {
             tokio::time::sleep(AGAIN_AFTER).await;
         }
         tracing::warn!(partition, "a task that reached nobody could not be given back; its timeout does it");
+    }
+
+    /// Brings such a thing to the node that owns the partition; none where it did not take it.
+    async fn tell(&self, node: &str, partition: u32, event: &Event) -> Option<Bytes> {
+        match event {
+            Event::Release { input } => {
+                let release = Release { partition, input: Some(input.clone()) };
+                self.ask(node, "/node/release", &release, TOLD_WITHIN).await
+            }
+            Event::QueryLost { query_id } => {
+                let lost = Lost { partition, query_id: query_id.clone() };
+                self.ask(node, "/node/lost", &lost, TOLD_WITHIN).await
+            }
+            Event::PollsLost { poll_ids, run } => {
+                let run = run.as_ref().map(|run| run.bytes().clone()).unwrap_or_default();
+                let lost = LostPolls { partition, poll_ids: poll_ids.to_vec(), run };
+                self.ask(node, "/node/polls-lost", &lost, TOLD_WITHIN).await
+            }
+            _somebody_waits => None,
+        }
     }
 
     fn post(self: &Arc<Self>, node: &str) -> Arc<Post> {
@@ -395,7 +466,7 @@ impl Elsewhere for Tasks {
             Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
                 cluster.dispatcher.poll_again(waiting, &cluster.send);
             }
-            Event::Release { .. } | Event::QueryLost { .. } => {
+            Event::Release { .. } | Event::QueryLost { .. } | Event::PollsLost { .. } => {
                 drop(runtime.spawn(cluster.pass_on(partition, event)));
             }
             asked => asked.refuse(Failure::Moved),

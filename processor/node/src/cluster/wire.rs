@@ -141,6 +141,20 @@ pub struct Release {
     pub input: Option<Input>,
 }
 
+/// Polls that have got nothing.
+#[derive(Clone, PartialEq, Message)]
+pub struct LostPolls {
+    /// The partition of which they may have claimed something.
+    #[prost(uint32, tag = "1")]
+    pub partition: u32,
+    /// Their ids.
+    #[prost(string, repeated, tag = "2")]
+    pub poll_ids: Vec<String>,
+    /// The key of the run of which they have; empty = not known.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub run: Bytes,
+}
+
 /// A question that reached nobody.
 #[derive(Clone, PartialEq, Message)]
 pub struct Lost {

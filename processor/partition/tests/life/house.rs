@@ -13,7 +13,7 @@ use everlog_engine::{Reply, Run, Settings};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
     Address, Admission, Answer, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router,
-    Unnamed, Want,
+    RunKey, Unnamed, Want,
 };
 use everlog_store::{SharedRows, Store};
 use prost::Message;
@@ -132,6 +132,14 @@ impl House {
         let router = self.router.clone();
         let poll = polls(activities);
         self.call(Box::pin(async move { router.poll(poll).await })).expect("a task comes")
+    }
+
+    /// Polls have got nothing, as whoever has brought them says.
+    pub fn lost(&mut self, poll_ids: &[&str], run: Option<RunKey>) {
+        let now_ms = self.now_ms.load(Ordering::Relaxed);
+        let poll_ids = poll_ids.iter().map(|poll_id| (*poll_id).to_owned()).collect();
+        self.partition().handle(Event::PollsLost { poll_ids, run }, now_ms).expect("the partition goes on");
+        self.turn();
     }
 
     pub fn read(&mut self) -> Reading {

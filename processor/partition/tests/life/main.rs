@@ -5,11 +5,13 @@ mod updates;
 
 use bytes::Bytes;
 use everlog_engine::Reply;
+use everlog_engine::Run;
 use everlog_engine::command;
 use everlog_engine::input::Order;
+use everlog_engine::machine::task::Task;
 use everlog_engine::machine::{activity, attempt, close, signal, timer};
 use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
-use everlog_partition::{Address, Config, Delivery, Failure, Poll, QueryRequest, Room, Want};
+use everlog_partition::{Address, Config, Delivery, Failure, Poll, QueryRequest, Room, Want, WorkflowKey};
 
 use house::{House, NAMESPACE, config, workflow};
 
@@ -333,6 +335,50 @@ fn a_question_whose_worker_dies_is_put_to_another() {
     let was_asked = house.call(Box::pin(async move { router.answer_query(address, answer).await }));
     assert_eq!(was_asked, Ok(true));
     assert!(matches!(house.call(question), Ok(everlog_partition::QueryOutcome::Answered(_))));
+}
+
+#[test]
+fn what_an_owner_fell_with_before_it_was_handed_out_is_handed_out_by_the_next_one() {
+    let mut house = House::build();
+    house.start();
+    let first = workflow(house.poll(false));
+    house.crash();
+    house.lost(&["another poll"], None);
+    assert!(house.read().run.started_task().is_some(), "that poll has got it, as far as anybody knows");
+    house.lost(&["another poll", "poll"], None);
+    let again = workflow(house.poll(false));
+    let token = |run: &Run| run.started_task().map(Task::token);
+    assert_ne!(token(&first.run), token(&again.run));
+    house.complete(&again.run, vec![schedule()]);
+    assert!(matches!(house.poll(true), Delivery::Activity(_)));
+    house.crash();
+    let claimed = |house: &mut House| {
+        let run = house.read().run;
+        run.activities.values().any(|activity| activity.is_started())
+    };
+    assert!(claimed(&mut house));
+    house.lost(&["poll"], None);
+    assert!(!claimed(&mut house), "its timeout is not waited for");
+    assert!(matches!(house.poll(true), Delivery::Activity(_)));
+}
+
+#[test]
+fn whoever_knows_the_run_is_heard_also_when_its_claim_was_committed() {
+    let mut house = House::build();
+    house.start();
+    let task = workflow(house.poll(false));
+    let start = &task.run.start;
+    let key = WorkflowKey::new(&start.namespace_id, &start.workflow_id).run(&start.run_id);
+    house.partition().hurry();
+    house.until(|house| house.partition().is_idle());
+    house.crash();
+    house.lost(&["poll"], None);
+    assert!(house.read().run.started_task().is_some(), "the new owner has not seen the claim");
+    house.lost(&["another poll"], Some(key.clone()));
+    assert!(house.read().run.started_task().is_some());
+    house.lost(&["poll"], Some(key));
+    assert!(house.read().run.started_task().is_none());
+    workflow(house.poll(false));
 }
 
 #[test]

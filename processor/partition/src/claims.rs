@@ -1,0 +1,93 @@
+//! Claims in the journal of a former owner: it may have ended before it could hand out what they got, which waits for its timeout then.
+//! Whoever has brought the poll has seen the way break, and says so; the task goes back to its queue.
+
+use std::collections::{HashMap, VecDeque};
+
+use everlog_engine::Run;
+use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::{attempt, task};
+use everlog_log::Log;
+use everlog_store::Base;
+
+use crate::address::RunKey;
+use crate::error::Error;
+use crate::event::Event;
+use crate::partition::{Partition, input};
+use crate::rules::Rules;
+
+/// How long after a claim somebody may still say that its poll has got nothing.
+const SAID_WITHIN_MS: i64 = 60_000;
+
+/// What polls have claimed of a former owner lately, by their ids.
+#[derive(Default)]
+pub(crate) struct Claims {
+    runs: HashMap<String, RunKey>,
+    /// Oldest first, by the stamps of their records.
+    order: VecDeque<(i64, String)>,
+}
+
+impl Claims {
+    pub(crate) fn note(&mut self, stamp_ms: i64, poll_id: &str, run: &RunKey) {
+        self.forget(stamp_ms);
+        if self.runs.insert(poll_id.to_owned(), run.clone()).is_none() {
+            self.order.push_back((stamp_ms, poll_id.to_owned()));
+        }
+    }
+
+    /// Those of which nobody will say anything any more.
+    pub(crate) fn forget(&mut self, now_ms: i64) {
+        while let Some((_, poll_id)) = self.order.pop_front_if(|(at_ms, _)| now_ms - *at_ms > SAID_WITHIN_MS)
+        {
+            self.runs.remove(&poll_id);
+        }
+    }
+
+    fn take(&mut self, poll_id: &str) -> Option<RunKey> {
+        self.runs.remove(poll_id)
+    }
+}
+
+/// The poll of an order that claims something.
+pub(crate) fn poll_of(input: &Input) -> Option<&str> {
+    match &input.order {
+        Some(Order::ClaimTask(claim)) => Some(&claim.poll_id),
+        Some(Order::ClaimActivity(claim)) => Some(&claim.poll_id),
+        Some(_) | None => None,
+    }
+}
+
+/// The order that takes back what a poll has of a run.
+fn release(run: &Run, poll_id: &str) -> Option<Order> {
+    if let Some(task) = run.started_task().filter(|task| task.request_id == poll_id) {
+        return Some(Order::ReleaseTask(task::Release { token: Some(task.token()) }));
+    }
+    let mut started = run.activities.values().filter(|activity| activity.is_started());
+    let activity = started.find(|activity| activity.request_id == poll_id)?;
+    let target = attempt::Target {
+        scheduled_event_id: activity.scheduled_event_id,
+        attempt: activity.attempt,
+        claim: activity.claim,
+        activity_id: String::new(),
+    };
+    Some(Order::ReleaseActivity(attempt::Release { target: Some(target) }))
+}
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// Polls have reached nobody. `run`: the one that they have claimed something of, where that is known.
+    pub(crate) fn polls_lost(
+        &mut self,
+        poll_ids: &[String],
+        run: Option<&RunKey>,
+        now_ms: i64,
+    ) -> Result<(), Error> {
+        for poll_id in poll_ids {
+            let claimed = self.claims.take(poll_id);
+            let Some(key) = run.cloned().or(claimed) else { continue };
+            let Some(run) = self.runs.get(&key)? else { continue };
+            if let (Some(order), Some(address)) = (release(&run, poll_id), key.address()) {
+                self.act(Event::Release { input: input(&address, order) }, now_ms)?;
+            }
+        }
+        Ok(())
+    }
+}
