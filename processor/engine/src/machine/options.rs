@@ -2,8 +2,8 @@
 //!
 //! open  --attach-->  open, with the id of the request, with its links, or with neither
 //!
-//! A request id that was left is the run's own from then on, for as long as the run is known: whoever sends the request again
-//! is told of this run. Nobody is told of the run's end yet: there are no completion callbacks.
+//! A request id that was left is the run's own from then on, for as long as the run is the latest or was lately: whoever sends the
+//! request again is told of this run. Nobody is told of the run's end yet: there are no completion callbacks.
 
 use crate::draft::{Draft, Extras, bytes};
 use crate::event::HistoryEvent;

@@ -54,7 +54,7 @@ pub struct Reset {
     /// Why.
     #[prost(string, tag = "2")]
     pub reason: String,
-    /// The same id is taken once, as long as the run that it made is the current one; never empty.
+    /// The same id is taken once, as long as the run that it made is the current one or was lately; never empty.
     #[prost(string, tag = "3")]
     pub request_id: String,
     /// Signals that came later are left behind.

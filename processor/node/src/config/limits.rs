@@ -32,13 +32,13 @@ section! {
         suggest_events: i64 = 4_096, 1..=10_000_000;
         /// Bytes of history from which a worker is advised to continue as new.
         suggest_bytes: i64 = 4 * MIB, 1_024..=1_024 * MIB;
-        /// Events at which a run is terminated.
+        /// Events of a history beyond which a run is terminated.
         history_events_max: i64 = 51_200, 10..=10_000_000;
-        /// Bytes of history at which a run is terminated.
+        /// Bytes of a history beyond which a run is terminated.
         history_bytes_max: i64 = 50 * MIB, 1_024..=1_024 * MIB;
-        /// Events of a history beyond which a warning is logged and counted, once; 0 = never.
+        /// Events of a history beyond which a warning is logged and counted; 0 = never.
         history_events_warn: i64 = 10_240, 0..=10_000_000;
-        /// Bytes of a history beyond which a warning is logged and counted, once; 0 = never.
+        /// Bytes of a history beyond which a warning is logged and counted; 0 = never.
         history_bytes_warn: i64 = 10 * MIB, 0..=1_024 * MIB;
         /// Open activities of a run.
         pending_activities_max: i64 = 2_000, 1..=100_000;
@@ -52,11 +52,11 @@ section! {
         signals_max: i64 = 10_000, 1..=10_000_000;
         /// Bytes of one payload field.
         blob_bytes_max: i64 = 2 * MIB, 1_024..=16 * MIB;
-        /// Bytes of one payload field beyond which a warning is logged and counted, once for a run; 0 = never.
+        /// Bytes of one payload field beyond which a warning is logged and counted, once for a run while it stays in memory; 0 = never.
         blob_bytes_warn: i64 = MIB / 2, 0..=16 * MIB;
         /// Bytes of a memo.
         memo_bytes_max: i64 = 2 * MIB, 1_024..=16 * MIB;
-        /// Bytes of a memo beyond which a warning is logged and counted, once for a run; 0 = never.
+        /// Bytes of a memo beyond which a warning is logged and counted, once for a run while it stays in memory; 0 = never.
         memo_bytes_warn: i64 = 2_048, 0..=16 * MIB;
         /// Bytes of ids and names.
         id_bytes_max: i64 = 1_000, 1..=10_000;
@@ -74,10 +74,10 @@ section! {
         search_attribute_bytes_max: i64 = 2_048, 1..=MIB;
         /// Bytes of one set of search attributes.
         search_attributes_bytes_max: i64 = 40_960, 1..=16 * MIB;
-        /// Bytes of a run's state at which it is terminated: open activities with what they reported, timers, buffered
+        /// Bytes of a run's state beyond which it is terminated: open activities with what they reported, timers, buffered
         /// events, memo and search attributes; 0 = no limit.
         state_bytes_max: i64 = 8 * MIB, 0..=1_024 * MIB;
-        /// Bytes of a run's state beyond which a warning is logged and counted, once; 0 = never.
+        /// Bytes of a run's state beyond which a warning is logged and counted; 0 = never.
         state_bytes_warn: i64 = MIB, 0..=1_024 * MIB;
         /// Keys of a memo.
         memo_keys_max: i64 = 10_000, 1..=1_000_000;
