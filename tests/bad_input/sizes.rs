@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::command::Order;
-use everlog_engine::machine::{close, properties};
+use everlog_engine::machine::close;
 use everlog_temporal_api::full::temporal::api::common::v1::Memo;
 use everlog_temporal_api::full::temporal::api::failure::v1::Failure;
 use everlog_temporal_api::query::WorkflowQuery;
@@ -27,6 +27,7 @@ pub const TIGHT: &[(&str, &str)] = &[
     ("EVERLOG_LIMITS__HISTORY_EVENTS_MAX", "40"),
     ("EVERLOG_LIMITS__SUGGEST_BYTES", "1000000"),
     ("EVERLOG_LIMITS__HISTORY_BYTES_MAX", "3000000"),
+    ("EVERLOG_LIMITS__STATE_BYTES_MAX", "1000000"),
     ("EVERLOG_LIMITS__SIGNALS_MAX", "20"),
     ("EVERLOG_LIMITS__BUFFERED_EVENTS_MAX", "5"),
     ("EVERLOG_LIMITS__UPDATES_MAX", "3"),
@@ -67,6 +68,9 @@ pub fn rows() -> Vec<Row> {
         row(25, "memo of an upsert > 2 MiB", commands(|| vec![upsert_memo(memo(TOO_LARGE))]),
             invalid("BadModifyWorkflowPropertiesAttributes")
                 .leaves("WORKFLOW_TASK_FAILED (BAD_MODIFY_WORKFLOW_PROPERTIES_ATTRIBUTES), TERMINATED")),
+        row(25, "memo that grows to > 2 MiB", story(memo_grows),
+            invalid("BadModifyWorkflowPropertiesAttributes")
+                .leaves("WORKFLOW_TASK_FAILED (BAD_MODIFY_WORKFLOW_PROPERTIES_ATTRIBUTES), TERMINATED")),
         row(25, "summary of a command > 400 bytes", commands(|| vec![summarised(400)]),
             invalid("BadStartTimerAttributes: UserMetadata.Summary size exceeds limit.")
                 .leaves("WORKFLOW_TASK_FAILED (BAD_START_TIMER_ATTRIBUTES)")),
@@ -77,9 +81,12 @@ pub fn rows() -> Vec<Row> {
             invalid("Workflow history count exceeds limit.").leaves("TERMINATED")),
         tight(29, "a history larger than it may be", story(history_too_large),
             invalid("Workflow history size exceeds limit.").leaves("TERMINATED")),
-        row(30, "state larger than it may be: a memo that grows", story(memo_grows),
-            invalid("BadModifyWorkflowPropertiesAttributes").leaves("TERMINATED")
-                .unlike("a state has no limit of its own: each of its parts has one")),
+        tight(30, "a state larger than it may be: a memo that grows", story(state_grows),
+            invalid("Workflow mutable state size exceeds limit.")
+                .leaves("TERMINATED (Workflow mutable state size exceeds limit.)")),
+        tight(30, "a state larger than it may be: what an activity reports", story(report_grows),
+            invalid("Workflow mutable state size exceeds limit.")
+                .leaves("TERMINATED (Workflow mutable state size exceeds limit.)")),
         tight(31, "more signals than a run may have", story(too_many_signals),
             invalid("exceeded workflow execution limit for signal events")),
         tight(32, "more buffered events than there may be", story(too_many_buffered),
@@ -202,12 +209,33 @@ async fn history_too_large(world: World) -> anyhow::Result<Told> {
 
 /// Each upsert is small enough, all together are not.
 async fn memo_grows(world: World) -> anyhow::Result<Told> {
+    upsert_twice(&world, 1_200_000).await
+}
+
+/// So is each of these, and the memo that they make; the state is not.
+async fn state_grows(world: World) -> anyhow::Result<Told> {
+    upsert_twice(&world, 600_000).await
+}
+
+/// Two upserts of a memo with so many bytes each, in one completion.
+async fn upsert_twice(world: &World, bytes: usize) -> anyhow::Result<Told> {
     let run = world.begin(|_fine| {}).await?;
-    let upserts = (0..2).map(|number| {
-        let memo = named_memo(&number.to_string(), 1_200_000);
-        command(Order::ModifyProperties(properties::Modify { upserted_memo: Some(memo) }))
-    });
+    let upserts = (0..2).map(|number| upsert_memo(named_memo(&number.to_string(), bytes)));
     let told = world.work(&run, upserts.collect()).await?;
+    world.leaving(&run, told).await
+}
+
+/// What an activity reports is kept in the state, and may be no larger than that.
+async fn report_grows(world: World) -> anyhow::Result<Told> {
+    let (run, task) = world.run_with_activity(schedule()).await?;
+    let report = |bytes| RecordActivityTaskHeartbeatRequest {
+        task_token: task.task_token.clone(),
+        details: payloads(bytes),
+        namespace: world.namespace.clone(),
+        ..RecordActivityTaskHeartbeatRequest::default()
+    };
+    world.send(report(900_000)).await?;
+    let told = told(world.send(report(1_000_000)).await);
     world.leaving(&run, told).await
 }
 

@@ -166,6 +166,11 @@ fn words(event: &HistoryEvent) -> String {
         Some(Attributes::ActivityTaskFailedEventAttributes(failed)) => {
             failed.failure.as_ref().map(|failure| failure.message.clone()).unwrap_or_default()
         }
+        Some(Attributes::WorkflowExecutionTerminatedEventAttributes(terminated))
+            if !terminated.reason.is_empty() =>
+        {
+            terminated.reason.clone()
+        }
         _no_more => return name.into(),
     };
     format!("{name} ({more})")

@@ -179,6 +179,15 @@ const BOUNDS: &[Bound] = &[
         },
     ),
     (
+        "bytes of the state",
+        1_000,
+        |s, n| s.state_bytes_max = n,
+        |w, n| {
+            let before = usize::try_from(w.claim().run().head.state_bytes).expect("it is no less than 0");
+            signal(w, n - before - bytes_buffered());
+        },
+    ),
+    (
         "updates at once",
         3,
         |s, n| s.updates_in_flight_max = n,
