@@ -87,8 +87,11 @@ async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
             .await
             .unwrap_or_else(|error| Outcome { violations: vec![format!("{error:#}")], ..Outcome::default() });
         let mut violations = outcome.violations;
-        if outcome.injected == 0 || outcome.seen == 0 {
-            violations.push("the fault was not seen to be there".into());
+        let Outcome { injected, seen, .. } = outcome;
+        if !row.seen.is_enough(injected, seen, size.is_full) {
+            let wanted = row.seen;
+            violations
+                .push(format!("the fault was seen {seen} of {injected} times, and {wanted:?} is wanted"));
         }
         violations.iter().for_each(|violation| println!("    {violation}"));
         acked += outcome.acked;
@@ -98,8 +101,8 @@ async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
             "{:<5} {:<4} {:>8} {:>6} {:>9} {:>7} {:>6.1}  {}: {}",
             row.name,
             if violations.is_empty() { "ok" } else { "NOT" },
-            outcome.injected,
-            outcome.seen,
+            injected,
+            seen,
             outcome.workflows,
             outcome.acked,
             begun.elapsed().as_secs_f64(),

@@ -137,6 +137,12 @@ impl Node {
         woken
     }
 
+    /// Whether it is stopped, as the system says.
+    pub fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
+    }
+
     fn signal(&self, name: &str) -> anyhow::Result<()> {
         let status =
             Command::new("kill").arg(format!("-{name}")).arg(self.process.id().to_string()).status()?;

@@ -31,6 +31,8 @@ pub const DRAINS_WITHIN: Duration = Duration::from_secs(120);
 pub const TOOK_A_GROUP: &str = "took a group of partitions over";
 /// How long a node that joins may take until it has one.
 const JOINS_WITHIN: Duration = Duration::from_secs(60);
+/// How long nodes that serve may take until a call is acknowledged.
+const ACKED_WITHIN: Duration = Duration::from_secs(60);
 /// How long who reads along may be behind in the end.
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
 /// Histories that the node is asked for at the end.
@@ -260,6 +262,17 @@ impl Scene {
     pub fn kill(&mut self, number: usize) -> anyhow::Result<()> {
         self.node_at(number).kill()?;
         self.troubles.moment();
+        Ok(())
+    }
+
+    /// Waits until more calls have been acknowledged than there were.
+    pub async fn until_acked(&self, before: usize) -> anyhow::Result<()> {
+        let deadline = Instant::now() + ACKED_WITHIN;
+        let mut looks = tokio::time::interval(Duration::from_millis(50));
+        while self.client.ledger.acked() <= before {
+            looks.tick().await;
+            ensure!(Instant::now() < deadline, "no call is acknowledged: {}", self.node.last_words());
+        }
         Ok(())
     }
 

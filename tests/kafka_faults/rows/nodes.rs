@@ -30,7 +30,8 @@ pub async fn killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
         scene.node.ready().await?;
         // It was in the middle of something, and went on.
         load.further(1, FURTHER_WITHIN).await?;
-        outcome.seen += u64::from(scene.client.ledger.acked() > before);
+        scene.until_acked(before).await?;
+        outcome.seen += 1;
     }
     outcome.how = format!("{} kills", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::net::Home;
-use crate::rows::brokers::{GROUPS, TRANSACTIONS, coordinator_of};
+use crate::rows::brokers::{GROUPS, TRANSACTIONS, coordinator_of, until_moved};
 use crate::rows::several::{rejoin, rounds, until_taken};
 use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
 use crate::site::Site;
@@ -51,7 +51,8 @@ pub async fn transactions<const NODES: usize>(_site: Site, size: Size) -> anyhow
         site.kill(before).await?;
         outcome.injected += 1;
         load.further(scene.size.open as u64, FURTHER_WITHIN).await?;
-        outcome.seen += u64::from(coordinator_of(&scene.bootstrap, TRANSACTIONS, &id)? != before);
+        until_moved(&scene.bootstrap, TRANSACTIONS, &id, before).await?;
+        outcome.seen += 1;
         site.restart(before).await?;
         scene.troubles.end();
     }
@@ -75,11 +76,11 @@ pub async fn members<const NODES: usize>(_site: Site, size: Size) -> anyhow::Res
         site.kill(before).await?;
         outcome.injected += 1;
         load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await?;
-        let moved = coordinator_of(&scene.bootstrap, GROUPS, &group)? != before;
+        until_moved(&scene.bootstrap, GROUPS, &group, before).await?;
         let (takes, victim) = (scene.times_said(TOOK_A_GROUP), round as usize % NODES);
         scene.kill(victim)?;
         until_taken(&scene, takes).await?;
-        outcome.seen += u64::from(moved);
+        outcome.seen += 1;
         load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await?;
         site.restart(before).await?;
         rejoin(scene.node_at(victim)).await?;

@@ -16,6 +16,8 @@ const FURTHER_WITHIN: Duration = Duration::from_secs(120);
 /// How long others may take to have what a dead node had: its session, and a margin for a busy machine.
 pub const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 const SHARES_EVERY: Duration = Duration::from_millis(250);
+/// How long a node that is awake takes at most to say that it serves.
+const ANSWERS_AT_ONCE: Duration = Duration::from_millis(300);
 /// How long brokers wait for a word of a node, in ms.
 const SESSION_MS: u64 = 6_000;
 /// A node that flaps comes or goes so often, in all.
@@ -80,16 +82,18 @@ pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
     let mut scene = Scene::of_nodes(&site, &format!("f1x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut dice = Dice::new(size.seed);
-    let mut outcome = Outcome::default();
+    let (mut outcome, mut taken) = (Outcome::default(), 0);
     for round in 0..rounds(size) {
         load.further(dice.below(size.open as u64) + 1, FURTHER_WITHIN).await?;
         let before = scene.times_said(TOOK_A_GROUP);
-        scene.kill(dice.below(NODES as u64) as usize)?;
+        let victim = dice.below(NODES as u64) as usize;
+        scene.kill(victim)?;
         outcome.injected += 1;
+        outcome.seen += u64::from(!scene.node_at(victim).is_alive()?);
         if round % 2 == 0 {
             // It comes back before anybody has noticed, or after.
             until_taken(&scene, before).await?;
-            outcome.seen += 1;
+            taken += 1;
         }
         load.further(1, FURTHER_WITHIN).await?;
         for number in 0..NODES {
@@ -99,8 +103,7 @@ pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
             }
         }
     }
-    outcome.how =
-        format!("{} of {} times another node had the partitions meanwhile", outcome.seen, outcome.injected);
+    outcome.how = format!("{taken} of {} times another node had the partitions meanwhile", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
 }
 
@@ -108,7 +111,7 @@ pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
 pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut scene = Scene::of_nodes(&site, &format!("f2x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
-    let (mut outcome, mut answered) = (Outcome::default(), 0);
+    let (mut outcome, mut noticed, mut answered) = (Outcome::default(), 0, 0);
     for round in 0..rounds(size) {
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         let before = scene.times_said(TOOK_A_GROUP);
@@ -120,6 +123,7 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         outcome.injected += 1;
         // Whoever calls a node that sleeps waits; who is taken over is served by the other.
         scene.turn_from(sleeper)?;
+        outcome.seen += u64::from(sleeps(scene.node_at(sleeper)).await);
         let sessions_halved = [3, 1, 6][(round % 3) as usize];
         // The time is the fault.
         tokio::time::timeout(
@@ -130,7 +134,7 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         .ok();
         if sessions_halved > 1 {
             until_taken(&scene, before).await?;
-            outcome.seen += 1;
+            noticed += 1;
             load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
             asleep.ask(&scene, &place).await?;
         }
@@ -145,10 +149,16 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         }
     }
     outcome.how = format!(
-        "{} of {} sleeps were noticed; who woke answered {answered} who had asked meanwhile",
-        outcome.seen, outcome.injected
+        "{noticed} of {} sleeps were noticed; who woke answered {answered} who had asked meanwhile",
+        outcome.injected
     );
     Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// Whether a node is stopped, and answers nobody.
+async fn sleeps(node: &Node) -> bool {
+    let answers = tokio::time::timeout(ANSWERS_AT_ONCE, everlog_tests::raw::is_serving(node.address)).await;
+    node.is_stopped() && answers.is_err()
 }
 
 /// F4: SIGKILL of all.
@@ -172,7 +182,8 @@ pub async fn all_killed<const NODES: usize>(site: Site, size: Size) -> anyhow::R
         }
         scene.troubles.end();
         load.further(1, FURTHER_WITHIN).await?;
-        outcome.seen += u64::from(scene.client.ledger.acked() > before);
+        scene.until_acked(before).await?;
+        outcome.seen += 1;
     }
     outcome.how = format!("{} times all of them", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
@@ -194,7 +205,10 @@ pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         };
         outcome.injected += 1;
         // Whoever ends gives what it has to the other.
-        outcome.seen += u64::from(had_some && scene.times_said(TOOK_A_GROUP) > before);
+        if had_some {
+            until_taken(&scene, before).await?;
+            outcome.seen += 1;
+        }
         load.further(1, FURTHER_WITHIN).await?;
         rejoin(scene.node_at(round as usize % NODES)).await?;
     }
@@ -234,18 +248,19 @@ pub async fn flapping<const NODES: usize>(site: Site, size: Size) -> anyhow::Res
     let mut progress = (Instant::now(), load.ended());
     while began.elapsed() < FLAP_FOR {
         flaps.tick().await;
-        if third.is_alive()? {
+        let was_alive = third.is_alive()?;
+        if was_alive {
             third.kill()?;
             scene.troubles.moment();
         } else {
             third.start_again()?;
         }
         outcome.injected += 1;
+        outcome.seen += u64::from(third.is_alive()? != was_alive);
         if progress.0.elapsed() >= PROGRESS_EVERY {
             if load.ended() <= progress.1 {
                 outcome.violations.push(format!("nothing went on for {PROGRESS_EVERY:?}"));
             }
-            outcome.seen += 1;
             progress = (Instant::now(), load.ended());
         }
     }
@@ -264,13 +279,14 @@ pub async fn rows_gone<const NODES: usize>(site: Site, size: Size) -> anyhow::Re
         load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
         scene.kill(round as usize % NODES)?;
         let node = scene.node_at(round as usize % NODES);
-        outcome.injected += 1;
-        if node.rows().exists() {
+        let had_rows = node.rows().exists();
+        if had_rows {
             std::fs::remove_dir_all(node.rows())?;
-            outcome.seen += 1;
         }
-        node.start_again()?;
-        node.ready().await?;
+        outcome.injected += 1;
+        // It has rows again when it has a part.
+        rejoin(node).await?;
+        outcome.seen += u64::from(had_rows && node.rows().exists());
         load.further(1, FURTHER_WITHIN).await?;
     }
     outcome.how = format!("{} times", outcome.injected);
