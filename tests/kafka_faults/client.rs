@@ -1,5 +1,6 @@
 //! A caller over bare gRPC that notes what it sends and what it is told.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ use tonic::{Code, Request, Status};
 
 use crate::deliveries::now_ms;
 use crate::ledger::{Deed, Ledger, Via};
-use crate::waits::{Sleep, Wait, Waits};
+use crate::waits::{HAND_OVER, Sleep, Wait, Waits};
 
 pub const NAMESPACE: &str = "default";
 pub const QUEUE: &str = "faults";
@@ -31,7 +32,7 @@ pub const QUEUE: &str = "faults";
 pub const TYPE: &str = "order";
 /// How long a workflow task may be lost with a worker or a node.
 pub const TASK_TIMEOUT_S: i64 = 2;
-/// How long an answer may take; polls and queries are answered far earlier, as these nodes are set.
+/// How long an answer may take where nothing is harmed; polls and queries are answered far earlier, as these nodes are set.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long an order is insisted on.
 pub const TAKEN_WITHIN: Duration = Duration::from_secs(180);
@@ -102,17 +103,21 @@ impl Client {
     pub async fn ask_of<M: Message + Name>(&self, place: &Place, request: &M) -> Result<Bytes, Status> {
         let mut sent = Request::new(Bytes::from(request.encode_to_vec()));
         // What the server bounds by itself names no deadline: our own side would hold to it, too, and nobody would know
-        // whether the server did.
+        // whether the server did. Nor would anybody of a call that may take a hand-over more.
         let is_bounded = M::NAME.starts_with("Poll") || M::NAME.starts_with("Query");
         if !is_bounded {
-            sent.set_timeout(ANSWER_WITHIN);
+            sent.set_timeout(ANSWER_WITHIN + HAND_OVER);
         }
         let (path, began) = (raw::path_of::<M>(), Instant::now());
-        let answer = tokio::time::timeout(ANSWER_WITHIN, raw::call(&place.channel, &path, sent)).await;
-        if !place.sleep.is_since(began) {
-            let (call, took) = (M::NAME.to_owned(), began.elapsed());
-            self.waits.note(Wait { call, took, deadline: ANSWER_WITHIN, ended_ms: now_ms(), is_bounded });
+        let mut call = pin!(raw::call(&place.channel, &path, sent));
+        let mut answer = tokio::time::timeout(ANSWER_WITHIN, &mut call).await;
+        // Of a node that sleeps nothing comes: its caller goes elsewhere.
+        if answer.is_err() && !place.sleep.is_on() {
+            answer = tokio::time::timeout(HAND_OVER, &mut call).await;
         }
+        let (took, asleep) = (began.elapsed(), place.sleep.since(began));
+        let (call, deadline, ended_ms) = (M::NAME.to_owned(), ANSWER_WITHIN, now_ms());
+        self.waits.note(Wait { call, took, asleep, deadline, ended_ms, is_bounded });
         Ok(answer.map_err(|_late| Status::deadline_exceeded("no answer"))??.into_inner())
     }
 

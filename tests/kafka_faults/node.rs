@@ -85,7 +85,7 @@ impl Node {
             variables.push((key.into(), value));
         }
         let process = spawn(&said, &variables, &home)?;
-        Ok(Self { process, address, data_dir, said, variables, home, sleep: Sleep::none() })
+        Ok(Self { process, address, data_dir, said, variables, home, sleep: Sleep::default() })
     }
 
     /// Waits until it serves.

@@ -23,6 +23,7 @@ use crate::node::Node;
 use crate::reader::Along;
 use crate::site::Site;
 use crate::story::{Story, line};
+use crate::waits::Wait;
 use crate::worker::employ;
 
 /// How long everything that is open may take to its end after the last fault.
@@ -315,7 +316,7 @@ impl Scene {
         outcome.acked = self.client.ledger.acked();
         outcome.violations.extend(check(&story));
         if self.is_timely {
-            let longest = story.waits.iter().map(|wait| wait.took).max().unwrap_or_default();
+            let longest = story.waits.iter().map(Wait::awake).max().unwrap_or_default();
             let reads = story.reads.len();
             outcome.how += &format!("; {reads} reads elsewhere, no call took more than {longest:.1?}");
         }

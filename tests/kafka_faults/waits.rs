@@ -1,4 +1,5 @@
-//! How long calls wait: none hangs longer than its deadline, but for a node that we had put to sleep.
+//! How long calls wait: none hangs longer than its deadline, nor longer than a hand-over takes besides where something was
+//! harmed meanwhile or shortly before.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,13 +7,17 @@ use std::time::{Duration, Instant};
 
 use crate::deliveries::{HAND_OVER_MS, Trouble};
 
+pub const HAND_OVER: Duration = Duration::from_millis(HAND_OVER_MS.unsigned_abs());
+
 /// A call as it was answered, or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// What was asked.
     pub call: String,
     pub took: Duration,
-    /// When its caller has no patience any more.
+    /// Of that, how long the node that was asked could not answer: we had stopped it.
+    pub asleep: Duration,
+    /// What it may take where nothing is harmed.
     pub deadline: Duration,
     /// In ms since 1970-01-01 UTC.
     pub ended_ms: i64,
@@ -21,9 +26,20 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Nobody answered before the deadline.
+    /// How long the node could have answered.
+    pub fn awake(&self) -> Duration {
+        self.took.saturating_sub(self.asleep)
+    }
+
+    /// Nobody answered before the deadline, though somebody could.
     pub fn hangs(&self) -> bool {
-        self.took >= self.deadline
+        self.awake() >= self.deadline
+    }
+
+    /// What it may take: amid trouble one hand-over more, or as long as its node was stopped, which others use to take over.
+    fn may_take(&self, troubles: &[Trouble]) -> Duration {
+        let is_amid = !self.asleep.is_zero() || troubles.iter().any(|trouble| self.is_in(*trouble));
+        self.deadline + if is_amid { HAND_OVER.max(self.asleep) } else { Duration::ZERO }
     }
 
     /// Something was harmed while it waited, or so short a time before that it could not be mended.
@@ -54,7 +70,7 @@ impl Waits {
             inner.hung.push(wait.clone());
         }
         let longest = inner.longest.entry(wait.call.clone()).or_insert_with(|| wait.clone());
-        if longest.took < wait.took {
+        if longest.awake() < wait.awake() {
             *longest = wait;
         }
     }
@@ -66,44 +82,51 @@ impl Waits {
     }
 }
 
-/// Whether a node is stopped by us. Cheap to clone; all know of the same node.
-#[derive(Clone)]
-pub struct Sleep(Arc<Mutex<Option<Instant>>>);
+/// When it fell asleep, and when it woke, if it has.
+type Nap = (Instant, Option<Instant>);
+
+/// When a node was stopped by us, and whether it is. Cheap to clone; all know of the same node.
+#[derive(Clone, Default)]
+pub struct Sleep(Arc<Mutex<Vec<Nap>>>);
 
 impl Sleep {
-    /// Of a node that is awake.
-    pub fn none() -> Self {
-        Self(Arc::new(Mutex::new(Some(Instant::now()))))
-    }
-
     pub fn begin(&self) {
-        *self.open() = None;
+        self.open().push((Instant::now(), None));
     }
 
     pub fn end(&self) {
-        *self.open() = Some(Instant::now());
+        let now = Instant::now();
+        self.open().iter_mut().filter(|(_, woke)| woke.is_none()).for_each(|(_, woke)| *woke = Some(now));
     }
 
-    /// It sleeps, or has slept since then.
-    pub fn is_since(&self, moment: Instant) -> bool {
-        self.open().is_none_or(|awake_since| awake_since >= moment)
+    pub fn is_on(&self) -> bool {
+        self.open().iter().any(|(_, woke)| woke.is_none())
     }
 
-    fn open(&self) -> MutexGuard<'_, Option<Instant>> {
+    /// How long it has slept since then.
+    pub fn since(&self, moment: Instant) -> Duration {
+        let now = Instant::now();
+        let spans = self.open();
+        let slept = |(fell, woke): &Nap| woke.unwrap_or(now).saturating_duration_since(moment.max(*fell));
+        spans.iter().map(slept).sum()
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Nap>> {
         self.0.lock().expect("nobody panics while it is open")
     }
 }
 
-/// Calls that hung where there was no trouble; where nobody noted trouble, those that have a bound.
+/// Calls that took longer than they may; where nobody noted trouble, of those that have a bound.
 pub fn check(waits: &[Wait], troubles: Option<&[Trouble]>, found: &mut Vec<String>) {
-    let is_judged = |wait: &Wait| match troubles {
-        Some(troubles) => !troubles.iter().any(|trouble| wait.is_in(*trouble)),
-        None => wait.is_bounded,
-    };
-    for wait in waits.iter().filter(|wait| wait.hangs() && is_judged(wait)) {
-        let Wait { call, took, deadline, ended_ms, .. } = wait;
+    for wait in waits.iter().filter(|wait| troubles.is_some() || wait.is_bounded) {
+        let may_take = wait.may_take(troubles.unwrap_or_default());
+        if wait.took < may_take {
+            continue;
+        }
+        let Wait { call, took, asleep, ended_ms, .. } = wait;
         found.push(format!(
-            "{call} hangs: nobody answers for {took:?} until {ended_ms} ms, and its deadline is {deadline:?}"
+            "{call} hangs: nobody answers for {took:?} until {ended_ms} ms, its node was stopped for {asleep:?} of that, and \
+             it may take {may_take:?}"
         ));
     }
 }

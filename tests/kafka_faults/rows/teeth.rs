@@ -11,6 +11,7 @@ use crate::rows::kin_teeth::KIN;
 use crate::scene::{Outcome, Scene, Size};
 use crate::site::Site;
 use crate::story::{Mark, Story};
+use crate::waits::HAND_OVER;
 use everlog_tests::fate::Fate;
 
 const FURTHER_WITHIN: Duration = Duration::from_secs(120);
@@ -122,6 +123,12 @@ const NAMED: &[Told] = &[
         let wait = story.waits.first_mut().expect("there were calls");
         wait.took = wait.deadline;
     }),
+    ("a call that outlasts a hand-over", "hangs", |story| delay_amid_trouble(story, HAND_OVER)),
+    ("a call to a node that has slept and does not answer", "hangs", |story| {
+        let wait = story.waits.first_mut().expect("there were calls");
+        wait.asleep = HAND_OVER * 2;
+        wait.took = wait.deadline + wait.asleep;
+    }),
     ("a task that nobody gets for long", "after there was no trouble", |story| {
         let started = first(story, "WorkflowTaskStarted");
         started.time_ms += 60_000;
@@ -160,6 +167,13 @@ fn first<'a>(story: &'a mut Story, kind: &str) -> &'a mut Event {
     story.events.iter_mut().find(|event| event.kind == kind).expect("a story has all kinds")
 }
 
+/// Something is harmed while a call waits, which takes so much longer than it may where nothing is.
+fn delay_amid_trouble(story: &mut Story, longer: Duration) {
+    let wait = story.waits.first_mut().expect("there were calls");
+    wait.took = wait.deadline + longer;
+    story.troubles = Some(vec![(wait.ended_ms - 1_000, wait.ended_ms - 1_000)]);
+}
+
 /// Two events of one run that stand beside each other.
 fn pair(story: &Story) -> usize {
     story.events.windows(2).position(|pair| pair[0].run_id == pair[1].run_id).expect("a run has many")
@@ -175,6 +189,10 @@ pub async fn all(site: Site, size: Size) -> anyhow::Result<Outcome> {
     story.troubles = Some(Vec::new());
     let found = check(&story);
     ensure!(found.is_empty(), "a life without trouble: {found:#?}");
+    let mut delayed = story.clone();
+    delay_amid_trouble(&mut delayed, HAND_OVER - Duration::from_millis(1));
+    let found = check(&delayed);
+    ensure!(found.is_empty(), "a call that waits for a hand-over: {found:#?}");
     for (name, damage) in DAMAGES {
         let mut story = story.clone();
         damage(&mut story);
