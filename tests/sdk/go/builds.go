@@ -26,9 +26,7 @@ func (w *world) during(build, name string, definition any, function func()) {
 }
 
 func (w *world) told(run client.WorkflowRun) *workflow.WorkflowExecutionInfo {
-	described, err := w.DescribeWorkflowExecution(w, run.GetID(), run.GetRunID())
-	w.must(err)
-	return described.WorkflowExecutionInfo
+	return w.described(run).WorkflowExecutionInfo
 }
 
 func buildsOf(info *workflow.WorkflowExecutionInfo) []string {

@@ -42,7 +42,9 @@ func Register(ctx workflow.Context) ([]int, error) { return kept(ctx, 1) }
 // kept is the values that a workflow is told, that many times as large.
 func kept(ctx workflow.Context, factor int) ([]int, error) {
 	var values []int
-	if err := workflow.SetQueryHandler(ctx, "values", func() ([]int, error) { return values, nil }); err != nil {
+	answer := func() ([]int, error) { return values, nil }
+	options := workflow.QueryHandlerOptions{Description: "the values in the order they came"}
+	if err := workflow.SetQueryHandlerWithOptions(ctx, "values", answer, options); err != nil {
 		return nil, err
 	}
 	for channel := workflow.GetSignalChannel(ctx, "put"); ; {

@@ -59,12 +59,22 @@ var cases = map[string]func(*world){
 	"dynamic_definitions_answer_to_any_name":   dynamicDefinitionsAnswerToAnyName,
 	"eager_starts_bring_their_task_along":      eagerStartsBringTheirTaskAlong,
 	"eager_activities_run_once":                eagerActivitiesRunOnce,
+
+	"runs_are_described":                         runsAreDescribed,
+	"pending_work_is_described":                  pendingWorkIsDescribed,
+	"stacks_and_metadata_are_queried":            stacksAndMetadataAreQueried,
+	"histories_come_in_pages":                    historiesComeInPages,
+	"others_go_on_when_a_worker_stops":           othersGoOnWhenAWorkerStops,
+	"what_is_too_large_is_refused":               whatIsTooLargeIsRefused,
+	"workers_heed_the_limits_that_they_are_told": workersHeedTheLimitsThatTheyAreTold,
+	"limits_hold_that_no_worker_heeds":           limitsHoldThatNoWorkerHeeds,
+	"updates_in_flight_are_bounded":              updatesInFlightAreBounded,
 }
 
 func register(registry worker.WorkflowRegistry) {
 	definitions := []any{
 		Draw, Versioned, Local, Remote, FerryEntity, Tally, Child, Parent, Leaver, Third, Again, Register, Paint, Batch,
-		Outside, Changing, Relayed, Echoed,
+		Outside, Changing, Relayed, Echoed, Busy, Excess, Turnstile,
 	}
 	for _, definition := range definitions {
 		registry.RegisterWorkflow(definition)
@@ -75,6 +85,8 @@ func register(registry worker.WorkflowRegistry) {
 		served.RegisterActivity(SucceedAt)
 		served.RegisterActivity(Leave)
 		served.RegisterActivity(Echo)
+		served.RegisterActivity(Stumble)
+		served.RegisterActivity(Swell)
 		served.RegisterDynamicActivity(DoAnything, activity.DynamicRegisterOptions{})
 	}
 }

@@ -9,6 +9,7 @@ import {
   sleep,
   type Info,
 } from '@temporalio/activity';
+import { tooMuch } from './workflows/limits';
 
 const seen = new Map<string, string[]>();
 
@@ -47,6 +48,17 @@ export async function climb(steps: number): Promise<number[]> {
   heartbeat(climbed);
   if (climbed.length < steps) throw new Error('out of breath');
   return climbed;
+}
+
+/** Gets half the way. */
+export async function stumble(): Promise<void> {
+  heartbeat('half the way');
+  throw ApplicationFailure.create({ message: 'not yet', type: 'Early' });
+}
+
+/** Answers with more than a payload may hold. */
+export async function swell(): Promise<string> {
+  return tooMuch();
 }
 
 /** Heartbeats until it is cancelled. */

@@ -1,7 +1,12 @@
 // Activities: attempts, timeouts, heartbeats, cancellation; and runs that are described meanwhile.
+import { defaultPayloadConverter } from '@temporalio/common';
+import { temporal } from '@temporalio/proto';
 import { seenOf } from './activities';
 import { beating, busy, cancelling, enough, expiring, hopeless, remote } from './workflows/activities';
+import { pending } from './workflows/pending';
 import { count, type World } from './world';
+
+const { ParentClosePolicy, PendingActivityState } = temporal.api.enums.v1;
 
 export async function areRetried(w: World): Promise<void> {
   await w.serve(async () => {
@@ -67,5 +72,47 @@ export async function runsAreDescribed(w: World): Promise<void> {
     const { length } = await w.events(run.workflowId);
     w.equal([closed.status.name, closed.historyLength], ['COMPLETED', length], 'the closed run');
     w.that(!!closed.closeTime && closed.closeTime >= closed.startTime, 'its times', closed.startTime, closed.closeTime);
+  });
+}
+
+interface Moment {
+  seconds?: unknown;
+  nanos?: number | null;
+}
+
+const secondsOf = (moment: Moment | null | undefined): number => Number(moment?.seconds ?? 0) + (moment?.nanos ?? 0) / 1e9;
+
+export async function pendingWorkIsDescribed(w: World): Promise<void> {
+  await w.serve(async () => {
+    const run = await w.start(pending, { args: [] });
+    let open = await run.describe();
+    await w.until(async () => {
+      open = await run.describe();
+      return open.raw.pendingActivities?.[0]?.attempt === 2 && !!open.raw.pendingChildren?.[0]?.runId;
+    });
+    const [activity] = open.raw.pendingActivities!;
+    w.equal([activity.activityType?.name, activity.maximumAttempts], ['stumble', 3], 'the activity');
+    w.equal(activity.state, PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED, 'its state');
+    const { message, applicationFailureInfo } = activity.lastFailure!;
+    w.equal([message, applicationFailureInfo?.type], ['not yet', 'Early'], 'its last failure');
+    w.that(!!activity.lastWorkerIdentity, 'who has had it', activity);
+    const [details] = activity.heartbeatDetails?.payloads ?? [];
+    w.equal(details && defaultPayloadConverter.fromPayload(details), 'half the way', 'what it last told');
+    w.equal(Math.round(secondsOf(activity.currentRetryInterval)), 60, 'how long it waits');
+    const waits = secondsOf(activity.nextAttemptScheduleTime) - secondsOf(activity.lastAttemptCompleteTime);
+    w.equal(Math.round(waits), 60, 'from the last attempt to the next');
+
+    const [waiting] = open.raw.pendingChildren!;
+    w.equal([waiting.workflowId, waiting.workflowTypeName], [`${run.workflowId}-child`, 'child'], 'the child');
+    w.equal(waiting.parentClosePolicy, ParentClosePolicy.PARENT_CLOSE_POLICY_ABANDON, 'what becomes of it');
+    const initiated = (await w.events(run.workflowId))[Number(waiting.initiatedId) - 1];
+    const { workflowId } = initiated.startChildWorkflowExecutionInitiatedEventAttributes ?? {};
+    w.equal(workflowId, waiting.workflowId, 'the event that it comes from');
+
+    await run.signal(enough);
+    w.equal(await run.result(), ['cancelled', 'cancelled'], 'how both have ended');
+    const { raw } = await run.describe();
+    w.equal([raw.pendingActivities?.length, raw.pendingChildren?.length], [0, 0], 'what is pending at last');
+    w.that(!raw.pendingWorkflowTask, 'no task is pending', raw.pendingWorkflowTask);
   });
 }

@@ -13,7 +13,9 @@ import * as deletions from './deletions';
 import * as dynamics from './dynamics';
 import * as eager from './eager';
 import * as headers from './headers';
+import * as histories from './histories';
 import * as ids from './ids';
+import * as limits from './limits';
 import * as markers from './markers';
 import * as namespaces from './namespaces';
 import * as nondeterminism from './nondeterminism';
@@ -65,6 +67,13 @@ const CASES: Record<string, (world: World) => Promise<void>> = {
   encoded_payloads_and_failures_are_opaque: codecs.hidePayloadsAndFailures,
   dynamic_definitions_answer_to_any_name: dynamics.answerToAnyName,
   eager_starts_bring_their_task_along: eager.startsBringTheirTaskAlong,
+  pending_work_is_described: calls.pendingWorkIsDescribed,
+  histories_come_in_pages: histories.comeInPages,
+  others_go_on_when_a_worker_stops: histories.goOnWhenAWorkerStops,
+  what_is_too_large_is_refused: limits.refuseWhatIsTooLarge,
+  workers_heed_the_limits_that_they_are_told: limits.areHeededByWorkersThatAreTold,
+  limits_hold_that_no_worker_heeds: limits.holdThatNoWorkerHeeds,
+  updates_in_flight_are_bounded: limits.boundUpdatesInFlight,
 };
 
 /** Bounds a case. */
@@ -108,7 +117,7 @@ async function main(address: string): Promise<number> {
     badBundle: await bundleOf('./workflows/bad'),
     encodedBundle: await bundleOf('./workflows', { failureConverterPath: require.resolve('./failures') }),
   };
-  const server = { client, connection, ...bundles };
+  const server = { address, client, connection, ...bundles };
   const names = Object.keys(CASES);
   const results: boolean[] = [];
   const lane = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 // Code that does not fit a run's history: the task fails, the run waits, and goes on with mended code.
 import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { temporal } from '@temporalio/proto';
-import { breaking, changing, finish } from './workflows/changing';
+import { breaking, changing, finish, stuffing, swelling } from './workflows/changing';
 import { count, type World } from './world';
 
 const { WorkflowTaskFailedCause: Cause } = temporal.api.enums.v1;
@@ -10,6 +10,11 @@ export const ofChangedCode = (w: World) => failsItsTask(w, changing, Cause.WORKF
 
 export const ofBrokenCode = (w: World) =>
   failsItsTask(w, breaking, Cause.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE);
+
+/** Of code that has too large a result, and of code that calls an activity with too much. */
+export async function ofTooLargePayloads(w: World): Promise<void> {
+  for (const workflow of [swelling, stuffing]) await failsItsTask(w, workflow, Cause.WORKFLOW_TASK_FAILED_CAUSE_PAYLOADS_TOO_LARGE);
+}
 
 /** Has a run of a workflow go on with a bad build, which fails its task, and at last with what it was. */
 async function failsItsTask(w: World, workflow: typeof changing, cause: number): Promise<void> {

@@ -17,6 +17,7 @@ export type Event = temporal.api.history.v1.IHistoryEvent;
 type Options<T extends Workflow> = Omit<WorkflowStartOptions<T>, 'taskQueue' | 'workflowId'> & { workflowId?: string };
 
 export interface Server {
+  address: string;
   client: Client;
   connection: NativeConnection;
   bundle: WorkflowBundleWithSourceMap;

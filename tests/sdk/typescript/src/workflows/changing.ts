@@ -22,3 +22,11 @@ export async function changing(): Promise<number> {
 export async function breaking(): Promise<number> {
   return await acted();
 }
+
+export async function swelling(): Promise<number> {
+  return await acted();
+}
+
+export async function stuffing(): Promise<number> {
+  return await acted();
+}

@@ -25,6 +25,12 @@ public interface Activities {
   /** One step for each attempt; the steps of those before come from the details of their heartbeats. */
   List<Integer> climb(int steps);
 
+  /** Gets half the way. */
+  void stumble();
+
+  /** Answers with more than a payload may hold. */
+  String swell();
+
   /** Heartbeats until it is cancelled. */
   void linger(String name);
 
@@ -93,6 +99,17 @@ public interface Activities {
         throw new IllegalStateException("out of breath");
       }
       return climbed;
+    }
+
+    @Override
+    public void stumble() {
+      Activity.getExecutionContext().heartbeat("half the way");
+      throw ApplicationFailure.newFailure("not yet", "Early");
+    }
+
+    @Override
+    public String swell() {
+      return Limits.TOO_MUCH;
     }
 
     @Override

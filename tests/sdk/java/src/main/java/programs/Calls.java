@@ -3,22 +3,33 @@ package programs;
 import static programs.Activities.seenOf;
 import static programs.World.count;
 
+import com.google.protobuf.util.Durations;
+import com.google.protobuf.util.Timestamps;
 import io.temporal.activity.ActivityCancellationType;
 import io.temporal.activity.ActivityOptions;
+import io.temporal.api.common.v1.Payload;
 import io.temporal.api.enums.v1.EventType;
+import io.temporal.api.enums.v1.ParentClosePolicy;
+import io.temporal.api.enums.v1.PendingActivityState;
 import io.temporal.api.enums.v1.WorkflowExecutionStatus;
 import io.temporal.api.history.v1.ActivityTaskStartedEventAttributes;
 import io.temporal.api.history.v1.HistoryEvent;
+import io.temporal.api.workflow.v1.PendingActivityInfo;
+import io.temporal.api.workflow.v1.PendingChildExecutionInfo;
+import io.temporal.api.workflowservice.v1.DescribeWorkflowExecutionResponse;
 import io.temporal.client.WorkflowClient;
 import io.temporal.client.WorkflowExecutionDescription;
 import io.temporal.client.WorkflowStub;
 import io.temporal.common.RetryOptions;
+import io.temporal.common.converter.DefaultDataConverter;
 import io.temporal.failure.ActivityFailure;
 import io.temporal.failure.ApplicationFailure;
 import io.temporal.failure.CanceledFailure;
+import io.temporal.failure.TemporalFailure;
 import io.temporal.failure.TimeoutFailure;
 import io.temporal.workflow.Async;
 import io.temporal.workflow.CancellationScope;
+import io.temporal.workflow.ChildWorkflowOptions;
 import io.temporal.workflow.Promise;
 import io.temporal.workflow.SignalMethod;
 import io.temporal.workflow.Workflow;
@@ -31,6 +42,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.UnaryOperator;
+import programs.Children.Child;
 
 /** Activities: attempts, timeouts, heartbeats, cancellation; and runs that are described meanwhile. */
 public final class Calls {
@@ -217,6 +229,52 @@ public final class Calls {
     }
   }
 
+  /** Waits for a child, and for an activity whose second attempt is a long time off, until it is told to give up both. */
+  @WorkflowInterface
+  public interface Pending {
+    @WorkflowMethod
+    List<String> run();
+
+    @SignalMethod
+    void enough();
+  }
+
+  public static final class PendingImpl implements Pending {
+    private boolean told;
+
+    @Override
+    public List<String> run() {
+      ChildWorkflowOptions waiting =
+          ChildWorkflowOptions.newBuilder()
+              .setWorkflowId(Workflow.getInfo().getWorkflowId() + "-child")
+              .setParentClosePolicy(ParentClosePolicy.PARENT_CLOSE_POLICY_ABANDON)
+              .build();
+      RetryOptions thrice = every(60_000).setMaximumAttempts(3).build();
+      ActivityCancellationType kind = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
+      List<Promise<?>> both = new ArrayList<>();
+      CancellationScope scope =
+          Workflow.newCancellationScope(
+              () -> {
+                both.add(Async.function(Workflow.newChildWorkflowStub(Child.class, waiting)::run, "wait"));
+                both.add(Async.procedure(calling(it -> it.setRetryOptions(thrice).setCancellationType(kind))::stumble));
+              });
+      scope.run();
+      Workflow.await(() -> told);
+      scope.cancel();
+      return both.stream().map(PendingImpl::end).toList();
+    }
+
+    private static String end(Promise<?> work) {
+      TemporalFailure failure = (TemporalFailure) work.getFailure();
+      return failure.getCause() instanceof CanceledFailure ? "cancelled" : failure.toString();
+    }
+
+    @Override
+    public void enough() {
+      told = true;
+    }
+  }
+
   static void areRetried(World w) {
     w.serve();
     WorkflowStub run =
@@ -293,5 +351,49 @@ public final class Calls {
     w.equal(closed.getStatus(), WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_COMPLETED, "the status at last");
     w.equal(closed.getHistoryLength(), (long) w.events(run.getExecution()).size(), "the length of its history");
     w.that(!closed.getCloseTime().isBefore(closed.getStartTime()), "its times", closed.getStartTime(), closed.getCloseTime());
+  }
+
+  static void pendingWorkIsDescribed(World w) throws Exception {
+    w.serve();
+    Pending stub = w.stub(Pending.class);
+    WorkflowStub run = w.remember(WorkflowClient.start(stub::run));
+    w.until(
+        () -> {
+          DescribeWorkflowExecutionResponse now = run.describe().getRawDescription();
+          return now.getPendingActivitiesCount() == 1
+              && now.getPendingActivities(0).getAttempt() == 2
+              && now.getPendingChildrenCount() == 1
+              && !now.getPendingChildren(0).getRunId().isEmpty();
+        });
+    DescribeWorkflowExecutionResponse open = run.describe().getRawDescription();
+    PendingActivityInfo activity = open.getPendingActivities(0);
+    w.equal(activity.getActivityType().getName(), "Stumble", "the activity");
+    w.equal(activity.getState(), PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED, "its state");
+    w.equal(List.of(activity.getAttempt(), activity.getMaximumAttempts()), List.of(2, 3), "the attempt to come");
+    w.equal(activity.getLastFailure().getMessage(), "not yet", "its last failure");
+    w.equal(activity.getLastFailure().getApplicationFailureInfo().getType(), "Early", "the type of that");
+    w.that(!activity.getLastWorkerIdentity().isEmpty(), "who has had it", activity);
+    Payload details = activity.getHeartbeatDetails().getPayloads(0);
+    String told = DefaultDataConverter.STANDARD_INSTANCE.fromPayload(details, String.class, String.class);
+    w.equal(told, "half the way", "what it last told");
+    w.equal(Math.round(Durations.toMillis(activity.getCurrentRetryInterval()) / 1e3), 60L, "how long it waits");
+    com.google.protobuf.Duration waits =
+        Timestamps.between(activity.getLastAttemptCompleteTime(), activity.getNextAttemptScheduleTime());
+    w.equal(Math.round(Durations.toMillis(waits) / 1e3), 60L, "from the last attempt to the next");
+
+    PendingChildExecutionInfo child = open.getPendingChildren(0);
+    List<String> what = List.of(run.getExecution().getWorkflowId() + "-child", "Child");
+    w.equal(List.of(child.getWorkflowId(), child.getWorkflowTypeName()), what, "the child");
+    w.equal(child.getParentClosePolicy(), ParentClosePolicy.PARENT_CLOSE_POLICY_ABANDON, "what becomes of it");
+    HistoryEvent initiated = w.events(run.getExecution()).get((int) child.getInitiatedId() - 1);
+    String initiatedId = initiated.getStartChildWorkflowExecutionInitiatedEventAttributes().getWorkflowId();
+    w.equal(initiatedId, child.getWorkflowId(), "the event that it comes from");
+
+    stub.enough();
+    w.equal(run.getResult(List.class), List.of("cancelled", "cancelled"), "how both have ended");
+    DescribeWorkflowExecutionResponse closed = run.describe().getRawDescription();
+    List<Integer> pending = List.of(closed.getPendingActivitiesCount(), closed.getPendingChildrenCount());
+    w.equal(pending, List.of(0, 0), "what is pending at last");
+    w.that(!closed.hasPendingWorkflowTask(), "no task is pending");
   }
 }

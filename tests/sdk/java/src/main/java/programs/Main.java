@@ -74,6 +74,12 @@ public final class Main {
     CASES.put("dynamic_definitions_answer_to_any_name", Dynamics::answerToAnyName);
     CASES.put("eager_starts_bring_their_task_along", Eager::startsBringTheirTaskAlong);
     CASES.put("eager_activities_run_once", Eager::activitiesRunOnce);
+    CASES.put("pending_work_is_described", Calls::pendingWorkIsDescribed);
+    CASES.put("histories_come_in_pages", Histories::comeInPages);
+    CASES.put("others_go_on_when_a_worker_stops", Histories::goOnWhenAWorkerStops);
+    CASES.put("what_is_too_large_is_refused", Limits::refuseWhatIsTooLarge);
+    CASES.put("limits_hold_that_no_worker_heeds", Limits::holdThatNoWorkerHeeds);
+    CASES.put("updates_in_flight_are_bounded", Limits::boundUpdatesInFlight);
   }
 
   private Main() {}
