@@ -256,14 +256,18 @@ pub const ALLOWED: &[Allowed] = &[
     row(
         ".pending_workflow_task",
         only_theirs,
-        "a run that is over has nothing pending; there it tells what was",
+        "a run that is over has no task and no activity pending; there it tells what was",
     ),
     row(
         ".pending_activities",
         only_theirs,
-        "a run that is over has nothing pending; there it tells what was",
+        "a run that is over has no task and no activity pending; there it tells what was",
     ),
-    row(".pending_children", only_theirs, "a run that is over has nothing pending; there it tells what was"),
+    row(
+        ".pending_children",
+        only_theirs,
+        "of its children a run that is over has those pending that go on; there it tells all that there were",
+    ),
     row(
         ".activity_tasks[].priority",
         only_ours,
