@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use everlog_log::Log;
-use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, RowsFault, Stats};
+use everlog_partition::{
+    Config, Dispatcher, Error, Event, Failure, Former, Partition, RowsFault, Stats, Waiting,
+};
 use everlog_store::{Base, Store};
 
 use crate::arrivals::Arrivals;
@@ -114,6 +116,13 @@ impl Takeover {
 }
 
 impl Takeover {
+    /// A poll waits on that was to get something of a partition which is not at work.
+    fn poll_again(&self, waiting: Waiting) {
+        let post = Arc::clone(&self.post);
+        let send: everlog_partition::Send = Arc::new(move |to, event| post.send(to, None, event));
+        self.dispatcher.poll_again(waiting, &send);
+    }
+
     /// Brings the rows of a partition that another node has as far as they can be: once more with new ones where the old
     /// are of no use. They stay open for who takes the partition over.
     ///
@@ -167,6 +176,8 @@ struct Place {
     left: Vec<std::sync::mpsc::Sender<()>>,
     /// It came here to leave again.
     unwanted: bool,
+    /// What it hears when it is at work, or who has it then: tasks that reached nobody.
+    kept: Vec<Event>,
 }
 
 impl Place {
@@ -181,6 +192,7 @@ impl Place {
             taken: Vec::new(),
             left: Vec::new(),
             unwanted: false,
+            kept: Vec::new(),
         }
     }
 
@@ -188,6 +200,16 @@ impl Place {
         match &mut self.state {
             State::Works(partition, life) | State::Leaves(partition, life, _) => Some((partition, *life)),
             State::Absent | State::Comes | State::Rests(_) | State::Gone => None,
+        }
+    }
+
+    /// Its present life ends. What it had under way is kept for the next one.
+    fn abandon(&mut self) {
+        if let State::Works(partition, _) | State::Leaves(partition, ..) =
+            std::mem::replace(&mut self.state, State::Gone)
+        {
+            self.applied = Some(partition.applied());
+            self.kept.extend(partition.abandon());
         }
     }
 
@@ -233,6 +255,7 @@ impl Share {
             State::Comes => place.taken.push(taken),
             State::Leaves(..) | State::Absent | State::Gone => {
                 // One that leaves is dropped: its next life is told the same by the log.
+                place.abandon();
                 place.is_gone();
                 place.stats.is_wanted.store(1, Ordering::Relaxed);
                 place.taken.push(taken);
@@ -259,7 +282,7 @@ impl Share {
                 place.left.push(left);
                 (place.state, place.unwanted) = (State::Comes, true);
             }
-            State::Absent | State::Rests(_) | State::Gone => place.is_gone(),
+            State::Absent | State::Rests(_) | State::Gone => self.is_gone(index),
         }
     }
 
@@ -269,12 +292,16 @@ impl Share {
         let place = &mut self.places[index];
         if place.unwanted {
             place.taken.clear();
-            return place.is_gone();
+            return self.is_gone(index);
         }
         match recovered {
             Ok((partition, life)) => {
                 place.state = State::Works(partition, life);
+                let kept = std::mem::take(&mut place.kept);
                 self.tell_taken(index);
+                for event in kept {
+                    self.handle(id, None, event, crate::clock::now_ms());
+                }
             }
             Err(error) if self.may_come_back(index, &error) => {
                 if let State::Rests(until) = self.places[index].state
@@ -333,8 +360,16 @@ impl Share {
                 Some(elsewhere) if !event.is_report() => elsewhere.bring(id, event),
                 Some(_) | None => {}
             },
-            State::Comes => event.refuse(Failure::Moved),
-            State::Rests(_) | State::Gone => {}
+            State::Comes | State::Rests(_) => match event {
+                Event::Release { .. } | Event::PollsLost { .. } => place.kept.push(event),
+                // Its next life offers its tasks again.
+                Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
+                    self.takeover.poll_again(waiting);
+                }
+                event if matches!(place.state, State::Comes) => event.refuse(Failure::Moved),
+                _unanswered => {}
+            },
+            State::Gone => {}
         }
     }
 
@@ -367,13 +402,13 @@ impl Share {
                 },
                 State::Leaves(partition, _, until) => match partition.turn(now_ms) {
                     Ok(_) if partition.is_idle() || Instant::now() >= *until => {
-                        place.is_gone();
+                        self.is_gone(index);
                         None
                     }
                     Ok(turn_ms) => Some(turn_ms.unwrap_or(i64::MAX).min(now_ms + LOOK_AT_LEAVING_MS)),
                     Err(error) => {
                         tracing::debug!(partition = place.id, %error, "a partition that leaves has stumbled");
-                        place.is_gone();
+                        self.is_gone(index);
                         None
                     }
                 },
@@ -413,6 +448,22 @@ impl Share {
         }
     }
 
+    /// A partition is not here any more; whoever has it hears of tasks that reached nobody.
+    fn is_gone(&mut self, index: usize) {
+        let place = &mut self.places[index];
+        place.abandon();
+        place.is_gone();
+        self.pass_on(index);
+    }
+
+    /// What was kept for the next life of a partition, if that is another node's.
+    fn pass_on(&mut self, index: usize) {
+        let place = &mut self.places[index];
+        if let Some(elsewhere) = self.takeover.elsewhere.get() {
+            place.kept.drain(..).for_each(|event| elsewhere.bring(place.id, event));
+        }
+    }
+
     fn is_well(&mut self, index: usize) {
         let place = &mut self.places[index];
         let State::Works(partition, _) = &place.state else { return };
@@ -426,11 +477,10 @@ impl Share {
     fn stumble(&mut self, index: usize, error: Error) {
         let place = &mut self.places[index];
         place.stats.serving.store(0, Ordering::Relaxed);
-        match std::mem::replace(&mut place.state, State::Gone) {
-            State::Works(partition, _) => place.applied = Some(partition.applied()),
-            State::Leaves(..) => return place.is_gone(),
-            State::Absent | State::Comes | State::Rests(_) | State::Gone => {}
+        if matches!(place.state, State::Leaves(..)) {
+            return self.is_gone(index);
         }
+        place.abandon();
         if !self.may_come_back(index, &error) {
             self.give_up(index, error);
         }
@@ -468,6 +518,8 @@ impl Share {
         (place.state, place.spoiled) = (State::Gone, false);
         (self.failed)(place.id, &error);
         place.left.clear();
+        self.pass_on(index);
+        let place = &mut self.places[index];
         let mut waiting = place.taken.drain(..);
         // The first one hears why; the others that it is not.
         if let Some(taken) = waiting.next() {

@@ -142,7 +142,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.queries.answer_attached(&key, std::mem::take(answers));
         }
         let reply = self.absorb(&workflow, outcome)?;
-        if self.replaying
+        if !self.serving
             && let (Some(poll_id), Reply::Task(_) | Reply::Activity(_)) = (poll_of(input), &reply)
         {
             self.claims.note(stamp.now_ms, poll_id, &key);

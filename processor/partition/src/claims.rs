@@ -1,7 +1,9 @@
 //! Claims in the journal of a former owner: it may have ended before it could hand out what they got, which waits for its timeout then.
-//! Whoever has brought the poll has seen the way break, and says so; the task goes back to its queue.
+//! Whoever has brought the poll has seen the way break, and says so; so does a partition that could not go on, of what it had sent. The
+//! task goes back to its queue.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use everlog_engine::Run;
 use everlog_engine::input::{Input, Order};
@@ -12,7 +14,7 @@ use everlog_store::Base;
 use crate::address::RunKey;
 use crate::error::Error;
 use crate::event::Event;
-use crate::partition::{Partition, input};
+use crate::partition::{Partition, Waiter, input};
 use crate::rules::Rules;
 
 /// How long after a claim somebody may still say that its poll has got nothing.
@@ -76,18 +78,50 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Polls have reached nobody. `run`: the one that they have claimed something of, where that is known.
     pub(crate) fn polls_lost(
         &mut self,
-        poll_ids: &[String],
-        run: Option<&RunKey>,
+        poll_ids: Arc<[String]>,
+        run: Option<RunKey>,
         now_ms: i64,
     ) -> Result<(), Error> {
-        for poll_id in poll_ids {
+        if !self.serving {
+            // What they have claimed may stand further on in the journal.
+            self.lost_polls.push((poll_ids, run));
+            return Ok(());
+        }
+        for poll_id in &*poll_ids {
             let claimed = self.claims.take(poll_id);
-            let Some(key) = run.cloned().or(claimed) else { continue };
+            let Some(key) = run.clone().or(claimed) else { continue };
             let Some(run) = self.runs.get(&key)? else { continue };
             if let (Some(order), Some(address)) = (release(&run, poll_id), key.address()) {
                 self.act(Event::Release { input: input(&address, order) }, now_ms)?;
             }
         }
         Ok(())
+    }
+
+    /// Everything that a former owner may have claimed is here: lost polls that were told of before are looked at.
+    pub(crate) fn look_at_lost_polls(&mut self) -> Result<(), Error> {
+        let now_ms = self.time.now_ms();
+        let lost = std::mem::take(&mut self.lost_polls);
+        lost.into_iter().try_for_each(|(poll_ids, run)| self.polls_lost(poll_ids, run, now_ms))
+    }
+
+    /// Ends a partition that cannot go on, as far as it is here. Polls that were to get something of it wait on; their claims may be in
+    /// the journal all the same. Returns what has to reach whoever has it next, on this node or another.
+    pub fn abandon(self) -> Vec<Event> {
+        let mut lost = Vec::new();
+        for entry in self.flights.abandon() {
+            if let Waiter::Claim(task, waiting) = entry.waiter {
+                let poll_ids = [waiting.poll.poll_id.clone()].into();
+                lost.push(Event::PollsLost { poll_ids, run: Some(task.run) });
+                self.dispatcher.poll_again(*waiting, &self.send);
+            }
+        }
+        for entry in self.pending {
+            if let Waiter::Claim(_, waiting) = entry.waiter {
+                self.dispatcher.poll_again(*waiting, &self.send);
+            }
+        }
+        lost.extend(self.lost_polls.into_iter().map(|(poll_ids, run)| Event::PollsLost { poll_ids, run }));
+        lost
     }
 }

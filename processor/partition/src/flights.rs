@@ -114,6 +114,11 @@ impl Flights {
         std::mem::take(&mut self.doubtful)
     }
 
+    /// Whatever was sent and not applied, the doubtful ones too.
+    pub(crate) fn abandon(self) -> impl Iterator<Item = Entry> {
+        self.flights.into_iter().flat_map(|flight| flight.entries).chain(self.doubtful)
+    }
+
     fn tidy(&mut self) {
         while self.flights.front().is_some_and(|flight| flight.acknowledged && flight.entries.is_empty()) {
             self.flights.pop_front();

@@ -124,6 +124,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) watchers: Watchers,
     pub(crate) updates: Updates,
     pub(crate) claims: Claims,
+    /// Polls that have reached nobody, told of before the partition served, and the run that they have claimed something of.
+    pub(crate) lost_polls: Vec<(Arc<[String]>, Option<RunKey>)>,
     pub(crate) pending: VecDeque<Entry>,
     pub(crate) flights: Flights,
     /// The journal as it grows, where others append to it too.
@@ -196,6 +198,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             watchers: Watchers::default(),
             updates: Updates::default(),
             claims: Claims::default(),
+            lost_polls: Vec::new(),
             pending: VecDeque::new(),
             flights: Flights::default(),
             tail: None,
@@ -291,7 +294,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 self.enqueue(input, Waiter::Completion(reply, answers, slot));
             }
             Event::Claim { task, waiting } => self.claim(task, waiting),
-            Event::PollsLost { poll_ids, run } => self.polls_lost(&poll_ids, run.as_ref(), now_ms)?,
+            Event::PollsLost { poll_ids, run } => self.polls_lost(poll_ids, run, now_ms)?,
             Event::Release { input } => {
                 self.stats.released.fetch_add(1, Ordering::Relaxed);
                 self.enqueue(input, Waiter::Nobody);

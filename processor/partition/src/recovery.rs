@@ -200,6 +200,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.stats.serving.store(1, Ordering::Relaxed);
         self.reach(self.time.now_ms() + REACH_MS)?;
         self.unoffered = self.buckets().filter(|_| R::keeps(Rule::WaitingTasks)).collect();
+        self.look_at_lost_polls()?;
         self.find_leftovers()
     }
 

@@ -71,9 +71,19 @@ impl House {
     /// The house falls, and a new one stands on its ground.
     pub fn crash(&mut self) {
         self.partition = None;
+        self.rise(Vec::new());
+    }
+
+    /// A new house on the ground of one that has fallen; before it serves it hears of something.
+    pub fn rise(&mut self, told: Vec<Event>) {
         self.log = None;
         let (log, partition, inbox, router) = open(self.dir.path(), &self.now_ms, self.config.clone());
         (self.log, self.partition, self.inbox, self.router) = (Some(log), Some(partition), inbox, router);
+        assert!(!self.partition().is_serving());
+        for event in told {
+            let now_ms = self.now_ms.load(Ordering::Relaxed);
+            self.partition().handle(event, now_ms).expect("the partition goes on");
+        }
         self.until(|house| house.partition().is_serving());
     }
 

@@ -3,6 +3,9 @@
 mod house;
 mod updates;
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::Run;
@@ -11,9 +14,11 @@ use everlog_engine::input::Order;
 use everlog_engine::machine::task::Task;
 use everlog_engine::machine::{activity, attempt, close, signal, timer};
 use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
-use everlog_partition::{Address, Config, Delivery, Failure, Poll, QueryRequest, Room, Want, WorkflowKey};
+use everlog_partition::{
+    Address, Config, Delivery, Event, Failure, Poll, QueryRequest, Room, Want, WorkflowKey,
+};
 
-use house::{House, NAMESPACE, config, workflow};
+use house::{House, NAMESPACE, config, polls, workflow};
 
 fn schedule() -> command::Order {
     command::Order::ScheduleActivity(Box::new(activity::Schedule {
@@ -379,6 +384,35 @@ fn whoever_knows_the_run_is_heard_also_when_its_claim_was_committed() {
     house.lost(&["poll"], Some(key));
     assert!(house.read().run.started_task().is_none());
     workflow(house.poll(false));
+}
+
+#[test]
+fn what_a_partition_had_sent_when_it_could_not_go_on_is_handed_out_by_its_next_life() {
+    let mut house = House::build();
+    house.start();
+    let router = house.router.clone();
+    let mut poll = Box::pin(async move { router.poll(polls(false)).await });
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut is_claimed = false;
+    // The claim reaches the journal, and the partition does not hear of it.
+    loop {
+        assert!(poll.as_mut().poll(&mut context).is_pending());
+        let now_ms = house.now_ms.load(Ordering::Relaxed);
+        house.partition().turn(now_ms).expect("the partition goes on");
+        match house.inbox.recv_timeout(Duration::from_secs(5)).expect("it goes on").1 {
+            Event::Appended(_) if is_claimed => break,
+            event => {
+                is_claimed |= matches!(event, Event::Claim { .. });
+                house.partition().handle(event, now_ms).expect("the partition goes on");
+            }
+        }
+    }
+    let lost = house.partition.take().expect("the house stands").abandon();
+    assert!(matches!(&lost[..], [Event::PollsLost { run: Some(_), .. }]));
+    assert!(poll.as_mut().poll(&mut context).is_pending(), "it waits for something else");
+    house.rise(lost);
+    workflow(house.poll(false));
+    assert_eq!(house.names().iter().filter(|name| **name == "TaskStarted").count(), 2);
 }
 
 #[test]
