@@ -235,9 +235,21 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
     }
     let metric = page::metric(server.metrics_address(), "everlog_ingress_stopped_partitions").await?;
     ensure!(metric == Some(1.0), "{metric:?}");
+    let lag = async |partition: Option<u32>| {
+        let label = partition.map(|partition| format!("{{partition=\"{partition}\"}}")).unwrap_or_default();
+        let name = format!("everlog_ingress_lag_records{label}");
+        page::metric(server.metrics_address(), &name).await.map(Option::unwrap_or_default)
+    };
+    ensure!(lag(Some(lost)).await? == in_lost as f64, "what was lost has gone nowhere");
     let outcomes = place.outcomes(records.len() + records.len() - in_lost)?;
     let refused = outcomes.iter().filter(|(outcome, _)| outcome.code.as_deref() == Some("already_started"));
     ensure!(refused.count() == records.len() - in_lost, "the other partitions are read on");
+    let appended = page::metric(server.metrics_address(), "everlog_partition_appended_total").await?;
+    ensure!(appended.is_some_and(|appended| appended > 0.0), "an owner begins with a record: {appended:?}");
+    while lag(None).await? > in_lost as f64 {
+        looks.tick().await;
+        ensure!(Instant::now() < deadline, "{:?} records of other partitions are not read", lag(None).await?);
+    }
     ensure!(server.connect().await.is_ok(), "calls are served");
     Ok(())
 }

@@ -28,6 +28,8 @@ const COMMIT_EVERY: Duration = Duration::from_millis(100);
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
 /// The pause before it is asked again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// How often it is noted how much there is to read: no broker is asked for that.
+const SEE_ENDS_EVERY: Duration = Duration::from_millis(500);
 /// How often it is asked whether the topic is still the same.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 
@@ -49,6 +51,7 @@ pub(crate) struct Member {
 /// When the thread did its duties last.
 struct Duties {
     committed: Instant,
+    saw_ends: Instant,
     looked: Option<Instant>,
     watched: Option<Instant>,
 }
@@ -83,10 +86,15 @@ impl Member {
         lock(&self.state)
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Mutex<State>> {
+        &self.state
+    }
+
     /// The thread: until nobody else has the member.
     pub(crate) fn serve(self: Arc<Self>) {
-        let mut duties = Duties { committed: Instant::now(), looked: None, watched: Some(Instant::now()) };
         let mut served = Instant::now();
+        let (committed, saw_ends, watched) = (served, served, Some(served));
+        let mut duties = Duties { committed, saw_ends, looked: None, watched };
         while Arc::strong_count(&self) > 1 {
             let is_idle = match self.consumer.poll(POLL) {
                 Some(Ok(message)) => {
@@ -104,6 +112,7 @@ impl Member {
                 self.begin();
                 self.commit(&mut duties);
                 self.watch(&mut duties);
+                self.see_ends(&mut duties);
                 served = Instant::now();
             }
         }
@@ -186,8 +195,11 @@ impl Member {
                     let mut state = self.state();
                     state.fresh.clear();
                     let numbered = assigned.into_iter().filter_map(|assigned| {
-                        let assignment = state.places.get(&assigned.partition)?.assignment;
-                        Some((assigned, assignment))
+                        let place = state.places.get_mut(&assigned.partition)?;
+                        let committed = assigned.committed.map(|(_, next)| next);
+                        place.done = committed.unwrap_or(assigned.bounds.start);
+                        place.end = assigned.bounds.end;
+                        Some((assigned, place.assignment))
                     });
                     let numbered = numbered.collect();
                     state.add(Event::Assigned(numbered))
@@ -336,6 +348,20 @@ impl Member {
             duties.watched = Some(Instant::now());
             if let Err(error) = self.is_same() {
                 tracing::debug!(%error, "the id of the commands topic is not known at the moment");
+            }
+        }
+    }
+
+    /// How far each partition that is read goes, as its broker told with the last records.
+    fn see_ends(&self, duties: &mut Duties) {
+        if duties.saw_ends.elapsed() < SEE_ENDS_EVERY {
+            return;
+        }
+        duties.saw_ends = Instant::now();
+        for (partition, _) in self.read() {
+            let end = native::high_watermark(self.consumer.client(), &self.topic.name, partition as i32);
+            if let Some(place) = self.state().places.get_mut(&partition) {
+                place.end = place.end.max(end);
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -132,6 +132,10 @@ pub(crate) struct Place {
     pub(crate) is_paused: bool,
     /// Nothing of it comes any more.
     pub(crate) has_failed: bool,
+    /// All before this offset is done with.
+    pub(crate) done: Offset,
+    /// The end of what there is, as brokers told it last.
+    pub(crate) end: Offset,
 }
 
 /// What whoever takes and the member's thread share.
@@ -366,9 +370,31 @@ impl Source {
     /// later one makes up for one that fails.
     pub fn commit(&mut self, partition: PartitionId, next: Offset) {
         let mut state = self.member.state();
-        if state.place(partition).is_some() {
+        if let Some(place) = state.place(partition) {
+            place.done = next;
             state.commits.insert(partition, next);
         }
+    }
+
+    /// How far the reading is behind, for as long as this is there.
+    pub fn lag(&self) -> Lag {
+        Lag(Arc::downgrade(self.member.shared()))
+    }
+}
+
+/// How far the reading of the commands is behind. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Lag(Weak<Mutex<State>>);
+
+impl Lag {
+    /// Of each partition that this member has: the offsets, up to the end as brokers told it last, that are not done with. The end of a
+    /// transaction takes an offset too. None once the member is gone.
+    pub fn by_partition(&self) -> BTreeMap<PartitionId, u64> {
+        let Some(state) = self.0.upgrade() else { return BTreeMap::new() };
+        let state = lock(&state);
+        let behind =
+            |(partition, place): (&PartitionId, &Place)| (*partition, place.end.saturating_sub(place.done));
+        state.places.iter().map(behind).collect()
     }
 }
 

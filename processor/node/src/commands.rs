@@ -1,5 +1,6 @@
 //! Public commands on Kafka: the topic `commands` is read and brought into the journals for as long as the node runs.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ const NOT_YET: &str = "commands are not read yet";
 #[derive(Default)]
 pub struct Sight {
     stats: OnceLock<Arc<Stats>>,
+    lag: OnceLock<source::Lag>,
     trouble: Mutex<Option<String>>,
 }
 
@@ -42,6 +44,11 @@ impl Sight {
     /// What is counted, once the topic is open.
     pub fn stats(&self) -> Option<&Stats> {
         self.stats.get().map(Arc::as_ref)
+    }
+
+    /// Of each partition of the topic that this node reads, how many offsets it has not taken to a journal.
+    pub fn lag(&self) -> BTreeMap<u32, u64> {
+        self.lag.get().map(source::Lag::by_partition).unwrap_or_default()
     }
 
     /// Why commands are not read, all of them or those of some partitions; none where they are.
@@ -130,9 +137,10 @@ impl Reading {
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
         let Self { options, journals, schemas, names, sight, .. } = self;
+        // Both are set once: here.
+        let _ = sight.lag.set(opened.lag());
         let (source, closed) = Consumer::new(opened);
         let ingress = Ingress::new(source, journals, schemas, names, options);
-        // Set once: here.
         let _ = sight.stats.set(ingress.stats());
         sight.set_trouble(None);
         let mut asked = stopped.clone();

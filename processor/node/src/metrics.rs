@@ -165,6 +165,12 @@ const INGRESS: &[Row<everlog_ingress::Stats>] = rows! {
     };
 };
 
+const COMMANDS_LAG: &[Row<u64>] = rows! {
+    Stands "everlog_ingress_lag_records" "Offsets of the topic of commands that are not in a journal yet, of partitions that this node reads." |n| {
+        *n as f64
+    };
+};
+
 const REGISTRY: &[Row<schemas::Stats>] = rows! {
     Counts "everlog_registry_questions_total" "Questions to the schema registry." |s| load(&s.questions);
     Counts "everlog_registry_failures_total" "Those of them that it did not answer." |s| load(&s.failures);
@@ -428,6 +434,10 @@ pub fn watch_registry(registry: &Registry, schemas: &Arc<Schemas>) {
 
 /// Adds the reading of the topic of commands, once it is open.
 pub fn watch_commands(registry: &Registry, commands: Arc<commands::Sight>) {
+    let lagging = Arc::clone(&commands);
+    add(registry, COMMANDS_LAG, Some("partition"), move |visit| {
+        lagging.lag().iter().for_each(|(partition, offsets)| visit(&partition.to_string(), offsets));
+    });
     add(registry, INGRESS, None, move |visit| {
         commands.stats().into_iter().for_each(|stats| visit("", stats))
     });

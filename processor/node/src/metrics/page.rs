@@ -41,6 +41,7 @@ fn parts() -> Vec<Part> {
         part("Rows beside the log, on Kafka", "reason", ROWS),
         part("The embedded log", "", LOG),
         part("Public commands that come in", "", INGRESS),
+        part("", "partition", COMMANDS_LAG),
         part("The schema registry", "", REGISTRY),
     ]
 }
