@@ -22,7 +22,6 @@ pub fn check(story: &Story) -> Vec<String> {
         check_run(run_id, events, &mut found);
         check_pairs(run_id, events, &mut found);
         check_state(story, run_id, events, &mut found);
-        deliveries::check(run_id, events, story.troubles.as_deref(), &mut found);
     }
     for run_id in
         story.heads.keys().chain(story.kept.keys()).filter(|run_id| !runs.contains_key(run_id.as_str()))
@@ -39,6 +38,7 @@ pub fn check(story: &Story) -> Vec<String> {
     check_records(story, &mut found);
     torn::check(story, &mut found);
     terms::check(&story.terms, &effects(&kin, story), &mut found);
+    deliveries::check(&kin, story, &mut found);
     register::check(&story.reads, &mut found);
     waits::check(&story.waits, story.troubles.as_deref(), &mut found);
     for (place, entry) in &story.seen {

@@ -24,14 +24,16 @@ use tonic::{Code, Request, Status};
 
 use crate::deliveries::now_ms;
 use crate::ledger::{Deed, Ledger, Via};
+use crate::polls::Polls;
 use crate::waits::{HAND_OVER, Sleep, Wait, Waits};
 
 pub const NAMESPACE: &str = "default";
 pub const QUEUE: &str = "faults";
 /// The type of every workflow.
 pub const TYPE: &str = "order";
-/// How long a workflow task may be lost with a worker or a node.
-pub const TASK_TIMEOUT_S: i64 = 2;
+/// How long a workflow task may be lost with a worker or a node: longer than a hand-over, so that one which reached nobody
+/// does not look like one.
+pub const TASK_TIMEOUT_S: i64 = 20;
 /// How long an answer may take where nothing is harmed; polls and queries are answered far earlier, as these nodes are set.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long an order is insisted on.
@@ -64,13 +66,15 @@ pub struct Client {
     at: Arc<RwLock<Vec<Place>>>,
     next: Arc<AtomicUsize>,
     pub ledger: Ledger,
+    pub polls: Polls,
     pub waits: Waits,
 }
 
 impl Client {
     pub fn new(places: Vec<Place>) -> Self {
         let at = Arc::new(RwLock::new(places));
-        Self { at, next: Arc::default(), ledger: Ledger::default(), waits: Waits::default() }
+        let (ledger, polls, waits) = (Ledger::default(), Polls::default(), Waits::default());
+        Self { at, next: Arc::default(), ledger, polls, waits }
     }
 
     /// From here on calls go to other nodes.

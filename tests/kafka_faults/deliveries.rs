@@ -1,9 +1,17 @@
-//! Every scheduled task is deliverable within one hand-over time: counted from the last trouble that there was.
+//! Every scheduled task reaches a worker within one hand-over time, counted from the last trouble that there was; and none is
+//! handed out to nobody.
+//!
+//! A task that a worker never got waits for its timeout, which is longer than a hand-over here: nothing hides behind it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::event::Event;
+use crate::lineage::Lineage;
+use crate::polls::{Got, Poll};
+use crate::program;
+use crate::story::Story;
 
 /// A node's session and what a take-over costs behind it, and a margin for a busy machine.
 pub const HAND_OVER_MS: i64 = 6_000 + 3_000 + 6_000;
@@ -31,10 +39,9 @@ impl Troubles {
         self.open().iter_mut().filter(|(_, until)| *until == i64::MAX).for_each(|(_, until)| *until = now_ms);
     }
 
-    /// Something is harmed that the others can do without: they have one hand-over time.
-    pub fn moment(&self) {
-        let now_ms = now_ms();
-        self.open().push((now_ms, now_ms));
+    /// Something was harmed between that moment and this one that the others can do without: they have one hand-over time.
+    pub fn since(&self, began_ms: i64) {
+        self.open().push((began_ms, now_ms()));
     }
 
     pub fn all(&self) -> Vec<Trouble> {
@@ -54,40 +61,184 @@ pub fn time_of_day(time_ms: i64) -> String {
     format!("{:02}:{:02}:{:02}.{ms:03}", second / 3_600, second / 60 % 60, second % 60)
 }
 
-/// Tasks of a run that a worker got too late, though workers always asked.
-pub fn check(run_id: &str, events: &[&Event], troubles: Option<&[Trouble]>, found: &mut Vec<String>) {
-    let Some(troubles) = troubles else { return };
-    for (scheduled, started, at_ms, late_ms) in late(events, troubles) {
-        found.push(format!(
-            "run {run_id}: the task scheduled by event {scheduled} was started by event {started} only at {}, {late_ms} ms \
-             after there was no trouble any more",
-            time_of_day(at_ms)
-        ));
+/// Something was harmed between two moments, or so short a time before them that it could not be mended.
+pub fn overlaps(troubles: &[Trouble], from_ms: i64, until_ms: i64) -> bool {
+    let is_in = |(began_ms, ended_ms): &Trouble| {
+        *began_ms <= until_ms && from_ms <= ended_ms.saturating_add(HAND_OVER_MS)
+    };
+    troubles.iter().any(is_in)
+}
+
+/// How long after it could be had, or after the last trouble that kept it back, in ms.
+fn took_ms(troubles: &[Trouble], since_ms: i64, at_ms: i64) -> i64 {
+    let mut since_ms = since_ms;
+    for (from_ms, until_ms) in troubles {
+        if *until_ms > since_ms && *from_ms <= since_ms.saturating_add(HAND_OVER_MS) {
+            since_ms = *until_ms;
+        }
+    }
+    at_ms.saturating_sub(since_ms)
+}
+
+/// Tasks that a worker got too late or never, though workers always asked; where trouble was noted.
+pub fn check(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
+    let Some(troubles) = &story.troubles else { return };
+    let mut judge = Judge { polls: &story.polls, troubles, found };
+    for (identity, poll) in &story.polls {
+        judge.poll(identity, poll);
+    }
+    let attempts = attempts(&story.polls);
+    for (run_id, events) in &kin.runs {
+        for event in events.iter().filter(|event| kin.is_new(event)) {
+            match event.kind.as_str() {
+                "WorkflowTaskStarted" => judge.task(run_id, events, event),
+                "WorkflowTaskTimedOut" => judge.sticky(run_id, events, event),
+                "ActivityTaskScheduled" if !is_program(event) => {
+                    judge.activity(run_id, events, event, &attempts);
+                }
+                _other => {}
+            }
+        }
     }
 }
 
-/// Scheduled, started, when, and how long after the last trouble.
-fn late(events: &[&Event], troubles: &[Trouble]) -> Vec<(i64, i64, i64, i64)> {
-    let mut all = Vec::new();
-    let starts = events.iter().enumerate().filter(|(_, event)| event.kind == "WorkflowTaskStarted");
-    for (place, event) in starts {
-        // That of a task which a reset fails may be written for this, and no worker had it.
-        if events.get(place + 1).is_some_and(|next| next.text("new_run_id") == next.run_id) {
-            continue;
-        }
-        let number = event.number("scheduled_event_id").unwrap_or(0);
-        let target = usize::try_from(number - 1).ok().and_then(|place| events.get(place));
-        let Some(scheduled) = target else { continue };
-        let mut since_ms = scheduled.time_ms;
-        for (from_ms, until_ms) in troubles {
-            if *until_ms > since_ms && *from_ms <= since_ms + HAND_OVER_MS {
-                since_ms = *until_ms;
-            }
-        }
-        let took_ms = event.time_ms.saturating_sub(since_ms);
-        if took_ms > HAND_OVER_MS {
-            all.push((number, event.event_id, event.time_ms, took_ms));
+/// It judges for itself what its workers get.
+fn is_program(event: &Event) -> bool {
+    event.workflow_id.starts_with(program::PREFIX)
+}
+
+/// Attempts of activities that workers got, in the order in which they did, by run and activity id.
+type Attempts<'a> = BTreeMap<(&'a str, &'a str), Vec<(i32, &'a Poll)>>;
+
+fn attempts(polls: &BTreeMap<String, Poll>) -> Attempts<'_> {
+    let mut all = Attempts::new();
+    for poll in polls.values() {
+        if let Got::Activity { run_id, activity_id, attempt } = &poll.got {
+            all.entry((run_id, activity_id)).or_default().push((*attempt, poll));
         }
     }
+    all.values_mut().for_each(|attempts| attempts.sort_by_key(|(attempt, poll)| (*attempt, poll.ended_ms)));
     all
+}
+
+struct Judge<'a> {
+    polls: &'a BTreeMap<String, Poll>,
+    troubles: &'a [Trouble],
+    found: &'a mut Vec<String>,
+}
+
+impl Judge<'_> {
+    fn is_late(&self, since_ms: i64, at_ms: i64) -> bool {
+        took_ms(self.troubles, since_ms, at_ms) > HAND_OVER_MS
+    }
+
+    /// What a worker got could not be had for long by then.
+    fn poll(&mut self, identity: &str, poll: &Poll) {
+        let is_task = matches!(poll.got, Got::WorkflowTask { .. } | Got::Activity { .. });
+        if is_task && self.is_late(poll.since_ms, poll.ended_ms) {
+            let (got, at) = (&poll.got, time_of_day(poll.ended_ms));
+            let took_ms = took_ms(self.troubles, poll.since_ms, poll.ended_ms);
+            self.found.push(format!(
+                "{identity} got {got:?} only at {at}, {took_ms} ms after there was no trouble any more"
+            ));
+        }
+    }
+
+    /// A workflow task is started within its time, and by somebody who got it. Who got nothing gives it back as soon.
+    fn task(&mut self, run_id: &str, events: &[&Event], started: &Event) {
+        let after = || events.iter().filter(|event| event.event_id > started.event_id);
+        // That of a task which a reset fails may be written for this, and no worker had it.
+        if after().next().is_some_and(|next| next.text("new_run_id") == next.run_id) {
+            return;
+        }
+        let Some(scheduled) = before(events, started.number("scheduled_event_id")) else { return };
+        if self.is_late(scheduled.time_ms, started.time_ms) {
+            let took_ms = took_ms(self.troubles, scheduled.time_ms, started.time_ms);
+            let (number, at) = (scheduled.event_id, time_of_day(started.time_ms));
+            self.found.push(format!(
+                "run {run_id}: the task scheduled by event {number} was started by event {} only at {at}, {took_ms} ms after \
+                 there was no trouble any more",
+                started.event_id
+            ));
+        }
+        if is_program(started) {
+            return;
+        }
+        let poll = self.polls.get(started.text("identity"));
+        let has_got = |poll: &Poll| matches!(&poll.got, Got::WorkflowTask { run_id: own } if own == run_id);
+        if poll.is_some_and(|poll| has_got(poll) || poll.is_excused(self.troubles)) {
+            return;
+        }
+        let end = after().find(|event| event.number("started_event_id") == Some(started.event_id));
+        let is_given_back = match end {
+            Some(end) if end.kind == "WorkflowTaskTimedOut" => !self.is_late(started.time_ms, end.time_ms),
+            // Its run was closed meanwhile.
+            Some(end) => end.kind == "WorkflowTaskFailed",
+            None => true,
+        };
+        if !is_given_back {
+            self.found.push(format!(
+                "run {run_id}: the task started by event {} at {} reached nobody, {poll:?}, and ended with {:?}",
+                started.event_id,
+                time_of_day(started.time_ms),
+                end.map(|end| (end.kind.as_str(), time_of_day(end.time_ms)))
+            ));
+        }
+    }
+
+    /// A sticky worker asks for what it has all the time, and gets it unless something is harmed.
+    fn sticky(&mut self, run_id: &str, events: &[&Event], timed_out: &Event) {
+        if is_program(timed_out) || timed_out.number("started_event_id").is_some_and(|started| started > 0) {
+            return;
+        }
+        let Some(scheduled) = before(events, timed_out.number("scheduled_event_id")) else { return };
+        if !overlaps(self.troubles, scheduled.time_ms, timed_out.time_ms) {
+            self.found.push(format!(
+                "run {run_id}: the sticky task scheduled by event {} reached nobody until {}, though nothing was harmed",
+                scheduled.event_id,
+                time_of_day(timed_out.time_ms)
+            ));
+        }
+    }
+
+    /// A worker gets an activity within its time, and each attempt, unless the way to a worker broke.
+    fn activity(&mut self, run_id: &str, events: &[&Event], scheduled: &Event, attempts: &Attempts<'_>) {
+        let got = attempts.get(&(run_id, scheduled.text("activity_id"))).map_or(&[][..], Vec::as_slice);
+        let mut since_ms = scheduled.time_ms;
+        let mut wanted = 1;
+        for (attempt, poll) in got {
+            let is_lost = *attempt > wanted && !self.is_broken_off(since_ms, poll.ended_ms);
+            if is_lost || (*attempt == 1 && self.is_late(scheduled.time_ms, poll.ended_ms)) {
+                self.found.push(format!(
+                    "run {run_id}: of the activity scheduled by event {} at {}, attempt {wanted} reached nobody until {}",
+                    scheduled.event_id,
+                    time_of_day(scheduled.time_ms),
+                    time_of_day(poll.ended_ms)
+                ));
+            }
+            (since_ms, wanted) = (poll.ended_ms, attempt + 1);
+        }
+        let last_ms = events.last().map_or(since_ms, |last| last.time_ms);
+        if got.is_empty()
+            && self.is_late(scheduled.time_ms, last_ms)
+            && !self.is_broken_off(since_ms, last_ms)
+        {
+            self.found.push(format!(
+                "run {run_id}: the activity scheduled by event {} at {} reached nobody",
+                scheduled.event_id,
+                time_of_day(scheduled.time_ms)
+            ));
+        }
+    }
+
+    /// A poll that broke in trouble may have taken a task with it.
+    fn is_broken_off(&self, since_ms: i64, until_ms: i64) -> bool {
+        let is_then = |poll: &Poll| poll.since_ms <= until_ms && since_ms <= poll.ended_ms;
+        self.polls.values().any(|poll| is_then(poll) && poll.is_excused(self.troubles))
+    }
+}
+
+fn before<'a>(events: &[&'a Event], number: Option<i64>) -> Option<&'a Event> {
+    let place = usize::try_from(number? - 1).ok()?;
+    events.get(place).copied()
 }

@@ -23,6 +23,7 @@ mod lineage;
 mod load;
 mod net;
 mod node;
+mod polls;
 mod program;
 mod proxy;
 mod reader;

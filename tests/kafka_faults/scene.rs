@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::checker::check;
 use crate::client::Client;
 use crate::commands::Commands;
-use crate::deliveries::{Troubles, time_of_day};
+use crate::deliveries::{Troubles, now_ms, time_of_day};
 use crate::load::Load;
 use crate::net::Home;
 use crate::node::Node;
@@ -261,8 +261,9 @@ impl Scene {
 
     /// SIGKILL of a node by its number: the others have one hand-over time.
     pub fn kill(&mut self, number: usize) -> anyhow::Result<()> {
+        let began_ms = now_ms();
         self.node_at(number).kill()?;
-        self.troubles.moment();
+        self.troubles.since(began_ms);
         Ok(())
     }
 
@@ -360,6 +361,7 @@ impl Scene {
     async fn read(&self, mut story: Story) -> anyhow::Result<Story> {
         story.calls = self.client.ledger.calls();
         story.reads = self.client.ledger.reads();
+        story.polls = self.client.polls.all();
         story.waits = self.client.waits.all();
         let deadline = Instant::now() + SEEN_WITHIN;
         let mut looks = tokio::time::interval(Duration::from_millis(200));

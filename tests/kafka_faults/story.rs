@@ -10,6 +10,7 @@ use prost::Message;
 use crate::deliveries::Trouble;
 use crate::event::{Event, fields, number, schema, text};
 use crate::ledger::Call;
+use crate::polls::Poll;
 use crate::reader::{Entry, read};
 use crate::register::Read;
 use crate::scene;
@@ -83,6 +84,8 @@ pub struct Story {
     pub rejections: Vec<Told>,
     /// What was seen of registers.
     pub reads: Vec<Read>,
+    /// What workers got, by the identities of their polls.
+    pub polls: BTreeMap<String, Poll>,
     /// How long calls waited.
     pub waits: Vec<Wait>,
     /// When something was harmed; none where nobody noted it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::deliveries::{HAND_OVER_MS, Trouble};
+use crate::deliveries::{HAND_OVER_MS, Trouble, overlaps};
 
 pub const HAND_OVER: Duration = Duration::from_millis(HAND_OVER_MS.unsigned_abs());
 
@@ -38,14 +38,9 @@ impl Wait {
 
     /// What it may take: amid trouble one hand-over more, or as long as its node was stopped, which others use to take over.
     fn may_take(&self, troubles: &[Trouble]) -> Duration {
-        let is_amid = !self.asleep.is_zero() || troubles.iter().any(|trouble| self.is_in(*trouble));
-        self.deadline + if is_amid { HAND_OVER.max(self.asleep) } else { Duration::ZERO }
-    }
-
-    /// Something was harmed while it waited, or so short a time before that it could not be mended.
-    fn is_in(&self, (from_ms, until_ms): Trouble) -> bool {
         let began_ms = self.ended_ms - self.took.as_millis() as i64;
-        from_ms <= self.ended_ms && began_ms <= until_ms.saturating_add(HAND_OVER_MS)
+        let is_amid = !self.asleep.is_zero() || overlaps(troubles, began_ms, self.ended_ms);
+        self.deadline + if is_amid { HAND_OVER.max(self.asleep) } else { Duration::ZERO }
     }
 }
 

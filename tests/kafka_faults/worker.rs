@@ -1,90 +1,178 @@
 //! The workers: they bring each workflow on, as its program says, and their activities return.
+//!
+//! Half of them take whole histories; the others keep what they saw and ask at a sticky queue of their own for what is new.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use anyhow::ensure;
 use everlog_temporal_api::enums::QueryResultType;
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
 use everlog_temporal_api::query::WorkflowQueryResult;
+use everlog_temporal_api::taskqueue::{StickyExecutionAttributes, TaskQueue};
 use everlog_temporal_api::workflowservice::{
     PollActivityTaskQueueRequest, PollActivityTaskQueueResponse, PollWorkflowTaskQueueRequest,
     PollWorkflowTaskQueueResponse, RespondActivityTaskCompletedRequest, RespondQueryTaskCompletedRequest,
     RespondWorkflowTaskCompletedRequest,
 };
+use everlog_tests::dice::Dice;
+use everlog_tests::fate::Fate;
 use prost::Message;
 use tokio::task::JoinSet;
 
-use crate::client::{Client, NAMESPACE, queue};
+use crate::client::{Client, NAMESPACE, QUEUE, queue};
 use crate::ledger::Deed;
 use crate::{register, workflows};
 
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// The queue of those that keep what they saw, and how long a task waits there: SDKs ask for as long.
+const STICKY: &str = "faults-sticky";
+const STICKY_WAIT_S: i64 = 10;
+/// Runs that are kept at a time.
+const KEPT_MAX: usize = 1_000;
+/// Of a thousand attempts of activities, those of which a worker tells once, and never again.
+const ONCE_PERMILLE: u32 = 100;
 
 /// Workers, so many of each kind; they end when this is dropped.
 pub fn employ(client: &Client, each: usize) -> JoinSet<()> {
+    let plain = Worker { client: client.clone(), kept: None };
+    let sticky = Worker { client: client.clone(), kept: Some(Kept::default()) };
     let mut workers = JoinSet::new();
-    for _ in 0..each {
-        let own = client.clone();
-        workers.spawn(async move {
-            let mut pause = tokio::time::interval(AGAIN_AFTER);
-            // What a worker is told of a task that it lost is no error, and a node that is away comes back.
-            loop {
-                if work(&own).await.is_err() {
-                    pause.tick().await;
-                }
-            }
-        });
-        let own = client.clone();
-        workers.spawn(async move {
-            let mut pause = tokio::time::interval(AGAIN_AFTER);
-            loop {
-                if labour(&own).await.is_err() {
-                    pause.tick().await;
-                }
-            }
-        });
+    for number in 0..each {
+        let own = if number % 2 == 0 { &plain } else { &sticky };
+        workers.spawn(own.clone().serve(queue()));
+        if own.kept.is_some() {
+            workers.spawn(own.clone().serve(sticky_queue()));
+        }
+        workers.spawn(labour(client.clone(), Dice::new(number as u64)));
     }
     workers
 }
 
-async fn work(client: &Client) -> anyhow::Result<()> {
-    let poll = PollWorkflowTaskQueueRequest {
-        namespace: NAMESPACE.into(),
-        task_queue: queue(),
-        identity: "worker".into(),
-        ..Default::default()
-    };
-    let task = PollWorkflowTaskQueueResponse::decode(client.ask(&poll).await?)?;
-    if task.task_token.is_empty() {
-        return Ok(());
+fn sticky_queue() -> Option<TaskQueue> {
+    Some(TaskQueue { name: STICKY.into(), kind: 2, normal_name: QUEUE.into() })
+}
+
+/// Histories as far as a worker has seen them, by run id. Cheap to clone.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<HashMap<String, Vec<HistoryEvent>>>>);
+
+impl Kept {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Vec<HistoryEvent>>> {
+        self.0.lock().expect("nobody panics while it is open")
     }
-    let id = task.workflow_execution.map(|execution| execution.workflow_id).unwrap_or_default();
-    let history = History::decode(task.history.unwrap_or_default())?.events;
-    if task.query.is_some() {
-        let answer = RespondQueryTaskCompletedRequest {
+
+    /// Any other makes room for it.
+    fn keep(&self, run_id: String, history: Vec<HistoryEvent>) {
+        let mut kept = self.open();
+        if kept.len() >= KEPT_MAX && !kept.contains_key(&run_id) {
+            let any = kept.keys().next().cloned();
+            any.map(|any| kept.remove(&any));
+        }
+        kept.insert(run_id, history);
+    }
+}
+
+/// Cheap to clone: all share what they keep, where they keep something.
+#[derive(Clone)]
+struct Worker {
+    client: Client,
+    kept: Option<Kept>,
+}
+
+impl Worker {
+    async fn serve(self, queue: Option<TaskQueue>) {
+        let mut pause = tokio::time::interval(AGAIN_AFTER);
+        // What a worker is told of a task that it lost is no error, and a node that is away comes back.
+        loop {
+            if self.work(queue.clone()).await.is_err() {
+                pause.tick().await;
+            }
+        }
+    }
+
+    async fn work(&self, task_queue: Option<TaskQueue>) -> anyhow::Result<()> {
+        let task: PollWorkflowTaskQueueResponse = self
+            .client
+            .poll(|identity| PollWorkflowTaskQueueRequest {
+                namespace: NAMESPACE.into(),
+                task_queue,
+                identity,
+                ..Default::default()
+            })
+            .await?;
+        if task.task_token.is_empty() {
+            return Ok(());
+        }
+        let execution = task.workflow_execution.unwrap_or_default();
+        let (id, run_id) = (execution.workflow_id, execution.run_id);
+        let news = History::decode(task.history.unwrap_or_default())?.events;
+        let history = self.whole(&id, &run_id, news).await?;
+        if task.query.is_some() {
+            let answer = RespondQueryTaskCompletedRequest {
+                task_token: task.task_token,
+                completed_type: QueryResultType::Answered.into(),
+                query_result: Some(register::answer(&history)),
+                namespace: NAMESPACE.into(),
+                ..Default::default()
+            };
+            self.client.ask(&answer).await?;
+            return Ok(());
+        }
+        let said = workflows::next(&id, &history, task.messages);
+        let (deed, closes) =
+            (Deed::Complete { events: said.events(), refuses: said.refuses() }, said.closes());
+        let query_results = answers(task.queries.into_keys(), &history);
+        let make = |identity| RespondWorkflowTaskCompletedRequest {
             task_token: task.task_token,
-            completed_type: QueryResultType::Answered.into(),
-            query_result: Some(register::answer(&history)),
+            commands: said.commands,
+            messages: said.messages,
+            query_results,
+            sticky_attributes: self.kept.is_some().then(|| StickyExecutionAttributes {
+                worker_task_queue: sticky_queue(),
+                schedule_to_start_timeout: Some(prost_types::Duration { seconds: STICKY_WAIT_S, nanos: 0 }),
+            }),
+            identity,
             namespace: NAMESPACE.into(),
             ..Default::default()
         };
-        client.ask(&answer).await?;
-        return Ok(());
+        // Whoever is asked next, by a query perhaps, must know by then what this one knew.
+        let kept = self.kept.as_ref().filter(|_| !closes);
+        kept.inspect(|kept| kept.keep(run_id.clone(), history));
+        // As SDKs do: the task would be its own until it is over, and after a take-over that is long.
+        let fate = self.client.insist(&id, deed, make).await;
+        if !matches!(fate, Ok(Fate::Acked)) || closes {
+            self.kept.iter().for_each(|kept| drop(kept.open().remove(&run_id)));
+        }
+        fate.map(drop)
     }
-    let said = workflows::next(&id, &history, task.messages);
-    let deed = Deed::Complete { events: said.events(), refuses: said.refuses() };
-    let make = |identity| RespondWorkflowTaskCompletedRequest {
-        task_token: task.task_token,
-        commands: said.commands,
-        messages: said.messages,
-        query_results: answers(task.queries.into_keys(), &history),
-        identity,
-        namespace: NAMESPACE.into(),
-        ..Default::default()
-    };
-    // As SDKs do: the task would be its own until it is over, and after a take-over that is ten seconds later.
-    client.insist(&id, deed, make).await?;
-    Ok(())
+
+    /// What came with a task, behind what is kept of its run; what was not kept is asked for.
+    async fn whole(
+        &self,
+        id: &str,
+        run_id: &str,
+        news: Vec<HistoryEvent>,
+    ) -> anyhow::Result<Vec<HistoryEvent>> {
+        let first = news.first().map(|event| event.event_id);
+        if first == Some(1) {
+            return Ok(news);
+        }
+        let kept = self.kept.as_ref().and_then(|kept| kept.open().get(run_id).cloned());
+        let mut history = match kept {
+            Some(kept) => kept,
+            None => self.client.history(id, run_id).await?,
+        };
+        if let Some(first) = first {
+            // What a worker refused was never written, and its numbers come again.
+            history.retain(|event| event.event_id < first);
+        }
+        history.extend(news);
+        let is_whole = (1..).zip(&history).all(|(number, event)| event.event_id == number);
+        ensure!(is_whole, "{id} {run_id}: a task from event {first:?} on does not fit what its worker has");
+        Ok(history)
+    }
 }
 
 /// Answers to the queries that came with a task.
@@ -98,14 +186,25 @@ fn answers(
     ids.map(|id| (id, result.clone())).collect()
 }
 
-async fn labour(client: &Client) -> anyhow::Result<()> {
-    let poll = PollActivityTaskQueueRequest {
-        namespace: NAMESPACE.into(),
-        task_queue: queue(),
-        identity: "worker".into(),
-        ..Default::default()
-    };
-    let task = PollActivityTaskQueueResponse::decode(client.ask(&poll).await?)?;
+async fn labour(client: Client, mut dice: Dice) {
+    let mut pause = tokio::time::interval(AGAIN_AFTER);
+    loop {
+        if carry_out(&client, &mut dice).await.is_err() {
+            pause.tick().await;
+        }
+    }
+}
+
+/// One attempt of an activity.
+async fn carry_out(client: &Client, dice: &mut Dice) -> anyhow::Result<()> {
+    let task: PollActivityTaskQueueResponse = client
+        .poll(|identity| PollActivityTaskQueueRequest {
+            namespace: NAMESPACE.into(),
+            task_queue: queue(),
+            identity,
+            ..Default::default()
+        })
+        .await?;
     if task.task_token.is_empty() {
         return Ok(());
     }
@@ -116,6 +215,10 @@ async fn labour(client: &Client) -> anyhow::Result<()> {
         namespace: NAMESPACE.into(),
         ..Default::default()
     };
-    client.once(&id, Deed::Return, make).await?;
+    if dice.permille(ONCE_PERMILLE) {
+        client.once(&id, Deed::Return, make).await?;
+    } else {
+        client.insist(&id, Deed::Return, make).await?;
+    }
     Ok(())
 }

@@ -21,8 +21,9 @@ use crate::client::{QUEUE, TASK_TIMEOUT_S, TYPE};
 
 /// Signals, named `go-0` and so on, that a workflow waits for.
 pub const SIGNALS: usize = 2;
-/// How long an attempt of an activity may be lost with a worker or a node.
-const ATTEMPT_MS: i64 = 3_000;
+/// How long an attempt of an activity may be lost with a worker or a node: longer than a hand-over, so that nothing which
+/// reached nobody looks like one.
+const ATTEMPT_MS: i64 = 20_000;
 /// Attempts that a repair gets.
 pub const ATTEMPTS_MAX: i32 = 4;
 /// How long the next attempt waits.
@@ -48,6 +49,17 @@ impl Said {
     pub fn events(&self) -> usize {
         let is_message = |command: &&Command| matches!(command.order, Some(Order::ProtocolMessage(_)) | None);
         self.commands.len() - self.commands.iter().filter(is_message).count()
+    }
+
+    /// Its run ends with it.
+    pub fn closes(&self) -> bool {
+        let is_last = |command: &Command| {
+            matches!(
+                command.order,
+                Some(Order::CompleteWorkflow(_) | Order::FailWorkflow(_) | Order::ContinueAsNew(_))
+            )
+        };
+        self.commands.iter().any(is_last)
     }
 
     /// It does nothing but refuse updates.

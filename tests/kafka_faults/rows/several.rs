@@ -7,6 +7,7 @@ use anyhow::ensure;
 use everlog_tests::dice::Dice;
 use serde_json::Value;
 
+use crate::deliveries::now_ms;
 use crate::node::Node;
 use crate::rows::asleep::Asleep;
 use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP, tool};
@@ -118,8 +119,9 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         let sleeper = round as usize % NODES;
         let mut asleep = Asleep::begin(&scene, round).await?;
         let place = scene.node_at(sleeper).place()?;
+        let began_ms = now_ms();
         scene.node_at(sleeper).pause()?;
-        scene.troubles.moment();
+        scene.troubles.since(began_ms);
         outcome.injected += 1;
         // Whoever calls a node that sleeps waits; who is taken over is served by the other.
         scene.turn_from(sleeper)?;
@@ -138,8 +140,9 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
             load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
             asleep.ask(&scene, &place).await?;
         }
+        let began_ms = now_ms();
         scene.node_at(sleeper).resume()?;
-        scene.troubles.moment();
+        scene.troubles.since(began_ms);
         answered += asleep.end(&scene).await?;
         scene.turn_to_all()?;
         load.further(size.open as u64, FURTHER_WITHIN).await?;
@@ -250,8 +253,9 @@ pub async fn flapping<const NODES: usize>(site: Site, size: Size) -> anyhow::Res
         flaps.tick().await;
         let was_alive = third.is_alive()?;
         if was_alive {
+            let began_ms = now_ms();
             third.kill()?;
-            scene.troubles.moment();
+            scene.troubles.since(began_ms);
         } else {
             third.start_again()?;
         }

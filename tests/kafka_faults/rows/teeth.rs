@@ -7,6 +7,7 @@ use anyhow::ensure;
 use crate::checker::check;
 use crate::event::Event;
 use crate::ledger::Via;
+use crate::polls::{Got, Poll};
 use crate::rows::kin_teeth::KIN;
 use crate::scene::{Outcome, Scene, Size};
 use crate::site::Site;
@@ -133,6 +134,31 @@ const NAMED: &[Told] = &[
         let started = first(story, "WorkflowTaskStarted");
         started.time_ms += 60_000;
     }),
+    ("a worker gets what could be had for long", "after there was no trouble", |story| {
+        poll_of_a_task(story).since_ms -= 60_000;
+    }),
+    ("a task that is handed out to nobody", "reached nobody", |story| {
+        poll_of_a_task(story).got = Got::Nothing;
+    }),
+    ("the way to a worker breaks though nothing is harmed", "reached nobody", |story| {
+        poll_of_a_task(story).got = Got::Broke;
+    }),
+    ("a sticky task that nobody gets", "the sticky task", |story| {
+        let end = first(story, "WorkflowTaskCompleted");
+        end.kind = "WorkflowTaskTimedOut".into();
+        end.numbers.remove("started_event_id");
+    }),
+    ("an attempt of an activity that is handed out to nobody", "attempt 1 reached nobody", |story| {
+        let mut attempts = story.polls.values_mut().filter_map(|poll| match &mut poll.got {
+            Got::Activity { attempt, .. } => Some(attempt),
+            _no_activity => None,
+        });
+        *attempts.next().expect("there were activities") += 1;
+    }),
+    ("an activity that nobody gets", "reached nobody", |story| {
+        story.polls.retain(|_, poll| !matches!(poll.got, Got::Activity { .. }));
+        first(story, "ActivityTaskScheduled").time_ms -= 60_000;
+    }),
     ("a lower fence commits later", "stands behind fence", |story| {
         let mut late = story.terms.positions.last().expect("there are commits").clone();
         late.fence = 0;
@@ -167,6 +193,12 @@ fn first<'a>(story: &'a mut Story, kind: &str) -> &'a mut Event {
     story.events.iter_mut().find(|event| event.kind == kind).expect("a story has all kinds")
 }
 
+/// The poll by which a worker got a workflow task.
+fn poll_of_a_task(story: &mut Story) -> &mut Poll {
+    let is_of_task = |poll: &&mut Poll| matches!(poll.got, Got::WorkflowTask { .. });
+    story.polls.values_mut().find(is_of_task).expect("there were workflow tasks")
+}
+
 /// Something is harmed while a call waits, which takes so much longer than it may where nothing is.
 fn delay_amid_trouble(story: &mut Story, longer: Duration) {
     let wait = story.waits.first_mut().expect("there were calls");
@@ -193,6 +225,13 @@ pub async fn all(site: Site, size: Size) -> anyhow::Result<Outcome> {
     delay_amid_trouble(&mut delayed, HAND_OVER - Duration::from_millis(1));
     let found = check(&delayed);
     ensure!(found.is_empty(), "a call that waits for a hand-over: {found:#?}");
+    let mut broken_off = story.clone();
+    let poll = poll_of_a_task(&mut broken_off);
+    poll.got = Got::Broke;
+    let moment_ms = poll.ended_ms;
+    broken_off.troubles = Some(vec![(moment_ms, moment_ms)]);
+    let found = check(&broken_off);
+    ensure!(found.is_empty(), "the way to a worker broke amid trouble: {found:#?}");
     for (name, damage) in DAMAGES {
         let mut story = story.clone();
         damage(&mut story);
