@@ -42,6 +42,7 @@ mod workflows;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use crate::program::Errands;
 use crate::rows::{ROWS, Row};
 use crate::scene::{Outcome, Size};
 use crate::site::Site;
@@ -54,10 +55,11 @@ fn main() -> ExitCode {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = std::env::var("EVERLOG_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(now.subsec_nanos()));
+    let errands = Errands { open: 2, is_ordinary: false };
     let size = if is_full {
-        Size { open: 1_000, workers: 32, times: 10, seed, is_full }
+        Size { open: 1_000, workers: 32, errands, times: 10, seed, is_full }
     } else {
-        Size { open: 24, workers: 6, times: 3, seed, is_full }
+        Size { open: 24, workers: 6, errands, times: 3, seed, is_full }
     };
     let rows = ROWS.iter().filter(|row| match wanted.as_slice() {
         [] => !row.is_asked_for && (is_full || row.is_short),

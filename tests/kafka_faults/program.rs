@@ -1,4 +1,5 @@
-//! A program with Temporal's SDK, clients and workers at every node, that runs beside the load and judges for itself.
+//! A program with Temporal's SDK, clients and workers at every node, that runs beside the load and judges for itself: what
+//! it does are errands.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,40 +15,57 @@ pub const PREFIX: &str = "errand-";
 /// What it says when it begins: before that it may have packages to fetch.
 const BEGINS: &str = "# it begins";
 const BEGINS_WITHIN: Duration = Duration::from_secs(180);
+/// How long it may take to see its workflows end when it is told to end, and to judge them.
+const ENDS_WITHIN: Duration = Duration::from_secs(300);
+/// It does not outlast any row, or whoever has started it.
+const AT_MOST: Duration = Duration::from_secs(4 * 3_600);
+
+/// How many errands at a time, and how their clients try again.
+#[derive(Clone, Copy, Debug)]
+pub struct Errands {
+    pub open: usize,
+    /// As the SDK does for everybody, and then no call may fail. Otherwise they insist for longer.
+    pub is_ordinary: bool,
+}
 
 /// A running program. It is told to end when dropped.
 pub struct Program {
+    /// It begins nothing more when its input ends.
     process: Child,
     said: PathBuf,
 }
 
 impl Program {
-    /// Starts it for so long, with so many workflows at a time, and waits until it begins.
-    pub async fn start(scene: &Scene, span: Duration, open: usize) -> anyhow::Result<Self> {
+    /// Starts it, and waits until it begins.
+    pub async fn start(scene: &Scene, errands: Errands) -> anyhow::Result<Self> {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let said = scene.dir.path().join("program.log");
         let addresses: Vec<_> = scene.nodes().map(|node| node.address.to_string()).collect();
         let mut command = Command::new(tests.join("sdk/run"));
         command.arg("program").arg(tests.join("sdk/kill/soak.py")).arg(addresses.join(","));
-        command.args([span.as_secs().to_string(), open.to_string(), scene.size.seed.to_string()]);
+        let (span, open, seed) = (AT_MOST.as_secs(), errands.open, scene.size.seed);
+        command.args([span.to_string(), open.to_string(), seed.to_string()]);
+        command.args(errands.is_ordinary.then_some("ordinary"));
         command
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(File::create(&said)?)
             .stderr(File::options().append(true).open(&said)?);
-        let program = Self { process: command.spawn().context("tests/sdk/run")?, said };
+        let mut program = Self { process: command.spawn().context("tests/sdk/run")?, said };
         let (deadline, mut looks) =
             (Instant::now() + BEGINS_WITHIN, tokio::time::interval(Duration::from_millis(100)));
         while !program.said().contains(BEGINS) {
             looks.tick().await;
-            ensure!(Instant::now() < deadline, "the program does not begin: {}", program.said());
+            let is_waited_for = Instant::now() < deadline && program.process.try_wait()?.is_none();
+            ensure!(is_waited_for, "the program does not begin: {}", program.said());
         }
         Ok(program)
     }
 
-    /// Waits until it ends; what it has to complain about, and what it did.
-    pub async fn ended(mut self, within: Duration) -> anyhow::Result<(Vec<String>, String)> {
+    /// Ends it; what it has to complain about, and what it did.
+    pub async fn end(mut self) -> anyhow::Result<(Vec<String>, String)> {
+        drop(self.process.stdin.take());
         let (deadline, mut looks) =
-            (Instant::now() + within, tokio::time::interval(Duration::from_millis(100)));
+            (Instant::now() + ENDS_WITHIN, tokio::time::interval(Duration::from_millis(100)));
         let status = loop {
             looks.tick().await;
             if let Some(status) = self.process.try_wait()? {

@@ -20,6 +20,7 @@ use crate::deliveries::{Troubles, now_ms, time_of_day};
 use crate::load::Load;
 use crate::net::Home;
 use crate::node::Node;
+use crate::program::{Errands, Program};
 use crate::reader::Along;
 use crate::site::Site;
 use crate::story::{Story, line};
@@ -56,6 +57,8 @@ pub struct Size {
     pub open: usize,
     /// Workers of each kind.
     pub workers: usize,
+    /// What an SDK program does beside them, where there are several nodes.
+    pub errands: Errands,
     /// How often a row does what it does.
     pub times: u64,
     pub seed: u64,
@@ -81,6 +84,7 @@ pub struct Scene {
     pub is_compacted: bool,
     pub is_trimmed: bool,
     workers: JoinSet<()>,
+    program: Option<Program>,
 }
 
 /// What came of a row.
@@ -192,6 +196,7 @@ impl Scene {
             is_compacted: false,
             is_trimmed: false,
             workers,
+            program: None,
         })
     }
 
@@ -226,6 +231,7 @@ impl Scene {
             scene.others.push(node);
         }
         scene.turn_to_all()?;
+        scene.program = Some(Program::start(&scene, size.errands).await?);
         Ok(scene)
     }
 
@@ -295,12 +301,28 @@ impl Scene {
         format!("{}{name}", self.prefix)
     }
 
-    /// Ends the load and the node, reads everything, and looks whether it is one story.
+    /// Ends the load, the program and the nodes, reads everything, and looks whether it is one story.
     pub async fn finish(mut self, load: Load, outcome: Outcome) -> anyhow::Result<(Outcome, Story)> {
         let mut outcome = outcome;
-        match load.drain(DRAINS_WITHIN).await {
+        let program = self.program.take();
+        let errands = async {
+            match program {
+                Some(program) => program.end().await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let (drained, errands) = tokio::join!(load.drain(DRAINS_WITHIN), errands);
+        match drained {
             Ok(workflows) => outcome.workflows = workflows,
             Err(error) => outcome.violations.push(format!("{error:#}; {}", self.node.last_words())),
+        }
+        match errands {
+            Ok(Some((wrong, did))) => {
+                outcome.violations.extend(wrong);
+                outcome.how += &format!("; the SDK program: {did}");
+            }
+            Ok(None) => {}
+            Err(error) => outcome.violations.push(format!("{error:#}")),
         }
         self.workers.shutdown().await;
         let troubles = self.is_timely.then(|| self.troubles.all());

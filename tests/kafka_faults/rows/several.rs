@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::deliveries::now_ms;
 use crate::node::Node;
+use crate::program::Errands;
 use crate::rows::asleep::Asleep;
 use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP, tool};
 use crate::site::Site;
@@ -192,8 +193,9 @@ pub async fn all_killed<const NODES: usize>(site: Site, size: Size) -> anyhow::R
     Ok(scene.finish(load, outcome).await?.0)
 }
 
-/// F5: SIGTERM, one after the other.
+/// F5: SIGTERM, one after the other; SDK clients, each at one of them, see no call fail.
 pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
+    let size = Size { errands: Errands { is_ordinary: true, ..size.errands }, ..size };
     let mut scene = Scene::of_nodes(&site, &format!("f5x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();

@@ -22,7 +22,7 @@ from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
 from affairs import ATTEMPTS_MAX, Affair, Order
-from clients import NAMESPACE, TRY_TIMEOUT, Clients
+from clients import NAMESPACE, Clients
 from history_rules import closing_of
 from logs import Call, Run, attributes_of, json_of, name_of
 
@@ -122,7 +122,7 @@ class Agents:
         if affair.kind == "Round":
             request.cron_schedule = "@every 1s"
         service = self.clients.client.workflow_service
-        call = lambda: service.start_workflow_execution(request, timeout=TRY_TIMEOUT)
+        call = lambda: service.start_workflow_execution(request, **self.clients.options)
         template = Call(request.request_id, "start", affair.workflow_id, 0, 0, "unknown")
         last = await self.call(template, call, rng)
         if last.outcome == "acked":
@@ -171,7 +171,7 @@ class Agents:
             answers: list[Any] = []
 
             async def call() -> Any:
-                answers.append(await service.update_workflow_execution(request, timeout=TRY_TIMEOUT))
+                answers.append(await service.update_workflow_execution(request, **self.clients.options))
                 return answers[-1]
 
             last = await self.clients.try_once(template, call)
@@ -217,7 +217,7 @@ class Agents:
             request.workflow_execution.workflow_id = affair.workflow_id
             request.workflow_execution.run_id = base_run_id
             service = self.clients.client.workflow_service
-            call = lambda request=request: service.reset_workflow_execution(request, timeout=TRY_TIMEOUT)
+            call = lambda request=request: service.reset_workflow_execution(request, **self.clients.options)
             template = Call(
                 order_id, "reset", affair.workflow_id, 0, 0, "unknown", number=finish, base_run_id=base_run_id
             )
@@ -242,7 +242,7 @@ class Agents:
         value = json.dumps({"id": call_id, "finish": finish})
         request.input.payloads.append(Payload(metadata={"encoding": b"json/plain"}, data=value.encode()))
         service = self.clients.client.workflow_service
-        call = lambda: service.signal_workflow_execution(request, timeout=TRY_TIMEOUT)
+        call = lambda: service.signal_workflow_execution(request, **self.clients.options)
         last = await self.clients.try_once(
             Call(call_id, "signal", affair.workflow_id, 0, 0, "unknown"), call
         )
@@ -255,7 +255,7 @@ class Agents:
         )
         request.workflow_execution.workflow_id = affair.workflow_id
         service = self.clients.client.workflow_service
-        call = lambda: service.terminate_workflow_execution(request, timeout=TRY_TIMEOUT)
+        call = lambda: service.terminate_workflow_execution(request, **self.clients.options)
         await self.call(Call(str(uuid.uuid4()), "terminate", affair.workflow_id, 0, 0, "unknown"), call, rng)
 
     async def read(self, workflow_id: str, run_id: str) -> Run:

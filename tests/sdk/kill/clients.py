@@ -60,12 +60,16 @@ class Pace:
 class Clients:
     """All of them share a connection; each call is one of its own."""
 
-    def __init__(self, client: Client, queue: str, prefix: str, seed: int, signals: int) -> None:
+    def __init__(
+        self, client: Client, queue: str, prefix: str, seed: int, signals: int, retry: bool = False
+    ) -> None:
         self.client = client
         self.queue = queue
         self.prefix = prefix
         self.seed = seed
         self.signals = signals
+        # Whether the SDK tries each call again, as it does by itself for whoever does not ask otherwise.
+        self.options = {"timeout": TRY_TIMEOUT, "retry": retry}
         self.pace = Pace()
         self.calls: list[Call] = []
         self.acked = 0
@@ -102,7 +106,7 @@ class Clients:
         request.workflow_type.name = "RunErrand"
         request.task_queue.name = self.queue
         request.input.payloads.extend(await DataConverter.default.encode([errand]))
-        call = lambda: self.client.workflow_service.start_workflow_execution(request, timeout=TRY_TIMEOUT)
+        call = lambda: self.client.workflow_service.start_workflow_execution(request, **self.options)
         template = Call(request.request_id, "start", self.id_of(errand), 0, 0, "unknown")
         await self.call(template, call, rng, insist=True)
 
@@ -130,7 +134,7 @@ class Clients:
         request.input.payloads.append(
             Payload(metadata={"encoding": b"json/plain"}, data=json.dumps(value).encode())
         )
-        call = lambda: self.client.workflow_service.signal_workflow_execution(request, timeout=TRY_TIMEOUT)
+        call = lambda: self.client.workflow_service.signal_workflow_execution(request, **self.options)
         template = Call(call_id, "signal", self.id_of(errand), 0, 0, "unknown", sender=sender, number=number)
         last = await self.call(template, call, rng, tries=tries)
         if last.outcome == "acked" and not tries and rng.random() < 0.05:
@@ -145,7 +149,7 @@ class Clients:
             request.execution.workflow_id = self.id_of(errand)
             request.query.query_type = "seen"
             call = lambda request=request: self.client.workflow_service.query_workflow(
-                request, timeout=TRY_TIMEOUT
+                request, **self.options
             )
             template = Call(str(uuid.uuid4()), "query", self.id_of(errand), 0, 0, "unknown")
             await self.call(template, call, rng)
@@ -192,9 +196,11 @@ class Clients:
         try:
             answer = await call()
         except RPCError as error:
-            result.outcome = "refused" if error.status in REFUSALS else "unknown"
+            result.answered = error.status in REFUSALS
+            result.outcome = "refused" if result.answered else "unknown"
             result.why = error.status.name
         except Exception as error:
+            result.answered = False
             result.why = type(error).__name__
         else:
             result.outcome = "acked"

@@ -50,6 +50,8 @@ class Call:
     # Of a query: the ids of the signals that the workflow says it has seen.
     seen: list[str] = dataclasses.field(default_factory=list)
     why: str = ""
+    # The server has said something for good; what an update came to may be unknown all the same.
+    answered: bool = True
     # Of an update that is acknowledged: accepted, or completed with this result.
     stage: str = ""
     result: Any = None

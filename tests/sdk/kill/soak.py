@@ -1,6 +1,7 @@
 """Errands at several nodes for a while, whatever happens to the nodes meanwhile; then the checker looks at what is left.
 
-soak.py ADDRESS[,ADDRESS...] SECONDS OPEN [SEED]: clients and a worker process at each address, OPEN errands at a time.
+soak.py ADDRESS[,ADDRESS...] SECONDS OPEN [SEED [ordinary]]: clients and a worker process at each address, OPEN errands at
+a time, until SECONDS are over or its input ends. `ordinary`: the SDK tries calls again by itself, and then none may fail.
 """
 
 import asyncio
@@ -9,7 +10,6 @@ import random
 import shutil
 import sys
 import tempfile
-import time
 import uuid
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from checker import check  # noqa: E402
 from cleanup import LEFT, end_on_signals  # noqa: E402
 from clients import Clients  # noqa: E402
 from kill_test import Lines, fetch_chains, first_run, replay, start_workers, stop_workers  # noqa: E402
-from logs import Run, read_work  # noqa: E402
+from logs import Call, Run, read_work  # noqa: E402
 from workload import Errand, errand_of, wrong_results  # noqa: E402
 
 # Of each of the two senders to an errand.
@@ -40,25 +40,49 @@ class Side:
     def __init__(self, clients: Clients) -> None:
         self.clients = clients
         self.errands: list[Errand] = []
-        others = Clients(clients.client, clients.queue, f"{clients.prefix}-affair", clients.seed, SIGNALS)
+        retry = clients.options["retry"]
+        others = Clients(clients.client, clients.queue, f"{clients.prefix}-affair", clients.seed, SIGNALS, retry)
         self.agents = Agents(others, others.prefix, clients.seed)
 
-    async def begin(self, ends: float, rng: random.Random) -> None:
+    async def begin(self, over: asyncio.Event, rng: random.Random) -> None:
         """One errand after the other until then."""
-        while time.monotonic() < ends:
+        while not over.is_set():
             errand = errand_of(len(self.errands), rng)
             self.errands.append(errand)
             await self.clients.run(errand)
 
-    async def see_to_affairs(self, ends: float) -> None:
+    async def see_to_affairs(self, over: asyncio.Event) -> None:
         """What has children, is updated, sent back, tried again or comes by a schedule, until then."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.agents.work(AGENTS))
-            await asyncio.sleep(max(0, ends - time.monotonic()))
+            await over.wait()
             self.agents.stopped = True
 
 
-async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: int, seed: int) -> int:
+async def say_when_over(over: asyncio.Event, seconds: float) -> None:
+    """When so much time has gone, or whoever has started this closes its input or is gone."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    try:
+        await asyncio.wait_for(reader.read(), seconds)
+    except TimeoutError:
+        pass
+    over.set()
+
+
+def failed(calls: list[Call]) -> list[str]:
+    """Calls that the SDK has given up."""
+    given_up = [call for call in calls if not call.answered or call.why == "RESOURCE_EXHAUSTED"]
+    return [
+        f"{call.kind} of {call.workflow_id}: {call.why} after {call.ended_ms - call.sent_ms:.0f} ms, at {call.ended_ms:.0f}"
+        for call in given_up
+    ]
+
+
+async def run(
+    folder: Path, addresses: list[str], seconds: float, open_at_once: int, seed: int, ordinary: bool
+) -> int:
     rng, lines = random.Random(seed), Lines()
     # The checker takes a Workflow Id for an errand's by its beginning, and so do those who read along.
     queue, prefix = f"soak-{uuid.uuid4()}", f"errand-{uuid.uuid4()}"
@@ -69,16 +93,17 @@ async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: 
             at.mkdir()
             workers += await start_workers(at, address, queue)
             client = await Client.connect(address, namespace="default")
-            side = Side(Clients(client, queue, f"{prefix}-{number}", seed, SIGNALS))
+            side = Side(Clients(client, queue, f"{prefix}-{number}", seed, SIGNALS, ordinary))
             await side.clients.pace.allow(float("inf"))
             sides.append(side)
         print("# it begins", flush=True)
-        ends = time.monotonic() + seconds
+        over = asyncio.Event()
         async with asyncio.TaskGroup() as group:
+            group.create_task(say_when_over(over, seconds))
             for number in range(open_at_once):
-                group.create_task(sides[number % len(sides)].begin(ends, rng))
+                group.create_task(sides[number % len(sides)].begin(over, rng))
             for side in sides:
-                group.create_task(side.see_to_affairs(ends))
+                group.create_task(side.see_to_affairs(over))
         chains: list[dict[int, list[Run]]] = [
             await fetch_chains(side.clients.client, side.clients, side.errands) for side in sides
         ]
@@ -98,6 +123,8 @@ async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: 
     count = sum(len(side.errands) for side in sides)
     acked = sum(side.clients.acked for side in sides)
     lines.claim("workers_live_on", gone)
+    if ordinary:
+        lines.claim("no_call_fails", failed(calls), f"{len(calls)} calls")
     lines.claim("all_finish_with_the_right_result", wrong, f"{count} workflows, {acked} acknowledged calls")
     ends = [found for side in sides for found in wrong_ends(side.agents.affairs, list(side.agents.runs.values()))]
     affairs = sum(len(side.agents.affairs) for side in sides)
@@ -109,13 +136,15 @@ async def run(folder: Path, addresses: list[str], seconds: float, open_at_once: 
 
 
 def main() -> int:
-    addresses, seconds, open_at_once, *seed = sys.argv[1:]
+    addresses, seconds, open_at_once, *more = sys.argv[1:]
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter="off"))))
     with tempfile.TemporaryDirectory(prefix="everlog-soak-") as folder:
         LEFT.append(lambda: shutil.rmtree(folder, ignore_errors=True))
         end_on_signals()
-        chosen = int(seed[0]) if seed else random.SystemRandom().randrange(2**32)
-        return asyncio.run(run(Path(folder), addresses.split(","), float(seconds), int(open_at_once), chosen))
+        seed = int(more[0]) if more else random.SystemRandom().randrange(2**32)
+        ordinary = more[1:] == ["ordinary"]
+        told = addresses.split(","), float(seconds), int(open_at_once), seed, ordinary
+        return asyncio.run(run(Path(folder), *told))
 
 
 if __name__ == "__main__":
