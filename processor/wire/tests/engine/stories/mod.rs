@@ -3,6 +3,7 @@
 
 mod activities;
 mod activity_ends;
+mod advice;
 mod bounds;
 mod buffer;
 mod builds;

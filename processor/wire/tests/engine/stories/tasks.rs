@@ -536,42 +536,6 @@ fn what_was_started_after_the_take_over_gets_no_grace() {
 }
 
 #[test]
-fn a_long_history_advises_to_continue_as_new() {
-    let mut world = World::with(|settings| settings.suggest_events = 10);
-    world.start("order-1").signals(&["1", "2", "3", "4", "5", "6"]).hush().claim();
-    let advice = |world: &World| world.run().started_task().map(|task| task.suggest_reasons.clone());
-    assert_eq!(advice(&world), Some(vec![]), "the Started event is the ninth");
-    world.answer(|t| t.force().return_new());
-    assert_eq!(advice(&world), Some(vec![2]), "too many events");
-    world.expect(expect![[r#"
-        > a worker takes the task
-        < task.started
-        = task attempt 1, history 1-9
-        > task: one more task, at once
-        < task.completed, task.scheduled, task.started, continue as new is advised
-        = sticky task attempt 1, history 10-12
-    "#]]);
-}
-
-#[test]
-fn a_large_history_advises_the_same_in_a_retry_and_where_it_is_written() {
-    let mut world = World::with(|settings| settings.suggest_bytes = 100);
-    world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError).hush();
-    world.claim();
-    let shown = world.run().started_task().expect("it was taken").tail();
-    world.answer(|t| t.marker("m"));
-    let kept = world.home.kept(&world.run().start.run_id).expect("the run is there");
-    assert_eq!(kept.events[4..6], shown, "what the worker was shown is what is written");
-    world.expect(expect![[r#"
-        > a worker takes the task
-        < (task attempt 2 is taken)
-        = task attempt 2, history 1-4 and 2 shown
-        > task: marker m
-        < task.scheduled attempt 2, task.started, continue as new is advised, task.completed, marker.recorded m
-    "#]]);
-}
-
-#[test]
 fn an_answer_that_is_too_large_for_the_wire_ends_the_run() {
     let mut world = World::new();
     world.start("order-1").claim().signal("one").hush();
