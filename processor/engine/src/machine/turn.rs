@@ -51,6 +51,9 @@ fn start(draft: &mut Draft<'_>, sticky: bool, identity: &str, poll_id: &str) -> 
         draft.change(Change::Sticky(None));
     }
     let mut task = draft.run.head.task.clone().unwrap_or_default();
+    // Before anything is written: a Scheduled event that has to be written first does not count.
+    task.history_bytes = draft.run.head.history_bytes;
+    task.suggest_reasons = suggest_reasons(draft);
     if !task.written && task.scheduled_event_id != draft.run.head.next_event_id {
         task.attempt = 1;
         task.written = true;
@@ -61,8 +64,6 @@ fn start(draft: &mut Draft<'_>, sticky: bool, identity: &str, poll_id: &str) -> 
     task.claim = draft.stamp.claim();
     identity.clone_into(&mut task.identity);
     poll_id.clone_into(&mut task.request_id);
-    task.history_bytes = draft.run.head.history_bytes;
-    task.suggest_reasons = suggest_reasons(draft);
     task.updates_given = draft.run.head.updates_admitted;
     if !sticky {
         task.updates_held = 0;
@@ -73,7 +74,7 @@ fn start(draft: &mut Draft<'_>, sticky: bool, identity: &str, poll_id: &str) -> 
     Grant { sticky }
 }
 
-/// Why the worker is advised to continue as new; the Started event itself counts.
+/// Why the worker is advised to continue as new; the Started event itself counts, where its Scheduled event stands.
 fn suggest_reasons(draft: &Draft<'_>) -> Vec<i32> {
     let head = &draft.run.head;
     let too_large = head.history_bytes >= draft.settings.suggest_bytes;

@@ -24,6 +24,20 @@ fn a_long_history_advises_to_continue_as_new() {
 }
 
 #[test]
+fn a_task_that_failed_and_gets_news_counts_no_event_of_its_own() {
+    let mut world = World::with(|settings| settings.suggest_events = 7);
+    world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError).signal("news").hush();
+    world.claim();
+    let advice = |world: &World| world.run().started_task().map(|task| task.suggest_reasons.clone());
+    assert_eq!(advice(&world), Some(vec![]), "its Started event is the seventh");
+    world.expect(expect![[r#"
+        > a worker takes the task
+        < task.scheduled, task.started
+        = task attempt 1, history 1-7
+    "#]]);
+}
+
+#[test]
 fn a_large_history_advises_the_same_in_a_retry_and_where_it_is_written() {
     let mut world = World::with(|settings| settings.suggest_bytes = 100);
     world.start("order-1").claim().fail_task(TaskFailedCause::NonDeterministicError).hush();
