@@ -169,6 +169,7 @@ pub const MOVES: &[Move] = &[
     row("update at the end", 3, |author| updatable(author) && !author.is_repeated, updates::at_the_end),
     row("update with start again", 4, updatable, updates::with_start_again),
     row("update with start again, closed", 3, again, updates::with_start_again),
+    row("update with start, refused", 3, started, updates::with_start_refused),
     row("unfit operations", 2, always, updates::unfit),
     row("reset", 10, |author| open(author) && !author.is_short, resets::any),
     row("reset, closed", 12, again_from_a_point, resets::any),

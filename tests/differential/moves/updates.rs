@@ -384,6 +384,24 @@ pub fn with_start_again(author: &mut Author) {
     poll(author, &id);
 }
 
+/// A start and an update for a run that is there, open or closed, by a start that wants no other beside it.
+pub fn with_start_refused(author: &mut Author) {
+    let (id, request_id) = (author.fresh("update"), author.fresh("r"));
+    let start = json!({
+        "namespace": "default",
+        "workflow_id": WORKFLOW,
+        "workflow_type": {"name": "order"},
+        "task_queue": {"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
+        "identity": "caller",
+        "request_id": request_id,
+        "workflow_id_reuse_policy": "WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE",
+        "workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_FAIL",
+    });
+    let operations =
+        json!([{"start_workflow": start}, {"update_workflow": request(&asked_plainly(&id), STAGES[0])}]);
+    author.call("ExecuteMultiOperation", json!({"namespace": "default", "operations": operations}));
+}
+
 /// Calls of a start and an update that do not fit together.
 pub fn unfit(author: &mut Author) {
     let start = json!({
