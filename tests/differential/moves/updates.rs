@@ -143,19 +143,24 @@ fn marker() -> Value {
     command("RECORD_MARKER", json!({"marker_name": "beside"}))
 }
 
-/// A start and an update in one call.
-pub fn with_start(author: &mut Author) {
-    let (id, request_id, name) = (author.fresh("update"), author.fresh("r"), author.fresh("call"));
-    let asked = asked(author, &id);
-    let start = json!({
+/// The start of a call that has an update too.
+fn start(request_id: &str, conflict: &str) -> Value {
+    json!({
         "namespace": "default",
         "workflow_id": WORKFLOW,
         "workflow_type": {"name": "order"},
         "task_queue": {"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
         "identity": "caller",
         "request_id": request_id,
-        "workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_FAIL",
-    });
+        "workflow_id_conflict_policy": conflict,
+    })
+}
+
+/// A start and an update in one call.
+pub fn with_start(author: &mut Author) {
+    let (id, request_id, name) = (author.fresh("update"), author.fresh("r"), author.fresh("call"));
+    let asked = asked(author, &id);
+    let start = start(&request_id, "WORKFLOW_ID_CONFLICT_POLICY_FAIL");
     let stage = author.one_of(STAGES);
     let operations = json!([{"start_workflow": start}, {"update_workflow": request(&asked, stage)}]);
     author.begin(&name, "ExecuteMultiOperation", json!({"namespace": "default", "operations": operations}));
@@ -354,15 +359,7 @@ pub fn with_start_again(author: &mut Author) {
         "WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING",
         "WORKFLOW_ID_CONFLICT_POLICY_UNSPECIFIED",
     ]);
-    let start = json!({
-        "namespace": "default",
-        "workflow_id": WORKFLOW,
-        "workflow_type": {"name": "order"},
-        "task_queue": {"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
-        "identity": "caller",
-        "request_id": request_id,
-        "workflow_id_conflict_policy": conflict,
-    });
+    let start = start(&request_id, conflict);
     let asked = asked_plainly(&id);
     let operations = json!([{"start_workflow": start}, {"update_workflow": request(&asked, STAGES[1])}]);
     let call = json!({"namespace": "default", "operations": operations});
@@ -387,16 +384,8 @@ pub fn with_start_again(author: &mut Author) {
 /// A start and an update for a run that is there, open or closed, by a start that wants no other beside it.
 pub fn with_start_refused(author: &mut Author) {
     let (id, request_id) = (author.fresh("update"), author.fresh("r"));
-    let start = json!({
-        "namespace": "default",
-        "workflow_id": WORKFLOW,
-        "workflow_type": {"name": "order"},
-        "task_queue": {"name": QUEUE, "kind": "TASK_QUEUE_KIND_NORMAL"},
-        "identity": "caller",
-        "request_id": request_id,
-        "workflow_id_reuse_policy": "WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE",
-        "workflow_id_conflict_policy": "WORKFLOW_ID_CONFLICT_POLICY_FAIL",
-    });
+    let mut start = start(&request_id, "WORKFLOW_ID_CONFLICT_POLICY_FAIL");
+    start["workflow_id_reuse_policy"] = "WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE".into();
     let operations =
         json!([{"start_workflow": start}, {"update_workflow": request(&asked_plainly(&id), STAGES[0])}]);
     author.call("ExecuteMultiOperation", json!({"namespace": "default", "operations": operations}));
