@@ -10,11 +10,12 @@ use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{attempt, task};
 use everlog_log::Log;
 use everlog_store::Base;
+use everlog_wire::Body;
 
 use crate::address::RunKey;
 use crate::error::Error;
 use crate::event::Event;
-use crate::partition::{Partition, Waiter, input};
+use crate::partition::{Entry, Partition, Waiter, input};
 use crate::rules::Rules;
 
 /// How long after a claim somebody may still say that its poll has got nothing.
@@ -55,6 +56,18 @@ pub(crate) fn poll_of(input: &Input) -> Option<&str> {
         Some(Order::ClaimTask(claim)) => Some(&claim.poll_id),
         Some(Order::ClaimActivity(claim)) => Some(&claim.poll_id),
         Some(_) | None => None,
+    }
+}
+
+/// That a task has reached nobody, where an entry says so: told twice it counts once.
+fn given_back(entry: &Entry) -> Option<Event> {
+    match &entry.record.body {
+        Some(Body::Input(input))
+            if matches!(input.order, Some(Order::ReleaseTask(_) | Order::ReleaseActivity(_))) =>
+        {
+            Some(Event::Release { input: input.clone() })
+        }
+        _other => None,
     }
 }
 
@@ -110,6 +123,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub fn abandon(self) -> Vec<Event> {
         let mut lost = Vec::new();
         for entry in self.flights.abandon() {
+            lost.extend(given_back(&entry));
             if let Waiter::Claim(task, waiting) = entry.waiter {
                 let poll_ids = [waiting.poll.poll_id.clone()].into();
                 lost.push(Event::PollsLost { poll_ids, run: Some(task.run) });
@@ -117,6 +131,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
         }
         for entry in self.pending {
+            lost.extend(given_back(&entry));
             if let Waiter::Claim(_, waiting) = entry.waiter {
                 self.dispatcher.poll_again(*waiting, &self.send);
             }

@@ -416,6 +416,28 @@ fn what_a_partition_had_sent_when_it_could_not_go_on_is_handed_out_by_its_next_l
 }
 
 #[test]
+fn a_task_that_is_given_back_when_its_partition_cannot_go_on_is_handed_out_by_the_next_life() {
+    let mut house = House::build();
+    house.start();
+    let Delivery::Workflow(task) = house.poll(false) else { panic!("a workflow task comes") };
+    // Nobody has taken it.
+    drop(task);
+    let now_ms = house.now_ms.load(Ordering::Relaxed);
+    loop {
+        let event = house.inbox.recv_timeout(Duration::from_secs(5)).expect("it is told").1;
+        let is_given_back = matches!(event, Event::Release { .. });
+        house.partition().handle(event, now_ms).expect("the partition goes on");
+        if is_given_back {
+            break;
+        }
+    }
+    let lost = house.partition.take().expect("the house stands").abandon();
+    assert!(matches!(&lost[..], [Event::Release { .. }]));
+    house.rise(lost);
+    workflow(house.poll(false));
+}
+
+#[test]
 fn a_worker_that_does_not_come_for_a_question_is_no_more_waited_for() {
     let mut house = House::build();
     house.start();
