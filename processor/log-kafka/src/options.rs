@@ -15,6 +15,10 @@ pub(crate) const RECORD_OVERHEAD_BYTES: usize = 1_024;
 /// Fetched and not yet taken by one reader, in KiB.
 const FETCH_QUEUE_KBYTES: usize = 16_384;
 const FETCH_BYTES: usize = 8 << 20;
+/// How long a broker may take to answer a reader, before it is asked again by another connection: a cut swallows answers.
+const ANSWER_WITHIN_MS: &str = "10000";
+/// How long a connection may take until it can be used: of one that a cut keeps from being made, the next attempt comes sooner.
+const CONNECT_WITHIN_MS: &str = "5000";
 /// A member that is not heard of for so long is taken for dead.
 const SESSION_TIMEOUT_MS: &str = "10000";
 /// After so long, less a fifth, the client itself sends a request of a transactional producer again.
@@ -190,6 +194,7 @@ impl Options {
         let mut config = ClientConfig::new();
         // A test or a small cluster that is gone must not be asked for ever more seldom.
         config.set("reconnect.backoff.max.ms", "1000");
+        config.set("socket.connection.setup.timeout.ms", CONNECT_WITHIN_MS);
         config.set("client.id", format!("everlog-{}-{role}", self.node));
         for (key, value) in &self.properties {
             config.set(key, value);
@@ -279,6 +284,10 @@ impl Options {
     pub(crate) fn consumer(&self, role: &str, isolation: Isolation, fetch_wait: Duration) -> ClientConfig {
         let mut config = self.client(role);
         config.set("fetch.wait.max.ms", fetch_wait.as_millis().to_string());
+        // Those of producers have times of their own.
+        if !self.properties.contains_key("socket.timeout.ms") {
+            config.set("socket.timeout.ms", ANSWER_WITHIN_MS);
+        }
         config.set("group.id", format!("{}log", self.prefix));
         config.set("enable.auto.commit", "false");
         config.set("enable.auto.offset.store", "false");
