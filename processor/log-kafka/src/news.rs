@@ -32,6 +32,7 @@ pub enum News<'a> {
 /// Dropping it ends the thread.
 pub struct Follow {
     is_over: Arc<AtomicBool>,
+    is_doubted: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -42,15 +43,25 @@ impl Follow {
     ) -> Result<Self, Error> {
         let topic = options.topic("control");
         let config = options.consumer("control-news", Isolation::Uncommitted, FOLLOW_WAIT);
-        let consumer: BaseConsumer<Voice> = config
-            .create_with_context(Voice::new("control-news"))
-            .map_err(|error| io("a consumer", &error))?;
-        assign(&consumer, &topic, 0, 0)?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let shared = Arc::clone(&is_over);
+        let reader = move |from: Offset| -> Result<BaseConsumer<Voice>, Error> {
+            let consumer = config
+                .create_with_context(Voice::new("control-news"))
+                .map_err(|error| io("a consumer", &error))?;
+            assign(&consumer, &topic, 0, from)?;
+            Ok(consumer)
+        };
+        let mut consumer = reader(0)?;
+        let (is_over, is_doubted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (ends, doubts) = (Arc::clone(&is_over), Arc::clone(&is_doubted));
         let thread = std::thread::Builder::new().name("control-news".into()).spawn(move || {
             let mut reached: Offset = 0;
-            while !shared.load(Ordering::Relaxed) {
+            while !ends.load(Ordering::Relaxed) {
+                if doubts.swap(false, Ordering::Relaxed) {
+                    match reader(reached) {
+                        Ok(other) => consumer = other,
+                        Err(error) => tracing::debug!(%error, "control is read on as before"),
+                    }
+                }
                 match next(&consumer, "control", POLL) {
                     Ok(Next::Message(message)) => {
                         reached = message.offset() as Offset + 1;
@@ -64,15 +75,18 @@ impl Follow {
                     Err(error) => {
                         tracing::warn!(%error, "control cannot be read at the moment");
                         std::thread::sleep(AGAIN_AFTER);
-                        if let Err(error) = assign(&consumer, &topic, 0, reached) {
-                            tracing::debug!(%error, "control is asked for again in a while");
-                        }
+                        doubts.store(true, Ordering::Relaxed);
                     }
                 }
             }
         });
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
-        Ok(Follow { is_over, thread: Some(thread) })
+        Ok(Follow { is_over, is_doubted, thread: Some(thread) })
+    }
+
+    /// There must be news that were not told: what is read by may wait for an answer that got lost, and is made anew.
+    pub fn doubt(&self) {
+        self.is_doubted.store(true, Ordering::Relaxed);
     }
 }
 

@@ -265,6 +265,11 @@ impl Cluster {
         })
     }
 
+    /// Somebody knows what this node was not told yet: what it hears by is made anew.
+    fn doubt(&self) {
+        lock(&self.follow).iter().for_each(Follow::doubt);
+    }
+
     fn hear(&self, news: News<'_>, names: &Names, shares_keys: bool) {
         match news {
             News::UpToDate => {

@@ -329,6 +329,13 @@ impl Cluster {
     pub(super) async fn give(self: &Arc<Self>, group: usize, to: &str) -> bool {
         let Some(given) = self.groups.get(group) else { return false };
         let _giving = Giving::begin(&given.gives);
+        let known = self.shown.load().placement.clone();
+        let is_placed_here = known.groups.get(group).cloned().flatten().as_ref() == Some(&self.me);
+        if is_placed_here && given.is_held.load(Ordering::Acquire) {
+            // One of the two does not know the latest placement. Said first: what is not held is missed.
+            lock(&given.deference).begin(known, Instant::now());
+            self.doubt();
+        }
         if !given.is_held.swap(false, Ordering::AcqRel) {
             return false;
         }
@@ -368,6 +375,7 @@ impl Cluster {
         if self.groups[group].is_held.load(Ordering::Acquire) {
             let known = self.shown.load().placement.clone();
             lock(&self.groups[group].deference).begin(known, Instant::now());
+            self.doubt();
         }
         if !self.groups[group].is_coming.load(Ordering::Acquire) {
             let _turn = self.groups[group].turn.lock().await;
