@@ -18,6 +18,7 @@ struct Job {
     id: u32,
     stats: Arc<Stats>,
     applied: Option<u64>,
+    has_rested: bool,
 }
 
 /// The threads; they end when this is dropped.
@@ -42,18 +43,28 @@ impl Arrivals {
     }
 
     /// Recovers a partition; it is posted to its thread when it is there, or why it is not.
-    pub fn recover(&self, takeover: &Arc<Takeover>, id: u32, stats: &Arc<Stats>, applied: Option<u64>) {
+    pub fn recover(
+        &self,
+        takeover: &Arc<Takeover>,
+        id: u32,
+        stats: &Arc<Stats>,
+        applied: Option<u64>,
+        has_rested: bool,
+    ) {
         let (takeover, stats) = (Arc::clone(takeover), Arc::clone(stats));
         // The threads live as long as this does.
-        let _ = self.jobs.send(Job { takeover, id, stats, applied });
+        let _ = self.jobs.send(Job { takeover, id, stats, applied, has_rested });
     }
 }
 
 fn work(waiting: &Mutex<Receiver<Job>>) {
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { takeover, id, stats, applied }) = next else { return };
-        let live = std::panic::AssertUnwindSafe(|| takeover.live(id, stats, applied));
+        let Ok(Job { takeover, id, stats, applied, has_rested }) = next else { return };
+        let live = std::panic::AssertUnwindSafe(|| match has_rested {
+            true => takeover.live_again(id, stats, applied),
+            false => takeover.live(id, stats, applied),
+        });
         let recovered = std::panic::catch_unwind(live).unwrap_or_else(|_panic| {
             Err(Error::Journal { partition: id, detail: "its recovery panicked".into() })
         });

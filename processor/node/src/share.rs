@@ -31,6 +31,12 @@ pub type Owned = Partition<dyn Log, Box<dyn Base>>;
 pub trait Elsewhere: Send + Sync {
     /// Brings an event to whoever has the partition, or tells that nobody here does. A poll that was to get something of it waits on.
     fn bring(&self, partition: u32, event: Event);
+
+    /// The node that is to have a partition now, if that is another one. Asks the brokers.
+    ///
+    /// # Errors
+    /// They do not answer.
+    fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error>;
 }
 
 /// Is told that partitions are at work, or cannot be.
@@ -116,6 +122,22 @@ impl Takeover {
 }
 
 impl Takeover {
+    /// A partition that has rested is taken over again, see [`Takeover::live`], unless it was placed elsewhere meanwhile: what keeps
+    /// a node from the brokers keeps news from it as well, and others serve what it would break off.
+    pub fn live_again(
+        &self,
+        id: u32,
+        stats: Arc<Stats>,
+        applied: Option<u64>,
+    ) -> Result<(Box<Owned>, u64), Error> {
+        if let Some(elsewhere) = self.elsewhere.get()
+            && let Some(node) = elsewhere.moved_to(id)?
+        {
+            return Err(Error::Superseded { partition: id, node });
+        }
+        self.live(id, stats, applied)
+    }
+
     /// A poll waits on that was to get something of a partition which is not at work.
     fn poll_again(&self, waiting: Waiting) {
         let post = Arc::clone(&self.post);
@@ -326,8 +348,9 @@ impl Share {
 
     fn begin(&mut self, index: usize) {
         let place = &mut self.places[index];
+        let has_rested = matches!(place.state, State::Rests(_));
         place.state = State::Comes;
-        self.takeover.arrivals.recover(&self.takeover, place.id, &place.stats, place.applied);
+        self.takeover.arrivals.recover(&self.takeover, place.id, &place.stats, place.applied, has_rested);
     }
 
     /// Brings an event to its partition. A report for an earlier life of it reaches nobody; what is for a partition that

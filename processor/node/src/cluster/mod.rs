@@ -315,6 +315,18 @@ impl Cluster {
         log.control_put(&key, value.as_deref())
     }
 
+    /// A row as the brokers have it now, whatever was told of it; its value is none where there is no such row. Blocks.
+    fn latest(&self, key: &[u8]) -> Result<Option<Row>, everlog_log::Error> {
+        let log = self.log.upgrade().ok_or(everlog_log::Error::Closed)?;
+        let mut found = None;
+        log.control_scan(&mut |row, value| {
+            if row == key {
+                found = Row::read(row, Some(value));
+            }
+        })?;
+        Ok(found)
+    }
+
     async fn write(self: &Arc<Self>, row: Row) -> Result<(), everlog_log::Error> {
         let cluster = Arc::clone(self);
         let written = tokio::task::spawn_blocking(move || cluster.put(&row)).await;

@@ -354,18 +354,9 @@ impl Cluster {
     /// node's name: then there is nothing for it to do any more.
     pub async fn steps_down(self: &Arc<Self>, partition: u32) -> bool {
         let (cluster, key) = (Arc::clone(self), Row::Node(self.me.clone(), None).write().0);
-        let instance = tokio::task::spawn_blocking(move || {
-            let log = cluster.log.upgrade()?;
-            let mut found = None;
-            let scanned = everlog_log::Log::control_scan(&*log, &mut |row, value| {
-                if row == key {
-                    found = Row::read(row, Some(value));
-                }
-            });
-            match (scanned, found) {
-                (Ok(()), Some(Row::Node(_, Some(row)))) => Some(row.instance),
-                _unknown => None,
-            }
+        let instance = tokio::task::spawn_blocking(move || match cluster.latest(&key) {
+            Ok(Some(Row::Node(_, Some(row)))) => Some(row.instance),
+            _unknown => None,
         });
         if instance.await.ok().flatten().is_some_and(|instance| instance != self.instance) {
             return false;

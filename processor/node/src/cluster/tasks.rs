@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use super::counts::Outcome;
 use super::outbox::Outbox;
 use super::placement::home;
+use super::rows::{Placement, Row};
 use super::wire::{Claim, Claimed, Kept, Lost, LostPolls, Offers, QueueWire, Received, Release};
 use super::{Cluster, lock};
 use crate::share::Elsewhere;
@@ -471,5 +472,13 @@ impl Elsewhere for Tasks {
             }
             asked => asked.refuse(Failure::Moved),
         }
+    }
+
+    fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error> {
+        let Some(cluster) = self.0.upgrade() else { return Ok(None) };
+        let (key, _) = Row::Placement(Placement::default()).write();
+        let Some(Row::Placement(latest)) = cluster.latest(&key)? else { return Ok(None) };
+        let placed = latest.groups.into_iter().nth(cluster.group_of(partition)).flatten();
+        Ok(placed.filter(|node| *node != cluster.me))
     }
 }
