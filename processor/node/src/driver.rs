@@ -155,18 +155,22 @@ impl Steering {
         outcomes.into_iter().collect()
     }
 
-    /// Brings the rows of partitions that others have, so that taking them over has little left to do. None of them may be
-    /// here. Blocks.
-    pub fn prepare(&self, partitions: impl Iterator<Item = (u32, Arc<Stats>)>) {
-        let Some(takeover) = self.takeover.upgrade() else { return };
+    /// Brings the rows of partitions that others have, so that taking them over has little left to do; false where the brokers
+    /// cannot be reached. None of them may be here. Blocks.
+    pub fn prepare(&self, partitions: impl Iterator<Item = (u32, Arc<Stats>)>) -> bool {
+        let Some(takeover) = self.takeover.upgrade() else { return true };
         for (partition, stats) in partitions {
             if takeover.stopping.load(Ordering::Relaxed) {
-                return;
+                return true;
             }
             if let Err(error) = takeover.prepare(partition, &stats) {
                 tracing::warn!(partition, %error, "rows could not be brought before the partition");
+                if takeover.may_pass(&error) {
+                    return false;
+                }
             }
         }
+        true
     }
 
     /// Closes rows of partitions that were brought, and are not taken over for now. Blocks.

@@ -122,6 +122,11 @@ impl Takeover {
 }
 
 impl Takeover {
+    /// True for an error that goes by itself: brokers that do not answer.
+    pub fn may_pass(&self, error: &Error) -> bool {
+        Verdict::of(error, self.home.is_remote()) == Verdict::Passing
+    }
+
     /// A partition that has rested is taken over again, see [`Takeover::live`], unless it was placed elsewhere meanwhile: what keeps
     /// a node from the brokers keeps news from it as well, and others serve what it would break off.
     pub fn live_again(

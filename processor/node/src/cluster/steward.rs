@@ -46,6 +46,17 @@ impl Drop for Giving<'_> {
     }
 }
 
+/// What came of bringing the rows of a group before it is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prepared {
+    /// They are here, as far as they could be had.
+    Brought,
+    /// Its owner does not answer, and somebody waits: there is no time for it.
+    Orphaned,
+    /// This node does not reach the brokers.
+    Unreached,
+}
+
 impl Cluster {
     /// Says that this node is there. Where no other one is, it takes all partitions over before it returns.
     ///
@@ -251,7 +262,13 @@ impl Cluster {
         let owner = self.shown.load().owners.get(&group).map(|owner| owner.node.clone());
         let owner = owner.filter(|owner| *owner != self.me);
         if let Some(owner) = &owner {
-            let is_there = self.prepare(group, owner).await;
+            let prepared = self.prepare(group, owner).await;
+            if prepared == Prepared::Unreached {
+                // Whoever has it serves on, which this node could not.
+                self.steering.forget(self.partitions_of(group));
+                tokio::time::sleep(TAKE_AGAIN_AFTER).await;
+                return;
+            }
             let placed = self.shown.load().placement.groups.get(group).cloned().flatten();
             if placed.as_ref() != Some(&self.me) {
                 // It is to go elsewhere meanwhile.
@@ -260,7 +277,8 @@ impl Cluster {
             }
             asked = Instant::now();
             let leave = Leave { group: u32::try_from(group).unwrap_or(u32::MAX), to: self.me.clone() };
-            let has_left = is_there && self.ask(owner, "/node/leave", &leave, LEAVE_WITHIN).await.is_some();
+            let has_left = prepared == Prepared::Brought
+                && self.ask(owner, "/node/leave", &leave, LEAVE_WITHIN).await.is_some();
             if !has_left {
                 tracing::info!(group, owner, "the owner of a group does not give it up: it is fenced");
             }
@@ -286,11 +304,11 @@ impl Cluster {
         }
     }
 
-    /// Brings the rows of a group while its owner serves on; not where that does not answer (false), and somebody waits.
-    async fn prepare(self: &Arc<Self>, group: usize, owner: &str) -> bool {
-        let Some(address) = self.address_of(owner) else { return false };
+    /// Brings the rows of a group while its owner serves on.
+    async fn prepare(self: &Arc<Self>, group: usize, owner: &str) -> Prepared {
+        let Some(address) = self.address_of(owner) else { return Prepared::Orphaned };
         if self.links.instance(owner, &address).await.is_none() {
-            return false;
+            return Prepared::Orphaned;
         }
         let cluster = Arc::clone(self);
         let prepared = tokio::task::spawn_blocking(move || {
@@ -299,12 +317,16 @@ impl Cluster {
                 log.expect(partitions.start);
             }
             let partitions = partitions.map(|id| (id, Arc::clone(&cluster.stats[id as usize])));
-            cluster.steering.prepare(partitions);
+            cluster.steering.prepare(partitions)
         });
-        if let Err(panicked) = prepared.await {
-            tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
+        match prepared.await {
+            Ok(true) => Prepared::Brought,
+            Ok(false) => Prepared::Unreached,
+            Err(panicked) => {
+                tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
+                Prepared::Brought
+            }
         }
-        true
     }
 
     async fn let_go(self: &Arc<Self>, group: usize) {
