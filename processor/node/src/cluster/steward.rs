@@ -51,7 +51,7 @@ impl Drop for Giving<'_> {
 enum Prepared {
     /// They are here, as far as they could be had.
     Brought,
-    /// Its owner does not answer, and somebody waits: there is no time for it.
+    /// Its owner serves no more, and somebody waits: there is no time for it.
     Orphaned,
     /// This node does not reach the brokers.
     Unreached,
@@ -262,7 +262,10 @@ impl Cluster {
         let owner = self.shown.load().owners.get(&group).map(|owner| owner.node.clone());
         let owner = owner.filter(|owner| *owner != self.me);
         if let Some(owner) = &owner {
-            let prepared = self.prepare(group, owner).await;
+            let prepared = match self.is_heard_of(owner) {
+                true => self.prepare(group, owner).await,
+                false => Prepared::Orphaned,
+            };
             if prepared == Prepared::Unreached {
                 // Whoever has it serves on, which this node could not.
                 self.steering.forget(self.partitions_of(group));
@@ -302,6 +305,13 @@ impl Cluster {
                 tokio::time::sleep(TAKE_AGAIN_AFTER).await;
             }
         }
+    }
+
+    /// The brokers hear of a node, by the word of whoever places. One that they do not hear of serves nothing, though it may answer.
+    fn is_heard_of(&self, node: &str) -> bool {
+        let view = self.shown.load();
+        let is_leaving = || view.drains.contains(node) || view.nodes.get(node).is_some_and(|row| row.leaves);
+        view.placement.nodes.contains(node) || is_leaving()
     }
 
     /// Brings the rows of a group while its owner serves on.
