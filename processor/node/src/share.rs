@@ -29,7 +29,8 @@ pub type Owned = Partition<dyn Log, Box<dyn Base>>;
 
 /// What reaches a partition that is not here.
 pub trait Elsewhere: Send + Sync {
-    /// Brings an event to whoever has the partition, or tells that nobody here does. A poll that was to get something of it waits on.
+    /// Brings an event to whoever has the partition, or tells that nobody here does. A poll that was to get something of it waits on; that
+    /// something reached nobody is told to who serves it, this node or another, once somebody does.
     fn bring(&self, partition: u32, event: Event);
 
     /// The node that is to have a partition now, if that is another one. Asks the brokers.
@@ -203,8 +204,6 @@ struct Place {
     left: Vec<std::sync::mpsc::Sender<()>>,
     /// It came here to leave again.
     unwanted: bool,
-    /// What it hears when it is at work, or who has it then: tasks that reached nobody.
-    kept: Vec<Event>,
 }
 
 impl Place {
@@ -219,7 +218,6 @@ impl Place {
             taken: Vec::new(),
             left: Vec::new(),
             unwanted: false,
-            kept: Vec::new(),
         }
     }
 
@@ -230,13 +228,14 @@ impl Place {
         }
     }
 
-    /// Its present life ends. What it had under way is kept for the next one.
-    fn abandon(&mut self) {
-        if let State::Works(partition, _) | State::Leaves(partition, ..) =
-            std::mem::replace(&mut self.state, State::Gone)
-        {
-            self.applied = Some(partition.applied());
-            self.kept.extend(partition.abandon());
+    /// Its present life ends. Returns what has to reach whoever has it next.
+    fn abandon(&mut self) -> Vec<Event> {
+        match std::mem::replace(&mut self.state, State::Gone) {
+            State::Works(partition, _) | State::Leaves(partition, ..) => {
+                self.applied = Some(partition.applied());
+                partition.abandon()
+            }
+            State::Absent | State::Comes | State::Rests(_) | State::Gone => Vec::new(),
         }
     }
 
@@ -282,11 +281,12 @@ impl Share {
             State::Comes => place.taken.push(taken),
             State::Leaves(..) | State::Absent | State::Gone => {
                 // One that leaves is dropped: its next life is told the same by the log.
-                place.abandon();
+                let lost = place.abandon();
                 place.is_gone();
                 place.stats.is_wanted.store(1, Ordering::Relaxed);
                 place.taken.push(taken);
                 self.begin(index);
+                self.pass_on(id, lost);
             }
         }
     }
@@ -324,11 +324,7 @@ impl Share {
         match recovered {
             Ok((partition, life)) => {
                 place.state = State::Works(partition, life);
-                let kept = std::mem::take(&mut place.kept);
                 self.tell_taken(index);
-                for event in kept {
-                    self.handle(id, None, event, crate::clock::now_ms());
-                }
             }
             Err(error) if self.may_come_back(index, &error) => {
                 if let State::Rests(until) = self.places[index].state
@@ -388,8 +384,9 @@ impl Share {
                 Some(elsewhere) if !event.is_report() => elsewhere.bring(id, event),
                 Some(_) | None => {}
             },
-            State::Comes | State::Rests(_) => match event {
-                Event::Release { .. } | Event::PollsLost { .. } => place.kept.push(event),
+            State::Comes | State::Rests(_) | State::Gone => match event {
+                Event::Release { .. } | Event::PollsLost { .. } => self.pass_on(id, [event]),
+                _asked if matches!(place.state, State::Gone) => {}
                 // Its next life offers its tasks again.
                 Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
                     self.takeover.poll_again(waiting);
@@ -397,7 +394,6 @@ impl Share {
                 event if matches!(place.state, State::Comes) => event.refuse(Failure::Moved),
                 _unanswered => {}
             },
-            State::Gone => {}
         }
     }
 
@@ -479,16 +475,15 @@ impl Share {
     /// A partition is not here any more; whoever has it hears of tasks that reached nobody.
     fn is_gone(&mut self, index: usize) {
         let place = &mut self.places[index];
-        place.abandon();
+        let (id, lost) = (place.id, place.abandon());
         place.is_gone();
-        self.pass_on(index);
+        self.pass_on(id, lost);
     }
 
-    /// What was kept for the next life of a partition, if that is another node's.
-    fn pass_on(&mut self, index: usize) {
-        let place = &mut self.places[index];
+    /// Tells whoever serves the partition next, here or elsewhere, what has reached nobody.
+    fn pass_on(&self, id: u32, lost: impl IntoIterator<Item = Event>) {
         if let Some(elsewhere) = self.takeover.elsewhere.get() {
-            place.kept.drain(..).for_each(|event| elsewhere.bring(place.id, event));
+            lost.into_iter().for_each(|event| elsewhere.bring(id, event));
         }
     }
 
@@ -508,10 +503,11 @@ impl Share {
         if matches!(place.state, State::Leaves(..)) {
             return self.is_gone(index);
         }
-        place.abandon();
+        let (id, lost) = (place.id, place.abandon());
         if !self.may_come_back(index, &error) {
             self.give_up(index, error);
         }
+        self.pass_on(id, lost);
     }
 
     /// False where the error is final; else the partition rests.
@@ -546,8 +542,6 @@ impl Share {
         (place.state, place.spoiled) = (State::Gone, false);
         (self.failed)(place.id, &error);
         place.left.clear();
-        self.pass_on(index);
-        let place = &mut self.places[index];
         let mut waiting = place.taken.drain(..);
         // The first one hears why; the others that it is not.
         if let Some(taken) = waiting.next() {

@@ -104,7 +104,13 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             let claimed = self.claims.take(poll_id);
             let Some(key) = run.clone().or(claimed) else { continue };
             let Some(run) = self.runs.get(&key)? else { continue };
-            if let (Some(order), Some(address)) = (release(&run, poll_id), key.address()) {
+            let order = release(&run, poll_id);
+            tracing::debug!(
+                poll_id,
+                is_there = order.is_some(),
+                "a poll has got nothing of what it has claimed"
+            );
+            if let (Some(order), Some(address)) = (order, key.address()) {
                 self.act(Event::Release { input: input(&address, order) }, now_ms)?;
             }
         }
@@ -126,6 +132,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             lost.extend(given_back(&entry));
             if let Waiter::Claim(task, waiting) = entry.waiter {
                 let poll_ids = [waiting.poll.poll_id.clone()].into();
+                tracing::debug!(?poll_ids, "a claim was under way as the partition ended");
                 lost.push(Event::PollsLost { poll_ids, run: Some(task.run) });
                 self.dispatcher.poll_again(*waiting, &self.send);
             }

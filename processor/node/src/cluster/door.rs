@@ -226,9 +226,9 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
     }
 }
 
-/// Brings something to a partition if that is here.
+/// Brings something to a partition if that is at work here.
 fn told(cluster: &Cluster, partition: u32, event: Event) -> Response<Body> {
-    let is_here = cluster.holds(partition) && (cluster.send)(partition, event);
+    let is_here = cluster.serves(partition) && (cluster.send)(partition, event);
     plain(if is_here { StatusCode::OK } else { StatusCode::CONFLICT }, Bytes::new())
 }
 

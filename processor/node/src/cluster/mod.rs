@@ -357,6 +357,17 @@ impl Cluster {
         self.groups.get(self.group_of(partition)).is_some_and(|group| group.is_held.load(Ordering::Acquire))
     }
 
+    /// True where a partition is at work here and does not rest.
+    fn serves(&self, partition: u32) -> bool {
+        let is_serving = |stats: &Arc<Stats>| stats.serving.load(Ordering::Relaxed) == 1;
+        self.holds(partition) && self.stats.get(partition as usize).is_some_and(is_serving)
+    }
+
+    /// The other nodes that are to have partitions, as far as this one knows.
+    fn placed_others(&self) -> Vec<String> {
+        self.shown.load().placement.nodes.iter().filter(|node| **node != self.me).cloned().collect()
+    }
+
     fn place_of(&self, partition: u32) -> Place {
         if self.holds(partition) {
             return Place::Here;

@@ -32,6 +32,8 @@ const KEPT_WITHIN: Duration = Duration::from_secs(1);
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 /// The rest before something that failed is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// The same where it may be any node.
+const ASKED_AROUND_AFTER: Duration = Duration::from_secs(1);
 /// How long it is tried to bring something back to an owner: one that died is missed first, and followed then.
 const OWNER_WITHIN: Duration = Duration::from_secs(60);
 /// When a node goes all that it was asked breaks off together: so long that is gathered.
@@ -136,6 +138,9 @@ impl Receipts {
         let is_old = |began: &Instant| began.elapsed() > RECEIVED_WITHIN;
         // They are dropped behind the lock.
         let old: Vec<_> = self.open().extract_if(|_, (began, _)| is_old(began)).collect();
+        if !old.is_empty() {
+            tracing::debug!(count = old.len(), "nobody has told of answers for too long: they go back");
+        }
         old.len() as u64
     }
 
@@ -306,30 +311,31 @@ impl Cluster {
         }
     }
 
-    /// Tells whoever owns a partition something that nobody waits for; tried again while nobody does.
+    /// Tells whoever serves a partition something that nobody waits for; tried again while nobody does. While it rests here for the
+    /// brokers' sake another node may have it, of which this one does not hear.
     async fn pass_on(self: Arc<Self>, partition: u32, event: Event) {
-        let deadline = Instant::now() + OWNER_WITHIN;
-        let mut event = Some(event);
+        let mut deadline = Instant::now() + OWNER_WITHIN;
+        let lost = if let Event::PollsLost { poll_ids, .. } = &event { poll_ids.as_ref() } else { &[] };
+        tracing::debug!(partition, ?lost, "that something reached nobody is told to who has the partition");
         while Instant::now() < deadline {
-            match self.place_of(partition) {
-                Place::Here if self.holds(partition) => {
-                    if let Some(event) = event.take() {
-                        (self.send)(partition, event);
-                    }
+            if self.serves(partition) {
+                // Where it stumbles meanwhile it is told of once more.
+                (self.send)(partition, event);
+                return;
+            }
+            let (nodes, pause) = match self.place_of(partition) {
+                Place::There(node) => (vec![node.to_string()], AGAIN_AFTER),
+                Place::Here | Place::Nowhere => (self.placed_others(), ASKED_AROUND_AFTER),
+            };
+            for node in nodes {
+                if self.tell(&node, partition, &event).await.is_some() {
                     return;
                 }
-                Place::There(node) => {
-                    let told = match &event {
-                        Some(event) => self.tell(&node, partition, event).await,
-                        None => return,
-                    };
-                    if told.is_some() {
-                        return;
-                    }
-                }
-                Place::Here | Place::Nowhere => {}
             }
-            tokio::time::sleep(AGAIN_AFTER).await;
+            if self.holds(partition) {
+                deadline = Instant::now() + OWNER_WITHIN;
+            }
+            tokio::time::sleep(pause).await;
         }
         tracing::warn!(partition, "a task that reached nobody could not be given back; its timeout does it");
     }
