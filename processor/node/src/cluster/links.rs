@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 use super::status::Status;
 use super::tls::{self, Tls};
@@ -90,6 +91,7 @@ pub struct Links {
     trust: Trust,
     links: Mutex<HashMap<String, Arc<Link>>>,
     refusals: Arc<Refusals>,
+    ends: watch::Sender<()>,
 }
 
 /// One of them.
@@ -142,7 +144,8 @@ impl Refusals {
 impl Links {
     /// None yet.
     pub fn new(trust: Trust) -> Self {
-        Self { trust, links: Mutex::default(), refusals: Arc::default() }
+        let (links, refusals, (ends, _)) = (Mutex::default(), Arc::default(), watch::channel(()));
+        Self { trust, links, refusals, ends }
     }
 
     /// True where a call may come from another node.
@@ -161,6 +164,11 @@ impl Links {
     /// Why the node at an address and this one do not trust each other, where the latest attempt has shown that.
     pub fn refusal(&self, address: &str) -> Option<String> {
         self.refusals.now().get(address).map(|refusal| refusal.why.clone())
+    }
+
+    /// Changes whenever a connection has ended: the earliest sign that a node is gone.
+    pub fn ends(&self) -> watch::Receiver<()> {
+        self.ends.subscribe()
     }
 
     /// Whether nobody listens at an address: the process is gone, though its machine is there.
@@ -335,9 +343,10 @@ impl Links {
         };
         let has_answered = Arc::new(AtomicBool::new(false));
         let sender = Sender { calls, has_answered: Arc::clone(&has_answered) };
-        let (address, refusals) = (address.to_owned(), Arc::clone(&self.refusals));
+        let (address, refusals, ends) = (address.to_owned(), Arc::clone(&self.refusals), self.ends.clone());
         tokio::spawn(async move {
             let ended = connection.await;
+            ends.send_replace(());
             let is_silent = !has_answered.load(Ordering::Relaxed);
             if let Err(error) = &ended {
                 tracing::debug!(address, %error, "the connection to a node has ended");

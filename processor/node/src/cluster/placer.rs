@@ -23,7 +23,7 @@ const SETTLED_AFTER: Duration = Duration::from_secs(3);
 impl Cluster {
     /// Places groups, where it is this node that does, until it ends. Brokers that answer late keep nothing else waiting.
     pub(super) async fn places(self: Arc<Self>) {
-        let mut changes = self.version.subscribe();
+        let (mut changes, mut ends) = (self.version.subscribe(), self.links.ends());
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut over = self.over();
@@ -32,6 +32,7 @@ impl Cluster {
             tokio::select! {
                 () = async { drop(over.wait_for(|over| *over).await) } => return,
                 _ = changes.changed() => {}
+                _ = ends.changed() => {}
                 _ = looks.tick() => {}
             }
             placer.look(&self).await;
