@@ -9,6 +9,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use everlog_registry::{Client, Found, Ids, Registry};
+use everlog_wire::public::Noun;
 use tokio::time::Instant;
 
 use crate::config::Config;
@@ -62,6 +63,7 @@ impl Schemas {
 
     /// The ids of our schemas, which are registered where they are not yet; asked for until there is an answer.
     pub async fn ids(self: &Arc<Self>, config: &Config) -> Ids {
+        tokio::task::spawn_blocking(Noun::prepare);
         loop {
             match self.ask(config).await {
                 Ok(ids) => {

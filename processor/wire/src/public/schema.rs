@@ -53,6 +53,11 @@ impl Noun {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Event, Self::Command, Self::Outcome, Self::Rejection];
 
+    /// Reads the schemas, which takes a tenth of a second once: the first record is not to wait for it.
+    pub fn prepare() {
+        LazyLock::force(&PARTS);
+    }
+
     /// The name of the record, and of the file in `schemas/`.
     pub fn name(self) -> &'static str {
         match self {
