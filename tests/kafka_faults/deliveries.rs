@@ -210,10 +210,12 @@ impl Judge<'_> {
             let is_lost = *attempt > wanted && !self.is_broken_off(since_ms, poll.ended_ms);
             if is_lost || (*attempt == 1 && self.is_late(scheduled.time_ms, poll.ended_ms)) {
                 self.found.push(format!(
-                    "run {run_id}: of the activity scheduled by event {} at {}, attempt {wanted} reached nobody until {}",
+                    "run {run_id}: of the activity scheduled by event {} at {}, attempt {wanted} reached nobody until {}, when \
+                     attempt {attempt}, scheduled at {}, did",
                     scheduled.event_id,
                     time_of_day(scheduled.time_ms),
-                    time_of_day(poll.ended_ms)
+                    time_of_day(poll.ended_ms),
+                    time_of_day(poll.since_ms)
                 ));
             }
             (since_ms, wanted) = (poll.ended_ms, attempt + 1);
