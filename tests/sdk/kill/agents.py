@@ -144,7 +144,9 @@ class Agents:
                 return await call()
             except RPCError as error:
                 passing = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
-                if error.status not in passing or loop.time() > deadline:
+                # The SDK's own word for a connection that broke in the middle of an answer.
+                is_broken_off = (error.status, error.message) == (RPCStatusCode.UNKNOWN, "transport error")
+                if not (error.status in passing or is_broken_off) or loop.time() > deadline:
                     raise
                 await asyncio.sleep(0.2)
 
