@@ -47,6 +47,19 @@ impl Poll {
     }
 }
 
+/// How many tasks workers got in each second after a moment, in ms since 1970-01-01 UTC.
+pub fn flow(polls: &BTreeMap<String, Poll>, from_ms: i64, seconds: usize) -> Vec<usize> {
+    let mut flow = vec![0; seconds];
+    let is_task = |poll: &&Poll| matches!(poll.got, Got::WorkflowTask { .. } | Got::Activity { .. });
+    for poll in polls.values().filter(is_task) {
+        let second = usize::try_from((poll.ended_ms - from_ms).div_euclid(1_000)).ok();
+        if let Some(count) = second.and_then(|second| flow.get_mut(second)) {
+            *count += 1;
+        }
+    }
+    flow
+}
+
 /// All polls that are over, by their identities. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Polls {

@@ -20,11 +20,11 @@ use crate::deliveries::{Troubles, now_ms, time_of_day};
 use crate::load::Load;
 use crate::net::Home;
 use crate::node::Node;
+use crate::polls;
 use crate::program::{Errands, Program};
 use crate::reader::Along;
 use crate::site::Site;
 use crate::story::{Story, line};
-use crate::waits::Wait;
 use crate::worker::employ;
 
 /// How long everything that is open may take to its end after the last fault.
@@ -40,7 +40,9 @@ const SEEN_WITHIN: Duration = Duration::from_secs(20);
 /// Histories that the node is asked for at the end.
 const ASKED_MAX: usize = 60;
 
-/// How much is told of each node where a row is not held.
+/// How long behind a trouble is told of, where a row is not held.
+const FLOW_SECONDS: usize = 20;
+/// How much is told of each node there.
 const COURSE_LINES: usize = 24;
 
 /// Three brokers on a small machine serve correctness, not speed.
@@ -339,20 +341,25 @@ impl Scene {
         outcome.acked = self.client.ledger.acked();
         outcome.violations.extend(check(&story));
         if self.is_timely {
-            let longest = story.waits.iter().map(Wait::awake).max().unwrap_or_default();
             let reads = story.reads.len();
-            outcome.how += &format!("; {reads} reads elsewhere, no call took more than {longest:.1?}");
+            outcome.how += &format!("; {reads} reads elsewhere");
+            if let Some(longest) = story.waits.iter().max_by_key(|wait| wait.awake()) {
+                let (call, took, at) = (&longest.call, longest.awake(), time_of_day(longest.ended_ms));
+                outcome.how += &format!(", no call took more than {took:.1?} ({call}, until {at})");
+            }
         }
         if !outcome.violations.is_empty() {
-            self.tell_course();
+            self.tell_course(&story);
         }
         Ok((outcome, story))
     }
 
     /// What happened to the partitions, and when there was trouble: for who looks for the cause.
-    fn tell_course(&self) {
+    fn tell_course(&self, story: &Story) {
         for (from_ms, until_ms) in self.troubles.all() {
-            println!("course: trouble {} to {}", time_of_day(from_ms), time_of_day(until_ms));
+            let flow = polls::flow(&story.polls, until_ms, FLOW_SECONDS);
+            let (from, until) = (time_of_day(from_ms), time_of_day(until_ms));
+            println!("course: trouble {from} to {until}, tasks got in the seconds behind it: {flow:?}");
         }
         for (number, node) in self.nodes().enumerate() {
             node.course(COURSE_LINES).iter().for_each(|line| println!("course: node {number} {line}"));
