@@ -196,7 +196,7 @@ struct Place {
     pause: Duration,
     /// How far the latest life of the partition had come that could not go on.
     applied: Option<u64>,
-    /// The rows were set aside, and the partition has not served since.
+    /// The rows were set aside, and nothing has passed since that may have left the new ones unfinished.
     spoiled: bool,
     /// Waits until it is at work.
     taken: Vec<Taken>,
@@ -531,6 +531,8 @@ impl Share {
                 );
                 place.state = State::Rests(Instant::now() + place.pause);
                 place.pause = (place.pause * 2).min(PAUSE_MAX);
+                // Where it broke off a restore its rows are unfinished, and new ones come again.
+                place.spoiled = false;
                 true
             }
             Verdict::Spoiled(_) | Verdict::Final => false,
