@@ -237,7 +237,11 @@ pub(crate) fn range<C: ConsumerContext>(
                 // What the client remembers of a topic may outlive its leaders: it would ask a dead one for ever.
                 let is_remembered = matches!(
                     error.rdkafka_error_code(),
-                    Some(RDKafkaErrorCode::UnknownPartition | RDKafkaErrorCode::OperationTimedOut)
+                    Some(
+                        RDKafkaErrorCode::UnknownPartition
+                            | RDKafkaErrorCode::OperationTimedOut
+                            | RDKafkaErrorCode::DestroyBroker
+                    )
                 );
                 if is_remembered {
                     let _ = consumer.fetch_metadata(Some(topic), left.min(METADATA_WITHIN));
@@ -288,6 +292,7 @@ fn is_passing(error: &KafkaError) -> bool {
                 | RDKafkaErrorCode::UnknownPartition
                 | RDKafkaErrorCode::UnknownTopic
                 | RDKafkaErrorCode::BrokerTransportFailure
+                | RDKafkaErrorCode::DestroyBroker
                 | RDKafkaErrorCode::OffsetNotAvailable
                 | RDKafkaErrorCode::FencedLeaderEpoch
                 | RDKafkaErrorCode::UnknownLeaderEpoch
