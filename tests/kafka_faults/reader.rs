@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use rdkafka::Message;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use tokio::sync::Notify;
@@ -53,6 +53,8 @@ pub fn client(bootstrap: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", bootstrap).set("client.id", "faults");
     config.set("reconnect.backoff.max.ms", "500").set("allow.auto.create.topics", "false");
+    // Workflows count as ended when they were read: what is cut off must not keep them for a minute.
+    config.set("socket.timeout.ms", "10000").set("socket.connection.setup.timeout.ms", "5000");
     config
 }
 
@@ -62,6 +64,14 @@ pub fn consumer(bootstrap: &str, isolation: &str) -> anyhow::Result<BaseConsumer
     config.set("enable.partition.eof", "true").set("auto.offset.reset", "error").set("check.crcs", "true");
     config.set("fetch.wait.max.ms", "50").set("fetch.message.max.bytes", "20000000");
     Ok(config.create()?)
+}
+
+/// What it was about to read is not there. Nothing more comes of that partition, and the row says what that leads to.
+fn is_lost(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange)
+    )
 }
 
 fn partitions(consumer: &BaseConsumer, topic: &str) -> anyhow::Result<i32> {
@@ -217,9 +227,13 @@ impl Along {
         let shared = Arc::clone(&seen);
         let thread = std::thread::Builder::new().name("along".into()).spawn(move || {
             while !shared.ended.load(Ordering::Relaxed) {
-                // Brokers come and go: what it says of that is no matter.
-                if let Some(Ok(message)) = consumer.poll(LOOK) {
-                    shared.take(&Entry::of(&message));
+                match consumer.poll(LOOK) {
+                    Some(Ok(message)) => shared.take(&Entry::of(&message)),
+                    Some(Err(error)) if is_lost(&error) => {
+                        println!("who reads along has lost its place: {error}")
+                    }
+                    // Brokers come and go: what it says of that is no matter.
+                    Some(Err(_)) | None => {}
                 }
             }
         })?;
