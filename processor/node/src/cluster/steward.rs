@@ -307,11 +307,15 @@ impl Cluster {
         }
     }
 
-    /// The brokers hear of a node, by the word of whoever places. One that they do not hear of serves nothing, though it may answer.
+    /// The brokers hear of a node, by the word of whoever places. One that they do not hear of serves nothing, though it may answer;
+    /// one that leaves, or is left out because some nodes do not reach each other, serves on.
     fn is_heard_of(&self, node: &str) -> bool {
         let view = self.shown.load();
-        let is_leaving = || view.drains.contains(node) || view.nodes.get(node).is_some_and(|row| row.leaves);
-        view.placement.nodes.contains(node) || is_leaving()
+        let row = view.nodes.get(node);
+        let is_leaving = view.drains.contains(node) || row.is_some_and(|row| row.leaves);
+        let misses = row.is_some_and(|row| !row.misses.is_empty());
+        let is_missed = || view.nodes.values().any(|row| row.misses.contains(node));
+        view.placement.nodes.contains(node) || is_leaving || misses || is_missed()
     }
 
     /// Brings the rows of a group while its owner serves on.
