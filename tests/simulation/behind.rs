@@ -1,9 +1,11 @@
 //! Histories that come behind ownership: nobody is shown one with a hole, and no task is given without its own.
 
 use bytes::Bytes;
+use everlog_engine::Reply;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::History;
 use everlog_engine::input::Order;
+use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::{activity, completion, signal, task};
 use everlog_engine::vocabulary::{ActivityType, TaskQueue};
 use everlog_partition::{Answer, Delivery, Failure, Poll, QueryRequest, Reading, Want};
@@ -18,7 +20,7 @@ use crate::people::{NAMESPACE, address, input};
 pub const DAY_MS: i64 = 24 * 3_600_000;
 
 impl House {
-    fn order(&mut self, id: &str, order: Order) -> everlog_engine::Reply {
+    fn order(&mut self, id: &str, order: Order) -> Reply {
         let (router, input) = (self.node.router.clone(), input(id, "", order));
         self.call(async move { router.order(input).await }).unwrap()
     }
@@ -107,7 +109,7 @@ pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<com
 }
 
 #[test]
-fn a_history_that_is_not_there_yet_is_unavailable_and_then_whole() {
+fn a_history_that_does_not_come_for_long_is_unavailable_and_then_whole() {
     let mut house = House::build(0, 0);
     let id = ids().next().unwrap();
     house.start(&id, DAY_MS);
@@ -115,9 +117,14 @@ fn a_history_that_is_not_there_yet_is_unavailable_and_then_whole() {
         house.signal(&id, format!("signal {number}"));
     }
     let before = house.events(&id).unwrap();
-    house.lose_rows(5_000);
+    house.lose_rows(20_000);
+    let began_ms = house.clock.now_ms();
     assert_eq!(house.events(&id), Err(Failure::Unavailable));
     assert_eq!(house.read(&id, Want::LastBatch).map(drop), Err(Failure::Unavailable));
+    assert!(
+        (8_000..11_000).contains(&(house.clock.now_ms() - began_ms)),
+        "both waited for a while, and no longer"
+    );
     let reverse = Want::Reverse { below_event_id: 0, batches_max: 1 };
     assert_eq!(house.read(&id, reverse).map(drop), Err(Failure::Unavailable));
     assert!(house.read(&id, Want::State).unwrap().is_some(), "its state is there");
@@ -129,12 +136,36 @@ fn a_history_that_is_not_there_yet_is_unavailable_and_then_whole() {
     assert!(!house.is_whole());
     // Until the last slice has come there is either no answer or the whole one.
     let mut refused = 0;
-    house.pass(4_000);
     while !house.is_whole() {
         refused += usize::from(house.events(&id).is_err());
     }
     assert!(refused > 0);
     assert_eq!(house.events(&id), Ok(before + 1));
+}
+
+#[test]
+fn who_asks_for_a_history_that_comes_a_moment_later_waits_for_it() {
+    let mut house = House::build(0, 0);
+    let id = ids().next().unwrap();
+    house.start(&id, DAY_MS);
+    let task = house.poll(false);
+    complete(&mut house, &id, task, vec![]);
+    for number in 0..200 {
+        house.signal(&id, format!("signal {number}"));
+    }
+    let before = house.events(&id).unwrap();
+    house.lose_rows(3_000);
+    let began_ms = house.clock.now_ms();
+    let (read, reset) = (house.node.router.clone(), house.node.router.clone());
+    let want = Want::History { from_event_id: 1, batches_max: 0 };
+    let back = Order::Reset(Reset { finish_event_id: 4, request_id: "back".into(), ..Reset::default() });
+    let (address, input) = (address(&id, ""), input(&id, "", back));
+    let (reading, reset) =
+        house.call(async move { tokio::join!(read.read(address, want), reset.order(input)) });
+    let events = History::decode(reading.unwrap().unwrap().page.history).unwrap().events;
+    assert_eq!(events.len(), before, "whole");
+    assert!(house.clock.now_ms() >= began_ms + 2_500);
+    assert!(matches!(reset, Ok(Reply::Started(_))), "{reset:?}");
 }
 
 #[test]
@@ -174,9 +205,9 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
         only_completed_cleanly: false,
         patience_ms: 60_000,
     };
-    let router = house.node.router.clone();
-    let polls = house.node.router.clone();
-    let asked = house.call(async move {
+    let began_ms = house.clock.now_ms();
+    let (router, polls) = (house.node.router.clone(), house.node.router.clone());
+    let delivery = house.call(async move {
         let poll = Poll {
             namespace_id: NAMESPACE.into(),
             queue: "orders".into(),
@@ -191,12 +222,15 @@ fn a_question_is_not_put_to_a_worker_without_a_history() {
         let mut waits = Box::pin(polls.poll(poll));
         let mut question = Box::pin(router.query(request));
         std::future::poll_fn(move |context| {
-            assert!(waits.as_mut().poll(context).is_pending(), "nobody is asked");
-            question.as_mut().poll(context)
+            assert!(question.as_mut().poll(context).is_pending(), "nobody answers");
+            waits.as_mut().poll(context)
         })
         .await
     });
-    assert!(matches!(asked, Err(Failure::Unavailable)), "{asked:?}");
+    let Ok(Delivery::Query(task)) = delivery else { panic!("{delivery:?}") };
+    let events = History::decode(task.history.history.clone()).unwrap().events;
+    assert_eq!(events.len() as i64 + 1, task.run.head.next_event_id, "whole");
+    assert!(house.clock.now_ms() >= began_ms + 2_500);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::dispatch::{QueueKey, Ready, Waiting};
 use crate::error::Error;
 use crate::event::Event;
 use crate::furnish;
-use crate::partition::{Partition, Waiter, input};
+use crate::partition::{HOLD_MS, Partition, Waiter, input};
 use crate::query::{Direct, Question, Way, way, way_on};
 use crate::reply::tell;
 use crate::router::{Answer, Slot};
@@ -162,7 +162,10 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             return Ok(());
         }
         if !waiting.poll.sticky && !self.has_history(&key, &run, 1)? {
-            self.queries.give_up(query_id);
+            // As if a worker had taken it and did not answer: it is offered again.
+            if let Some(direct) = self.queries.direct(query_id) {
+                direct.taken_until_ms = self.dispatcher.now_ms().saturating_add(HOLD_MS);
+            }
             self.dispatcher.poll_again(waiting, &self.send);
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! Histories that are still being brought: decisions do not read them, so the partition serves meanwhile.
 //!
-//! Whoever needs a history that is not there yet is told to come again; a task that cannot be given without one waits.
+//! A call that needs a history which is not there yet waits a moment, and is then told to come again; a task that cannot be
+//! given without one waits.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -14,6 +15,7 @@ use everlog_wire::Mark;
 use prost::Message;
 
 use crate::address::RunKey;
+use crate::delivery::Want;
 use crate::dispatch::TaskRef;
 use crate::error::Error;
 use crate::event::Event;
@@ -27,6 +29,10 @@ const SLICE_BYTES: usize = 2 << 20;
 const WHOLE_MAX: usize = 10_000;
 /// Tasks that are looked at again in one sweep.
 pub(crate) const PARKED_MAX: usize = 1_000;
+/// How long a call waits for a history: less than clients give it, so that they hear what is the matter.
+const CALL_WAITS_MS: i64 = 4_000;
+/// Calls that wait: all are looked at whenever rows come.
+const CALLS_MAX: usize = 100;
 
 /// How far the histories are there.
 #[derive(Default)]
@@ -41,6 +47,8 @@ pub(crate) struct Behind {
     whole: HashSet<RunKey>,
     /// Ready tasks that wait for their histories; true = an activity's.
     parked: Vec<(TaskRef, bool)>,
+    /// Calls that wait for their histories, and until when.
+    calls: Vec<(Event, i64)>,
 }
 
 impl Behind {
@@ -119,19 +127,76 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let mark = self.mark.encode();
         let mut rows = slice.rows.iter().map(|(key, value)| (Space::History, key.as_ref(), value.as_deref()));
         self.runs.store().base().write(&mut rows, Some(&mark))?;
+        self.look_at_calls(now_ms)?;
         // A row that was deleted since the question may have come back with the answer: its tombstone comes next.
         if left == 0 && asked_at == Some(self.stats.commits.load(Ordering::Relaxed)) {
-            self.caught_up()?;
+            self.caught_up(now_ms)?;
         }
         Ok(())
     }
 
-    fn caught_up(&mut self) -> Result<(), Error> {
-        let parked = self.behind.take().map(|behind| behind.parked).unwrap_or_default();
+    fn caught_up(&mut self, now_ms: i64) -> Result<(), Error> {
+        let Behind { parked, calls, .. } = self.behind.take().unwrap_or_default();
         self.stats.behind.store(0, Ordering::Relaxed);
         self.stats.history_left.store(0, Ordering::Relaxed);
         tracing::info!(partition = self.id, "all histories are there");
+        for (call, _until_ms) in calls {
+            self.perform(call, now_ms)?;
+        }
         self.offer_parked(parked)
+    }
+
+    /// Keeps a call back for as long as its history is missing; gives it back where it need not wait, or has waited.
+    pub(crate) fn keep_back(&mut self, call: Event, now_ms: i64) -> Result<Option<Event>, Error> {
+        if self.has_history_for(&call)? {
+            return Ok(Some(call));
+        }
+        match &mut self.behind {
+            Some(behind) if behind.calls.len() < CALLS_MAX => {
+                behind.calls.push((call, now_ms + CALL_WAITS_MS));
+                Ok(None)
+            }
+            Some(_) | None => Ok(Some(call)),
+        }
+    }
+
+    /// Looks at the calls that wait for their histories: those that have them go on, those that waited too long are refused.
+    pub(crate) fn look_at_calls(&mut self, now_ms: i64) -> Result<(), Error> {
+        let calls = self.behind.as_mut().map(|behind| std::mem::take(&mut behind.calls)).unwrap_or_default();
+        for (call, until_ms) in calls {
+            // A clock that was set back must not put it off.
+            let until_ms = until_ms.min(now_ms + CALL_WAITS_MS);
+            if until_ms <= now_ms || self.has_history_for(&call)? {
+                self.perform(call, now_ms)?;
+            } else if let Some(behind) = &mut self.behind {
+                behind.calls.push((call, until_ms));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_history_for(&mut self, call: &Event) -> Result<bool, Error> {
+        if self.is_whole() {
+            return Ok(true);
+        }
+        match call {
+            Event::Order { input, .. } => self.has_past_of(input),
+            Event::Read { address, want, .. } => {
+                let Some((key, _)) = self.resolve(address)? else { return Ok(true) };
+                let Some(run) = self.runs.get(&key)? else { return Ok(true) };
+                self.has_wanted(&key, &run, *want)
+            }
+            _needs_none => Ok(true),
+        }
+    }
+
+    /// Whether what is wanted of a run is here.
+    pub(crate) fn has_wanted(&mut self, key: &RunKey, run: &Run, want: Want) -> Result<bool, Error> {
+        match want {
+            Want::State => Ok(true),
+            Want::History { from_event_id, .. } => self.has_history(key, run, from_event_id),
+            Want::LastBatch | Want::Reverse { .. } => self.has_history(key, run, 1),
+        }
     }
 
     /// Looks at tasks that wait for their histories; some at a time, all of them in turn.

@@ -269,6 +269,13 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn act(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
+        match self.keep_back(event, now_ms)? {
+            Some(event) => self.perform(event, now_ms),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn perform(&mut self, event: Event, now_ms: i64) -> Result<(), Error> {
         match event {
             Event::Order { input, slot, reply } => {
                 if self.is_overfull() && !matches!(input.order, Some(Order::Cancel(_) | Order::Terminate(_)))
@@ -425,6 +432,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.updates.sweep();
         self.claims.forget(self.position.last_stamp_ms);
         self.look_at_parked()?;
+        self.look_at_calls(now_ms)?;
         self.journal_removals(now_ms);
         self.offer_held()?;
         for query_id in self.queries.sweep(now_ms) {

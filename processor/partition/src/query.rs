@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::address::RunKey;
 use crate::delivery::{QueryAnswer, QueryOutcome, QueryRequest};
 use crate::reply::tell;
-use crate::router::{Answer, Failure, Slot};
+use crate::router::{Answer, Slot};
 
 /// Attempts of a workflow task after which a run cannot be asked.
 pub const FAILING_ATTEMPTS: i32 = 3;
@@ -159,13 +159,6 @@ impl Queries {
     pub fn hold_back(&mut self, query_id: &str) {
         if let Some(direct) = self.direct.remove(query_id) {
             self.buffer(&direct.key, direct.question);
-        }
-    }
-
-    /// The question cannot be put to anybody now.
-    pub fn give_up(&mut self, query_id: &str) {
-        if let Some(direct) = self.direct.remove(query_id) {
-            tell(direct.question.reply, Err(Failure::Unavailable));
         }
     }
 

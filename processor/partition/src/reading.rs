@@ -17,12 +17,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn read(&mut self, address: &Address, want: Want) -> Result<Answer<Option<Reading>>, Error> {
         let Some((key, is_current)) = self.resolve(address)? else { return Ok(Ok(None)) };
         let Some(run) = self.runs.get(&key)? else { return Ok(Ok(None)) };
-        let is_here = match want {
-            Want::State => true,
-            Want::History { from_event_id, .. } => self.has_history(&key, &run, from_event_id)?,
-            Want::LastBatch | Want::Reverse { .. } => self.has_history(&key, &run, 1)?,
-        };
-        if !is_here {
+        if !self.has_wanted(&key, &run, want)? {
             return Ok(Err(Failure::Unavailable));
         }
         let page = match want {
