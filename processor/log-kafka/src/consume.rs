@@ -152,6 +152,18 @@ impl Ends {
             .collect()
     }
 
+    /// From where on a transaction is open, for each place: none where none is. Nothing where a broker does not answer at
+    /// once.
+    pub(crate) fn open_from(&self, places: &[(&str, i32, Offset)]) -> Option<Vec<Option<Offset>>> {
+        let all = ends(&self.uncommitted, places).ok()?;
+        let stable = ends(&self.committed, places).ok()?;
+        let from = |(all, stable): (Option<Offset>, Option<Offset>)| {
+            let (all, stable) = (all?, stable?);
+            Some((stable < all).then_some(stable))
+        };
+        all.into_iter().zip(stable).map(from).collect()
+    }
+
     /// The records from an open transaction on, if one stays open for so long.
     pub(crate) fn left_open(
         &self,

@@ -22,6 +22,7 @@ use crate::rows::{self, Position};
 use crate::stats::add;
 use crate::transaction::{Connected, Lost, Outgoing, Reached, Transactions};
 
+mod ending;
 mod fencing;
 
 /// Jobs that may wait.
@@ -30,6 +31,9 @@ const JOBS_MAX: usize = 1_024;
 const TRANSACTION_BYTES_MAX: usize = 64 << 20;
 /// How often a producer without work is looked after.
 const IDLE: Duration = Duration::from_millis(200);
+/// How often a group without work looks for ends of its transactions that are missing, and one with.
+const LOOK_FOR_ENDS_EVERY: Duration = Duration::from_secs(2);
+const LOOK_FOR_ENDS_MEANWHILE_EVERY: Duration = Duration::from_secs(10);
 /// How long the first commit waits for those of the other partitions: their threads come to them at about the same
 /// moment, and nobody waits for a transaction.
 const GATHER: Duration = Duration::from_millis(5);
@@ -82,6 +86,7 @@ impl Group {
             connected: None,
             drawn: Vec::new(),
             ended: None,
+            seen: ending::Seen::default(),
             waiting_bytes: Arc::clone(&waiting_bytes),
             backlog: VecDeque::new(),
         };
@@ -158,6 +163,7 @@ struct Worker {
     drawn: Vec<u64>,
     /// When the last transaction ended.
     ended: Option<Instant>,
+    seen: ending::Seen,
     waiting_bytes: Arc<AtomicUsize>,
     backlog: VecDeque<Job>,
 }
@@ -181,6 +187,7 @@ impl Worker {
                     self.rest();
                     let commits = self.gather(jobs, (commit, size_bytes, done));
                     self.commit(commits);
+                    self.look_for_ends(LOOK_FOR_ENDS_MEANWHILE_EVERY);
                 }
                 Job::Fence(partition, answer) => {
                     let wanted = self.gather_fences(jobs, (partition, answer));
@@ -198,6 +205,7 @@ impl Worker {
     /// Serves what clients have to say while nothing is to be done.
     fn idle(&mut self) {
         self.transactions.iter().for_each(Transactions::idle);
+        self.look_for_ends(LOOK_FOR_ENDS_EVERY);
         self.connected.take_if(|(_, made)| made.elapsed() > EXPECTED_WITHIN);
         self.connected.iter().for_each(|(connected, _)| connected.idle());
     }

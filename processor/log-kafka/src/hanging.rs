@@ -21,8 +21,6 @@ use crate::rows::{self, OUTPUTS};
 const MARKED_WITHIN: Duration = Duration::from_secs(1);
 /// Offsets in which another record of the same commit is looked for: the partition was written to by nobody since.
 const LOOK_BACK: Offset = 64;
-/// Topics, by number, that only nodes read: a row more does no harm there.
-const OWN: Range<usize> = 0..3;
 
 /// What hangs of the outputs of one partition.
 pub(crate) struct Hanging {
@@ -30,14 +28,6 @@ pub(crate) struct Hanging {
     pub(crate) topics: Vec<usize>,
     /// Whether it must be committed; else it must be aborted.
     pub(crate) is_commit: bool,
-}
-
-impl Hanging {
-    /// The topics that get a row to end it. What is committed in a public topic is seen by all, and ended by the next
-    /// output there.
-    pub(crate) fn ended_in(&self) -> impl Iterator<Item = usize> {
-        self.topics.iter().copied().filter(|topic| !self.is_commit || OWN.contains(topic))
-    }
 }
 
 /// The number of a commit, under its fence.
@@ -101,10 +91,11 @@ pub(crate) fn find(
     Ok(Some(Hanging { topics, is_commit: must_commit(&parts, &seen) }))
 }
 
-/// What is seen of it was committed, so all of it was. Without any such trace both ends are right, if all of it is there:
+/// What is seen of it was committed, so all of it was; and who commits under a fence has committed all before. Without any such trace both ends are right, if all of it is there:
 /// its outcome may have been told as good, never as bad. Else it was aborted, by its markers or before it was all there.
 fn must_commit(parts: &BTreeMap<Number, Part>, seen: &BTreeSet<Number>) -> bool {
-    parts.keys().any(|number| number.1 != 0 && seen.contains(number)) || parts.values().all(Part::is_whole)
+    let is_passed = |number: &Number| seen.range(*number..=(number.0, u64::MAX)).next().is_some();
+    parts.keys().any(|number| number.1 != 0 && is_passed(number)) || parts.values().all(Part::is_whole)
 }
 
 /// The commit of a record, and its place there.
@@ -128,7 +119,12 @@ mod tests {
         };
         assert!(hanging(part(&[0, 1, 2], Some(2)), &[]), "whole");
         assert!(hanging(part(&[1], None), &[(7, 2), (7, 3)]), "a part, the rest is seen");
+        assert!(hanging(part(&[1], None), &[(7, 5)]), "a part, and what its owner committed later is seen");
         assert!(!hanging(part(&[0, 2], Some(2)), &[(7, 2)]), "a part, the rest is not seen");
+        assert!(
+            !hanging(part(&[0, 2], Some(2)), &[(8, 4)]),
+            "a part, and what another owner committed later"
+        );
         assert!(!hanging(part(&[0, 1], None), &[]), "without its position");
         let two = [((7, 3), part(&[0], Some(0))), ((7, 4), part(&[0], None))];
         assert!(!must_commit(&two.into(), &BTreeSet::new()), "commits of one transaction have one end");

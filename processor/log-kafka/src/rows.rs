@@ -7,6 +7,9 @@ use everlog_log::{Error, Fence, Offset, PartitionId, Topic};
 pub(crate) const OUTPUTS: [Topic; 6] =
     [Topic::Changelog, Topic::History, Topic::Timers, Topic::Events, Topic::Replies, Topic::Rejections];
 
+/// The outputs, by number, that only nodes read.
+pub(crate) const OWN: std::ops::Range<usize> = 0..3;
+
 /// Changelog keys that begin so are the log's own: buckets end at 0x3fff.
 const RESERVED: [u8; 2] = [0xff, 0xff];
 const POSITION: u8 = b'p';
@@ -67,9 +70,10 @@ pub(crate) fn fence_key(partition: PartitionId) -> [u8; 7] {
     reserved_key(FENCE, partition)
 }
 
-/// Of a tombstone that is written for the end of its transaction only.
-pub(crate) fn end_key(partition: PartitionId) -> [u8; 7] {
-    reserved_key(END, partition)
+/// Of a tombstone that is written for the end of its transaction only. In a public topic it is empty, which no Workflow Id
+/// is.
+pub(crate) fn end_key(topic: usize, partition: PartitionId) -> Vec<u8> {
+    if OWN.contains(&topic) { reserved_key(END, partition).to_vec() } else { Vec::new() }
 }
 
 /// A position row: `applied`, incarnation, fence, then the caller's row.

@@ -12,11 +12,8 @@ use crate::fault::{corrupt, io_text};
 use crate::hanging;
 use crate::owned::{Owned, Standing};
 use crate::parts::Parts;
-use crate::rows::{self, OUTPUTS};
+use crate::rows::{self, OUTPUTS, OWN};
 use crate::transaction::{Connected, Lost, Outgoing};
-
-/// The topics that are settled before a partition is taken: those that only nodes read, by number.
-const SETTLED: std::ops::Range<usize> = 0..3;
 
 /// How long the end of the transaction before is waited for, and how often it is looked for.
 const MARKERS_WITHIN: Duration = Duration::from_millis(50);
@@ -124,7 +121,7 @@ impl Worker {
     }
 
     /// All that belongs to the outputs of partitions: the topics of one after those of the other.
-    fn places(&self, partitions: &[PartitionId]) -> Vec<(&str, i32, Offset)> {
+    pub(super) fn places(&self, partitions: &[PartitionId]) -> Vec<(&str, i32, Offset)> {
         let names = &self.parts.topics;
         let of = |partition: &PartitionId| {
             let partition = *partition as i32;
@@ -157,7 +154,7 @@ impl Worker {
         let reached = |partition: PartitionId, topic: usize| after(parts.table.of(partition).reached[topic]);
         let places: Vec<_> = partitions
             .iter()
-            .flat_map(|partition| SETTLED.map(|topic| (topic, *partition, reached(*partition, topic))))
+            .flat_map(|partition| OWN.map(|topic| (topic, *partition, reached(*partition, topic))))
             .collect();
         let named: Vec<_> = places
             .iter()
@@ -190,26 +187,16 @@ impl Worker {
         let found = hanging::find(&parts.options, &parts.ends, &parts.topics, partition)?;
         let (Some(hanging), Some(transactions)) = (found, &self.transactions) else { return Ok(()) };
         let (topics, is_commit) = (&hanging.topics, hanging.is_commit);
-        if hanging.ended_in().next().is_none() {
-            // The next output of the public topic commits it.
-            return Ok(());
-        }
         tracing::warn!(
             partition,
             ?topics,
             is_commit,
             "the brokers left a transaction without an end: it is ended now"
         );
-        let (key, header) = (rows::end_key(partition), rows::header(Fence(0), 0, 0, 0));
-        let row = |topic| Outgoing { topic, partition, key: &key, value: None, header, headers: &[] };
-        let rows = hanging.ended_in().map(row);
-        self.rest();
-        let outcome = match is_commit {
-            true => transactions.run(rows, &parts.counters).map(|reached| self.reach(&reached)),
-            false => transactions.undo(rows),
-        };
+        let places: Vec<_> = topics.iter().map(|topic| (*topic, partition)).collect();
+        let outcome = self.write_ends(transactions, &places, is_commit);
         self.ended = Some(Instant::now());
-        outcome.map_err(|lost| {
+        outcome.map(|reached| self.reach(&reached)).map_err(|lost| {
             let (Lost::Fenced(detail) | Lost::Unknown(detail)) = self.give_up(lost);
             io_text(format!("ending what hangs of partition {partition}: {detail}"))
         })
