@@ -13,6 +13,7 @@ use everlog_temporal_api::workflowservice::{
     PollWorkflowTaskQueueRequest, RegisterNamespaceRequest, RespondWorkflowTaskCompletedRequest,
     StartWorkflowExecutionRequest,
 };
+use everlog_tests::page;
 use everlog_tests::server::Server;
 use prost::Message;
 use tokio::task::JoinSet;
@@ -32,6 +33,7 @@ use crate::world::{Run, World, path_of, payloads_of, queue, seconds, text, told}
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// How much memory a refusal may cost.
 const GROWTH_KIB_MAX: u64 = 48 << 10;
+const READY_WITHIN: Duration = Duration::from_secs(30);
 const STREAMS: usize = 2_000;
 const ENTRIES: usize = 1_000_000;
 
@@ -45,6 +47,13 @@ async fn house() -> anyhow::Result<House> {
     let dir = tempfile::tempdir()?;
     let server = Server::start(dir.path(), &[]).await?;
     let world = World::new(server.connect().await?).await?;
+    // On Kafka it serves before it reads commands.
+    let deadline = Instant::now() + READY_WITHIN;
+    let mut pause = tokio::time::interval(Duration::from_millis(20));
+    while page::get(server.metrics_address(), "/health/ready").await?.0 != 200 {
+        assert!(Instant::now() < deadline, "it is not ready in time");
+        pause.tick().await;
+    }
     Ok(House { server, world, _dir: dir })
 }
 
