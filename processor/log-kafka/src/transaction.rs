@@ -28,6 +28,10 @@ const REST: Duration = Duration::from_millis(1);
 /// How many lines of a client are said at once, the last time that it is heard.
 const LINES_MAX: usize = 64;
 
+/// How soon a coordinator that refuses a transactional id is asked again, at least: it does so for as long as it ends what the
+/// owner before has left open. By itself a client asks again after 500 ms.
+const ASKS_EVERY: Duration = Duration::from_millis(20);
+
 /// How long the end of a transaction may take at least.
 const END_WITHIN_MIN: Duration = Duration::from_secs(1);
 
@@ -107,10 +111,12 @@ impl Connected {
     /// aborted.
     pub(crate) fn begin(self, topics: Arc<[String; 6]>, timeout: Duration) -> Result<Transactions, Error> {
         let Self { producer, heard } = self;
-        let deadline = Instant::now() + timeout;
+        let began = Instant::now();
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match producer.init_transactions(left) {
+            let left = timeout.saturating_sub(began.elapsed());
+            // A call that comes again is what makes the client ask, unless an answer is still under way.
+            let step = ASKS_EVERY.max(began.elapsed() / 4);
+            match producer.init_transactions(left.min(step)) {
                 Ok(()) => {
                     let is_spent = Cell::new(false);
                     return Ok(Transactions { producer, heard, topics, timeout, is_spent });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use everlog_log::{Error, Fence, Offset, PartitionId};
 
@@ -14,10 +14,6 @@ use crate::owned::{Owned, Standing};
 use crate::parts::Parts;
 use crate::rows::{self, OUTPUTS, OWN};
 use crate::transaction::{Connected, Lost, Outgoing};
-
-/// How long the end of the transaction before is waited for, and how often it is looked for.
-const MARKERS_WITHIN: Duration = Duration::from_millis(50);
-const LOOK_AT_MARKERS_EVERY: Duration = Duration::from_millis(5);
 
 impl Worker {
     /// The fences that wait, up to the next job of another kind. A producer is seen to first: those of the other
@@ -86,9 +82,6 @@ impl Worker {
     fn take(&mut self, partitions: &[PartitionId]) -> Result<Vec<Fence>, Error> {
         let began = Instant::now();
         let is_fresh = self.transactions.is_none();
-        if is_fresh {
-            self.wait_for_markers(partitions);
-        }
         self.produce()?;
         let produced = Instant::now();
         self.end_hanging(partitions)?;
@@ -106,18 +99,6 @@ impl Worker {
             "fenced"
         );
         Ok(fences)
-    }
-
-    /// While the last transaction of the owner before is being written off, the coordinator refuses a new producer, and
-    /// the client then rests for 500 ms. What a dead owner has left open is not waited for.
-    fn wait_for_markers(&self, partitions: &[PartitionId]) {
-        let deadline = Instant::now() + MARKERS_WITHIN;
-        let places = self.places(partitions);
-        while Instant::now() < deadline && self.parts.ends.are_settled(&places).contains(&false) {
-            std::thread::sleep(LOOK_AT_MARKERS_EVERY);
-        }
-        // The coordinator has its own record to write behind the last marker.
-        std::thread::sleep(self.pause);
     }
 
     /// All that belongs to the outputs of partitions: the topics of one after those of the other.
