@@ -1,5 +1,6 @@
 //! The world that inputs are thrown at: a server, two namespaces, a run that nobody may touch, and a closed one.
 
+use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -159,7 +160,11 @@ pub fn told(answer: Result<Bytes, Status>) -> Told {
     let code = if gave_up { Code::DeadlineExceeded } else { status.code() };
     let details = rpc::Status::decode(status.details()).unwrap_or_default().details;
     let detail = details.first().map(|detail| detail.type_url.clone()).unwrap_or_default();
-    Told { code: Some(code), message: status.message().into(), detail, ..Told::default() }
+    // What a server says has no causes; a connection that fails has.
+    let causes =
+        std::iter::successors(status.source(), |cause: &&'_ (dyn Error + 'static)| (*cause).source());
+    let message = causes.fold(status.message().to_owned(), |said, cause| format!("{said}: {cause}"));
+    Told { code: Some(code), message, detail, ..Told::default() }
 }
 
 /// A start that is fine but for one thing. If it is refused, its Workflow Id must stay unknown.
