@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use everlog_log_kafka::Options;
+use everlog_log_kafka::keep::Keeper;
 use everlog_log_kafka::public::{From, Outgoing, Producer, Record, Step, Tail, Trimmer};
 use everlog_tests::kafka::Cluster;
 use everlog_tests::page;
@@ -14,6 +15,9 @@ use everlog_wire::public::event::WorkflowEvent;
 use everlog_wire::public::outcome::Outcome;
 use everlog_wire::public::rejection::Rejection;
 use everlog_wire::public::{Noun, Writer, frame};
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 const WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -100,6 +104,20 @@ impl Place {
                 Step::Nothing => {}
             }
         }
+    }
+
+    /// The group of the ingress passes over what it has not read, as a tool has it do.
+    fn pass_over(&self) -> anyhow::Result<()> {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", &self.options.bootstrap_servers);
+        config.set("group.id", format!("{}ingress", self.options.prefix));
+        let (consumer, topic): (BaseConsumer, _) = (config.create()?, self.topic(Noun::Command));
+        let mut list = TopicPartitionList::new();
+        for partition in 0..PARTITIONS as i32 {
+            let (_, end) = consumer.fetch_watermarks(&topic, partition, WITHIN)?;
+            list.add_partition_offset(&topic, partition, Offset::Offset(end))?;
+        }
+        Ok(consumer.commit(&list, CommitMode::Sync)?)
     }
 
     fn outcomes(&self, count: usize) -> anyhow::Result<Vec<(Outcome, Record)>> {
@@ -277,5 +295,24 @@ async fn commands_go_once_they_were_read_and_kept_and_no_sooner() -> anyhow::Res
         looks.tick().await;
     }
     ensure!(place.outcomes(3)?.len() == 3, "the one that came meanwhile was taken before it went");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_that_a_tool_had_the_group_pass_over_stay_and_are_read() -> anyhow::Result<()> {
+    let place = Place::new()?;
+    let mut server = place.start(&[]).await?;
+    let replies = place.topic(Noun::Outcome);
+    let asks = [("reply-topic", replies.as_str())];
+    place.command(&[("order-1", START, &asks)])?;
+    place.outcomes(1)?;
+    server.stop()?;
+    place.command(&[("order-2", START, &asks)])?;
+    place.pass_over()?;
+    Keeper::open(&place.options)?.trim(i64::MAX)?;
+    ensure!(place.read_all(Noun::Command)?.len() == 2, "what was passed over was not read");
+
+    let _server = place.start(&[]).await?;
+    ensure!(place.outcomes(2)?.len() == 2, "nothing is passed over");
     Ok(())
 }

@@ -12,11 +12,11 @@ use crate::admin::Admin;
 use crate::consume::{Ends, consumer, scan};
 use crate::control::Control;
 use crate::fault::{io, refused};
-use crate::member::committed_in;
 use crate::native;
 use crate::options::{Isolation, Options};
 use crate::rows::{self, Position};
 use crate::source::missing;
+use crate::topic_id;
 use crate::topics::{self, Difference};
 use crate::voice::Voice;
 
@@ -262,8 +262,9 @@ impl<'a> Examiner<'a> {
             let bounds = self.ends.range(&topic, partition as i32, Isolation::Committed)?;
             let element = committed.find_partition(&topic, partition as i32);
             let committed = element.and_then(|element| match element.offset() {
-                At::Offset(next) if next >= 0 => {
-                    Some((next as Offset, committed_in(element.metadata(), id) == id))
+                // What somebody set by a tool counts as none: the reader begins anew.
+                At::Offset(next) if next >= 0 && !element.metadata().is_empty() => {
+                    Some((next as Offset, topic_id::parse(element.metadata()) == Some(id)))
                 }
                 At::Offset(_) | At::Beginning | At::End | At::Stored | At::Invalid | At::OffsetTail(_) => {
                     None

@@ -55,9 +55,9 @@ impl Keeper {
         let young = young.map_err(|error| io("which commands are young", &error))?;
         for partition in partitions {
             let read = committed.find_partition(&topic, partition as i32);
-            // Offsets of a topic of the same name that was there before mean nothing.
-            let is_of_it =
-                |text: &str| text.is_empty() || topic_id::parse(text).is_some_and(|other| other == id);
+            // Offsets of a topic of the same name that was there before mean nothing, nor do those that somebody set by a tool:
+            // what they pass over was not read.
+            let is_of_it = |text: &str| topic_id::parse(text).is_some_and(|other| other == id);
             let read = read.filter(|read| read.error().is_ok() && is_of_it(read.metadata()));
             let Some(read) = read.and_then(|read| number(read.offset())) else { continue };
             let young = young.find_partition(&topic, partition as i32);

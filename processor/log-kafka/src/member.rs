@@ -237,7 +237,7 @@ impl Member {
                 // What somebody set by a tool bears no id. Then all is read again, for nothing may be passed over; what
                 // was taken counts once.
                 At::Offset(next) if next >= 0 && !element.metadata().is_empty() => {
-                    Some((committed_in(element.metadata(), self.topic.incarnation), next as Offset))
+                    Some((topic_id::parse(element.metadata()).unwrap_or_default(), next as Offset))
                 }
                 At::Offset(_) | At::Beginning | At::End | At::Stored | At::Invalid | At::OffsetTail(_) => {
                     None
@@ -455,12 +455,6 @@ impl Member {
             state.begins.insert(partition, offset);
         }
     }
-}
-
-/// The topic that an offset was committed in; `now` is the id of the one that is there.
-pub(crate) fn committed_in(metadata: &str, now: [u8; 16]) -> [u8; 16] {
-    // An operator's own reset says nothing. Offsets of a topic that is removed are removed by the brokers.
-    if metadata.is_empty() { now } else { topic_id::parse(metadata).unwrap_or_default() }
 }
 
 fn send_commits<C: ConsumerContext>(
