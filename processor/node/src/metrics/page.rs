@@ -9,9 +9,9 @@ use super::*;
 const HEAD: &str = "\
 # Metrics
 
-`GET /metrics` at `server.metrics_address`, for Prometheus. Numbers of partitions, codes and outcomes are the only labels below:
-none grows with what users do. Every node shows every partition; what it does not serve stands still there, so sums over the
-nodes are what a partition does.
+`GET /metrics` at `server.metrics_address`, for Prometheus. Numbers of partitions, codes, outcomes, reasons and what the last
+section names are the only labels below: none grows with what users do. Every node shows every partition; what it does not serve
+stands still there, so sums over the nodes are what a partition does.
 
 The gateway's own go by the names that Temporal's dashboards know: `service_requests`, `service_latency`,
 `service_pending_requests`, `service_errors`, `service_error_with_type`, `service_errors_resource_exhausted` and
@@ -68,7 +68,8 @@ fn page() -> String {
         page.push_str(&format!("| `{name}` | histogram |  | {help} |\n"));
     }
     page.push_str(
-        "\n## What the clients of Kafka count\n\nOnly where `kafka.statistics_interval_ms` is not 0.\n\n",
+        "\n## What the clients of Kafka count\n\nOnly where `kafka.statistics_interval_ms` is not 0. \
+         Labels: `request` of the requests, `for` and `quantile` of the waits.\n\n",
     );
     page.push_str("| metric | meaning |\n|---|---|\n");
     for (name, help) in crate::traffic::NAMES {
