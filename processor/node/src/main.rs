@@ -31,6 +31,7 @@ mod share;
 mod stop;
 mod topics;
 mod traffic;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

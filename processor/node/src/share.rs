@@ -7,14 +7,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use everlog_log::Log;
-use everlog_partition::{
-    Config, Dispatcher, Error, Event, Failure, Former, Partition, RowsFault, Stats, Waiting,
-};
+use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, Stats, Waiting};
 use everlog_store::{Base, Store};
 
 use crate::arrivals::Arrivals;
 use crate::driver::Post;
 use crate::home::Home;
+use crate::verdict::Verdict;
 
 /// The rest before a partition is taken over again; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -66,36 +65,6 @@ pub struct Takeover {
     pub elsewhere: OnceLock<Arc<dyn Elsewhere>>,
     /// The threads that recover them.
     pub arrivals: Arrivals,
-}
-
-/// What an error of a partition asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    /// The rows kept beside the log are of no use: new ones come from it.
-    Spoiled(RowsFault),
-    /// It may pass: take the partition over again in a while.
-    Passing,
-    /// The node cannot go on.
-    Final,
-}
-
-impl Verdict {
-    fn of(error: &Error, remote: bool) -> Self {
-        use everlog_log::Error as Log;
-        match error {
-            _ if !remote => Self::Final,
-            Error::Stale { fault, .. } => Self::Spoiled(*fault),
-            Error::Store(everlog_store::Error::Corrupt { .. }) => Self::Spoiled(RowsFault::Corrupt),
-            Error::Log(Log::Unknown { .. } | Log::Busy { .. } | Log::Full { .. } | Log::Io { .. }) => {
-                Self::Passing
-            }
-            Error::Log(_)
-            | Error::Store(_)
-            | Error::Wire(_)
-            | Error::Superseded { .. }
-            | Error::Journal { .. } => Self::Final,
-        }
-    }
 }
 
 impl Takeover {
@@ -548,34 +517,6 @@ impl Share {
         // The first one hears why; the others that it is not.
         if let Some(taken) = waiting.next() {
             let _ = taken.send(Err(error));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_a_remote_log_may_get_over_is_tried_again() {
-        use everlog_log::Error as Log;
-        let detail = || "no broker".to_owned();
-        let fault = RowsFault::Ahead;
-        let stale = || Error::Stale { partition: 0, fault, detail: detail() };
-        for passing in [Log::Unknown { detail: detail() }, Log::Io { detail: detail() }] {
-            let error = Error::Log(passing);
-            assert_eq!(Verdict::of(&error, true), Verdict::Passing, "{error}");
-            assert_eq!(Verdict::of(&error, false), Verdict::Final, "{error}");
-        }
-        assert_eq!(Verdict::of(&stale(), true), Verdict::Spoiled(fault));
-        assert_eq!(Verdict::of(&stale(), false), Verdict::Final);
-        for last in [
-            Error::Superseded { partition: 0, node: "other".into() },
-            Error::Log(Log::Closed),
-            Error::Store(everlog_store::Error::Io { detail: detail() }),
-            Error::Journal { partition: 0, detail: detail() },
-        ] {
-            assert_eq!(Verdict::of(&last, true), Verdict::Final, "{last}");
         }
     }
 }

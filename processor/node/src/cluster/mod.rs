@@ -8,6 +8,7 @@ pub mod counts;
 mod deference;
 mod departed;
 mod door;
+mod entry;
 mod follower;
 mod lag;
 pub mod links;

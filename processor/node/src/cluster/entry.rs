@@ -1,0 +1,174 @@
+//! How a node comes among the others, and how it leaves them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use everlog_partition::Error;
+use tokio::time::MissedTickBehavior;
+
+use super::rows::Row;
+use super::{Cluster, Group, lock};
+
+/// How often it is looked whether nodes that do not trust this one are gone.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long the rows of `control` may take to be there at the start.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
+/// How long a node that ends waits for others to take what it has.
+const DEPART_WITHIN: Duration = Duration::from_secs(25);
+const LOOK_AT_DEPARTURE_EVERY: Duration = Duration::from_millis(10);
+
+impl Cluster {
+    /// Says that this node is there. Where no other one is, it takes all partitions over before it returns.
+    ///
+    /// # Errors
+    /// Another node has this name; `control` cannot be read or written.
+    pub async fn begin(self: &Arc<Self>) -> Result<Result<(), Error>> {
+        let mut is_told = self.is_told.subscribe();
+        let told = tokio::time::timeout(TOLD_WITHIN, is_told.wait_for(|told| *told)).await.is_ok();
+        if !told {
+            bail!("the topic control could not be read within {} s", TOLD_WITHIN.as_secs());
+        }
+        let namesake = self.shown.load().nodes.get(&self.me).cloned();
+        if let Some(row) = namesake
+            && self
+                .links
+                .instance_of_namesake(&self.me, &row.address)
+                .await
+                .is_some_and(|instance| instance != self.instance)
+        {
+            bail!(
+                "a node named \"{}\" is there already, at {}: give each node a name of its own (server.name)",
+                self.me,
+                row.address
+            );
+        }
+        let own = lock(&self.own).clone();
+        self.write(Row::Node(self.me.clone(), Some(own))).await?;
+        let mut changes = self.version.subscribe();
+        let is_there =
+            || self.shown.load().nodes.get(&self.me).is_some_and(|row| row.instance == self.instance);
+        let seen = tokio::time::timeout(TOLD_WITHIN, async {
+            while !is_there() && changes.changed().await.is_ok() {}
+        });
+        if seen.await.is_err() {
+            bail!(
+                "the topic control did not bring a row that was written within {} s",
+                TOLD_WITHIN.as_secs()
+            );
+        }
+        if self.is_anybody_there().await {
+            return Ok(Ok(()));
+        }
+        let is_trusted_later = self.is_refused().await && self.waits_for_trust().await;
+        if is_trusted_later {
+            return Ok(Ok(()));
+        }
+        let groups = self.groups().map(|_| Some(self.me.clone())).collect();
+        let nodes = BTreeSet::from([self.me.clone()]);
+        let placement = self.shown.load().placement.then(nodes, groups, &self.me);
+        if self.shown.load().placement != placement {
+            self.write(Row::Placement(placement.clone())).await?;
+            self.note(Row::Placement(placement));
+        }
+        for group in self.groups() {
+            self.groups[group].is_coming.store(true, Ordering::Release);
+        }
+        let taken = self.take_all(self.groups().collect()).await;
+        self.has_its_part.store(taken.is_ok(), Ordering::Release);
+        Ok(taken)
+    }
+
+    /// True where another node answers.
+    async fn is_anybody_there(self: &Arc<Self>) -> bool {
+        let nodes = self.shown.load().nodes.clone();
+        let others = nodes.iter().filter(|(name, _)| **name != self.me);
+        let mut asked = tokio::task::JoinSet::new();
+        for (name, row) in others {
+            let (cluster, name, address) = (Arc::clone(self), name.clone(), row.address.clone());
+            asked.spawn(async move { cluster.links.instance(&name, &address).await.is_some() });
+        }
+        while let Some(answer) = asked.join_next().await {
+            if answer.unwrap_or(false) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// True where a node that lives by the brokers' word does not trust this one, or is not trusted: what it has is not to be
+    /// taken as if nobody were there.
+    async fn is_refused(self: &Arc<Self>) -> bool {
+        let nodes = self.shown.load().nodes.clone();
+        let strangers = nodes.iter().filter(|(_, row)| self.links.refusal(&row.address).is_some());
+        let strangers: BTreeSet<_> = strangers.map(|(name, _)| name.clone()).collect();
+        !strangers.is_empty() && self.live().await.is_none_or(|live| !live.is_disjoint(&strangers))
+    }
+
+    /// Waits until another node answers (true), or those that do not trust this one are gone. Meanwhile it is no member of the
+    /// group: it might be chosen to place.
+    async fn waits_for_trust(self: &Arc<Self>) -> bool {
+        tracing::warn!(
+            "another node does not trust this one, or is not trusted: nothing is taken over until that changes"
+        );
+        let is_away = |is_away| lock(&self.members).iter().for_each(|members| members.is_away(is_away));
+        is_away(true);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let is_there = self.is_anybody_there().await;
+            if is_there || !self.is_refused().await {
+                is_away(false);
+                return is_there;
+            }
+        }
+    }
+
+    /// Gives all groups to other nodes, where there are some, and leaves.
+    pub async fn depart(self: &Arc<Self>) {
+        let has_others = {
+            let view = self.shown.load();
+            view.placement.nodes.iter().any(|node| *node != self.me)
+        };
+        if has_others {
+            let own = {
+                let mut own = lock(&self.own);
+                own.leaves = true;
+                own.clone()
+            };
+            let row = Row::Node(self.me.clone(), Some(own));
+            self.note(row.clone());
+            let told = self.write(row).await;
+            let deadline = Instant::now() + DEPART_WITHIN;
+            let is_busy = |group: &Group| {
+                group.is_held.load(Ordering::Acquire) || group.gives.load(Ordering::Acquire) > 0
+            };
+            let has_groups = || self.groups.iter().any(is_busy);
+            while told.is_ok() && has_groups() && Instant::now() < deadline {
+                tokio::time::sleep(LOOK_AT_DEPARTURE_EVERY).await;
+            }
+            if has_groups() {
+                tracing::warn!("nobody has taken all partitions; others take them over when they notice");
+            }
+        }
+    }
+
+    /// Leaves the group of nodes; what others bring is answered no more.
+    pub async fn end(self: &Arc<Self>) {
+        self.over.send_replace(true);
+        let (members, follow) = (lock(&self.members).take(), lock(&self.follow).take());
+        let is_its_own =
+            self.shown.load().nodes.get(&self.me).is_some_and(|row| row.instance == self.instance);
+        if is_its_own && let Err(error) = self.write(Row::Node(self.me.clone(), None)).await {
+            tracing::debug!(%error, "others find out by themselves that this node is gone");
+        }
+        // Both wait for their threads.
+        let ended = tokio::task::spawn_blocking(move || drop((members, follow)));
+        if ended.await.is_err() {
+            tracing::warn!("the group of nodes was not left well");
+        }
+    }
+}
