@@ -43,10 +43,10 @@ const CONNECT_WITHIN: Duration = Duration::from_millis(500);
 pub const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// See [`ALIVE_EVERY`].
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(2);
-/// Bytes under way in one answer, and in all of a connection, before their reader takes some.
-pub const STREAM_WINDOW: u32 = 1 << 20;
-/// See [`STREAM_WINDOW`].
-pub const CONNECTION_WINDOW: u32 = 16 << 20;
+/// Bytes under way in one answer before its reader takes some.
+pub const STREAM_WINDOW: u32 = 256 << 10;
+/// The same of a whole connection: room for all answers that it may carry, so that clients that do not read theirs hold up nobody else.
+pub const CONNECTION_WINDOW: u32 = 1 << 30;
 /// Bytes of an answer to what nodes ask each other; a task may be as large as a message of the API, and more.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 

@@ -259,6 +259,31 @@ async fn a_silent_peer_holds_up_nobody_else_and_those_who_ask_it_not_for_long() 
     waits.abort();
 }
 
+/// Clients that do not read what they have asked for, at a gateway that brings it from another node.
+#[tokio::test]
+async fn answers_that_nobody_reads_hold_up_no_other() {
+    static LARGE: [u8; 1 << 20] = [0; 1 << 20];
+    let address = peer(|stream| async move {
+        let answers = service_fn(|request: Request<Incoming>| async move {
+            let body: &'static [u8] = if request.uri().path() == "/large" { &LARGE } else { b"b\n7" };
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(body))))
+        });
+        let served = serving::Builder::new(TokioExecutor::new());
+        drop(served.serve_connection(TokioIo::new(stream), answers).await);
+    });
+    let (address, links) = (address.await, plain());
+    let mut unread = Vec::new();
+    for _ in 0..100 {
+        let request = Request::get("/large").body(Bytes::new()).expect("a request");
+        unread.push(links.call(&address, request).await.expect("it is answered"));
+    }
+    for _ in 0..10 {
+        assert_eq!(links.instance("b", &address).await.as_deref(), Some("7"));
+    }
+    let read = unread.pop().expect("there are some").into_body().collect().await.expect("all of it comes");
+    assert_eq!(read.to_bytes().len(), LARGE.len());
+}
+
 #[tokio::test]
 async fn garbage_and_frames_beyond_all_bounds_end_the_connection_only() {
     const GARBAGE: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\r\n";
