@@ -12,7 +12,6 @@ use everlog_engine::Reply;
 use everlog_engine::input::{Input, Order};
 use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;
-use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use prost::Message;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
@@ -236,10 +235,7 @@ fn admit(
     now: Instant,
 ) -> Result<Places, Status> {
     let gate = if is_long_poll { &gateway.polls } else { &gateway.calls };
-    let place = gate.enter().ok_or_else(|| {
-        let (cause, scope) = (ResourceExhaustedCause::SystemOverloaded, ResourceExhaustedScope::System);
-        status::exhausted(cause, scope, "too many calls at once")
-    })?;
+    let place = gate.enter().ok_or_else(status::overloaded)?;
     let quota = &namespace.usage.quota;
     quota.take_call(now)?;
     Ok((place, if is_long_poll { quota.take_poll(operation)? } else { None }))

@@ -152,6 +152,12 @@ where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
     let began = Instant::now();
+    // What another node brings has a place there.
+    let is_brought = request.extensions().get::<Brought>().is_some();
+    let place = (!is_brought).then(|| gateway.brought.enter());
+    if let Some(None) = place {
+        return status::overloaded().into_http();
+    }
     let (head, body) = request.into_parts();
     let body = tokio::time::timeout(GATHERED_WITHIN, gathered(body, gateway.limits.message_bytes_max)).await;
     match body {

@@ -158,6 +158,8 @@ pub struct Gateway {
     roster: Roster,
     calls: Arc<Gate>,
     polls: Arc<Gate>,
+    /// Calls on their way to whoever answers them, here or at another node.
+    brought: Arc<Gate>,
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
     stopping: watch::Sender<bool>,
@@ -179,6 +181,7 @@ impl Gateway {
             workers: Workers::new(limits.stopped_workers_max, memory),
             calls: Gate::new(limits.calls_max),
             polls: Gate::new(limits.polls_max),
+            brought: Gate::new(limits.calls_max.saturating_add(limits.polls_max)),
             stopping: watch::Sender::new(false),
             about,
             limits,

@@ -95,6 +95,12 @@ pub(crate) fn exhausted(
     Status::with_details_and_metadata(Code::ResourceExhausted, message, details, metadata)
 }
 
+/// There is no place for a further call.
+pub(crate) fn overloaded() -> Status {
+    let (cause, scope) = (ResourceExhaustedCause::SystemOverloaded, ResourceExhaustedScope::System);
+    exhausted(cause, scope, "too many calls at once")
+}
+
 /// Tells nodes that nothing was taken, since another one serves the partition.
 const MOVED_HEADER: &str = "everlog-moved";
 

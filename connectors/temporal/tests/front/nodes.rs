@@ -13,6 +13,7 @@ use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::update::UpdateRef;
 use everlog_temporal_api::workflowservice::execute_multi_operation_request::Operation;
 use everlog_temporal_api::workflowservice::execute_multi_operation_request::operation::Operation as Kind;
+use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
 use everlog_temporal_api::workflowservice::{
     DescribeTaskQueueRequest, DescribeWorkflowExecutionRequest, ExecuteMultiOperationRequest,
     PollActivityTaskQueueRequest, PollWorkflowExecutionUpdateRequest, PollWorkflowTaskQueueRequest,
@@ -23,6 +24,7 @@ use http_body_util::Full;
 use prost::Message;
 use tokio::sync::watch;
 use tonic::codegen::http::{Request, Response};
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use crate::sample::{refused, start};
@@ -216,6 +218,27 @@ async fn calls_about_updates_are_brought_to_the_owner_of_their_run() {
         "ExecuteMultiOperation",
     ];
     assert_eq!(town.brought(), brought);
+}
+
+#[tokio::test]
+async fn calls_that_wait_for_another_node_have_their_places_and_no_more() {
+    let town = Town::new(Town::there(), &[Does::Hangs, Does::Hangs]);
+    let limits = Limits { calls_max: 1, polls_max: 1, ..Limits::default() };
+    let peers: Arc<dyn Peers> = Arc::clone(&town) as _;
+    let mut front = Front::among(limits, Arc::new(unknowing), Some(peers)).await;
+    let waits = |mut client: WorkflowServiceClient<Channel>| async move {
+        client.start_workflow_execution(start()).await.map(drop)
+    };
+    let waiting: Vec<_> = (0..2).map(|_| tokio::spawn(waits(front.client.clone()))).collect();
+    while town.brought().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::ResourceExhausted);
+    assert_eq!(town.brought().len(), 2, "it is not brought");
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+    while refused!(front, start_workflow_execution, start()).code() != Code::DataLoss {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
