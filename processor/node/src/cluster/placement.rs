@@ -62,20 +62,21 @@ impl Seen {
             }
         }
         let loads = self.loads(next);
-        let Some((most, most_groups)) = loads.iter().max_by_key(|(_, groups)| groups.len()) else { return };
         let candidates = loads.iter().filter(|(node, _)| self.settled.contains(**node));
         let Some((least, least_groups)) = candidates.min_by_key(|(_, groups)| groups.len()) else { return };
-        if most_groups.len() < least_groups.len() + 2 {
-            return;
-        }
-        let movable = || {
-            most_groups
-                .iter()
-                .filter(|group| self.pinned.get(*group).is_none_or(|node| node.as_str() != *most))
-        };
-        let known = movable().find(|group| self.keeps_rows(least, **group));
-        if let Some(group) = known.or_else(|| movable().next()) {
-            next[*group] = Some((*least).to_owned());
+        let mut others: Vec<_> =
+            loads.iter().filter(|(_, groups)| groups.len() >= least_groups.len() + 2).collect();
+        // Of whoever has most an operator may want all to stay there.
+        others.sort_by_key(|(_, groups)| std::cmp::Reverse(groups.len()));
+        for (node, groups) in others {
+            let is_free =
+                |group: &usize| self.pinned.get(group).is_none_or(|wanted| wanted.as_str() != *node);
+            let mut movable = groups.iter().filter(|group| is_free(group));
+            let known = movable.clone().find(|group| self.keeps_rows(least, **group));
+            if let Some(group) = known.or_else(|| movable.next()) {
+                next[*group] = Some((*least).to_owned());
+                return;
+            }
         }
     }
 
@@ -215,6 +216,15 @@ mod tests {
         assert_eq!(wanted.place(), groups(&["b", "a", "a", "a"]));
         let (end, moves) = settle(wanted);
         assert_eq!((end, moves), (groups(&["b", "b", "a", "a"]), 2));
+    }
+
+    #[test]
+    fn a_node_whose_groups_an_operator_wants_there_keeps_no_other_from_giving_some() {
+        let pinned = (0..6).map(|group| (group, "a".to_owned())).collect();
+        let placed = ["a", "a", "a", "a", "a", "a", "b", "b", "b", "b"];
+        let (end, moves) = settle(Seen { pinned, ..seen(&["a", "b", "c"], &placed) });
+        let of = |node: &str| end.iter().filter(|placed| placed.as_deref() == Some(node)).count();
+        assert_eq!((of("a"), of("b"), of("c"), moves), (6, 2, 2, 2));
     }
 
     #[test]
