@@ -1,6 +1,7 @@
 //! Where other nodes come in: calls of their clients, and what nodes ask each other.
 
 use std::convert::Infallible;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -72,6 +73,10 @@ async fn admit(stream: TcpStream, cluster: Arc<Cluster>, _place: OwnedSemaphoreP
     };
     match known {
         Ok(stream) => converse(stream, cluster).await,
+        // Other nodes look whether somebody listens here, and hang up.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            tracing::debug!(from, %error, "somebody hung up before saying who it is");
+        }
         Err(error) => tracing::info!(from, %error, "somebody who is no node is refused"),
     }
 }
