@@ -52,6 +52,9 @@ impl Signs {
         }
         if serving < partitions {
             reasons.push(format!("{serving} of {partitions} partitions serve"));
+        }
+        // What it is to take over from another node is brought before.
+        if serving < partitions || !troubles.is_empty() {
             reasons.extend(restored_percent.map(|percent| format!("restoring, {percent} %")));
         }
         reasons.extend(self.stuck());
@@ -61,9 +64,10 @@ impl Signs {
 
     /// What goes on behind a node that is ready.
     pub fn notes(&self) -> Vec<String> {
+        let rows = self.restored_percent.map(|percent| format!("restoring, {percent} %"));
         let histories = self.histories_percent;
         let histories = histories.map(|percent| format!("restoring histories, {percent} %"));
-        histories.into_iter().chain(self.remarks.iter().cloned()).collect()
+        rows.into_iter().chain(histories).chain(self.remarks.iter().cloned()).collect()
     }
 
     /// Why the node should be started anew; empty where it need not. A full disk or a long recovery is no reason.

@@ -31,9 +31,19 @@ impl Progress {
         Self(stats)
     }
 
-    /// How far the rows are that decisions need; none while nothing is missing.
+    /// How far the rows are that decisions need; none while nothing is missing. Once some partition serves, of those alone that
+    /// lack some.
     pub fn state_percent(&self) -> Option<u64> {
-        percent(self.sum(|stats| &stats.restore_all), self.sum(|stats| &stats.restore_left))
+        let some_serve = self.sum(|stats| &stats.serving) > 0;
+        let (mut all, mut left) = (0, 0);
+        for stats in &self.0 {
+            let lacks = stats.restore_left.load(Ordering::Relaxed);
+            if !some_serve || lacks > 0 {
+                all += stats.restore_all.load(Ordering::Relaxed);
+                left += lacks;
+            }
+        }
+        percent(all, left)
     }
 
     /// How far the histories are; none where all of them are there.
@@ -52,10 +62,6 @@ impl Progress {
     fn phase(&self) -> Option<Phase> {
         let state = self.state_percent().map(Phase::State);
         state.or_else(|| self.histories_percent().map(Phase::Histories))
-    }
-
-    fn serves(&self) -> bool {
-        self.0.iter().all(|stats| stats.serving.load(Ordering::Relaxed) == 1)
     }
 }
 
@@ -87,28 +93,27 @@ fn bar(percent: u64) -> String {
     format!("[{}]", cells.collect::<String>())
 }
 
-/// Tells until all is there.
+/// Tells whenever something is being brought: at the start, and whenever partitions come from other nodes. What is done within
+/// one look is not worth a word.
 pub async fn tell(progress: Progress) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let is_terminal = std::io::stderr().is_terminal();
-    let (mut looked, mut drawn) = (0, false);
+    let mut looked: u32 = 0;
     loop {
         looks.tick().await;
-        looked += 1;
-        let phase = progress.phase();
-        match phase {
-            Some(phase) if is_terminal => {
-                drawn = true;
-                draw(&phase.text());
+        let Some(phase) = progress.phase() else {
+            if is_terminal && looked > 1 {
+                draw("");
             }
-            Some(phase) if looked % LOOKS_PER_LINE == 0 => phase.log(&progress),
-            Some(_) => {}
-            None if progress.serves() => break,
-            None => {}
+            looked = 0;
+            continue;
+        };
+        looked = looked.wrapping_add(1);
+        if is_terminal && looked > 1 {
+            draw(&phase.text());
+        } else if !is_terminal && looked.is_multiple_of(LOOKS_PER_LINE) {
+            phase.log(&progress);
         }
-    }
-    if drawn {
-        draw("");
     }
 }
 
@@ -133,7 +138,9 @@ mod tests {
             set(&one.behind, 1);
         }
         set(&stats[0].restore_left, 50);
-        assert_eq!((progress.phase(), progress.serves()), (Some(Phase::State(75)), false));
+        assert_eq!(progress.phase(), Some(Phase::State(75)));
+        set(&stats[1].serving, 1);
+        assert_eq!(progress.phase(), Some(Phase::State(50)), "what is done was brought for itself");
         set(&stats[0].restore_left, 0);
         assert_eq!(progress.phase(), Some(Phase::Histories(0)));
         set(&stats[0].history_all, 10);
@@ -142,9 +149,8 @@ mod tests {
         for one in &stats {
             set(&one.behind, 0);
             set(&one.history_left, 0);
-            set(&one.serving, 1);
         }
-        assert_eq!((progress.phase(), progress.serves()), (None, true));
+        assert_eq!(progress.phase(), None);
     }
 
     #[test]

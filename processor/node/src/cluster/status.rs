@@ -1,6 +1,6 @@
 //! What a node tells of itself to whoever asks: other nodes, and who looks at them by hand.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use everlog_partition::Stats;
@@ -23,6 +23,9 @@ pub struct Status {
     pub keys: Vec<String>,
     /// The partitions that it is to serve.
     pub partitions: Vec<PartitionStatus>,
+    /// Partitions of other nodes whose rows it is bringing to take them over or follow them, and the percent that is here.
+    #[serde(default)]
+    pub brings: BTreeMap<u32, u64>,
     /// Partitions of other nodes whose rows it follows.
     #[serde(default)]
     pub follows: BTreeSet<u32>,
@@ -76,12 +79,17 @@ impl PartitionStatus {
 impl Cluster {
     pub(super) fn status(&self) -> Status {
         let wanted = (0..).zip(&self.stats).filter(|(_, stats)| gauge(&stats.is_wanted) == 1);
+        let brought = (0..)
+            .zip(&self.stats)
+            .filter(|(_, stats)| gauge(&stats.is_wanted) == 0 && gauge(&stats.restore_left) > 0);
+        let so_far = |stats: &Stats| percent(&stats.restore_left, &stats.restore_all);
         Status {
             name: self.me.clone(),
             instance: self.instance.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             keys: self.sealer.marks(),
             partitions: wanted.map(|(partition, stats)| PartitionStatus::of(partition, stats)).collect(),
+            brings: brought.map(|(partition, stats)| (partition, so_far(stats))).collect(),
             follows: self.groups.iter().flat_map(|group| lock(&group.followed).clone().into_keys()).collect(),
             replicas: self.replicas,
         }

@@ -220,7 +220,13 @@ fn tables(nodes: &Nodes, now_ms: i64) -> Vec<String> {
             partition.to_string(),
             nodes.group_of(partition).to_string(),
             owner.to_owned(),
-            to.map_or_else(|| state.clone(), |to| format!("{state}, is to go to {to}")),
+            to.map_or_else(
+                || state.clone(),
+                |to| match nodes.brought_percent(to, partition) {
+                    Some(percent) => format!("{state}, is to go to {to}, which has {percent} % of its rows"),
+                    None => format!("{state}, is to go to {to}"),
+                },
+            ),
             number(told.map(|told| told.fence)),
             number(told.map(|told| told.term)),
             number(told.map(|told| told.applied)),
@@ -263,6 +269,7 @@ fn objects(nodes: &Nodes, now_ms: i64) -> Vec<String> {
             "end": nodes.ends.get(partition as usize), "lag_records": nodes.lag_records(partition),
             "restored_percent": told.map(|told| told.restored_percent),
             "histories_percent": told.map(|told| told.histories_percent),
+            "placed_percent": nodes.placed(partition).and_then(|to| nodes.brought_percent(to, partition)),
             "followed_by": nodes.follower(partition),
         })
     };

@@ -217,6 +217,11 @@ impl Nodes {
         }
     }
 
+    /// How much of a partition's rows a node has that is bringing them; none where it is not.
+    pub fn brought_percent(&self, node: &str, partition: u32) -> Option<u64> {
+        self.status(node)?.brings.get(&partition).copied()
+    }
+
     /// How many records wait in a partition's journal to be applied.
     pub fn lag_records(&self, partition: u32) -> Option<u64> {
         let end = self.ends.get(partition as usize)?;
