@@ -47,7 +47,7 @@ fn certified(dir: &Path, name: &str, shown: &Certified, authority: &Authority) -
     ])
 }
 
-fn node(place: &Place, name: &str, more: &[(&'static str, String)]) -> anyhow::Result<Process> {
+pub fn node(place: &Place, name: &str, more: &[(&'static str, String)]) -> anyhow::Result<Process> {
     let variables = [&place.variables[..], more].concat();
     Process::start(place.bootstrap(), name, &place.dir.path().join(name), &variables)
 }

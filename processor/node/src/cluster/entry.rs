@@ -9,10 +9,11 @@ use anyhow::{Result, bail};
 use everlog_partition::Error;
 use tokio::time::MissedTickBehavior;
 
+use super::links::Links;
 use super::rows::Row;
 use super::{Cluster, Group, lock};
 
-/// How often it is looked whether nodes that do not trust this one are gone.
+/// How often it is looked whether silent nodes answer or are gone.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long the rows of `control` may take to be there at the start.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
@@ -62,8 +63,8 @@ impl Cluster {
         if self.is_anybody_there().await {
             return Ok(Ok(()));
         }
-        let is_trusted_later = self.is_refused().await && self.waits_for_trust().await;
-        if is_trusted_later {
+        let is_heard_later = self.is_anybody_silent().await && self.waits_for_the_silent().await;
+        if is_heard_later {
             return Ok(Ok(()));
         }
         let groups = self.groups().map(|_| Some(self.me.clone())).collect();
@@ -98,20 +99,25 @@ impl Cluster {
         false
     }
 
-    /// True where a node that lives by the brokers' word does not trust this one, or is not trusted: what it has is not to be
-    /// taken as if nobody were there.
-    async fn is_refused(self: &Arc<Self>) -> bool {
+    /// True where a node lives by the brokers' word, and is not to be spoken to from here: it is slow to answer, cannot be reached, or
+    /// one of the two does not trust the other. What it has is not to be taken as if nobody were there. One whose process is gone
+    /// refuses connections.
+    async fn is_anybody_silent(self: &Arc<Self>) -> bool {
         let nodes = self.shown.load().nodes.clone();
-        let strangers = nodes.iter().filter(|(_, row)| self.links.refusal(&row.address).is_some());
-        let strangers: BTreeSet<_> = strangers.map(|(name, _)| name.clone()).collect();
-        !strangers.is_empty() && self.live().await.is_none_or(|live| !live.is_disjoint(&strangers))
+        let mut asked = tokio::task::JoinSet::new();
+        for (name, row) in nodes.into_iter().filter(|(name, _)| *name != self.me) {
+            asked.spawn(async move { (!Links::refuses(&row.address).await).then_some(name) });
+        }
+        let silent: BTreeSet<_> = asked.join_all().await.into_iter().flatten().collect();
+        !silent.is_empty() && self.live().await.is_none_or(|live| !live.is_disjoint(&silent))
     }
 
-    /// Waits until another node answers (true), or those that do not trust this one are gone. Meanwhile it is no member of the
-    /// group: it might be chosen to place.
-    async fn waits_for_trust(self: &Arc<Self>) -> bool {
+    /// Waits until another node answers (true), or those that are silent are gone. Meanwhile it is no member of the group: it might
+    /// be chosen to place.
+    async fn waits_for_the_silent(self: &Arc<Self>) -> bool {
         tracing::warn!(
-            "another node does not trust this one, or is not trusted: nothing is taken over until that changes"
+            "another node lives by the brokers' word and does not answer, or does not trust this one: nothing is taken over until \
+             that changes"
         );
         let is_away = |is_away| lock(&self.members).iter().for_each(|members| members.is_away(is_away));
         is_away(true);
@@ -120,7 +126,7 @@ impl Cluster {
         loop {
             looks.tick().await;
             let is_there = self.is_anybody_there().await;
-            if is_there || !self.is_refused().await {
+            if is_there || !self.is_anybody_silent().await {
                 is_away(false);
                 return is_there;
             }
