@@ -155,22 +155,28 @@ impl Steering {
         outcomes.into_iter().collect()
     }
 
-    /// Brings the rows of partitions that others have, so that taking them over has little left to do; false where the brokers
-    /// cannot be reached. None of them may be here. Blocks.
-    pub fn prepare(&self, partitions: impl Iterator<Item = (u32, Arc<Stats>)>) -> bool {
-        let Some(takeover) = self.takeover.upgrade() else { return true };
+    /// Brings the rows of partitions that others have, so that taking them over has little left to do. None of them may be here.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// Why those of one of them could not be brought; those behind it were not tried.
+    pub fn prepare(&self, partitions: impl Iterator<Item = (u32, Arc<Stats>)>) -> Result<(), Error> {
+        let Some(takeover) = self.takeover.upgrade() else { return Ok(()) };
         for (partition, stats) in partitions {
             if takeover.stopping.load(Ordering::Relaxed) {
-                return true;
+                return Ok(());
             }
-            if let Err(error) = takeover.prepare(partition, &stats) {
+            takeover.prepare(partition, &stats).inspect_err(|error| {
+                stats.restore_left.store(0, Ordering::Relaxed);
                 tracing::warn!(partition, %error, "rows could not be brought before the partition");
-                if takeover.may_pass(&error) {
-                    return false;
-                }
-            }
+            })?;
         }
-        true
+        Ok(())
+    }
+
+    /// True for an error that goes by itself: brokers that do not answer.
+    pub fn may_pass(&self, error: &Error) -> bool {
+        self.takeover.upgrade().is_none_or(|takeover| takeover.may_pass(error))
     }
 
     /// Closes rows of partitions that were brought, and are not taken over for now. Blocks.

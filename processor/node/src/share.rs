@@ -124,7 +124,7 @@ impl Takeover {
     /// are of no use. They stay open for who takes the partition over.
     ///
     /// # Errors
-    /// Why not; the partition can be taken over all the same.
+    /// Why not: taking the partition over would most likely fail alike, so whoever has it should keep it.
     pub fn prepare(&self, id: u32, stats: &Stats) -> Result<(), Error> {
         let log = self.home.log();
         let prepare = || {
@@ -134,10 +134,13 @@ impl Takeover {
             Ok(())
         };
         match prepare() {
-            Err(Error::Stale { fault, detail, .. }) => {
-                self.home.set_rows_aside(id, fault, &detail)?;
-                prepare()
-            }
+            Err(error) => match Verdict::of(&error, self.home.is_remote()) {
+                Verdict::Spoiled(fault) => {
+                    self.home.set_rows_aside(id, fault, &error.to_string())?;
+                    prepare()
+                }
+                Verdict::Passing | Verdict::Final => Err(error),
+            },
             prepared => prepared,
         }
     }

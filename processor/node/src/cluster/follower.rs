@@ -1,8 +1,9 @@
 //! A node that follows the rows of groups that others have: whoever takes one over has little left to bring.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use everlog_log::Offset;
 use tokio::time::MissedTickBehavior;
@@ -12,10 +13,13 @@ use super::{Cluster, Group, lock};
 
 /// How often a follower looks whether something was committed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The rest of a group whose rows could not be brought.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 impl Cluster {
     /// Follows what this node is to follow, until it ends.
     pub(super) async fn follows(self: Arc<Self>) {
+        let mut resting = BTreeMap::new();
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut over = self.over();
@@ -32,7 +36,12 @@ impl Cluster {
                     // The rows are whose it comes to.
                     self.follows_no_more(group);
                 } else if self.is_follower(group) {
-                    self.follow(group).await;
+                    if resting.get(&group).is_none_or(|until| *until <= Instant::now()) {
+                        resting.remove(&group);
+                        if !self.follow(group).await {
+                            resting.insert(group, Instant::now() + AGAIN_AFTER);
+                        }
+                    }
                 } else if self.follows_no_more(group) {
                     self.forget(group).await;
                 }
@@ -47,24 +56,39 @@ impl Cluster {
         placed.is_some() && follower(others.map(String::as_str), group) == Some(self.me.as_str())
     }
 
-    /// Brings what was committed since.
-    async fn follow(self: &Arc<Self>, group: usize) {
+    /// Brings what was committed since; false where that fails, and nobody should think that the rows are here.
+    async fn follow(self: &Arc<Self>, group: usize) -> bool {
         let cluster = Arc::clone(self);
         let brought = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
-            let Some(log) = cluster.log.upgrade() else { return };
+            let Some(log) = cluster.log.upgrade() else { return true };
             let followed = &cluster.groups[group].followed;
+            let mut are_all_here = true;
             for (partition, end) in partitions.clone().zip(log.changelog_ends(partitions)) {
                 let is_new = |end: &Offset| lock(followed).get(&partition) != Some(end);
                 let Some(end) = end.filter(is_new) else { continue };
                 let stats = Arc::clone(&cluster.stats[partition as usize]);
-                cluster.steering.prepare(std::iter::once((partition, stats)));
-                lock(followed).insert(partition, end);
+                match cluster.steering.prepare(std::iter::once((partition, stats))) {
+                    Ok(()) => drop(lock(followed).insert(partition, end)),
+                    Err(_told) => {
+                        lock(followed).remove(&partition);
+                        are_all_here = false;
+                    }
+                }
             }
+            are_all_here
         });
-        if let Err(panicked) = brought.await {
-            tracing::error!(group, %panicked, "the rows of a group are not followed at the moment");
-            self.follows_no_more(group);
+        match brought.await {
+            Ok(true) => {
+                self.keeps(&[group]).await;
+                true
+            }
+            Ok(false) => false,
+            Err(panicked) => {
+                tracing::error!(group, %panicked, "the rows of a group are not followed at the moment");
+                self.follows_no_more(group);
+                false
+            }
         }
     }
 

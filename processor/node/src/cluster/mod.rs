@@ -110,6 +110,8 @@ pub struct Cluster {
     groups: Vec<Group>,
     /// It has had all that was placed on it once: a placement of its life before says nothing yet.
     has_its_part: AtomicBool,
+    /// Places for those who bring groups from nodes that serve them.
+    bringing: tokio::sync::Semaphore,
     /// Held by whoever writes rows of owners.
     telling: Mutex<()>,
     members: Mutex<Option<Members>>,
@@ -130,12 +132,23 @@ struct Group {
     is_untold: AtomicBool,
     /// At how many looks in a row somebody else was said to have it, though it is here.
     denied: AtomicU32,
+    /// How often in a row something failed with it that does not pass by itself.
+    failures: AtomicU32,
     /// How long it is left to another node that has taken it.
     deference: Mutex<Deference>,
     /// Held by whoever brings its rows, takes it over or lets go of it.
     turn: tokio::sync::Mutex<()>,
     /// How far the changelog of each partition was when its rows were brought last, while this node follows them.
     followed: Mutex<BTreeMap<u32, Offset>>,
+}
+
+impl Group {
+    /// It could not be brought or taken over.
+    fn stumbles(&self, may_pass: bool) {
+        if !may_pass {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Cluster {
@@ -187,6 +200,7 @@ impl Cluster {
             own: Mutex::new(own),
             groups: (0..groups).map(|_| Group::default()).collect(),
             has_its_part: AtomicBool::new(false),
+            bringing: tokio::sync::Semaphore::new(steward::BRINGS_AT_ONCE),
             telling: Mutex::default(),
             members: Mutex::default(),
             follow: Mutex::default(),

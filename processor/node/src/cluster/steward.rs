@@ -9,6 +9,7 @@ use everlog_log_kafka::members::Members;
 use everlog_partition::Error;
 use tokio::time::MissedTickBehavior;
 
+use super::links::Links;
 use super::rows::{OwnerRow, Row, View};
 use super::wire::Leave;
 use super::{Cluster, Group, lock, offer_all};
@@ -18,8 +19,13 @@ use crate::share::Failed;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long the owner of a group may take to finish what it has begun.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
-/// The rest after a group could not be taken.
+/// The rest after a group could not be taken; it doubles while something fails that does not pass by itself.
 const TAKE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const TAKE_AGAIN_AFTER_MAX: Duration = Duration::from_secs(60);
+/// How many groups are brought at once from nodes that serve them: each takes a thread, and others need some too.
+pub(super) const BRINGS_AT_ONCE: usize = 4;
+/// How often the owner of a group is asked whether it is there, until it counts as gone.
+const OWNER_ASKED: usize = 3;
 
 /// After so many looks at which others say that somebody else has a group, whoever has it says so again.
 const DENIED_LOOKS: u32 = 10;
@@ -47,8 +53,8 @@ enum Prepared {
     Brought,
     /// Its owner serves no more, and somebody waits: there is no time for it.
     Orphaned,
-    /// This node does not reach the brokers.
-    Unreached,
+    /// They could not be brought, and its owner may serve on.
+    Failed,
 }
 
 impl Cluster {
@@ -78,9 +84,13 @@ impl Cluster {
         for group in &groups {
             self.groups[*group].is_coming.store(false, Ordering::Release);
             self.groups[*group].is_held.store(taken.is_ok(), Ordering::Release);
+            if taken.is_ok() {
+                self.groups[*group].failures.store(0, Ordering::Relaxed);
+            }
         }
         if taken.is_ok() {
             self.tell_owner(&groups, true);
+            self.keeps(&groups).await;
         }
         self.changed();
         taken
@@ -154,11 +164,10 @@ impl Cluster {
                 true => self.prepare(group, owner).await,
                 false => Prepared::Orphaned,
             };
-            if prepared == Prepared::Unreached {
+            if prepared == Prepared::Failed {
                 // Whoever has it serves on, which this node could not.
                 self.steering.forget(self.partitions_of(group));
-                tokio::time::sleep(TAKE_AGAIN_AFTER).await;
-                return;
+                return self.rest(group).await;
             }
             let placed = self.shown.load().placement.groups.get(group).cloned().flatten();
             if placed.as_ref() != Some(&self.me) {
@@ -208,10 +217,14 @@ impl Cluster {
 
     /// Brings the rows of a group while its owner serves on.
     async fn prepare(self: &Arc<Self>, group: usize, owner: &str) -> Prepared {
-        let Some(address) = self.address_of(owner) else { return Prepared::Orphaned };
-        if self.links.instance(owner, &address).await.is_none() {
-            return Prepared::Orphaned;
-        }
+        let _place = loop {
+            if !self.serves_on(owner).await {
+                return Prepared::Orphaned;
+            }
+            if let Ok(Ok(place)) = tokio::time::timeout(LOOK_EVERY, self.bringing.acquire()).await {
+                break place;
+            }
+        };
         let cluster = Arc::clone(self);
         let prepared = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
@@ -222,12 +235,62 @@ impl Cluster {
             cluster.steering.prepare(partitions)
         });
         match prepared.await {
-            Ok(true) => Prepared::Brought,
-            Ok(false) => Prepared::Unreached,
-            Err(panicked) => {
-                tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
+            Ok(Ok(())) => {
+                self.keeps(&[group]).await;
                 Prepared::Brought
             }
+            Ok(Err(error)) => {
+                self.groups[group].stumbles(self.steering.may_pass(&error));
+                Prepared::Failed
+            }
+            Err(panicked) => {
+                tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
+                self.groups[group].stumbles(false);
+                Prepared::Failed
+            }
+        }
+    }
+
+    /// True where the owner of a group answers. One that is slow to is asked again, as long as its process and the brokers do not
+    /// say that it is gone: fencing one that serves makes its callers wait for all that is to be brought.
+    async fn serves_on(&self, owner: &str) -> bool {
+        for _ask in 0..OWNER_ASKED {
+            let Some(address) = self.address_of(owner) else { return false };
+            if self.links.instance(owner, &address).await.is_some() {
+                return true;
+            }
+            if Links::refuses(&address).await || !self.is_heard_of(owner) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The rest after a group could not be taken over.
+    async fn rest(&self, group: usize) {
+        let failures = self.groups[group].failures.load(Ordering::Relaxed);
+        tokio::time::sleep((TAKE_AGAIN_AFTER * 2_u32.saturating_pow(failures)).min(TAKE_AGAIN_AFTER_MAX))
+            .await;
+    }
+
+    /// The rows of groups are kept here from now on, and others may reckon with that.
+    pub(super) async fn keeps(self: &Arc<Self>, groups: &[usize]) {
+        let row = {
+            let mut own = lock(&self.own);
+            let known = own.rows.len();
+            own.rows.extend(groups);
+            if own.rows.len() == known {
+                return;
+            }
+            Row::Node(self.me.clone(), Some(own.clone()))
+        };
+        if *self.over.borrow() {
+            return;
+        }
+        match self.write(row.clone()).await {
+            Ok(()) => self.note(row),
+            // The next row of this node tells it.
+            Err(error) => tracing::debug!(%error, "others do not know yet which rows are kept here"),
         }
     }
 
