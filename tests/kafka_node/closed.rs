@@ -1,14 +1,52 @@
 //! What keeps a partition, or a node, from its part, and must not keep the others from theirs.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
+use everlog_log_kafka::Options;
+use everlog_log_kafka::public::Trimmer;
+use everlog_tests::caller::Caller;
 use everlog_tests::kafka::Cluster;
 use everlog_tests::process::Process;
+use everlog_tests::server::binary;
+use rdkafka::ClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::message::{DeliveryResult, Message};
+use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 
 use crate::Place;
 use crate::nodes::node;
 use crate::orders::{LOOK_EVERY, WITHIN};
+
+/// How long a call for a closed partition may go unanswered.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Where a record came to stand.
+#[derive(Clone, Default)]
+struct Delivered(Arc<Mutex<Option<u64>>>);
+
+impl ClientContext for Delivered {}
+
+impl ProducerContext for Delivered {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if let (Ok(record), Ok(mut offset)) = (result, self.0.lock()) {
+            *offset = u64::try_from(record.offset()).ok();
+        }
+    }
+}
+
+/// Starts of so many workflows; how many were acknowledged.
+async fn started(client: &Caller, prefix: &str) -> usize {
+    let mut acknowledged = 0;
+    for number in 0..16 {
+        let start = tokio::time::timeout(ANSWER_WITHIN, client.start(&format!("{prefix}-{number}"))).await;
+        acknowledged += usize::from(matches!(start, Ok(Ok(()))));
+    }
+    acknowledged
+}
 
 async fn says(node: &mut Process, what: &str) -> anyhow::Result<()> {
     let deadline = Instant::now() + WITHIN;
@@ -18,6 +56,66 @@ async fn says(node: &mut Process, what: &str) -> anyhow::Result<()> {
         ensure!(node.is_running(), "it has ended: {}", node.said()?);
         ensure!(Instant::now() < deadline, "\"{what}\" is not said: {}", node.said()?);
     }
+    Ok(())
+}
+
+fn options(place: &Place) -> Options {
+    let mut options = Options::new(place.bootstrap());
+    options.prefix = place.prefix().into();
+    options
+}
+
+/// Deletes a record of a partition's journal that nobody has applied.
+async fn lose_a_record(place: &Place, partition: u32) -> anyhow::Result<()> {
+    let topic = format!("{}journal", place.prefix());
+    let producer: ThreadedProducer<Delivered> = ClientConfig::new()
+        .set("bootstrap.servers", place.bootstrap())
+        .set("message.timeout.ms", "10000")
+        .create_with_context(Delivered::default())?;
+    let record = BaseRecord::to(&topic).partition(partition as i32).key("nobody").payload("nothing");
+    producer.send(record).map_err(|(error, _)| error)?;
+    let (options, delivered) = (options(place), producer.context().0.clone());
+    tokio::task::spawn_blocking(move || {
+        producer.flush(WITHIN)?;
+        let offset = delivered.lock().ok().and_then(|offset| *offset).context("it was not delivered")?;
+        Ok(Trimmer::open(&options)?.delete_below(&topic, partition, offset + 1)?)
+    })
+    .await?
+}
+
+/// What no node can go on with would end whoever has the partition, and the next one, and the next.
+#[tokio::test]
+async fn a_partition_whose_journal_lacks_a_record_is_closed_and_ends_no_node() -> anyhow::Result<()> {
+    const CLOSED: &str = "a partition stays closed";
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let apart = [("EVERLOG_KAFKA__GROUP_PARTITIONS", "1".to_owned())];
+    let mut first = node(&place, "one", &apart)?;
+    let client = first.ready().await?;
+    let all = started(&client, "before").await;
+    ensure!(all == 16, "all partitions serve: {all}");
+    first.stop().await?;
+    lose_a_record(&place, 0).await?;
+    let mut first = node(&place, "one", &apart)?;
+    let client = first.ready().await?;
+    says(&mut first, CLOSED).await?;
+    let some = started(&client, "closed").await;
+    ensure!((1..16).contains(&some), "one partition does not serve, the others do: {some}");
+
+    let mut second = node(&place, "two", &apart)?;
+    let client = second.ready().await?;
+    first.kill()?;
+    says(&mut second, CLOSED).await?;
+    let some = started(&client, "moved").await;
+    ensure!((1..16).contains(&some), "nor does it at the next node, which goes on: {some}");
+    let status = std::process::Command::new(binary()?)
+        .args(["cluster", "status"])
+        .envs(place.variables.iter().map(|(name, value)| (*name, value)))
+        .output()?;
+    let shown = String::from_utf8_lossy(&status.stdout);
+    ensure!(shown.matches("is closed: its node's log says why").count() == 1, "{shown}");
+    let page = second.page("/health/ready").await?;
+    ensure!(page.contains("partitions serve"), "{page}");
+    ensure!(second.is_running(), "{}", second.said()?);
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use crate::clock::{Clock, now_ms};
 use crate::home::Home;
 use crate::keys;
 use crate::share::{Elsewhere, Failed, Share, Taken, Takeover};
+use crate::verdict::End;
 
 /// Events that are taken in before partitions get their turn: what has gathered is appended together.
 const EVENTS_PER_TURN: usize = 4_096;
@@ -139,12 +140,13 @@ pub struct Steering {
 }
 
 impl Steering {
-    /// Takes partitions over; returns when each is at work, or rests because of something that may pass.
+    /// Takes partitions over; returns when each is at work, rests because of something that may pass, or is closed by what is in
+    /// the log: those, and why.
     ///
     /// # Errors
-    /// Why one of them cannot be recovered. The others come all the same.
-    pub fn take(&self, partitions: impl Iterator<Item = u32>) -> Result<(), Error> {
-        let Some(takeover) = self.takeover.upgrade() else { return Ok(()) };
+    /// Why one of them cannot be recovered by this node. The others come all the same.
+    pub fn take(&self, partitions: impl Iterator<Item = u32>) -> Result<Vec<(u32, Error)>, Error> {
+        let Some(takeover) = self.takeover.upgrade() else { return Ok(Vec::new()) };
         let (taken, outcomes) = mpsc::channel();
         for partition in partitions {
             takeover.post.post(partition, Message::Take(partition, taken.clone()));
@@ -152,7 +154,11 @@ impl Steering {
         // Nothing is kept open by waiting.
         drop((taken, takeover));
         let outcomes: Vec<_> = outcomes.iter().collect();
-        outcomes.into_iter().collect()
+        let closed = outcomes.into_iter().filter_map(Result::err).map(|(partition, end, error)| match end {
+            End::Closed => Ok((partition, error)),
+            End::Lost => Err(error),
+        });
+        closed.collect()
     }
 
     /// Brings the rows of partitions that others have, so that taking them over has little left to do. None of them may be here.
@@ -239,10 +245,12 @@ impl Running {
         }
     }
 
-    /// True while every partition serves that is to be served here.
+    /// True while every partition serves that is to be served here, and can be.
     pub fn is_serving(&self) -> bool {
         let is_set = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed) == 1;
-        self.stats.iter().all(|stats| is_set(&stats.serving) || !is_set(&stats.is_wanted))
+        self.stats
+            .iter()
+            .all(|stats| is_set(&stats.serving) || is_set(&stats.closed) || !is_set(&stats.is_wanted))
     }
 
     /// The way to the partitions.
@@ -290,7 +298,7 @@ fn work(
     let first = share.first();
     let drive = std::panic::AssertUnwindSafe(|| drive(share, inbox));
     if std::panic::catch_unwind(drive).is_err() {
-        failed(first, &Error::Journal { partition: first, detail: "its thread panicked".into() });
+        failed(first, End::Lost, &Error::Journal { partition: first, detail: "its thread panicked".into() });
     }
 }
 

@@ -28,6 +28,7 @@ use crate::names::Names;
 use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
 use crate::share::Failed;
+use crate::verdict::End;
 use crate::{face, gateway, http, listener, logs, metrics, retention, stop};
 
 /// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
@@ -68,12 +69,18 @@ enum Cause {
 enum Loss {
     /// Somebody else has it, perhaps known by name.
     TakenOver(u32, Option<String>),
+    /// What is in the log keeps it from being served by any node.
+    Closed(String),
     Other(String),
 }
 
 impl Loss {
     /// `from`: what is told of where it came from, if there is something.
-    fn of(partition: u32, error: &everlog_partition::Error, from: &str) -> Self {
+    fn of(partition: u32, end: End, error: &everlog_partition::Error, from: &str) -> Self {
+        let told = |reason| match end {
+            End::Closed => Self::Closed(reason),
+            End::Lost => Self::Other(reason),
+        };
         match error {
             everlog_partition::Error::Superseded { node, .. } => {
                 Self::TakenOver(partition, Some(node.clone()))
@@ -81,11 +88,10 @@ impl Loss {
             everlog_partition::Error::Log(everlog_log::Error::Fenced { .. }) => {
                 Self::TakenOver(partition, None)
             }
-            everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => Self::Other(format!(
-                "partition {partition}{from} has ended: {error}; {}",
-                home::UNDECODABLE_WAY_OUT
-            )),
-            _ => Self::Other(format!("partition {partition}{from} has ended: {error}")),
+            everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => {
+                told(format!("partition {partition}{from} has ended: {error}; {}", home::UNDECODABLE_WAY_OUT))
+            }
+            _ => told(format!("partition {partition}{from} has ended: {error}")),
         }
     }
 
@@ -97,14 +103,14 @@ impl Loss {
             )
         };
         match self {
-            Self::Other(reason) => reason,
+            Self::Closed(reason) | Self::Other(reason) => reason,
             Self::TakenOver(partition, Some(node)) => told(partition, &format!("the node \"{node}\"")),
             Self::TakenOver(partition, None) => later
                 .find_map(|loss| match loss {
                     Self::TakenOver(partition, Some(node)) => {
                         Some(told(partition, &format!("the node \"{node}\"")))
                     }
-                    Self::TakenOver(_, None) | Self::Other(_) => None,
+                    Self::TakenOver(_, None) | Self::Closed(_) | Self::Other(_) => None,
                 })
                 .unwrap_or_else(|| told(partition, "another node")),
         }
@@ -361,10 +367,10 @@ fn start_partitions(
 ) -> Result<(Running, Arc<Failed>, mpsc::Receiver<Loss>)> {
     let (sender, failures) = mpsc::channel(LOSSES_MAX);
     let from = home::from_topics(config);
-    let failed: Arc<Failed> = Arc::new(move |partition: u32, error: &everlog_partition::Error| {
+    let failed: Arc<Failed> = Arc::new(move |partition: u32, end: End, error: &everlog_partition::Error| {
         tracing::error!(partition, %error, "a partition has ended");
         // The first one is enough to end the node; the others may know who took over.
-        let _ = sender.try_send(Loss::of(partition, error, &from));
+        let _ = sender.try_send(Loss::of(partition, end, error, &from));
     });
     let options = driver_options(config, home.log().partitions(), names);
     let explained = |error| home::explain(error, config, data);
@@ -471,16 +477,20 @@ async fn watch(
     }
 }
 
-/// Why the node ends if a partition is lost. One that another node has taken over is no reason.
+/// Why the node ends if a partition is lost. One that another node has taken over is no reason, nor is one that no node can
+/// serve: the next owner would end as well. Where this node has all partitions, and none can be served, there is nothing to go on with.
 async fn lost(loss: Loss, cluster: Option<&Arc<Cluster>>) -> Option<Cause> {
-    let (Loss::TakenOver(partition, node), Some(cluster)) = (&loss, cluster) else {
-        return Some(Cause::PartitionEnded(loss));
-    };
-    if cluster.steps_down(*partition).await {
-        tracing::info!(partition, by = node, "another node has the partition now");
-        return None;
+    match (&loss, cluster) {
+        (Loss::TakenOver(partition, node), Some(cluster)) if cluster.steps_down(*partition).await => {
+            tracing::info!(partition, by = node, "another node has the partition now");
+            None
+        }
+        (Loss::Closed(reason), Some(cluster)) if !cluster.is_closed_whole() => {
+            tracing::error!(reason, "a partition stays closed; the others go on");
+            None
+        }
+        _other => Some(Cause::PartitionEnded(loss)),
     }
-    Some(Cause::PartitionEnded(loss))
 }
 
 /// What ends with the node, besides the partitions and their log.

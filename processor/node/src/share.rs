@@ -13,7 +13,7 @@ use everlog_store::{Base, Store};
 use crate::arrivals::Arrivals;
 use crate::driver::Post;
 use crate::home::Home;
-use crate::verdict::Verdict;
+use crate::verdict::{End, Verdict};
 
 /// The rest before a partition is taken over again; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -39,11 +39,11 @@ pub trait Elsewhere: Send + Sync {
     fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error>;
 }
 
-/// Is told that partitions are at work, or cannot be.
-pub type Taken = std::sync::mpsc::Sender<Result<(), Error>>;
+/// Is told that partitions are at work, or which one cannot be, and why.
+pub type Taken = std::sync::mpsc::Sender<Result<(), (u32, End, Error)>>;
 
-/// Is told which partition cannot go on, and why.
-pub type Failed = dyn Fn(u32, &Error) + Send + Sync;
+/// Is told which partition cannot go on, what becomes of it, and why.
+pub type Failed = dyn Fn(u32, End, &Error) + Send + Sync;
 
 /// What it takes to take a partition over.
 pub struct Takeover {
@@ -156,7 +156,7 @@ enum State {
     Leaves(Box<Owned>, u64, Instant),
     /// Until then.
     Rests(Instant),
-    /// Whoever is told of it ends the node.
+    /// It cannot go on: whoever is told of it ends the node, or has it taken over again some time.
     Gone,
 }
 
@@ -215,6 +215,7 @@ impl Place {
     fn is_gone(&mut self) {
         self.stats.serving.store(0, Ordering::Relaxed);
         self.stats.is_wanted.store(0, Ordering::Relaxed);
+        self.stats.closed.store(0, Ordering::Relaxed);
         (self.state, self.applied, self.unwanted) = (State::Absent, None, false);
         self.left.clear();
     }
@@ -323,6 +324,7 @@ impl Share {
         let place = &mut self.places[index];
         let has_rested = matches!(place.state, State::Rests(_));
         place.state = State::Comes;
+        place.stats.closed.store(0, Ordering::Relaxed);
         self.takeover.arrivals.recover(&self.takeover, place.id, &place.stats, place.applied, has_rested);
     }
 
@@ -358,11 +360,11 @@ impl Share {
             },
             State::Comes | State::Rests(_) | State::Gone => match event {
                 Event::Release { .. } | Event::PollsLost { .. } => self.pass_on(id, [event]),
-                _asked if matches!(place.state, State::Gone) => {}
                 // Its next life offers its tasks again.
                 Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
                     self.takeover.poll_again(waiting);
                 }
+                _asked if matches!(place.state, State::Gone) => {}
                 event if matches!(place.state, State::Comes) => event.refuse(Failure::Moved),
                 _unanswered => {}
             },
@@ -419,11 +421,10 @@ impl Share {
                         Some(now_ms + i64::try_from(left.as_millis()).unwrap_or(i64::MAX))
                     }
                 }
-                State::Absent | State::Comes => {
+                State::Absent | State::Comes | State::Gone => {
                     place.stats.turns.fetch_add(1, Ordering::Relaxed);
                     None
                 }
-                State::Gone => None,
             };
             next_ms = next_ms.into_iter().chain(turn_ms).min();
         }
@@ -512,14 +513,18 @@ impl Share {
     }
 
     fn give_up(&mut self, index: usize, error: Error) {
+        let end = End::of(&error, self.takeover.home.is_remote());
         let place = &mut self.places[index];
-        (place.state, place.spoiled) = (State::Gone, false);
-        (self.failed)(place.id, &error);
+        place.state = State::Gone;
+        // One that is closed is tried again, and its rows are not to blame.
+        place.spoiled = end == End::Closed;
+        place.stats.closed.store(u64::from(end == End::Closed), Ordering::Relaxed);
+        (self.failed)(place.id, end, &error);
         place.left.clear();
         let mut waiting = place.taken.drain(..);
         // The first one hears why; the others that it is not.
         if let Some(taken) = waiting.next() {
-            let _ = taken.send(Err(error));
+            let _ = taken.send(Err((place.id, end, error)));
         }
     }
 }

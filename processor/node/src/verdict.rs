@@ -5,11 +5,11 @@ use everlog_partition::{Error, RowsFault};
 /// What an error of a partition asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The rows kept beside the log are of no use: new ones come from it.
+    /// The rows kept beside the log are of no use, or may be to blame: new ones come from it.
     Spoiled(RowsFault),
     /// It may pass: take the partition over again in a while.
     Passing,
-    /// The node cannot go on.
+    /// It cannot go on, see [`End`].
     Final,
 }
 
@@ -20,15 +20,37 @@ impl Verdict {
         match error {
             _ if !remote => Self::Final,
             Error::Stale { fault, .. } => Self::Spoiled(*fault),
-            Error::Store(everlog_store::Error::Corrupt { .. }) => Self::Spoiled(RowsFault::Corrupt),
+            Error::Store(everlog_store::Error::Corrupt { .. }) | Error::Wire(_) => {
+                Self::Spoiled(RowsFault::Corrupt)
+            }
             Error::Log(Log::Unknown { .. } | Log::Busy { .. } | Log::Full { .. } | Log::Io { .. }) => {
                 Self::Passing
             }
-            Error::Log(_)
-            | Error::Store(_)
+            Error::Log(_) | Error::Store(_) | Error::Superseded { .. } | Error::Journal { .. } => Self::Final,
+        }
+    }
+}
+
+/// What becomes of a partition that cannot go on, and that new rows do not help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It stays closed, here and on any other node: what is in the log keeps it from being served.
+    Closed,
+    /// It is lost to this node, and may be served by another.
+    Lost,
+}
+
+impl End {
+    /// `remote`: the log is that of the brokers.
+    pub fn of(error: &Error, remote: bool) -> Self {
+        use everlog_log::Error as Log;
+        match error {
+            _ if !remote => Self::Lost,
+            Error::Stale { .. }
             | Error::Wire(_)
-            | Error::Superseded { .. }
-            | Error::Journal { .. } => Self::Final,
+            | Error::Journal { .. }
+            | Error::Log(Log::OutOfRange { .. } | Log::Refused { .. } | Log::Corrupt { .. }) => Self::Closed,
+            Error::Log(_) | Error::Store(_) | Error::Superseded { .. } => Self::Lost,
         }
     }
 }
@@ -54,9 +76,18 @@ mod tests {
             Error::Superseded { partition: 0, node: "other".into() },
             Error::Log(Log::Closed),
             Error::Store(everlog_store::Error::Io { detail: detail() }),
-            Error::Journal { partition: 0, detail: detail() },
         ] {
             assert_eq!(Verdict::of(&last, true), Verdict::Final, "{last}");
         }
+        let unreadable = || Error::Wire(everlog_wire::Error::Decode { what: "a record", detail: detail() });
+        assert_eq!(Verdict::of(&unreadable(), true), Verdict::Spoiled(RowsFault::Corrupt));
+        let journal = Error::Journal { partition: 0, detail: detail() };
+        let gone = Error::Log(Log::OutOfRange { partition: 0, wanted: 1, start: 2, end: 3 });
+        for closed in [stale(), unreadable(), journal, gone] {
+            assert_eq!(End::of(&closed, true), End::Closed, "{closed}");
+            assert_eq!(End::of(&closed, false), End::Lost, "{closed}");
+        }
+        let disk = Error::Store(everlog_store::Error::Io { detail: detail() });
+        assert_eq!(End::of(&disk, true), End::Lost, "another node has another disk");
     }
 }

@@ -84,6 +84,8 @@ pub struct Stats {
     pub is_wanted: AtomicU64,
     /// 1 while the partition serves.
     pub serving: AtomicU64,
+    /// 1 while what is in the log keeps the partition from being served.
+    pub closed: AtomicU64,
     /// Turns taken.
     pub turns: AtomicU64,
     /// When the last turn began, in ms since 1970-01-01 UTC.

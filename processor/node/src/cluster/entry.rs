@@ -79,7 +79,16 @@ impl Cluster {
         }
         let taken = self.take_all(self.groups().collect()).await;
         self.has_its_part.store(taken.is_ok(), Ordering::Release);
-        Ok(taken)
+        // Where no partition can be served there is nothing to go on with.
+        Ok(taken.and_then(|closed| match closed.into_iter().next() {
+            Some((_, error)) if self.is_closed_whole() => Err(error),
+            _some_serve => Ok(()),
+        }))
+    }
+
+    /// True where all partitions are closed, and all at this node.
+    pub fn is_closed_whole(&self) -> bool {
+        self.stats.iter().all(|stats| stats.closed.load(Ordering::Relaxed) == 1)
     }
 
     /// True where another node answers.

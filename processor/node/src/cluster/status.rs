@@ -41,6 +41,9 @@ pub struct PartitionStatus {
     pub partition: u32,
     /// Orders are taken.
     pub serves: bool,
+    /// What is in the log keeps it from being served.
+    #[serde(default)]
+    pub is_closed: bool,
     /// The number of the fence under which its outputs are committed.
     #[serde(default)]
     pub fence: u64,
@@ -63,6 +66,7 @@ impl PartitionStatus {
         Self {
             partition,
             serves: gauge(&stats.serving) == 1,
+            is_closed: gauge(&stats.closed) == 1,
             fence: gauge(&stats.fence),
             term: gauge(&stats.term),
             applied: gauge(&stats.next_offset),

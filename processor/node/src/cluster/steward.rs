@@ -14,6 +14,7 @@ use super::rows::{OwnerRow, Row, View};
 use super::wire::Leave;
 use super::{Cluster, Group, lock, offer_all};
 use crate::share::Failed;
+use crate::verdict::End;
 
 /// How often a node looks at what it is to have, if nothing changes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -22,6 +23,8 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 /// The rest after a group could not be taken; it doubles while something fails that does not pass by itself.
 const TAKE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const TAKE_AGAIN_AFTER_MAX: Duration = Duration::from_secs(60);
+/// How often it is tried whether closed partitions can be served.
+const REOPEN_EVERY: Duration = Duration::from_secs(30);
 /// How many groups are brought at once from nodes that serve them: each takes a thread, and others need some too.
 pub(super) const BRINGS_AT_ONCE: usize = 4;
 /// How often the owner of a group is asked whether it is there, until it counts as gone.
@@ -71,7 +74,8 @@ impl Cluster {
         }
     }
 
-    pub(super) async fn take_all(self: &Arc<Self>, groups: Vec<usize>) -> Result<(), Error> {
+    /// Takes groups over; returns their partitions that stay closed, and why.
+    pub(super) async fn take_all(self: &Arc<Self>, groups: Vec<usize>) -> Result<Vec<(u32, Error)>, Error> {
         self.tell_owner(&groups, false);
         let (cluster, wanted) = (Arc::clone(self), groups.clone());
         let taken = tokio::task::spawn_blocking(move || {
@@ -184,7 +188,7 @@ impl Cluster {
             }
         }
         match self.take_all(vec![group]).await {
-            Ok(()) => {
+            Ok(_closed) => {
                 let (took_ms, away_ms) = (crate::node::millis(began), crate::node::millis(asked));
                 self.counts.took(asked.elapsed());
                 tracing::info!(group, from = owner, took_ms, away_ms, "took a group of partitions over");
@@ -196,7 +200,7 @@ impl Cluster {
                 self.counts.failed.fetch_add(1, Ordering::Relaxed);
                 if !super::is_lost_to_another(&error) {
                     // The node ends.
-                    failed(self.partitions_of(group).start, &error);
+                    failed(self.partitions_of(group).start, End::Lost, &error);
                     return;
                 }
                 tokio::time::sleep(TAKE_AGAIN_AFTER).await;
@@ -368,6 +372,7 @@ impl Cluster {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut over = self.over();
+        let mut reopened = Instant::now();
         let mut nodes = self.shown.load().placement.nodes.clone();
         tokio::spawn(Arc::clone(&self).places());
         tokio::spawn(Arc::clone(&self).reaches());
@@ -383,6 +388,7 @@ impl Cluster {
                 () = async { drop(over.wait_for(|over| *over).await) } => return,
                 _ = changes.changed() => {}
                 _ = looks.tick() => {
+                    self.reopen(&mut reopened);
                     self.dispatcher.sweep(&self.send);
                     let expired = self.receipts.sweep();
                     self.counts.receipts_expired.fetch_add(expired, Ordering::Relaxed);
@@ -415,6 +421,30 @@ impl Cluster {
                 self.has_its_part.store(true, Ordering::Release);
             }
             self.stays_known().await;
+        }
+    }
+
+    /// Tries from time to time whether partitions that are closed can be served: somebody may have put the log right.
+    fn reopen(self: &Arc<Self>, last: &mut Instant) {
+        if last.elapsed() < REOPEN_EVERY {
+            return;
+        }
+        *last = Instant::now();
+        let is_closed = |partition: &u32| self.stats[*partition as usize].closed.load(Ordering::Relaxed) == 1;
+        for group in self.groups().filter(|group| self.groups[*group].is_held.load(Ordering::Acquire)) {
+            let closed: Vec<_> = self.partitions_of(group).filter(is_closed).collect();
+            if closed.is_empty() {
+                continue;
+            }
+            let cluster = Arc::clone(self);
+            tokio::spawn(async move {
+                let Ok(_turn) = cluster.groups[group].turn.try_lock() else { return };
+                if cluster.groups[group].is_held.load(Ordering::Acquire) {
+                    let steering = cluster.steering.clone();
+                    // Why not is told where that is found.
+                    let _ = tokio::task::spawn_blocking(move || steering.take(closed.into_iter())).await;
+                }
+            });
         }
     }
 

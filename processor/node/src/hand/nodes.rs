@@ -54,6 +54,8 @@ pub enum PartitionState {
     Serves(u64),
     /// Its node brings its rows, in percent.
     Restores(u64),
+    /// Its node has it, and cannot serve it for what is in the log; nor could another.
+    Closed,
     /// Its node takes it over.
     Comes,
     /// Its node tells nothing of it.
@@ -102,6 +104,7 @@ impl PartitionState {
             Self::Serves(100) => "serves".into(),
             Self::Serves(percent) => format!("serves, histories {percent} %"),
             Self::Restores(percent) => format!("restores, {percent} %"),
+            Self::Closed => "is closed: its node's log says why".into(),
             Self::Comes => "is being taken over".into(),
             Self::Untold => "its node does not say".into(),
             Self::Nobodys => "nobody has it".into(),
@@ -113,6 +116,7 @@ impl PartitionState {
         match self {
             Self::Serves(_) => "serves",
             Self::Restores(_) => "restores",
+            Self::Closed => "closed",
             Self::Comes => "comes",
             Self::Untold => "untold",
             Self::Nobodys => "nobodys",
@@ -209,6 +213,7 @@ impl Nodes {
         match (self.owner(partition), self.told(partition)) {
             (None, _) => PartitionState::Nobodys,
             (Some(_), Some(told)) if told.serves => PartitionState::Serves(told.histories_percent),
+            (Some(_), Some(told)) if told.is_closed => PartitionState::Closed,
             (Some(_), Some(told)) => PartitionState::Restores(told.restored_percent),
             (Some(owner), None) if !owner.serves && self.status(&owner.node).is_some() => {
                 PartitionState::Comes

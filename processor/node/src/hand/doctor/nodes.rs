@@ -184,6 +184,7 @@ fn partitions(nodes: &Nodes) -> Vec<Finding> {
                 format!("is placed on {owner}, which does not have it")
             }
             PartitionState::Untold => format!("is owned by {owner}, which does not answer"),
+            PartitionState::Closed => format!("is closed at {owner}, whose log says why"),
             PartitionState::Comes => format!("is being taken over by {owner}"),
             PartitionState::Restores(_) => format!("is brought by {owner}"),
             PartitionState::Serves(_) => continue,
