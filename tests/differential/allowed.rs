@@ -2,6 +2,8 @@
 //!
 //! The reference is server 1.29.1 (`temporal` 1.5.1), which is older than the API that Everlog speaks.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::player::Noted;
@@ -72,6 +74,30 @@ fn unpolled(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
 /// Theirs is as long, or up to a fifth shorter.
 fn jittered(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     span_s(reference).zip(span_s(everlog)).is_some_and(|(theirs, ours)| (0.8 * ours..ours).contains(&theirs))
+}
+
+const ACCEPTED: &str = "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ACCEPTED";
+const COMPLETED: &str = "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED";
+
+/// Of an update no more than its acceptance was told, and its outcome to whoever asked next.
+fn is_told_early(reference: &[Noted]) -> bool {
+    let mut accepted = BTreeSet::new();
+    reference.iter().any(|noted| {
+        let id = noted.answer.pointer("/update_ref/update_id").and_then(Value::as_str);
+        match noted.answer.get("stage").and_then(Value::as_str) {
+            Some(ACCEPTED) => {
+                accepted.extend(id);
+                false
+            }
+            Some(COMPLETED) => id.is_some_and(|id| accepted.contains(id)),
+            _ => false,
+        }
+    })
+}
+
+/// Theirs says that it is accepted, ours that it is completed.
+fn further(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    reference.is_some_and(|stage| stage == ACCEPTED) && everlog.is_some_and(|stage| stage == COMPLETED)
 }
 
 /// One message that only ours has.
@@ -297,6 +323,15 @@ pub const ALLOWED: &[Allowed] = &[
         measured,
         "what is left of the delay of a run that was woken before its time is as long as its calls came early",
     ),
+    only_where(
+        is_told_early,
+        row(
+            ".stage",
+            further,
+            "who waits for an outcome is told of the acceptance alone when the server drops the run from its cache; ours waits on",
+        ),
+    ),
+    only_where(is_told_early, row(".outcome", only_ours, "the same")),
 ];
 
 /// Programs of the fixed set that differ in what no row above may cover, each with what is ours to mend. They are not held
