@@ -63,8 +63,8 @@ impl Cluster {
         if self.is_anybody_there().await {
             return Ok(Ok(()));
         }
-        let is_heard_later = self.is_anybody_silent().await && self.waits_for_the_silent().await;
-        if is_heard_later {
+        let silent = self.silent().await;
+        if !silent.is_empty() && self.waits_for(&silent).await {
             return Ok(Ok(()));
         }
         let groups = self.groups().map(|_| Some(self.me.clone())).collect();
@@ -108,23 +108,30 @@ impl Cluster {
         false
     }
 
-    /// True where a node lives by the brokers' word, and is not to be spoken to from here: it is slow to answer, cannot be reached, or
-    /// one of the two does not trust the other. What it has is not to be taken as if nobody were there. One whose process is gone
+    /// Nodes that live by the brokers' word, and are not to be spoken to from here: they are slow to answer, cannot be reached, or one
+    /// of the two does not trust the other. What they have is not to be taken as if nobody were there. One whose process is gone
     /// refuses connections.
-    async fn is_anybody_silent(self: &Arc<Self>) -> bool {
+    async fn silent(self: &Arc<Self>) -> BTreeSet<String> {
         let nodes = self.shown.load().nodes.clone();
         let mut asked = tokio::task::JoinSet::new();
         for (name, row) in nodes.into_iter().filter(|(name, _)| *name != self.me) {
             asked.spawn(async move { (!Links::refuses(&row.address).await).then_some(name) });
         }
         let silent: BTreeSet<_> = asked.join_all().await.into_iter().flatten().collect();
-        !silent.is_empty() && self.live().await.is_none_or(|live| !live.is_disjoint(&silent))
+        if silent.is_empty() {
+            return silent;
+        }
+        match self.live().await {
+            Some(live) => silent.intersection(&live).cloned().collect(),
+            None => silent,
+        }
     }
 
     /// Waits until another node answers (true), or those that are silent are gone. Meanwhile it is no member of the group: it might
     /// be chosen to place.
-    async fn waits_for_the_silent(self: &Arc<Self>) -> bool {
+    async fn waits_for(self: &Arc<Self>, silent: &BTreeSet<String>) -> bool {
         tracing::warn!(
+            nodes = ?silent,
             "another node lives by the brokers' word and does not answer, or does not trust this one: nothing is taken over until \
              that changes"
         );
@@ -135,7 +142,7 @@ impl Cluster {
         loop {
             looks.tick().await;
             let is_there = self.is_anybody_there().await;
-            if is_there || !self.is_anybody_silent().await {
+            if is_there || self.silent().await.is_empty() {
                 is_away(false);
                 return is_there;
             }
