@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 /// The rest after a group could not be taken; it doubles while something fails that does not pass by itself.
 const TAKE_AGAIN_AFTER: Duration = Duration::from_secs(1);
-const TAKE_AGAIN_AFTER_MAX: Duration = Duration::from_secs(60);
+const TAKE_AGAIN_AFTER_MAX: Duration = Duration::from_secs(10);
 /// How often it is tried whether closed partitions can be served.
 const REOPEN_EVERY: Duration = Duration::from_secs(30);
 /// How many groups are brought at once from nodes that serve them: each takes a thread, and others need some too.
