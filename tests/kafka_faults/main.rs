@@ -96,10 +96,10 @@ async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
             violations
                 .push(format!("the fault was seen {seen} of {injected} times, and {wanted:?} is wanted"));
         }
-        violations.iter().for_each(|violation| println!("    {violation}"));
+        // On lines of their own, for who reads only what failed.
+        violations.iter().for_each(|violation| println!("violation: {} {violation}", row.name));
         acked += outcome.acked;
         holds &= violations.is_empty();
-        let what = [outcome.how].into_iter().chain(violations.iter().cloned()).collect::<Vec<_>>().join("; ");
         table.push(format!(
             "{:<5} {:<4} {:>8} {:>6} {:>9} {:>7} {:>6.1}  {}: {}",
             row.name,
@@ -110,7 +110,7 @@ async fn run(rows: &[&Row], size: Size) -> anyhow::Result<bool> {
             outcome.acked,
             begun.elapsed().as_secs_f64(),
             row.claim,
-            what,
+            outcome.how,
         ));
         println!("{}", table.last().map_or("", String::as_str));
     }

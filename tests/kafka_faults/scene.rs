@@ -43,7 +43,9 @@ const ASKED_MAX: usize = 60;
 /// How long behind a trouble is told of, where a row is not held.
 const FLOW_SECONDS: usize = 20;
 /// How much is told of each node there.
-const COURSE_LINES: usize = 24;
+const COURSE_LINES: usize = 40;
+/// Where nodes' words are kept, and their course is told whatever came of the row.
+const KEEP: &str = "EVERLOG_FAULTS_KEEP";
 
 /// Where deliveries are judged: with a thousand, two cores take ten seconds for what waits in a queue, whatever happens to nodes.
 const OPEN_OF_SEVERAL: usize = 300;
@@ -173,7 +175,7 @@ impl Scene {
     ) -> anyhow::Result<Self> {
         site.calm();
         let mut dir = dir;
-        if let Some(kept) = std::env::var_os("EVERLOG_FAULTS_KEEP") {
+        if let Some(kept) = std::env::var_os(KEEP) {
             dir = tempfile::Builder::new().prefix(&format!("{name}-")).tempdir_in(kept)?;
             dir.disable_cleanup(true);
         }
@@ -351,7 +353,7 @@ impl Scene {
                 outcome.how += &format!(", no call took more than {took:.1?} ({call}, until {at})");
             }
         }
-        if !outcome.violations.is_empty() {
+        if !outcome.violations.is_empty() || std::env::var_os(KEEP).is_some() {
             self.tell_course(&story);
         }
         Ok((outcome, story))
