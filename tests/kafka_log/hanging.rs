@@ -131,14 +131,18 @@ fn replies_left_by_a_commit(cluster: &Cluster) -> Vec<Option<String>> {
 
 /// More replicas than there are take nothing.
 fn replicas_wanted(spot: &Spot, topic: &str, count: u32) {
-    let topic = format!("{}{topic}", spot.options.prefix);
+    replicas_wanted_by(spot, &format!("{}{topic}", spot.options.prefix), count);
+}
+
+/// The same of a topic with that full name.
+pub fn replicas_wanted_by(spot: &Spot, topic: &str, count: u32) {
     let count = count.to_string();
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", &spot.options.bootstrap_servers);
     let admin: AdminClient<DefaultClientContext> = config.create().expect("an admin client");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let options = AdminOptions::new().request_timeout(Some(WITHIN));
-    let topic = ResourceSpecifier::Topic(&topic);
+    let topic = ResourceSpecifier::Topic(topic);
     let known = runtime.block_on(admin.describe_configs([&topic], &options)).expect("an answer");
     let known = known.into_iter().next().expect("a topic").expect("its settings").entries;
     let own = known.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic);
@@ -186,7 +190,7 @@ fn replies_of(spot: &Spot) -> Vec<Option<String>> {
     }
 }
 
-fn until(is_so: impl Fn() -> bool) {
+pub fn until(is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + WITHIN;
     while !is_so() {
         assert!(Instant::now() < deadline, "it did not come to that in time");

@@ -11,6 +11,7 @@ use everlog_log_kafka::{CYCLE_BOUNDS_US, Kafka, Options, Traffic, topics};
 use everlog_tests::kafka::{Cluster, Version};
 
 mod hanging;
+mod resting;
 
 const WITHIN: Duration = Duration::from_secs(120);
 
@@ -29,10 +30,14 @@ impl Spot {
     }
 
     fn on(bootstrap: &str, partitions: u32) -> Self {
+        Self::replicated(bootstrap, partitions, 1)
+    }
+
+    fn replicated(bootstrap: &str, partitions: u32, replication: u16) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut options = Options::new(bootstrap);
         options.prefix = format!("spot-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
-        (options.partitions, options.replication) = (partitions, 1);
+        (options.partitions, options.replication) = (partitions, replication);
         topics::create(&options).expect("topics");
         Spot { options, keeps: true }
     }

@@ -78,6 +78,7 @@ impl Group {
         let options = &parts.options;
         let (waiting_bytes_max, timeout) = (options.waiting_bytes_max, options.call_timeout() * 4);
         let worker = Worker {
+            id: options.transactional_id(number),
             config: options.transactional_producer(number),
             pause: Duration::from_millis(options.commit_pause_ms),
             partitions,
@@ -152,6 +153,8 @@ impl Drop for Group {
 }
 
 struct Worker {
+    /// The transactional id.
+    id: String,
     config: ClientConfig,
     pause: Duration,
     partitions: std::ops::Range<PartitionId>,

@@ -24,6 +24,7 @@ mod owned;
 mod parts;
 pub mod public;
 mod reader;
+mod rouse;
 mod rows;
 mod slices;
 pub mod source;
@@ -120,6 +121,7 @@ impl Kafka {
             ends,
             control,
             counters,
+            rouse: rouse::Rouse::default(),
             options,
         });
         let trims = Trims::open(&admin, parts.options.topic("journal"))?;

@@ -234,9 +234,13 @@ impl Options {
         self.producer("control", self.call_timeout_ms)
     }
 
+    pub(crate) fn transactional_id(&self, group: u32) -> String {
+        format!("{}group-{group}", self.prefix)
+    }
+
     pub(crate) fn transactional_producer(&self, group: u32) -> ClientConfig {
         let mut config = self.telling(self.producer("outputs", self.transaction_timeout_ms));
-        config.set("transactional.id", format!("{}group-{group}", self.prefix));
+        config.set("transactional.id", self.transactional_id(group));
         config.set("transaction.timeout.ms", self.transaction_timeout_ms.to_string());
         config.set("retry.backoff.ms", RETRY_BACKOFF_MS.to_string());
         config.set("retry.backoff.max.ms", RETRY_BACKOFF_MS.to_string());

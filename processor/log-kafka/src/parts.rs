@@ -12,6 +12,7 @@ use crate::fault::{corrupt, refused};
 use crate::journal::Journal;
 use crate::options::Options;
 use crate::owned::{Standing, Table};
+use crate::rouse::Rouse;
 use crate::rows::{self, OUTPUTS};
 use crate::stats::Counters;
 
@@ -26,6 +27,7 @@ pub(crate) struct Parts {
     pub(crate) control: Control,
     pub(crate) journal: Journal,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) rouse: Rouse,
 }
 
 impl Parts {

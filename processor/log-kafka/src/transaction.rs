@@ -32,6 +32,10 @@ const LINES_MAX: usize = 64;
 /// owner before has left open. By itself a client asks again after 500 ms.
 const ASKS_EVERY: Duration = Duration::from_millis(20);
 
+/// How long a coordinator may refuse an id, or a transaction take without a single record, before the coordinator is
+/// roused, and how soon again: a hand-over takes less.
+const RESTS_FOR: Duration = Duration::from_secs(2);
+
 /// How long the end of a transaction may take at least.
 const END_WITHIN_MIN: Duration = Duration::from_secs(1);
 
@@ -72,8 +76,12 @@ pub(crate) struct Transactions {
     heard: Arc<Mutex<Heard>>,
     topics: Arc<[String; 6]>,
     timeout: Duration,
+    rouse: Rouse,
     is_spent: Cell<bool>,
 }
+
+/// Sees to a coordinator that may rest, see `rouse.rs`; never waits.
+pub(crate) type Rouse = Box<dyn Fn() + Send>;
 
 /// A producer that has reached the brokers, and has taken nothing from anybody.
 pub(crate) struct Connected {
@@ -109,17 +117,27 @@ impl Connected {
 
     /// Takes the transactional id: whoever had it can commit nothing from the return on, and what it had begun is
     /// aborted.
-    pub(crate) fn begin(self, topics: Arc<[String; 6]>, timeout: Duration) -> Result<Transactions, Error> {
+    pub(crate) fn begin(
+        self,
+        topics: Arc<[String; 6]>,
+        timeout: Duration,
+        rouse: Rouse,
+    ) -> Result<Transactions, Error> {
         let Self { producer, heard } = self;
         let began = Instant::now();
+        let mut roused = began;
         loop {
+            if roused.elapsed() >= RESTS_FOR {
+                rouse();
+                roused = Instant::now();
+            }
             let left = timeout.saturating_sub(began.elapsed());
             // A call that comes again is what makes the client ask, unless an answer is still under way.
             let step = ASKS_EVERY.max(began.elapsed() / 4);
             match producer.init_transactions(left.min(step)) {
                 Ok(()) => {
                     let is_spent = Cell::new(false);
-                    return Ok(Transactions { producer, heard, topics, timeout, is_spent });
+                    return Ok(Transactions { producer, heard, topics, timeout, rouse, is_spent });
                 }
                 Err(error) if is_retriable(&error) && !left.is_zero() => {}
                 Err(error) => {
@@ -231,6 +249,7 @@ impl Transactions {
 
     /// Waits until every record is delivered, and until the client has taken the last one off its count too.
     fn drain(&self, sent: usize, deadline: Instant) -> Result<(), Lost> {
+        let mut roused = Instant::now();
         loop {
             self.producer.poll(Duration::ZERO);
             let (delivered, failed) = {
@@ -242,6 +261,11 @@ impl Transactions {
             }
             if delivered == sent && self.producer.in_flight_count() == 0 {
                 return Ok(());
+            }
+            // The client sends nothing before its coordinator has begun the transaction.
+            if delivered == 0 && roused.elapsed() >= RESTS_FOR {
+                (self.rouse)();
+                roused = Instant::now();
             }
             if Instant::now() > deadline {
                 return Err(Lost::Unknown(format!("{delivered} of {sent} records were delivered in time")));

@@ -12,6 +12,7 @@ use crate::fault::{corrupt, io_text};
 use crate::hanging;
 use crate::owned::{Owned, Standing};
 use crate::parts::Parts;
+use crate::rouse;
 use crate::rows::{self, OUTPUTS, OWN};
 use crate::transaction::{Connected, Lost, Outgoing};
 
@@ -124,7 +125,9 @@ impl Worker {
                 Some((connected, _)) => connected,
                 None => Connected::open(&self.config, &topics, timeout, &parts.counters)?,
             };
-            self.transactions = Some(connected.begin(topics, timeout)?);
+            let (id, shared, partition) = (self.id.clone(), Arc::clone(parts), self.partitions.start);
+            let rouse = move || rouse::coordinator_of(&id, &shared, partition);
+            self.transactions = Some(connected.begin(topics, timeout, Box::new(rouse))?);
         }
         Ok(())
     }

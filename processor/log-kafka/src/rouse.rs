@@ -1,0 +1,102 @@
+//! Coordinators that rest: one that could not write down the end of a transaction tries again when it has something else
+//! to do, and else after its brokers' `request.timeout.ms` (30 s).
+//!
+//! So it is with Kafka 4.4.0 when a broker is lost just then and is missed only after `transaction.timeout.ms`: what waits
+//! in the coordinator's queue wakes nobody, and until then it refuses the transactional id to whoever asks. The end of
+//! any other transaction wakes it. Here one of nothing is ended, of another id that the same coordinator has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use everlog_log::{Error, PartitionId};
+use rdkafka::consumer::Consumer;
+
+use crate::consume::consumer;
+use crate::fault::io_text;
+use crate::options::{Isolation, Options};
+use crate::parts::Parts;
+use crate::public::{Ending, Outgoing, Producer};
+
+/// The topic in which coordinators keep what they know: whoever leads an id's partition of it has the id.
+const STATES: &str = "__transaction_state";
+/// How many partitions it has where nobody lets us look: Kafka's own default.
+const STATES_PARTITIONS: u32 = 50;
+/// How long each step may take: whoever is refused asks again by then.
+const WITHIN_MS: u64 = 2_000;
+/// Ids that are tried: of so many one has the same partition, however many partitions there are.
+const IDS_MAX: u32 = 100_000;
+
+/// One coordinator at a time is roused: whoever still waits comes again.
+#[derive(Default)]
+pub(crate) struct Rouse {
+    is_under_way: AtomicBool,
+}
+
+/// Rouses the coordinator of a transactional id, in the background.
+///
+/// A record of `commands` is aborted for it, in that partition: nobody who reads committed records sees it.
+pub(crate) fn coordinator_of(id: &str, parts: &Arc<Parts>, partition: PartitionId) {
+    if parts.rouse.is_under_way.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let (id, shared) = (id.to_owned(), Arc::clone(parts));
+    let rouse = move || {
+        match end_of_nothing(&id, &shared.options, partition) {
+            Ok(used) => tracing::info!(id, used, "a coordinator that gave no transactional id was roused"),
+            Err(error) => tracing::info!(id, %error, "the coordinator cannot be roused at the moment"),
+        }
+        shared.rouse.is_under_way.store(false, Ordering::Release);
+    };
+    if let Err(error) = std::thread::Builder::new().name("rouse".into()).spawn(rouse) {
+        tracing::debug!(%error, "no thread to rouse a coordinator");
+        parts.rouse.is_under_way.store(false, Ordering::Release);
+    }
+}
+
+/// Ends a transaction of another id; gives that id.
+fn end_of_nothing(id: &str, options: &Options, partition: PartitionId) -> Result<String, Error> {
+    let within_ms = WITHIN_MS.min(options.call_timeout_ms).min(options.transaction_timeout_ms);
+    let options = Options { call_timeout_ms: within_ms, ..options.clone() };
+    let partitions = states_partitions(&options).unwrap_or(STATES_PARTITIONS);
+    let place = place_of(id, partitions);
+    let names = (0..IDS_MAX).map(|number| format!("{}rouse-{number}", options.prefix));
+    let other = names.into_iter().find(|name| place_of(name, partitions) == place);
+    let other = other.ok_or_else(|| io_text(format!("no id has the place {place} of {partitions}")))?;
+    let mut producer = Producer::open_transactional(&options, &other)?;
+    let topic = options.topic("commands");
+    let nothing = Outgoing { topic: &topic, partition: Some(partition), ..Outgoing::default() };
+    producer.transact(&[nothing], Ending::Abort)?;
+    Ok(other)
+}
+
+fn states_partitions(options: &Options) -> Option<u32> {
+    let asker = consumer(options, "rouse", Isolation::Committed).ok()?;
+    let told = asker.fetch_metadata(Some(STATES), options.call_timeout()).ok()?;
+    let partitions = told.topics().first()?.partitions().len();
+    u32::try_from(partitions).ok().filter(|count| *count > 0)
+}
+
+/// Where a coordinator keeps an id, as Kafka finds it: by the hash that Java gives a text.
+fn place_of(id: &str, partitions: u32) -> u32 {
+    let hash =
+        id.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+    hash.checked_abs().map_or(0, i32::unsigned_abs) % partitions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As brokers with 4 of them said in their logs.
+    #[test]
+    fn an_id_is_where_kafka_keeps_it() {
+        assert_eq!(place_of("f9x2.group-1", 4), 2);
+        assert_eq!(place_of("f9x2.group-3", 4), 0);
+    }
+
+    /// `"polygenelubricants".hashCode()` is the least of all numbers, which has no absolute value.
+    #[test]
+    fn the_least_number_is_at_the_first_place() {
+        assert_eq!(place_of("polygenelubricants", 50), 0);
+    }
+}

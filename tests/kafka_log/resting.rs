@@ -1,0 +1,73 @@
+//! Coordinators that rest: Kafka 4.4.0 tries to write down the end of a transaction again only when something else wakes it,
+//! or after 30 s.
+
+use std::time::{Duration, Instant};
+
+use everlog_log::Log;
+use everlog_log::contract::Place;
+use everlog_tests::kafka::{Cluster, Version};
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+
+use crate::hanging::{replicas_wanted_by, until};
+use crate::{Spot, WITHIN};
+
+const BROKERS: u32 = 3;
+/// Where coordinators write down how transactions end.
+const STATES: &str = "__transaction_state";
+/// Far less than it rests by itself.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_coordinator_that_rests_is_roused() {
+    let cluster = Cluster::start(Version::V4_4_0, BROKERS).expect("brokers");
+    let spot = Spot::replicated(cluster.bootstrap(), 2, BROKERS as u16);
+    let log = spot.open();
+    log.fence(0).expect("fence");
+    // What wants as many replicas as there were takes nothing from here on.
+    cluster.kill(BROKERS).expect("kill");
+    until(|| is_missed(&spot));
+    log.fence(0).expect("fence");
+    rest_with(&spot, "group-0");
+    let since = Instant::now();
+    log.fence(0).expect("its id is given");
+    assert!(since.elapsed() < TAKEN_WITHIN, "{:?}", since.elapsed());
+}
+
+/// Has an id's coordinator rest with the end of a transaction: its marker is in `history`, and it cannot write more.
+fn rest_with(spot: &Spot, id: &str) {
+    let prefix = &spot.options.prefix;
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", &spot.options.bootstrap_servers);
+    config.set("transactional.id", format!("{prefix}{id}"));
+    let producer: BaseProducer = config.create().expect("a producer");
+    producer.init_transactions(WITHIN).expect("init");
+    producer.begin_transaction().expect("begin");
+    let history = format!("{prefix}history");
+    producer.send(BaseRecord::<[u8], [u8]>::to(&history).partition(0).key(b"k")).expect("send");
+    producer.flush(WITHIN).expect("flush");
+    replicas_wanted_by(spot, &history, BROKERS);
+    producer.abort_transaction(WITHIN).expect("its coordinator takes it for ended");
+    replicas_wanted_by(spot, STATES, BROKERS);
+    replicas_wanted_by(spot, &history, BROKERS - 1);
+    until(|| end_of(spot, &history, "read_committed") == end_of(spot, &history, "read_uncommitted"));
+    replicas_wanted_by(spot, STATES, BROKERS - 1);
+}
+
+/// The others do without a broker.
+fn is_missed(spot: &Spot) -> bool {
+    let mut config = ClientConfig::new();
+    let asker: BaseConsumer =
+        config.set("bootstrap.servers", &spot.options.bootstrap_servers).create().expect("a consumer");
+    let Ok(told) = asker.fetch_metadata(None, WITHIN) else { return false };
+    let mut partitions = told.topics().iter().flat_map(|topic| topic.partitions());
+    partitions.all(|partition| partition.isr().len() < BROKERS as usize)
+}
+
+fn end_of(spot: &Spot, topic: &str, isolation: &str) -> i64 {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", &spot.options.bootstrap_servers).set("isolation.level", isolation);
+    let reader: BaseConsumer = config.create().expect("a consumer");
+    reader.fetch_watermarks(topic, 0, WITHIN).expect("watermarks").1
+}
