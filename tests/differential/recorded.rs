@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use serde_json::{Value, json};
+use tonic::transport::Channel;
 
 use crate::allowed::OPEN;
 use crate::author::Author;
@@ -19,6 +20,7 @@ use crate::ground::{Everlog, Reference};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
 use crate::moves::{MOVES, OPENINGS};
 use crate::player::Noted;
+use crate::program::Program;
 use crate::schema::Schema;
 
 /// How many programs the fixed set has.
@@ -26,6 +28,8 @@ const PROGRAMS: usize = 100;
 /// So many are the first that do; of the others, up to a seed, those come first that have a move which none has had.
 const ANY: usize = 60;
 const CHOSEN_UNTIL: u64 = 220;
+/// Behind them: the first that find bugs of `planted.toml` which none of those finds.
+const FINDERS: &[u64] = &[80, 406];
 /// How many of them run at a time: they mostly wait.
 const HELD_AT_ONCE: usize = 100;
 /// How long a program of the fixed set may take at the reference.
@@ -47,43 +51,54 @@ fn is_same(one: &[Noted], other: &[Noted]) -> bool {
 pub async fn record(place: &str) -> Result<()> {
     let reference = Reference::start(place).await?;
     let (channel, schema) = (reference.connect().await?, Arc::new(Schema::new()?));
-    let plays = (0_u64..).map(|seed| {
-        let (channel, schema) = (channel.clone(), schema.clone());
-        async move {
-            let program = Author::write(seed);
-            let begun = Instant::now();
-            let noted = play(&channel, &schema, &program).await?;
-            let is_short = begun.elapsed() < TAKES_MAX;
-            let is_steady = is_short && is_same(&noted, &play(&channel, &schema, &program).await?);
-            let is_steady = is_steady && on_course(&program, &noted, &noted).0.len() == noted.len();
-            anyhow::Ok((program, noted, is_short, is_steady))
-        }
-    });
-    let mut plays = futures::stream::iter(plays).buffered(at_once(AT_ONCE));
+    let tried = |seed| tried(seed, &channel, &schema);
+    let mut plays = futures::stream::iter((0_u64..).map(tried)).buffered(at_once(AT_ONCE));
     let (mut text, mut count) = (String::new(), 0);
     let mut missing: BTreeSet<&str> = OPENINGS.iter().chain(MOVES).map(|one| one.name).collect();
     while count < PROGRAMS {
-        let (program, noted, is_short, is_steady) = plays.next().await.context("seeds never end")??;
-        if !is_short || !is_steady {
-            println!("program {} is left out: short {is_short}, steady {is_steady}", program.seed);
-            continue;
-        }
+        let tried = plays.next().await.context("seeds never end")??;
+        let Some((program, noted)) = tried else { continue };
         let is_new = program.moves.iter().any(|(one, _)| missing.contains(one));
         if !is_new && count >= ANY && !missing.is_empty() && program.seed < CHOSEN_UNTIL {
             continue;
         }
         missing.retain(|one| !program.moves.iter().any(|(there, _)| there == one));
         count += 1;
-        text.push_str(&format!("program {} {}\n", program.seed, program.mark()));
-        let mut shared = Shared::default();
-        for noted in noted {
-            let answer = shared.shorten(&noted.answer);
-            text.push_str(&format!("step {}\t{answer}\n", noted.step));
-        }
+        text.push_str(&written(&program, noted));
+    }
+    for seed in FINDERS {
+        let (program, noted) = tried(*seed).await?.with_context(|| format!("program {seed} is left out"))?;
+        text.push_str(&written(&program, noted));
     }
     println!("moves that no program has: {missing:?}");
     std::fs::write(path(), text)?;
     Ok(())
+}
+
+/// What the reference answers to a program; none where that takes long or depends on time.
+async fn tried(seed: u64, channel: &Channel, schema: &Arc<Schema>) -> Result<Option<(Program, Vec<Noted>)>> {
+    let program = Author::write(seed);
+    let begun = Instant::now();
+    let noted = play(channel, schema, &program).await?;
+    let is_short = begun.elapsed() < TAKES_MAX;
+    let is_steady = is_short && is_same(&noted, &play(channel, schema, &program).await?);
+    let is_steady = is_steady && on_course(&program, &noted, &noted).0.len() == noted.len();
+    if is_short && is_steady {
+        return Ok(Some((program, noted)));
+    }
+    println!("program {seed} is left out: short {is_short}, steady {is_steady}");
+    Ok(None)
+}
+
+/// A program as the file has it.
+fn written(program: &Program, noted: Vec<Noted>) -> String {
+    let mut text = format!("program {} {}\n", program.seed, program.mark());
+    let mut shared = Shared::default();
+    for noted in noted {
+        let answer = shared.shorten(&noted.answer);
+        text.push_str(&format!("step {}\t{answer}\n", noted.step));
+    }
+    text
 }
 
 /// Runs the fixed set and compares with the file.
@@ -92,7 +107,7 @@ pub async fn run() -> Result<Report> {
     let (channel, schema) = (everlog.connect().await?, Arc::new(Schema::new()?));
     let text = std::fs::read_to_string(path()).context("differential/recorded.txt")?;
     let recorded = read(&text)?;
-    ensure!(recorded.len() == PROGRAMS, "the file has {} programs", recorded.len());
+    ensure!(recorded.len() == PROGRAMS + FINDERS.len(), "the file has {} programs", recorded.len());
     let is_open = |seed: u64| OPEN.iter().any(|(seeds, _)| seeds.contains(&seed));
     // Whoever names programs wants to see how they differ.
     let asked = asked()?;
