@@ -7,10 +7,12 @@ use everlog_log::Log;
 use everlog_log::contract::Place;
 use everlog_tests::kafka::{Cluster, Version};
 use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ConfigSource, ResourceSpecifier};
+use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use rdkafka::producer::{BaseRecord, Producer as _};
 
-use crate::hanging::{replicas_wanted_by, until};
+use crate::hanging::{begun, until};
 use crate::{Spot, WITHIN};
 
 const BROKERS: u32 = 3;
@@ -18,6 +20,7 @@ const BROKERS: u32 = 3;
 const STATES: &str = "__transaction_state";
 /// Far less than it rests by itself.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+const MIN_REPLICAS: &str = "min.insync.replicas";
 
 #[test]
 fn a_coordinator_that_rests_is_roused() {
@@ -38,21 +41,38 @@ fn a_coordinator_that_rests_is_roused() {
 /// Has an id's coordinator rest with the end of a transaction: its marker is in `history`, and it cannot write more.
 fn rest_with(spot: &Spot, id: &str) {
     let prefix = &spot.options.prefix;
-    let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &spot.options.bootstrap_servers);
-    config.set("transactional.id", format!("{prefix}{id}"));
-    let producer: BaseProducer = config.create().expect("a producer");
-    producer.init_transactions(WITHIN).expect("init");
-    producer.begin_transaction().expect("begin");
+    let producer = begun(spot, id);
     let history = format!("{prefix}history");
     producer.send(BaseRecord::<[u8], [u8]>::to(&history).partition(0).key(b"k")).expect("send");
     producer.flush(WITHIN).expect("flush");
-    replicas_wanted_by(spot, &history, BROKERS);
+    replicas_wanted(spot, &history, BROKERS);
     producer.abort_transaction(WITHIN).expect("its coordinator takes it for ended");
-    replicas_wanted_by(spot, STATES, BROKERS);
-    replicas_wanted_by(spot, &history, BROKERS - 1);
+    replicas_wanted(spot, STATES, BROKERS);
+    replicas_wanted(spot, &history, BROKERS - 1);
     until(|| end_of(spot, &history, "read_committed") == end_of(spot, &history, "read_uncommitted"));
-    replicas_wanted_by(spot, STATES, BROKERS - 1);
+    replicas_wanted(spot, STATES, BROKERS - 1);
+}
+
+/// What has fewer replicas in step takes nothing.
+fn replicas_wanted(spot: &Spot, topic: &str, count: u32) {
+    let count = count.to_string();
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", &spot.options.bootstrap_servers);
+    let admin: AdminClient<DefaultClientContext> = config.create().expect("an admin client");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let options = AdminOptions::new().request_timeout(Some(WITHIN));
+    let topic = ResourceSpecifier::Topic(topic);
+    let known = runtime.block_on(admin.describe_configs([&topic], &options)).expect("an answer");
+    let known = known.into_iter().next().expect("a topic").expect("its settings").entries;
+    let own = known.iter().filter(|entry| entry.source == ConfigSource::DynamicTopic);
+    // What is not named falls back to what the broker has.
+    let mut change = AlterConfig::new(topic);
+    for entry in own.filter(|entry| entry.name != MIN_REPLICAS) {
+        change = change.set(&entry.name, entry.value.as_deref().unwrap_or_default());
+    }
+    let change = change.set(MIN_REPLICAS, &count);
+    let changed = runtime.block_on(admin.alter_configs([&change], &options)).expect("an answer");
+    changed.into_iter().for_each(|topic| drop(topic.expect("a setting")));
 }
 
 /// The others do without a broker.
