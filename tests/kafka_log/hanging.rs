@@ -166,14 +166,17 @@ fn replies_of(spot: &Spot) -> Vec<Option<String>> {
     from.add_partition_offset(&topic, 0, Offset::Beginning).expect("a partition");
     stable.assign(&from).expect("assign");
     let mut values = Vec::new();
-    loop {
-        match stable.poll(WITHIN).expect("it gets on") {
-            Ok(record) => values.push(record.payload().map(text)),
-            Err(KafkaError::PartitionEOF(_)) => return values,
+    let deadline = Instant::now() + WITHIN;
+    while Instant::now() < deadline {
+        match stable.poll(LOOK_EVERY) {
+            Some(Ok(record)) => values.push(record.payload().map(text)),
+            Some(Err(KafkaError::PartitionEOF(_))) => return values,
             // A broker that was restarted is reached again.
-            Err(error) => println!("{error}"),
+            Some(Err(error)) => println!("{error}"),
+            None => {}
         }
     }
+    panic!("it does not get to the end: {values:?}");
 }
 
 /// A transaction of another process, by an id that a log has.
