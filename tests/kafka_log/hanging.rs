@@ -119,13 +119,17 @@ fn left_open(spot: &Spot) -> usize {
 #[test]
 fn a_log_that_goes_on_ends_what_a_broker_has_left_of_its_commits() {
     let cluster = Cluster::start(Version::V4_4_0, 1).expect("a broker");
-    // The end may come before the broker is killed, or after it is back.
-    let is_left = |_| replies_left_by_a_commit(&cluster) == [Some("r".to_owned()), None];
-    assert!((0..ATTEMPTS).any(is_left), "nothing was left open, or nobody ended it");
+    for is_taken in [false, true] {
+        // The end may come before the broker is killed, or after it is back.
+        let is_left = |_| replies_left_by_a_commit(&cluster, is_taken) == [Some("r".to_owned()), None];
+        assert!((0..ATTEMPTS).any(is_left), "nothing was left open, or nobody ended it");
+    }
 }
 
 /// What readers find of a reply whose broker was killed as soon as its commit was answered. Its log goes on.
-fn replies_left_by_a_commit(cluster: &Cluster) -> Vec<Option<String>> {
+///
+/// Its transactional id may be taken from it, by somebody who commits nothing with it.
+fn replies_left_by_a_commit(cluster: &Cluster, is_taken: bool) -> Vec<Option<String>> {
     let spot = Spot::on(cluster.bootstrap(), 2);
     let log = spot.open();
     let fence = log.fence(0).expect("fence");
@@ -134,6 +138,7 @@ fn replies_left_by_a_commit(cluster: &Cluster) -> Vec<Option<String>> {
     commit(&log, 0, fence, 1, vec![reply]).expect("committed, as its coordinator has it");
     cluster.kill(1).expect("kill");
     cluster.restart(1).expect("restart");
+    let _taken = is_taken.then(|| begun(&spot, "group-0"));
     // Nothing is committed here, and nothing is taken over.
     replies_of(&spot)
 }

@@ -198,6 +198,7 @@ impl Worker {
                 }
                 Job::Expect => self.connect(),
                 Job::Rest => {
+                    self.seen.leave();
                     self.give_up(Lost::Unknown("the partitions were given up".into()));
                 }
                 Job::Close => return,

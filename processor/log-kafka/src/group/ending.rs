@@ -1,7 +1,8 @@
 //! Ends of a group's own transactions that the brokers have not written, see `hanging.rs`.
 //!
 //! Who goes on does not notice: its commits are answered, and the next output ends what hangs. Readers notice, and where
-//! no output comes they get no further. So a group looks whether its transactions have come to their ends.
+//! no output comes they get no further. So a group looks whether its transactions have come to their ends. A producer
+//! that is lost over it is replaced: as long as nothing is to be committed, nobody takes the partitions over again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -25,6 +26,15 @@ pub(super) struct Seen {
     settled: Option<Instant>,
     /// From where on something was open.
     open: BTreeMap<Place, Offset>,
+    /// Something hangs, and the producer that was to end it is lost.
+    is_left: bool,
+}
+
+impl Seen {
+    /// The partitions are taken, which ends what hangs, or given up.
+    pub(super) fn leave(&mut self) {
+        self.is_left = false;
+    }
 }
 
 impl Worker {
@@ -35,18 +45,23 @@ impl Worker {
         {
             return;
         }
-        let Some(transactions) = &self.transactions else { return };
-        let is_here = |partition: &PartitionId| self.parts.table.of(*partition).standing == Standing::Good;
-        let partitions: Vec<_> = self.partitions.clone().filter(is_here).collect();
         let now = Instant::now();
         self.seen.looked = Some(now);
+        if self.seen.is_left && self.transactions.is_none() {
+            self.produce_for_ends();
+        }
+        let Some(transactions) = &self.transactions else { return };
+        let is_here = |partition: &PartitionId| {
+            matches!(self.parts.table.of(*partition).standing, Standing::Good | Standing::Doubtful)
+        };
+        let partitions: Vec<_> = self.partitions.clone().filter(is_here).collect();
         let Some(open) = self.parts.ends.open_from(&self.places(&partitions)) else { return };
         let places =
             partitions.iter().flat_map(|partition| (0..OUTPUTS.len()).map(|topic| (topic, *partition)));
         let open: BTreeMap<_, _> =
             places.zip(open).filter_map(|(place, from)| from.map(|from| (place, from))).collect();
         if open.is_empty() {
-            self.seen.settled = Some(now);
+            (self.seen.settled, self.seen.is_left) = (Some(now), false);
         }
         let hangs =
             |(place, from): (&Place, &Offset)| (self.seen.open.get(place) == Some(from)).then_some(*place);
@@ -60,8 +75,37 @@ impl Worker {
         self.ended = Some(Instant::now());
         match outcome {
             Ok(reached) => self.reach(&reached),
-            Err(lost) => drop(self.give_up(lost)),
+            Err(lost) => {
+                let lost = self.give_up(lost);
+                self.seen.is_left = matches!(lost, Lost::Unknown(_));
+                tracing::warn!(?lost, "an end could not be written");
+            }
         }
+    }
+
+    /// Sees to a producer, as long as nobody else has the partitions.
+    fn produce_for_ends(&mut self) {
+        match self.are_taken_elsewhere() {
+            // It is asked again at the next look.
+            None => {}
+            Some(true) => self.seen.is_left = false,
+            Some(false) => {
+                if let Err(error) = self.produce() {
+                    tracing::debug!(%error, "no producer for an end at the moment");
+                }
+            }
+        }
+    }
+
+    /// Whether a fence row of any partition is newer than the fence that was given here; none where no row is seen.
+    fn are_taken_elsewhere(&self) -> Option<bool> {
+        for partition in self.partitions.clone() {
+            let given = self.parts.table.of(partition).given;
+            if given != 0 && self.last_fence(partition)?.0 > given {
+                return Some(true);
+            }
+        }
+        Some(false)
     }
 
     /// A transaction that says nothing: its end is that of whatever hangs in these places.

@@ -83,6 +83,7 @@ impl Worker {
     fn take(&mut self, partitions: &[PartitionId]) -> Result<Vec<Fence>, Error> {
         let began = Instant::now();
         let is_fresh = self.transactions.is_none();
+        self.seen.leave();
         self.produce()?;
         let produced = Instant::now();
         self.end_hanging(partitions)?;
@@ -113,7 +114,7 @@ impl Worker {
     }
 
     /// Sees to a producer that a transaction can begin with.
-    fn produce(&mut self) -> Result<(), Error> {
+    pub(super) fn produce(&mut self) -> Result<(), Error> {
         if self.is_spent() {
             self.give_up(Lost::Unknown("an end of a transaction may come late".into()));
         }
