@@ -198,7 +198,7 @@ impl Worker {
                 }
                 Job::Expect => self.connect(),
                 Job::Rest => {
-                    self.seen.leave();
+                    self.seen.leave(self.partitions.clone());
                     self.give_up(Lost::Unknown("the partitions were given up".into()));
                 }
                 Job::Close => return,

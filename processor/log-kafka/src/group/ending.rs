@@ -4,7 +4,7 @@
 //! no output comes they get no further. So a group looks whether its transactions have come to their ends. A producer
 //! that is lost over it is replaced: as long as nothing is to be committed, nobody takes the partitions over again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use everlog_log::{Fence, Offset, PartitionId};
@@ -26,14 +26,16 @@ pub(super) struct Seen {
     settled: Option<Instant>,
     /// From where on something was open.
     open: BTreeMap<Place, Offset>,
-    /// Something hangs, and the producer that was to end it is lost.
-    is_left: bool,
+    /// Partitions whose commits had all been answered as the producer was lost that was to end what hangs of them.
+    left: BTreeSet<PartitionId>,
 }
 
 impl Seen {
-    /// The partitions are taken, which ends what hangs, or given up.
-    pub(super) fn leave(&mut self) {
-        self.is_left = false;
+    /// Partitions are taken, which ends what hangs of them, or given up.
+    pub(super) fn leave(&mut self, partitions: impl IntoIterator<Item = PartitionId>) {
+        for partition in partitions {
+            self.left.remove(&partition);
+        }
     }
 }
 
@@ -47,12 +49,13 @@ impl Worker {
         }
         let now = Instant::now();
         self.seen.looked = Some(now);
-        if self.seen.is_left && self.transactions.is_none() {
+        if !self.seen.left.is_empty() && self.transactions.is_none() {
             self.produce_for_ends();
         }
         let Some(transactions) = &self.transactions else { return };
+        // What hangs of any other partition may have to be aborted: `hanging.rs` tells, when it is taken.
         let is_here = |partition: &PartitionId| {
-            matches!(self.parts.table.of(*partition).standing, Standing::Good | Standing::Doubtful)
+            self.parts.table.of(*partition).standing == Standing::Good || self.seen.left.contains(partition)
         };
         let partitions: Vec<_> = self.partitions.clone().filter(is_here).collect();
         let Some(open) = self.parts.ends.open_from(&self.places(&partitions)) else { return };
@@ -61,7 +64,8 @@ impl Worker {
         let open: BTreeMap<_, _> =
             places.zip(open).filter_map(|(place, from)| from.map(|from| (place, from))).collect();
         if open.is_empty() {
-            (self.seen.settled, self.seen.is_left) = (Some(now), false);
+            self.seen.settled = Some(now);
+            self.seen.left.clear();
         }
         let hangs =
             |(place, from): (&Place, &Offset)| (self.seen.open.get(place) == Some(from)).then_some(*place);
@@ -77,7 +81,10 @@ impl Worker {
             Ok(reached) => self.reach(&reached),
             Err(lost) => {
                 let lost = self.give_up(lost);
-                self.seen.is_left = matches!(lost, Lost::Unknown(_));
+                self.seen.left = match lost {
+                    Lost::Unknown(_) => partitions.into_iter().collect(),
+                    Lost::Fenced(_) => BTreeSet::new(),
+                };
                 tracing::warn!(?lost, "an end could not be written");
             }
         }
@@ -88,7 +95,7 @@ impl Worker {
         match self.are_taken_elsewhere() {
             // It is asked again at the next look.
             None => {}
-            Some(true) => self.seen.is_left = false,
+            Some(true) => self.seen.left.clear(),
             Some(false) => {
                 if let Err(error) = self.produce() {
                     tracing::debug!(%error, "no producer for an end at the moment");

@@ -83,7 +83,7 @@ impl Worker {
     fn take(&mut self, partitions: &[PartitionId]) -> Result<Vec<Fence>, Error> {
         let began = Instant::now();
         let is_fresh = self.transactions.is_none();
-        self.seen.leave();
+        self.seen.leave(partitions.iter().copied());
         self.produce()?;
         let produced = Instant::now();
         self.end_hanging(partitions)?;
