@@ -33,7 +33,7 @@ fn what_brokers_leave_without_an_end_has_one_end_everywhere() {
     }
 }
 
-/// Whether a broker that was killed left something of a transaction without an end; if so, it was ended as it was meant.
+/// Whether a broker that was killed left something of a transaction without an end; if so, all of it got one end.
 fn is_left_and_ended(cluster: &Cluster, is_commit: bool) -> bool {
     let spot = Spot::on(cluster.bootstrap(), 2);
     let log = spot.open();
