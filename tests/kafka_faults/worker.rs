@@ -82,26 +82,32 @@ struct Worker {
 }
 
 impl Worker {
+    /// Asks all the time: whoever is busy with a task keeps nobody from asking for the next one, as in SDKs.
     async fn serve(self, queue: Option<TaskQueue>) {
         let mut pause = tokio::time::interval(AGAIN_AFTER);
-        // What a worker is told of a task that it lost is no error, and a node that is away comes back.
+        let mut under_way = JoinSet::new();
         loop {
-            if self.work(queue.clone()).await.is_err() {
-                pause.tick().await;
+            match self.ask(queue.clone()).await {
+                // What a worker is told of a task that it lost is no error.
+                Ok(task) => drop(under_way.spawn(self.clone().work(task))),
+                // A node that is away comes back.
+                Err(_) => drop(pause.tick().await),
             }
+            while under_way.try_join_next().is_some() {}
         }
     }
 
-    async fn work(&self, task_queue: Option<TaskQueue>) -> anyhow::Result<()> {
-        let task: PollWorkflowTaskQueueResponse = self
-            .client
-            .poll(|identity| PollWorkflowTaskQueueRequest {
-                namespace: NAMESPACE.into(),
-                task_queue,
-                identity,
-                ..Default::default()
-            })
-            .await?;
+    async fn ask(&self, task_queue: Option<TaskQueue>) -> anyhow::Result<PollWorkflowTaskQueueResponse> {
+        let make = |identity| PollWorkflowTaskQueueRequest {
+            namespace: NAMESPACE.into(),
+            task_queue,
+            identity,
+            ..Default::default()
+        };
+        self.client.poll(make).await
+    }
+
+    async fn work(self, task: PollWorkflowTaskQueueResponse) -> anyhow::Result<()> {
         if task.task_token.is_empty() {
             return Ok(());
         }
