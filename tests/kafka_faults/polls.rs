@@ -60,6 +60,16 @@ pub fn flow(polls: &BTreeMap<String, Poll>, from_ms: i64, seconds: usize) -> Vec
     flow
 }
 
+/// How long tasks that were got had waited, where nothing was harmed, in ms, from the shortest on.
+pub fn waits(polls: &BTreeMap<String, Poll>, troubles: &[Trouble]) -> Vec<i64> {
+    let is_task = |poll: &&Poll| matches!(poll.got, Got::WorkflowTask { .. } | Got::Activity { .. });
+    let is_quiet = |poll: &&Poll| !overlaps(troubles, poll.since_ms, poll.ended_ms);
+    let tasks = polls.values().filter(is_task).filter(is_quiet);
+    let mut waits: Vec<i64> = tasks.map(|poll| poll.ended_ms - poll.since_ms).collect();
+    waits.sort_unstable();
+    waits
+}
+
 /// All polls that are over, by their identities. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Polls {

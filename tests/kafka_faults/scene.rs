@@ -366,6 +366,15 @@ impl Scene {
             let (from, until) = (time_of_day(from_ms), time_of_day(until_ms));
             println!("course: trouble {from} to {until}, tasks got in the seconds behind it: {flow:?}");
         }
+        let waits = polls::waits(&story.polls, &self.troubles.all());
+        let of_them = |permille: usize| waits.get(waits.len() * permille / 1_000).or(waits.last());
+        let [half, most, nearly_all] =
+            [500, 900, 999].map(|permille| of_them(permille).copied().unwrap_or(0));
+        let (count, longest) = (waits.len(), waits.last().copied().unwrap_or(0));
+        println!(
+            "course: {count} tasks were got where nothing was harmed, half within {half} ms, 90 % within {most}, 99.9 % within \
+             {nearly_all}, all within {longest}"
+        );
         for (number, node) in self.nodes().enumerate() {
             node.course(COURSE_LINES).iter().for_each(|line| println!("course: node {number} {line}"));
         }
