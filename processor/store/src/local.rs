@@ -26,6 +26,9 @@ const ARENA_BLOCK_BYTES: usize = 32 << 10;
 const OPEN_FILES_MAX: i32 = 256;
 const INFO_LOG_BYTES: usize = 1 << 20;
 
+/// What may not be on the disk yet, in all partitions together: after a crash it is read from the log again.
+const WRITE_BUFFERS_MAX: usize = 32 << 20;
+
 /// Cache and write buffers that the partitions of a node share.
 #[derive(Clone)]
 pub struct Memory {
@@ -35,11 +38,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// So many bytes altogether, half of them for what is not on the disk yet.
+    /// So many bytes altogether, half of them for what is not on the disk yet, and 32 MiB at most.
     pub fn new(size_bytes: usize) -> Self {
         // The write buffers are charged to the cache, so the whole budget is the capacity of the cache.
         let cache = Cache::new_lru_cache(size_bytes);
-        let write_buffer_bytes = size_bytes / 2;
+        let write_buffer_bytes = (size_bytes / 2).min(WRITE_BUFFERS_MAX);
         let buffers =
             WriteBufferManager::new_write_buffer_manager_with_cache(write_buffer_bytes, false, cache.clone());
         Memory { cache, buffers, write_buffer_bytes }
