@@ -247,7 +247,7 @@ async fn take_and_give_back(disk_bytes: u64, variables: &[(&str, &str)]) -> anyh
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_loses_nothing_and_goes_on_with_space() -> anyhow::Result<()> {
-    // 264 MiB of it are kept free, and the write-ahead log takes 140 MiB from the beginning.
+    // 264 MiB of it are kept free, and the write-ahead log takes 130 MiB from the beginning.
     fill_and_free(640 * MIB, &[]).await
 }
 
