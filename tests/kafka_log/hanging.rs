@@ -107,6 +107,9 @@ fn end_for_its_coordinator(spot: &Spot, key: &Bytes, incarnation: [u8; 16], fenc
 /// In how many of its topics the transaction stays open.
 fn left_open(spot: &Spot) -> usize {
     let (stable, all) = (reader(spot, "read_committed"), reader(spot, "read_uncommitted"));
+    for topic in WRITTEN {
+        end_of(spot, topic, &all);
+    }
     let since = Instant::now();
     let is_open = |topic: &&str| end_of(spot, topic, &stable) < end_of(spot, topic, &all);
     let mut open = WRITTEN.to_vec();
@@ -155,11 +158,22 @@ fn end_of_replies(spot: &Spot, reader: &BaseConsumer) -> i64 {
 
 /// How far a reader of the first partition of a topic gets.
 fn end_of(spot: &Spot, topic: &str, reader: &BaseConsumer) -> i64 {
-    let topic = format!("{}{topic}", spot.options.prefix);
-    // It is assigned nothing: only the time passes.
-    let nothing = reader.poll(LOOK_EVERY);
-    assert!(nothing.is_none_or(|record| record.is_err()));
-    reader.fetch_watermarks(&topic, 0, WITHIN).expect("watermarks").1
+    end_for(reader, &format!("{}{topic}", spot.options.prefix))
+}
+
+/// How far a reader, which is assigned nothing, gets in the first partition of a topic.
+pub fn end_for(reader: &BaseConsumer, topic: &str) -> i64 {
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        // Only the time passes.
+        let nothing = reader.poll(LOOK_EVERY);
+        assert!(nothing.is_none_or(|record| record.is_err()));
+        match reader.fetch_watermarks(topic, 0, WITHIN) {
+            Ok((_, end)) => return end,
+            // A broker that is just back does not know yet what it leads.
+            Err(error) => assert!(Instant::now() < deadline, "{topic}: {error}"),
+        }
+    }
 }
 
 /// What a reader finds there; it gets to the end.

@@ -12,7 +12,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::{BaseRecord, Producer as _};
 
-use crate::hanging::{begun, until};
+use crate::hanging::{begun, end_for, until};
 use crate::{Spot, WITHIN};
 
 const BROKERS: u32 = 3;
@@ -89,5 +89,5 @@ fn end_of(spot: &Spot, topic: &str, isolation: &str) -> i64 {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", &spot.options.bootstrap_servers).set("isolation.level", isolation);
     let reader: BaseConsumer = config.create().expect("a consumer");
-    reader.fetch_watermarks(topic, 0, WITHIN).expect("watermarks").1
+    end_for(&reader, topic)
 }
