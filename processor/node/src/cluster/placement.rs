@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Seen {
     /// Nodes that live and are to have groups, by name.
     pub nodes: BTreeSet<String>,
+    /// Other nodes that live, and that an operator wants empty: they serve what they have until it has gone.
+    pub drained: BTreeSet<String>,
     /// Nodes that live and have lived for a while: what they get moves for the sake of balance.
     pub settled: BTreeSet<String>,
     /// Who was to have each group until now.
@@ -27,22 +29,35 @@ impl Seen {
     /// Who is to have each group from now on; none where no node is there.
     ///
     /// A group whose node is gone is placed at once. Otherwise one group moves at a time, and only when the move before it
-    /// is done: first what an operator wants, then from whoever has most to whoever has least.
+    /// is done: first what an operator wants, then from a node that is drained, then from whoever has most to whoever has least.
     pub fn place(&self) -> Vec<Option<String>> {
-        let mut next: Vec<_> =
-            self.placed.iter().map(|node| node.clone().filter(|node| self.nodes.contains(node))).collect();
+        let mut next = self.placed.clone();
+        for (group, node) in next.iter_mut().enumerate() {
+            *node = node.take().filter(|node| self.may_stay(group, node));
+        }
         for group in 0..next.len() {
             if next[group].is_some() {
                 continue;
             }
-            let owner = self.owners[group].clone().filter(|owner| self.nodes.contains(owner));
-            next[group] = owner.or_else(|| self.follower(group)).or_else(|| self.least_loaded(&next, group));
+            let owner = self.owners[group].clone().filter(|owner| self.may_stay(group, owner));
+            next[group] = owner.or_else(|| self.successor(&next, group));
         }
         let is_moving = self.is_moving || next.iter().zip(&self.owners).any(|(node, owner)| node != owner);
         if !is_moving {
             self.move_one(&mut next);
         }
         next
+    }
+
+    /// Whether a group may be where it was placed; a node that is drained begins nothing.
+    fn may_stay(&self, group: usize, node: &String) -> bool {
+        let is_owned = || self.owners[group].as_ref() == Some(node);
+        self.nodes.contains(node) || (self.drained.contains(node) && is_owned())
+    }
+
+    /// Who gets a group that leaves its node, if anybody is there.
+    fn successor(&self, next: &[Option<String>], group: usize) -> Option<String> {
+        self.follower(group).or_else(|| self.least_loaded(next, group))
     }
 
     /// Whoever has followed the group's rows while its node was there.
@@ -60,6 +75,12 @@ impl Seen {
                 next[*group] = Some(node.clone());
                 return;
             }
+        }
+        let is_drained =
+            |node: &Option<String>| node.as_ref().is_some_and(|node| self.drained.contains(node));
+        if let Some(group) = next.iter().position(is_drained) {
+            next[group] = self.successor(next, group);
+            return;
         }
         let loads = self.loads(next);
         let candidates = loads.iter().filter(|(node, _)| self.settled.contains(**node));
@@ -207,6 +228,36 @@ mod tests {
         let rows = BTreeMap::from([("b".to_owned(), BTreeSet::from([2]))]);
         let next = Seen { rows, ..seen(&["a", "b"], &["a"; 4]) }.place();
         assert_eq!(next, groups(&["a", "a", "b", "a"]));
+    }
+
+    #[test]
+    fn a_node_that_is_drained_gives_one_group_after_the_other() {
+        let drained = Seen { drained: names(&["c"]), ..seen(&["a", "b"], &["c", "a", "c", "c"]) };
+        let next = drained.place();
+        assert_eq!(next, groups(&["b", "a", "c", "c"]));
+        let moving = Seen { placed: next.clone(), ..drained.clone() };
+        assert_eq!(moving.place(), next, "the next one waits");
+        let (end, moves) = settle(drained);
+        assert_eq!((end, moves), (groups(&["b", "a", "a", "b"]), 3), "nobody else gives any");
+    }
+
+    #[test]
+    fn a_node_that_is_drained_gets_nothing_and_what_it_does_not_have_yet_goes_at_once() {
+        let pinned = BTreeMap::from([(0, "c".to_owned())]);
+        let placed = ["c", "c", "", "a", "a", "a"];
+        let mut seen = Seen { drained: names(&["c"]), pinned, ..seen(&["a", "b"], &placed) };
+        seen.owners = groups(&["c", "b", "c", "a", "", "a"]);
+        assert_eq!(seen.place(), groups(&["c", "b", "c", "a", "a", "a"]));
+        let first = Seen { drained: names(&["c"]), ..self::seen(&["a"], &["", "d"]) };
+        assert_eq!(first.place(), groups(&["a", "a"]));
+    }
+
+    #[test]
+    fn groups_of_a_node_that_is_drained_go_to_whoever_has_followed_them() {
+        let placed = ["c"; 6];
+        let drained = Seen { has_followers: true, drained: names(&["c"]), ..seen(&["a", "b"], &placed) };
+        let next = drained.place();
+        assert_eq!(next[0].as_deref(), follower(["a", "b"].into_iter(), 0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 use super::links::Links;
 use super::placement::Seen;
 use super::reach::joined;
-use super::rows::{NodeRow, Row, View};
+use super::rows::{NodeRow, OwnerRow, Row, View};
 use super::{Cluster, lock};
 
 /// How often it looks at what is there, if nothing changes.
@@ -78,9 +78,17 @@ impl Placer {
             let since = if is_old { now.checked_sub(SETTLED_AFTER).unwrap_or(now) } else { now };
             self.since.entry(node.clone()).or_insert_with(|| (view.nodes[node].instance.clone(), since));
         }
-        let is_staying = |node: &&String| !view.nodes[*node].leaves && !view.drains.contains(*node);
-        let staying: BTreeSet<_> = nodes.iter().filter(is_staying).cloned().collect();
-        let nodes = if staying.is_empty() { nodes } else { staying };
+        let staying: BTreeSet<_> = nodes.iter().filter(|node| !view.nodes[*node].leaves).cloned().collect();
+        let (drained, wanted) =
+            staying.into_iter().partition::<BTreeSet<_>, _>(|node| view.drains.contains(node));
+        // Somebody has to have them: in need those that are drained, in the worst case those that leave.
+        let (nodes, drained) = match (wanted.is_empty(), drained.is_empty()) {
+            (false, _) => (wanted, drained),
+            (true, false) => (drained, BTreeSet::new()),
+            (true, true) => (nodes, BTreeSet::new()),
+        };
+        // One that is drained and does not come to serve a group is not waited for.
+        let has = |owner: &&OwnerRow| owner.serves || !drained.contains(&owner.node);
         let is_settled =
             |node: &&String| self.since.get(*node).is_some_and(|(_, since)| since.elapsed() >= SETTLED_AFTER);
         let groups = cluster.groups();
@@ -89,11 +97,14 @@ impl Placer {
         let seen = Seen {
             settled: nodes.iter().filter(is_settled).cloned().collect(),
             placed,
-            owners: groups.map(|group| view.owners.get(&group).map(|owner| owner.node.clone())).collect(),
+            owners: groups
+                .map(|group| view.owners.get(&group).filter(has).map(|owner| owner.node.clone()))
+                .collect(),
             is_moving: view.owners.values().any(|owner| !owner.serves),
             rows: view.nodes.iter().map(|(name, row)| (name.clone(), row.rows.clone())).collect(),
             pinned: view.pins.clone(),
             has_followers: cluster.replicas > 0,
+            drained,
             nodes,
         };
         let groups = seen.place();
