@@ -25,6 +25,9 @@ const SESSION_MS: u64 = 6_000;
 /// A node that flaps comes or goes so often, in all.
 const FLAP_EVERY: Duration = Duration::from_secs(2);
 const FLAP_FOR: Duration = Duration::from_secs(60);
+/// It would get partitions in that time, and take them with it.
+const LONGER_LIFE: Duration = Duration::from_secs(10);
+const LONGER_LIVES: usize = 3;
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// Each fault is injected so often in the full form.
@@ -243,7 +246,7 @@ pub async fn broker_ended<const NODES: usize>(site: Site, size: Size) -> anyhow:
     Ok(scene.finish(load, outcome).await?.0)
 }
 
-/// F15: a third node comes and goes every two seconds, for a minute.
+/// F15: a third node comes and goes every two seconds, for a minute, and then lives a little longer each time: it takes nothing along.
 pub async fn flapping<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::of_nodes(&site, &format!("f15x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
@@ -271,6 +274,23 @@ pub async fn flapping<const NODES: usize>(site: Site, size: Size) -> anyhow::Res
         }
     }
     third.kill()?;
+    let took = third.times_said(TOOK_A_GROUP);
+    for _ in 0..LONGER_LIVES {
+        third.start_again()?;
+        load.further(1, FURTHER_WITHIN).await?;
+        // The time is the fault.
+        let ended = third.ended(LONGER_LIFE).await?;
+        ensure!(ended.is_none(), "it ended: {}", third.last_words());
+        let began_ms = now_ms();
+        third.kill()?;
+        scene.troubles.since(began_ms);
+        outcome.injected += 2;
+        outcome.seen += 2 * u64::from(!third.is_alive()?);
+    }
+    let took = third.times_said(TOOK_A_GROUP) - took;
+    if took > 0 {
+        outcome.violations.push(format!("it took {took} groups along"));
+    }
     load.further(1, FURTHER_WITHIN).await?;
     outcome.how = format!("it came or went {} times", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)

@@ -12,6 +12,7 @@ mod entry;
 mod follower;
 mod lag;
 pub mod links;
+mod lives;
 mod outbox;
 mod placement;
 mod placer;

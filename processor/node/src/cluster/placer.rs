@@ -1,6 +1,6 @@
 //! Who places partition groups, while it is this node that does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use everlog_log_kafka::members::Members;
 use tokio::time::MissedTickBehavior;
 
 use super::links::Links;
+use super::lives::Lives;
 use super::placement::Seen;
 use super::reach::joined;
 use super::rows::{NodeRow, OwnerRow, Row, View};
@@ -17,8 +18,6 @@ use super::{Cluster, lock};
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long the brokers' word for who is there is good.
 const LIVE_FOR: Duration = Duration::from_secs(1);
-/// A node that lives for so long gets groups for the sake of balance.
-const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
 impl Cluster {
     /// Places groups, where it is this node that does, until it ends. Brokers that answer late keep nothing else waiting.
@@ -47,8 +46,7 @@ struct Placer {
     places: bool,
     /// Who lives by the brokers' word, and when they gave it.
     live: Option<(Instant, BTreeSet<String>)>,
-    /// Since when each node lives, and the start that it lives by.
-    since: BTreeMap<String, (String, Instant)>,
+    lives: Lives,
 }
 
 impl Placer {
@@ -60,7 +58,7 @@ impl Placer {
             tracing::info!(places, is_chosen, by = view.placement.by, "whether this node places has changed");
         }
         if !places {
-            self.since.clear();
+            self.lives.end();
             return;
         }
         let Some(live) = self.live(cluster).await else { return };
@@ -70,14 +68,9 @@ impl Placer {
         let Some(there) = self.trusted(cluster, &view, live).await else { return };
         let nodes = joined(&view, &there);
         let left_out: Vec<_> = there.difference(&nodes).cloned().collect();
-        let is_first = self.since.is_empty();
-        self.since.retain(|node, (start, _)| nodes.contains(node) && view.nodes[node].instance == *start);
-        for node in &nodes {
-            let is_old = is_first && view.hosts.contains(node);
-            let now = Instant::now();
-            let since = if is_old { now.checked_sub(SETTLED_AFTER).unwrap_or(now) } else { now };
-            self.since.entry(node.clone()).or_insert_with(|| (view.nodes[node].instance.clone(), since));
-        }
+        let now = Instant::now();
+        let rows = nodes.iter().filter_map(|node| view.nodes.get_key_value(node));
+        self.lives.see(rows, |node| view.hosts.contains(node), now);
         let staying: BTreeSet<_> = nodes.iter().filter(|node| !view.nodes[*node].leaves).cloned().collect();
         let (drained, wanted) =
             staying.into_iter().partition::<BTreeSet<_>, _>(|node| view.drains.contains(node));
@@ -89,13 +82,11 @@ impl Placer {
         };
         // One that is drained and does not come to serve a group is not waited for.
         let has = |owner: &&OwnerRow| owner.serves || !drained.contains(&owner.node);
-        let is_settled =
-            |node: &&String| self.since.get(*node).is_some_and(|(_, since)| since.elapsed() >= SETTLED_AFTER);
         let groups = cluster.groups();
         let mut placed = view.placement.groups.clone();
         placed.resize(groups.end, None);
         let seen = Seen {
-            settled: nodes.iter().filter(is_settled).cloned().collect(),
+            settled: nodes.iter().filter(|node| self.lives.is_settled(node, now)).cloned().collect(),
             placed,
             owners: groups
                 .map(|group| view.owners.get(&group).filter(has).map(|owner| owner.node.clone()))
