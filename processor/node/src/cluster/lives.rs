@@ -12,6 +12,7 @@ const SETTLES_IN_AT_MOST: Duration = Duration::from_secs(30);
 /// A loss counts for so long.
 const COUNTS_FOR: Duration = Duration::from_secs(300);
 
+/// Who lives, who was lost, and when.
 #[derive(Default)]
 pub struct Lives {
     by_name: BTreeMap<String, Life>,
