@@ -7,7 +7,7 @@ use everlog_log::{Entry, Error, Fence, Offset, PartitionId, Restored};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
-use crate::consume::{Ends, consumer, scan};
+use crate::consume::{Ends, Leaders, consumer, scan};
 use crate::fault::corrupt;
 use crate::options::{Isolation, Options};
 use crate::rows::{self, Position};
@@ -34,7 +34,12 @@ pub(crate) struct Committed {
     options: Options,
     ends: Arc<Ends>,
     /// Kept for the next call: making one and closing one takes 100 ms.
-    idle: Mutex<Vec<BaseConsumer<Voice>>>,
+    idle: Mutex<Vec<Client>>,
+}
+
+struct Client {
+    consumer: BaseConsumer<Voice>,
+    leaders: Leaders,
 }
 
 impl Committed {
@@ -137,21 +142,34 @@ impl Committed {
         range: std::ops::Range<Offset>,
         visit: &mut dyn FnMut(Offset, &rdkafka::message::BorrowedMessage<'_>) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        let idle = self.idle().pop();
-        let consumer = match idle {
-            Some(consumer) => consumer,
-            None => consumer(&self.options, "committed", Isolation::Committed)?,
-        };
+        let mut client = self.client()?;
+        client.leaders.know(&client.consumer, topic);
         // After an error the consumer is dropped.
-        scan(&consumer, topic, partition as i32, range, self.options.call_timeout(), visit)?;
-        let mut idle = self.idle();
-        if idle.len() < IDLE_MAX {
-            idle.push(consumer);
-        }
+        scan(&client.consumer, topic, partition as i32, range, self.options.call_timeout(), visit)?;
+        self.keep(client);
         Ok(())
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<BaseConsumer<Voice>>> {
+    fn client(&self) -> Result<Client, Error> {
+        // Not while the idle ones are locked: making one takes its time.
+        let idle = self.idle().pop();
+        match idle {
+            Some(client) => Ok(client),
+            None => Ok(Client {
+                consumer: consumer(&self.options, "committed", Isolation::Committed)?,
+                leaders: Leaders::default(),
+            }),
+        }
+    }
+
+    fn keep(&self, client: Client) {
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX {
+            idle.push(client);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Client>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

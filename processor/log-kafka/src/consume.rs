@@ -28,6 +28,10 @@ const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// How long a broker may take to tell who leads a topic's partitions, before they are asked again.
 const METADATA_WITHIN: Duration = Duration::from_secs(1);
+/// How long a reader waits to be told who leads before it reads; without an answer it finds out by itself.
+const LEADER_WITHIN: Duration = Duration::from_millis(250);
+/// How long it remembers that it was told. The client forgets a topic that it does not read after a quarter of an hour.
+const LEADERS_KNOWN_FOR: Duration = Duration::from_secs(300);
 /// How often who leads is asked again where a topic ends before what is known to be there: a broker that has lost the others
 /// leads for itself, and tells an end that is old.
 const LEADER_EVERY: Duration = Duration::from_millis(250);
@@ -291,6 +295,24 @@ pub(crate) fn reaching<C: ConsumerContext>(
 fn seek_leaders<C: ConsumerContext>(consumer: &BaseConsumer<C>, topic: &str) {
     // Any broker may be asked, and the next time another one.
     let _ = consumer.fetch_metadata(Some(topic), METADATA_WITHIN);
+}
+
+/// The topics of which a client knows who leads. One that is connected, and has not read a topic for a while, by itself asks up to
+/// a second after it was to read it.
+#[derive(Default)]
+pub(crate) struct Leaders(Vec<(String, Instant)>);
+
+impl Leaders {
+    /// Asks who leads a topic that is about to be read, unless that was asked lately.
+    pub(crate) fn know<C: ConsumerContext>(&mut self, consumer: &BaseConsumer<C>, topic: &str) {
+        self.0.retain(|(_, asked)| asked.elapsed() < LEADERS_KNOWN_FOR);
+        if self.0.iter().any(|(known, _)| known == topic) {
+            return;
+        }
+        if consumer.fetch_metadata(Some(topic), LEADER_WITHIN).is_ok() {
+            self.0.push((topic.to_owned(), Instant::now()));
+        }
+    }
 }
 
 /// What a broker says while leaders move or topics are new.

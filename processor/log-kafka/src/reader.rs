@@ -9,7 +9,7 @@ use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{BorrowedMessage, Timestamp};
 
-use crate::consume::{Ends, Next, assign, consumer, next};
+use crate::consume::{Ends, Leaders, Next, assign, consumer, next};
 use crate::fault::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
 use crate::voice::Voice;
@@ -27,6 +27,7 @@ struct Cursor {
     /// Read, but too large for the call before.
     held: Option<Record>,
     assigned: bool,
+    leaders: Leaders,
 }
 
 /// Readers of the journals.
@@ -141,8 +142,10 @@ impl Reader {
                 end: from,
                 held: None,
                 assigned: false,
+                leaders: Leaders::default(),
             },
         };
+        cursor.leaders.know(&cursor.consumer, &self.topic);
         assign(&cursor.consumer, &self.topic, partition as i32, from)?;
         (cursor.partition, cursor.next, cursor.end, cursor.held) = (partition, from, from, None);
         cursor.assigned = true;

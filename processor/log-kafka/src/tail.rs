@@ -14,7 +14,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
-use crate::consume::{Follows, Next, follower, next, place};
+use crate::consume::{Follows, Leaders, Next, follower, next, place};
 use crate::fault::{corrupt, io, io_text};
 use crate::options::Isolation;
 use crate::parts::Parts;
@@ -117,6 +117,10 @@ impl Tails {
             former.fail(Error::Closed);
         }
         let list = place(&shared.topic, partition as i32, from)?;
+        if followers.is_empty() {
+            // It reads nothing now.
+            Leaders::default().know(&shared.consumer, &shared.topic);
+        }
         let what = || format!("following {}-{partition}", shared.topic);
         shared.consumer.incremental_assign(&list).map_err(|error| io(&what(), &error))?;
         followers.insert(partition, Arc::clone(&follower));
