@@ -150,6 +150,17 @@ impl Committed {
         Ok(())
     }
 
+    /// Makes a client ready to read what a partition keeps in these topics, and reads its last position. With as many at once
+    /// as partitions are taken together each of them finds one.
+    pub(crate) fn rehearse(&self, topics: &[String], partition: PartitionId) -> Result<(), Error> {
+        let mut client = self.client()?;
+        for topic in topics {
+            client.leaders.know(&client.consumer, topic);
+        }
+        self.keep(client);
+        self.last(partition, 0).map(drop)
+    }
+
     fn client(&self) -> Result<Client, Error> {
         // Not while the idle ones are locked: making one takes its time.
         let idle = self.idle().pop();

@@ -72,6 +72,7 @@ pub struct Kafka {
     slices: Slices,
     groups: Vec<OnceLock<Group>>,
     opening: std::sync::Mutex<()>,
+    rehearsing: std::sync::Mutex<()>,
     parts: Arc<Parts>,
     admin: Arc<Admin>,
     trims: Trims,
@@ -131,6 +132,7 @@ impl Kafka {
             tombstones_ms: topics::tombstones_ms(&there, &parts.options),
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
             opening: std::sync::Mutex::default(),
+            rehearsing: std::sync::Mutex::default(),
             reader: Reader::new(&parts.options),
             tails: std::sync::Mutex::default(),
             parts,
@@ -168,11 +170,34 @@ impl Kafka {
         news::Follow::start(&self.parts.options, tell)
     }
 
-    /// A partition is about to be fenced: what that needs is made ready, without taking anything from its owner.
+    /// The group of a partition is about to be fenced: what taking it needs is made ready, without taking anything from its owner.
+    /// Blocks.
     pub fn expect(&self, partition: PartitionId) {
         if let Ok(group) = self.group(partition) {
             group.expect();
         }
+        // Its partitions are taken side by side, each by clients of its own, which take their time to connect; the next group has
+        // the same ones.
+        let _turn = self.rehearsing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        std::thread::scope(|threads| {
+            for partition in self.group_of(partition) {
+                threads.spawn(move || {
+                    if let Err(error) = self.rehearse(partition) {
+                        tracing::debug!(partition, %error, "a partition cannot be read at the moment");
+                    }
+                });
+            }
+        });
+    }
+
+    /// Reads what is read first when a partition is taken.
+    fn rehearse(&self, partition: PartitionId) -> Result<(), Error> {
+        self.parts.committed.rehearse(&self.parts.topics[rows::OWN], partition)?;
+        let bounds = self.bounds(partition)?;
+        if !bounds.is_empty() {
+            self.read(partition, bounds.end - 1, 1)?;
+        }
+        Ok(())
     }
 
     /// The next committed offset of the changelog of each partition; every commit moves it. None where brokers do not answer

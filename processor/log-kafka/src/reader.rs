@@ -14,8 +14,8 @@ use crate::fault::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
 use crate::voice::Voice;
 
-/// Consumers that are kept for the next call; each holds what it has fetched ahead.
-const IDLE_MAX: usize = 2;
+/// Consumers that are kept for the next call, each with what it has fetched ahead: the partitions of a group are taken side by side.
+const IDLE_MAX: usize = 4;
 
 /// Where a consumer stands.
 struct Cursor {
