@@ -1,7 +1,8 @@
-//! Partitions on their way here: a few threads recover them, so that those at work are not kept waiting.
+//! Partitions on their way here: a few threads recover them, so that those at work are not kept waiting. They are there only
+//! while something is to be done: what each keeps of the memory that it had would be more than an idle node has otherwise.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everlog_partition::{Error, Stats};
 
@@ -21,27 +22,18 @@ struct Job {
     has_rested: bool,
 }
 
-/// The threads; they end when this is dropped.
-pub struct Arrivals {
-    jobs: Sender<Job>,
+/// Those that wait, and the threads that there are.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Job>,
+    threads: usize,
 }
 
-impl Arrivals {
-    /// Begins the threads, as many as there may be of use.
-    ///
-    /// # Errors
-    /// The system has no more threads.
-    pub fn start(partitions: u32) -> std::io::Result<Self> {
-        let (jobs, waiting) = channel();
-        let waiting = Arc::new(Mutex::new(waiting));
-        for number in 0..AT_ONCE_MAX.min(partitions as usize) {
-            let waiting = Arc::clone(&waiting);
-            let thread = std::thread::Builder::new().name(format!("recovery-{number}"));
-            thread.spawn(move || work(&waiting))?;
-        }
-        Ok(Self { jobs })
-    }
+/// The recoveries.
+#[derive(Default)]
+pub struct Arrivals(Arc<Mutex<Queue>>);
 
+impl Arrivals {
     /// Recovers a partition; it is posted to its thread when it is there, or why it is not.
     pub fn recover(
         &self,
@@ -52,15 +44,38 @@ impl Arrivals {
         has_rested: bool,
     ) {
         let (takeover, stats) = (Arc::clone(takeover), Arc::clone(stats));
-        // The threads live as long as this does.
-        let _ = self.jobs.send(Job { takeover, id, stats, applied, has_rested });
+        let mut queue = lock(&self.0);
+        queue.waiting.push_back(Job { takeover, id, stats, applied, has_rested });
+        if queue.threads == AT_ONCE_MAX {
+            return;
+        }
+        let shared = Arc::clone(&self.0);
+        let thread = std::thread::Builder::new().name(format!("recovery-{}", queue.threads));
+        match thread.spawn(move || work(&shared)) {
+            Ok(_runs) => queue.threads += 1,
+            // Those that there are come to it.
+            Err(_) if queue.threads > 0 => {}
+            Err(error) => {
+                let detail = format!("no thread could be started: {error}");
+                for job in queue.waiting.drain(..) {
+                    let failed = Err(Error::Journal { partition: job.id, detail: detail.clone() });
+                    job.takeover.post.arrived(job.id, failed);
+                }
+            }
+        }
     }
 }
 
-fn work(waiting: &Mutex<Receiver<Job>>) {
-    loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { takeover, id, stats, applied, has_rested }) = next else { return };
+/// The next one; a thread that gets none is counted no more, and ends.
+fn next(queue: &Mutex<Queue>) -> Option<Job> {
+    let mut queue = lock(queue);
+    let job = queue.waiting.pop_front();
+    queue.threads -= usize::from(job.is_none());
+    job
+}
+
+fn work(queue: &Mutex<Queue>) {
+    while let Some(Job { takeover, id, stats, applied, has_rested }) = next(queue) {
         let live = std::panic::AssertUnwindSafe(|| match has_rested {
             true => takeover.live_again(id, stats, applied),
             false => takeover.live(id, stats, applied),
@@ -70,4 +85,9 @@ fn work(waiting: &Mutex<Receiver<Job>>) {
         });
         takeover.post.arrived(id, recovered);
     }
+}
+
+/// Nothing panics while it holds this lock, save the system without memory.
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -113,8 +113,7 @@ pub fn start(
         lives: AtomicU64::new(0),
         stopping: AtomicBool::new(false),
         elsewhere: OnceLock::new(),
-        arrivals: Arrivals::start(partitions)
-            .map_err(|error| unstarted("no thread could be started", &error))?,
+        arrivals: Arrivals::default(),
     });
     let mut running = Running {
         router: Router::new(partitions, send, dispatcher, Arc::clone(&admission)),
