@@ -520,8 +520,19 @@ async fn end(
             commands.stop().await;
         }
     };
+    let mut unminded = Vec::new();
     if let Some(cluster) = &cluster {
-        cluster.depart().await;
+        let mut departs = std::pin::pin!(cluster.depart());
+        loop {
+            tokio::select! {
+                () = &mut departs => break,
+                // What another node has taken is not waited for.
+                Some(loss) = failures.recv() => match loss {
+                    Loss::TakenOver(partition, _) if cluster.steps_down(partition).await => {}
+                    loss => unminded.push(loss),
+                },
+            }
+        }
     }
     let no_calls = async {
         if let Some(gateway) = gateway {
@@ -540,7 +551,7 @@ async fn end(
         tracing::warn!("the log is still in use at the end; what was acknowledged is safe");
     }
     tracing::info!(took_ms = millis(began), "stopped");
-    let later = std::iter::from_fn(|| failures.try_recv().ok());
+    let later = unminded.into_iter().chain(std::iter::from_fn(|| failures.try_recv().ok()));
     match cause {
         Cause::Asked => Ended::Asked,
         Cause::LogEnded(reason) | Cause::GatewayEnded(reason) => Ended::Failed(reason),

@@ -196,6 +196,9 @@ pub async fn all_killed<const NODES: usize>(site: Site, size: Size) -> anyhow::R
     Ok(scene.finish(load, outcome).await?.0)
 }
 
+/// What a node says that ends, and whose groups nobody has taken in time.
+const WAITED_IN_VAIN: &str = "nobody has taken all partitions";
+
 /// F5: SIGTERM, one after the other; SDK clients, each at one of them, see no call fail.
 pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let size = Size { errands: Errands { is_ordinary: true, ..size.errands }, ..size };
@@ -209,6 +212,8 @@ pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
             let node = scene.node_at(round as usize % NODES);
             let status = node.stop().await?;
             ensure!(status.success(), "it ended with {status}: {}", node.last_words());
+            // Nor is what somebody has taken without being given it waited for.
+            ensure!(node.times_said(WAITED_IN_VAIN) == 0, "it waited in vain: {}", node.last_words());
             node.times_said("gave a group of partitions up") > 0
         };
         outcome.injected += 1;

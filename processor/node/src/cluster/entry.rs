@@ -162,8 +162,10 @@ impl Cluster {
                 own.clone()
             };
             let row = Row::Node(self.me.clone(), Some(own));
-            self.note(row.clone());
-            let told = self.write(row).await;
+            // Where it is this node that places, what it places must come behind: to whoever reads that first this node is gone, and
+            // is fenced.
+            let told = self.write(row.clone()).await;
+            self.note(row);
             let deadline = Instant::now() + DEPART_WITHIN;
             let is_busy = |group: &Group| {
                 group.is_held.load(Ordering::Acquire) || group.gives.load(Ordering::Acquire) > 0
