@@ -212,7 +212,7 @@ pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
             let node = scene.node_at(round as usize % NODES);
             let status = node.stop().await?;
             ensure!(status.success(), "it ended with {status}: {}", node.last_words());
-            // Nor is what somebody has taken without being given it waited for.
+            // What others have is not waited for, however they came to it.
             ensure!(node.times_said(WAITED_IN_VAIN) == 0, "it waited in vain: {}", node.last_words());
             node.times_said("gave a group of partitions up") > 0
         };
