@@ -1,5 +1,5 @@
 //! Partitions on their way here: a few threads recover them, so that those at work are not kept waiting. They are there only
-//! while something is to be done: what each keeps of the memory that it had would be more than an idle node has otherwise.
+//! while something is to be done: the allocator keeps memory for each thread, about 1 MB for one that has recovered something.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,10 +56,10 @@ impl Arrivals {
             // Those that there are come to it.
             Err(_) if queue.threads > 0 => {}
             Err(error) => {
-                let detail = format!("no thread could be started: {error}");
+                // It may pass, as brokers do that do not answer.
+                let error = everlog_log::Error::Io { detail: format!("no thread could be started: {error}") };
                 for job in queue.waiting.drain(..) {
-                    let failed = Err(Error::Journal { partition: job.id, detail: detail.clone() });
-                    job.takeover.post.arrived(job.id, failed);
+                    job.takeover.post.arrived(job.id, Err(Error::Log(error.clone())));
                 }
             }
         }
