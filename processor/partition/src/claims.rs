@@ -1,25 +1,34 @@
 //! Claims in the journal of a former owner: it may have ended before it could hand out what they got, which waits for its timeout then.
 //! Whoever has brought the poll has seen the way break, and says so; so does a partition that could not go on, of what it had sent. The
 //! task goes back to its queue.
+//!
+//! Claims behind the last commit are met as they are replayed. One that was committed with what it did, a moment before its owner
+//! ended, is looked for where somebody says that its poll has got nothing.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use everlog_engine::Run;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{attempt, task};
-use everlog_log::Log;
+use everlog_log::{Log, Offset};
 use everlog_store::Base;
-use everlog_wire::Body;
+use everlog_wire::{Body, Record};
 
-use crate::address::RunKey;
+use crate::address::{RunKey, WorkflowKey};
 use crate::error::Error;
 use crate::event::Event;
-use crate::partition::{Entry, Partition, Waiter, input};
+use crate::partition::{self, Partition, Waiter, input};
 use crate::rules::Rules;
 
 /// How long after a claim somebody may still say that its poll has got nothing.
 const SAID_WITHIN_MS: i64 = 60_000;
+/// So many records that a former owner had committed are looked through for what it had not handed out: it ends at once, in the
+/// midst of what it does.
+const LOOKED_THROUGH_MAX: u64 = 4_096;
+/// Bytes of them that are read at a time.
+const READ_BYTES: usize = 256 << 10;
 
 /// What polls have claimed of a former owner lately, by their ids.
 #[derive(Default)]
@@ -35,6 +44,20 @@ impl Claims {
         if self.runs.insert(poll_id.to_owned(), run.clone()).is_none() {
             self.order.push_back((stamp_ms, poll_id.to_owned()));
         }
+    }
+
+    /// Those of records that stand before all that are noted, in their order.
+    fn note_earlier(&mut self, found: Vec<(i64, String, RunKey)>) {
+        for (stamp_ms, poll_id, run) in found.into_iter().rev() {
+            if let Entry::Vacant(vacant) = self.runs.entry(poll_id) {
+                self.order.push_front((stamp_ms, vacant.key().clone()));
+                vacant.insert(run);
+            }
+        }
+    }
+
+    fn has(&self, poll_id: &str) -> bool {
+        self.runs.contains_key(poll_id)
     }
 
     /// Those of which nobody will say anything any more.
@@ -60,7 +83,7 @@ pub(crate) fn poll_of(input: &Input) -> Option<&str> {
 }
 
 /// That a task has reached nobody, where an entry says so: told twice it counts once.
-fn given_back(entry: &Entry) -> Option<Event> {
+fn given_back(entry: &partition::Entry) -> Option<Event> {
     match &entry.record.body {
         Some(Body::Input(input))
             if matches!(input.order, Some(Order::ReleaseTask(_) | Order::ReleaseActivity(_))) =>
@@ -100,6 +123,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.lost_polls.push((poll_ids, run));
             return Ok(());
         }
+        if run.is_none() && poll_ids.iter().any(|poll_id| !self.claims.has(poll_id)) {
+            self.look_back();
+        }
         for poll_id in &*poll_ids {
             let claimed = self.claims.take(poll_id);
             let Some(key) = run.clone().or(claimed) else { continue };
@@ -115,6 +141,43 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
         }
         Ok(())
+    }
+
+    /// What a former owner had committed of its latest claims is read once, when somebody asks for what was not replayed.
+    fn look_back(&mut self) {
+        let Some(began) = self.look_back.take() else { return };
+        if self.position.last_stamp_ms - self.position.owner_ms > SAID_WITHIN_MS {
+            return;
+        }
+        match self.committed_claims(began) {
+            Ok(found) => self.claims.note_earlier(found),
+            // Their tasks wait for their timeouts.
+            Err(error) => {
+                tracing::warn!(partition = self.id, %error, "claims of a former owner are not known")
+            }
+        }
+    }
+
+    /// The claims in the journal before an offset, as far as they may matter and are still there.
+    fn committed_claims(&self, before: Offset) -> Result<Vec<(i64, String, RunKey)>, Error> {
+        let mut found = Vec::new();
+        let mut next = before.saturating_sub(LOOKED_THROUGH_MAX).max(self.trimmed);
+        while next < before {
+            let records = self.log.read(self.id, next, READ_BYTES)?;
+            let Some(last) = records.last() else { break };
+            next = last.offset + 1;
+            for stored in records.into_iter().take_while(|stored| stored.offset < before) {
+                // One that is none was skipped when it was applied.
+                let Ok(Record { body: Some(Body::Input(input)), .. }) = Record::read(stored.bytes) else {
+                    continue;
+                };
+                if let Some(poll_id) = poll_of(&input) {
+                    let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
+                    found.push((stored.stamp_ms, poll_id.to_owned(), workflow.run(&input.run_id)));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Everything that a former owner may have claimed is here: lost polls that were told of before are looked at.

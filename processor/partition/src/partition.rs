@@ -124,6 +124,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) watchers: Watchers,
     pub(crate) updates: Updates,
     pub(crate) claims: Claims,
+    /// Before this offset stands what a former owner had committed, until it was looked through for claims.
+    pub(crate) look_back: Option<Offset>,
     /// Polls that have reached nobody, told of before the partition served, and the run that they have claimed something of.
     pub(crate) lost_polls: Vec<(Arc<[String]>, Option<RunKey>)>,
     pub(crate) pending: VecDeque<Entry>,
@@ -198,6 +200,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             watchers: Watchers::default(),
             updates: Updates::default(),
             claims: Claims::default(),
+            look_back: None,
             lost_polls: Vec::new(),
             pending: VecDeque::new(),
             flights: Flights::default(),

@@ -58,6 +58,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
         }
         partition.position.incarnation = partition.incarnation.to_vec().into();
+        partition.look_back = Some(partition.position.applied);
         partition.find_letters()?;
         partition.find_removals()?;
         let slice_bytes =

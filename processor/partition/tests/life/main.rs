@@ -15,7 +15,7 @@ use everlog_engine::machine::task::Task;
 use everlog_engine::machine::{activity, attempt, close, signal, timer};
 use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
 use everlog_partition::{
-    Address, Config, Delivery, Event, Failure, Poll, QueryRequest, Room, Want, WorkflowKey,
+    Address, Config, Delivery, Event, Failure, Poll, QueryRequest, Room, RunKey, Want, WorkflowKey,
 };
 
 use house::{House, NAMESPACE, config, polls, workflow};
@@ -367,18 +367,39 @@ fn what_an_owner_fell_with_before_it_was_handed_out_is_handed_out_by_the_next_on
     assert!(matches!(house.poll(true), Delivery::Activity(_)));
 }
 
-#[test]
-fn whoever_knows_the_run_is_heard_also_when_its_claim_was_committed() {
+/// A house whose owner has ended after it had committed a claim.
+fn of_a_committed_claim() -> (House, RunKey) {
     let mut house = House::build();
-    house.start();
+    house.start_with(|begin| begin.task_timeout_ms = 120_000);
     let task = workflow(house.poll(false));
     let start = &task.run.start;
     let key = WorkflowKey::new(&start.namespace_id, &start.workflow_id).run(&start.run_id);
     house.partition().hurry();
     house.until(|house| house.partition().is_idle());
     house.crash();
+    assert!(house.read().run.started_task().is_some());
+    (house, key)
+}
+
+#[test]
+fn a_claim_that_was_committed_just_before_its_owner_ended_is_found() {
+    let (mut house, _key) = of_a_committed_claim();
+    house.lost(&["another poll"], None);
+    assert!(house.read().run.started_task().is_some());
     house.lost(&["poll"], None);
-    assert!(house.read().run.started_task().is_some(), "the new owner has not seen the claim");
+    assert!(house.read().run.started_task().is_none(), "its timeout is not waited for");
+    workflow(house.poll(false));
+}
+
+#[test]
+fn whoever_knows_the_run_is_heard_also_when_its_claim_is_not_looked_for_any_more() {
+    let (mut house, key) = of_a_committed_claim();
+    house.advance(61_000);
+    // A record makes time pass.
+    let reply = house.order(Order::Signal(signal::Signal { name: "changed".into(), ..Default::default() }));
+    assert_eq!(reply, Reply::Done);
+    house.lost(&["poll"], None);
+    assert!(house.read().run.started_task().is_some(), "nobody speaks so late of a poll");
     house.lost(&["another poll"], Some(key.clone()));
     assert!(house.read().run.started_task().is_some());
     house.lost(&["poll"], Some(key));
