@@ -68,6 +68,10 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             Some(Body::Removal(removal)) => self.namespace_deleted(offset, &removal),
             None => self.skip(offset, "the record has no body", waiter),
         }
+        // Whoever waits for the record is answered before workers are.
+        while let Some((key, step)) = self.unoffered_steps.pop_front() {
+            self.offer_tasks(&key, &step);
+        }
         Ok(())
     }
 
@@ -269,7 +273,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             {
                 self.runs.add_request(&key, request_id);
             }
-            self.absorb_step(&key, &step)?;
+            self.absorb_step(key, step)?;
         }
         if let Some(current) = &outcome.current {
             self.runs.set_current(workflow, current);
@@ -278,33 +282,33 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(outcome.reply)
     }
 
-    pub(crate) fn absorb_step(&mut self, key: &RunKey, step: &Step) -> Result<(), Error> {
+    fn absorb_step(&mut self, key: RunKey, step: Step) -> Result<(), Error> {
         let batches = step.batches();
         let grew = !batches.is_empty();
         for batch in batches {
-            self.write_batch(key, step, &batch);
+            self.write_batch(&key, &step, &batch);
         }
         for request_id in step.requests_taken_over() {
-            self.runs.add_request(key, request_id);
+            self.runs.add_request(&key, request_id);
         }
-        let before = self.runs.put(key, step.run.clone());
-        self.keep_promises(key, step)?;
+        let before = self.runs.put(&key, step.run.clone());
+        self.keep_promises(&key, &step)?;
         if self.replaying {
             return Ok(());
         }
-        self.warn_of_size(key, before.as_deref(), step);
+        self.warn_of_size(&key, before.as_deref(), &step);
         let grace = Grace { owner_ms: self.position.owner_ms };
-        self.due.set(key, step.run.next_deadline_ms(grace));
+        self.due.set(&key, step.run.next_deadline_ms(grace));
         if grew {
-            self.watchers.tell(key, &step.run);
+            self.watchers.tell(&key, &step.run);
         }
-        self.updates.settle(key, step);
+        self.updates.settle(&key, &step);
         if !self.queries.is_empty() {
-            for question in self.queries.settle(key, &step.run) {
-                self.send_query(key, &step.run, question);
+            for question in self.queries.settle(&key, &step.run) {
+                self.send_query(&key, &step.run, question);
             }
         }
-        self.offer_tasks(key, step);
+        self.unoffered_steps.push_back((key, step));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
-use everlog_engine::{Reply, Settings};
+use everlog_engine::{Reply, Settings, Step};
 use everlog_log::{Fence, Log, Offset, Tail};
 use everlog_store::{Base, Store};
 use everlog_wire::{Body, Mark, Position, Record};
@@ -147,6 +147,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) removals: Removals,
     /// Buckets whose tasks have not been offered since the partition was taken over.
     pub(crate) unoffered: VecDeque<u16>,
+    /// What the record that is being applied has changed: its tasks are offered when it is answered.
+    pub(crate) unoffered_steps: VecDeque<(RunKey, Step)>,
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
     pub(crate) held: Vec<(TaskRef, bool)>,
     /// Up to where the rows stand that are kept beside the log.
@@ -216,6 +218,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             leftovers: Leftovers::default(),
             removals: Removals::default(),
             unoffered: VecDeque::new(),
+            unoffered_steps: VecDeque::new(),
             held: Vec::new(),
             mark: Mark::default(),
             trouble: None,
