@@ -33,7 +33,7 @@ pub async fn each_of_three<const NODES: usize>(_site: Site, size: Size) -> anyho
         site.restart(broker).await?;
         scene.troubles.end();
     }
-    outcome.how = format!("{} times both nodes went on with two of three", outcome.seen);
+    outcome.how = format!("{} times every node went on with two of three brokers", outcome.seen);
     Ok(scene.finish(load, outcome).await?.0)
 }
 
