@@ -151,10 +151,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
         match self.committed_claims(began) {
             Ok(found) => self.claims.note_earlier(found),
-            // Their tasks wait for their timeouts.
-            Err(error) => {
-                tracing::warn!(partition = self.id, %error, "claims of a former owner are not known")
-            }
+            Err(error) => tracing::warn!(
+                partition = self.id,
+                %error,
+                "the journal before the last commit could not be read: tasks that a former owner handed to nobody wait for their timeouts"
+            ),
         }
     }
 
