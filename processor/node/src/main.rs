@@ -18,6 +18,7 @@ mod http;
 mod keys;
 mod listener;
 mod logs;
+mod memory;
 mod metrics;
 mod names;
 mod node;

@@ -29,7 +29,7 @@ use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
 use crate::share::Failed;
 use crate::verdict::End;
-use crate::{face, gateway, http, listener, logs, metrics, retention, stop};
+use crate::{face, gateway, http, listener, logs, memory, metrics, retention, stop};
 
 /// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
 const BLOCKING_THREADS_MAX: usize = 32;
@@ -461,6 +461,7 @@ async fn watch(
             reason = gateway.ended() => Some(Cause::GatewayEnded(reason)),
             _ = looks.tick() => None,
         };
+        memory::give_back();
         let signs = health.signs();
         if let Some(reason) = signs.dead() {
             return Cause::LogEnded(reason);
