@@ -182,6 +182,27 @@ fn an_undamaged_directory_of_a_killed_process_opens_and_is_whole() {
 }
 
 #[test]
+fn one_crash_after_the_other_loses_nothing() {
+    let mut filled = fill();
+    for crash in 0..3 {
+        let log = Embedded::open(options(filled.dir.path())).unwrap();
+        everything(&log, &filled).unwrap();
+        let record = Bytes::from(format!("after crash {crash}"));
+        filled.records.push((0, record.clone()));
+        let (done, wait) = channel();
+        log.append(0, vec![record], Box::new(move |outcome| done.send(outcome.map(drop)).unwrap()));
+        wait.recv().unwrap().unwrap();
+        let killed = tempfile::tempdir().unwrap();
+        copy(filled.dir.path(), killed.path());
+        drop(log);
+        filled.dir = killed;
+    }
+    let logs = files(filled.dir.path(), ".log").len();
+    assert!(logs > 3, "what was read again has become a file: {logs} write-ahead logs");
+    everything(&Embedded::open(options(filled.dir.path())).unwrap(), &filled).unwrap();
+}
+
+#[test]
 fn a_damaged_write_ahead_log_stops_the_log() {
     let filled = fill();
     let wal = wal(&filled);

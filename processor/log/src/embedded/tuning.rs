@@ -39,7 +39,7 @@ fn open_with(options: &Options, dir: &Path, create: bool) -> Result<DB, Error> {
         false,
         cache.clone(),
     );
-    let mut database = rocksdb::Options::default();
+    let mut database = recovery(options.recover).map_err(|e| translate(dir, &e))?;
     database.create_if_missing(create);
     database.create_missing_column_families(create);
     database.set_write_buffer_manager(&buffers);
@@ -60,6 +60,17 @@ fn open_with(options: &Options, dir: &Path, create: bool) -> Result<DB, Error> {
     let families =
         rows::FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, family(options, &cache, name)));
     DB::open_cf_descriptors(&database, dir, families).map_err(|e| open_error(dir, &e))
+}
+
+/// What is read again from the write-ahead log stays in memory, as it was before the end: nobody waits until it is a file.
+/// Where the rest of the log is given up it must become one, or the damage would be met again.
+fn recovery(recover: Recover) -> Result<rocksdb::Options, rocksdb::Error> {
+    let mut defaults = rocksdb::Options::default();
+    match recover {
+        // The binding has no call of its own for it.
+        Recover::Strict => defaults.get_options_from_string("avoid_flush_during_recovery=true"),
+        Recover::AcceptLoss => Ok(defaults),
+    }
 }
 
 /// A flush takes all families at once, so that the rows of one never stand in the files without those of another,
