@@ -10,6 +10,7 @@ mod departed;
 mod door;
 mod entry;
 mod follower;
+mod former;
 mod lag;
 pub mod links;
 mod lives;
@@ -29,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -51,6 +52,7 @@ use crate::names::Names;
 use counts::{Counts, Outcome};
 use deference::Deference;
 use door::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
+use former::Former;
 use links::{Links, Trust};
 use rows::{NodeRow, Row, View};
 use steady::{PIECE_WITHIN, Steady};
@@ -92,6 +94,7 @@ pub struct Cluster {
     receipts: Receipts,
     /// Polls that were brought to nodes and broke off, until those are told who may have to take something back.
     lost_polls: Mutex<HashMap<String, Vec<String>>>,
+    former: Mutex<Former>,
     counts: Counts,
     forget_after: Duration,
     replicas: u32,
@@ -186,6 +189,7 @@ impl Cluster {
             outboxes: Outboxes::default(),
             receipts: Receipts::default(),
             lost_polls: Mutex::default(),
+            former: Mutex::default(),
             counts: Counts::default(),
             forget_after: about.forget_after,
             replicas: about.replicas,
@@ -297,7 +301,7 @@ impl Cluster {
             }
             News::Row(key, value) => {
                 if let Some(row) = Row::read(key, value) {
-                    lock(&self.view).take(row);
+                    self.learn(row);
                     if *self.is_told.borrow() {
                         self.show();
                     }
@@ -320,8 +324,19 @@ impl Cluster {
 
     /// Takes a row in before the topic brings it, so that what follows from it waits for nothing.
     fn note(&self, row: Row) {
-        lock(&self.view).take(row);
+        self.learn(row);
         self.show();
+    }
+
+    fn learn(&self, row: Row) {
+        let mut view = lock(&self.view);
+        if let Row::Owner(group, next) = &row
+            && let Some(owner) = view.owners.get(group)
+            && next.as_ref().is_none_or(|next| next.node != owner.node)
+        {
+            lock(&self.former).note(*group, &owner.node, Instant::now());
+        }
+        view.take(row);
     }
 
     /// Writes a row; durable when it is done. Blocks.

@@ -301,14 +301,20 @@ impl Cluster {
     }
 
     async fn tell_lost_polls(self: Arc<Self>, node: String) {
-        let view = self.shown.load_full();
         tokio::time::sleep(LOST_TOGETHER).await;
         let poll_ids: Arc<[String]> = lock(&self.lost_polls).remove(&node).unwrap_or_default().into();
-        let groups = view.owners.iter().filter(|(_, owner)| owner.node == node);
-        for partition in groups.flat_map(|(group, _)| self.partitions_of(*group)) {
+        for partition in self.had(&node).into_iter().flat_map(|group| self.partitions_of(group)) {
             let lost = Event::PollsLost { poll_ids: Arc::clone(&poll_ids), run: None };
             self.runtime.spawn(Arc::clone(&self).pass_on(partition, lost));
         }
+    }
+
+    /// The groups that a node has or had: one may be somebody else's before the way to the node breaks.
+    fn had(&self, node: &str) -> BTreeSet<usize> {
+        let view = self.shown.load();
+        let has = view.owners.iter().filter(|(_, owner)| owner.node == node).map(|(group, _)| *group);
+        let had = lock(&self.former).groups_of(node, Instant::now());
+        has.chain(had).collect()
     }
 
     /// Tells whoever serves a partition something that nobody waits for; tried again while nobody does. While it rests here for the
