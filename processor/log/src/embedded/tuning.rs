@@ -74,7 +74,7 @@ fn recovery(recover: Recover) -> Result<rocksdb::Options, rocksdb::Error> {
 }
 
 /// A flush takes all families at once, so that the rows of one never stand in the files without those of another,
-/// and a write-ahead log is dropped only when every family is past it: `files.rs` relies on both.
+/// and a write-ahead log is dropped only when every family is past it: `files/` relies on both.
 fn strictness(recover: Recover, database: &mut rocksdb::Options) {
     database.set_atomic_flush(true);
     database.set_paranoid_checks(true);

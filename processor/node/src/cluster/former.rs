@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Longer than polls wait.
+/// Far longer than the longest poll waits, which is a minute.
 const KNOWN_FOR: Duration = Duration::from_secs(300);
 
 /// Each group and node once, and since when somebody else is to have it.

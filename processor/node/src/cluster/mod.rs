@@ -94,6 +94,7 @@ pub struct Cluster {
     receipts: Receipts,
     /// Polls that were brought to nodes and broke off, until those are told who may have to take something back.
     lost_polls: Mutex<HashMap<String, Vec<String>>>,
+    /// Who had what before, for those polls.
     former: Mutex<Former>,
     counts: Counts,
     forget_after: Duration,
@@ -328,6 +329,7 @@ impl Cluster {
         self.show();
     }
 
+    /// Takes a row in, and remembers whom it takes a group from.
     fn learn(&self, row: Row) {
         let mut view = lock(&self.view);
         if let Row::Owner(group, next) = &row
