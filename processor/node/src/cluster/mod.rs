@@ -15,6 +15,7 @@ mod lag;
 pub mod links;
 mod lives;
 mod outbox;
+mod outboxes;
 mod placement;
 mod placer;
 mod reach;
@@ -54,9 +55,10 @@ use deference::Deference;
 use door::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
 use former::Former;
 use links::{Links, Trust};
+use outboxes::Outboxes;
 use rows::{NodeRow, Row, View};
 use steady::{PIECE_WITHIN, Steady};
-use tasks::{Asker, Outboxes, Receipts, Tasks};
+use tasks::{Asker, Receipts, Tasks};
 
 /// What a node is told of itself.
 pub struct About {

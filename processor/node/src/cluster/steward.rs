@@ -461,7 +461,7 @@ impl Cluster {
     /// waits is offered again.
     fn begin_era(&self) {
         let era = self.shown.load().era();
-        self.empty_outboxes();
+        self.outboxes.empty();
         self.dispatcher.rehome();
         self.era.store(era, Ordering::Release);
         offer_all(self);

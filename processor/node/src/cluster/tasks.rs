@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,11 +11,11 @@ use everlog_partition::{
 };
 use everlog_temporal::{Place, random_id};
 use prost::Message;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::counts::Outcome;
-use super::outbox::Outbox;
+use super::outboxes::{Post, add};
 use super::placement::home;
 use super::rows::{Placement, Row};
 use super::wire::{Claim, Claimed, Kept, Lost, LostPolls, Offers, QueueWire, Received, Release};
@@ -41,66 +41,6 @@ const LOST_TOGETHER: Duration = Duration::from_millis(100);
 /// An answer of which nothing is heard for so long has reached nobody: the node that was to bring it on is gone. Long enough for
 /// a worker that takes a large answer slowly.
 const RECEIVED_WITHIN: Duration = Duration::from_secs(8);
-
-/// Where offers to other nodes wait, by node.
-#[derive(Default)]
-pub struct Outboxes(Mutex<HashMap<String, Arc<Post>>>);
-
-/// The outbox of one node, and how its carrier hears that there is more to bring.
-#[derive(Default)]
-struct Post {
-    outbox: Mutex<Outbox>,
-    has_more: Notify,
-}
-
-impl Post {
-    fn outbox(&self) -> MutexGuard<'_, Outbox> {
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Outboxes {
-    fn posts(&self) -> MutexGuard<'_, HashMap<String, Arc<Post>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How many offers are not on their way yet.
-    pub fn waiting(&self) -> usize {
-        self.posts().values().map(|post| post.outbox().waiting()).sum()
-    }
-
-    /// What is not on its way yet of a queue, by level; how long it waits is by `now_ms`.
-    pub fn kept_back(&self, queue: &QueueKey, now_ms: i64) -> KeptBack {
-        let mut kept_back = KeptBack::new();
-        for post in self.posts().values() {
-            for (level, count, since_ms) in post.outbox().of_queue(queue) {
-                add(&mut kept_back, level, (count, now_ms - since_ms));
-            }
-        }
-        kept_back
-    }
-
-    /// Something that was offered is to be got by somebody.
-    fn taken(&self, ready: &Ready) {
-        for post in self.posts().values() {
-            post.outbox().taken(ready);
-            post.has_more.notify_one();
-        }
-    }
-
-    /// These queues and partitions are another node's to offer, or nobody's.
-    pub fn forget(&self, is_gone: impl Fn(&QueueKey, u32) -> bool) {
-        for post in self.posts().values() {
-            post.outbox().forget(&is_gone);
-            post.has_more.notify_one();
-        }
-    }
-}
-
-fn add(kept_back: &mut KeptBack, level: u8, (count, age_ms): (usize, i64)) {
-    let row = kept_back.entry(level).or_default();
-    *row = (row.0 + count, row.1.max(age_ms));
-}
 
 /// Whose answer a receipt is of.
 pub struct Asker {
@@ -367,21 +307,9 @@ impl Cluster {
     }
 
     fn post(self: &Arc<Self>, node: &str) -> Arc<Post> {
-        let mut posts = self.outboxes.posts();
-        if let Some(post) = posts.get(node) {
-            return Arc::clone(post);
-        }
-        let post = Arc::<Post>::default();
-        posts.insert(node.to_owned(), Arc::clone(&post));
-        self.runtime.spawn(bring(Arc::downgrade(self), node.to_owned(), Arc::downgrade(&post)));
-        post
-    }
-
-    /// The nodes are others, or have been started anew: what they were offered is offered again, and nothing is at a home.
-    pub(super) fn empty_outboxes(&self) {
-        let posts = std::mem::take(&mut *self.outboxes.posts());
-        // Whoever carries for one of these finds it gone.
-        posts.values().for_each(|post| post.has_more.notify_one());
+        self.outboxes.post(node, |post| {
+            drop(self.runtime.spawn(bring(Arc::downgrade(self), node.to_owned(), Arc::downgrade(post))));
+        })
     }
 }
 
@@ -412,8 +340,7 @@ async fn bring(cluster: Weak<Cluster>, node: String, post: Weak<Post>) {
 /// Both, while the outbox is the node's.
 fn held(post: &Weak<Post>, node: &str, cluster: &Weak<Cluster>) -> Option<(Arc<Post>, Arc<Cluster>)> {
     let (post, cluster) = post.upgrade().zip(cluster.upgrade())?;
-    let is_its_own = cluster.outboxes.posts().get(node).is_some_and(|own| Arc::ptr_eq(own, &post));
-    is_its_own.then_some((post, cluster))
+    cluster.outboxes.has(node, &post).then_some((post, cluster))
 }
 
 /// The tasks of a node, as its partitions and its dispatcher know those of others.
