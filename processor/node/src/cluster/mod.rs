@@ -29,7 +29,7 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -110,8 +110,6 @@ pub struct Cluster {
     /// The same, for whoever only looks.
     shown: ArcSwap<View>,
     version: watch::Sender<u64>,
-    /// See [`Cluster::era`].
-    era: AtomicU64,
     is_told: watch::Sender<bool>,
     own: Mutex<NodeRow>,
     groups: Vec<Group>,
@@ -203,7 +201,6 @@ impl Cluster {
             view: Mutex::default(),
             shown: ArcSwap::default(),
             version: watch::Sender::new(0),
-            era: AtomicU64::new(0),
             is_told: watch::Sender::new(false),
             own: Mutex::new(own),
             groups: (0..groups).map(|_| Group::default()).collect(),
@@ -366,12 +363,6 @@ impl Cluster {
         let cluster = Arc::clone(self);
         let written = tokio::task::spawn_blocking(move || cluster.put(&row)).await;
         written.unwrap_or(Err(everlog_log::Error::Closed))
-    }
-
-    /// What the nodes that homes are chosen among are known by; another one whenever they, or one of their processes, are others.
-    /// As of when this node has seen to what follows from that.
-    fn era(&self) -> u64 {
-        self.era.load(Ordering::Acquire)
     }
 
     fn groups(&self) -> Range<usize> {

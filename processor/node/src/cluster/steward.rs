@@ -381,7 +381,7 @@ impl Cluster {
         }
         if nodes.iter().eq([&self.me]) {
             // Whatever was offered is here.
-            self.era.store(self.shown.load().era(), Ordering::Release);
+            self.outboxes.begin(self.shown.load().era());
         }
         loop {
             tokio::select! {
@@ -400,7 +400,7 @@ impl Cluster {
                 nodes.clone_from(&view.placement.nodes);
                 tracing::info!(nodes = ?nodes, "the nodes are others now");
             }
-            if view.era() != self.era() {
+            if view.era() != self.outboxes.era() {
                 self.begin_era();
             }
             for (group, node) in view.placement.groups.iter().enumerate().take(self.groups().end) {
@@ -458,12 +458,11 @@ impl Cluster {
     }
 
     /// Other nodes, or other processes of the same: what was offered to whom counts no more, here and there, and everything that
-    /// waits is offered again.
+    /// waits is offered again. Whoever is offered something as of the new ones has forgotten all before it.
     fn begin_era(&self) {
         let era = self.shown.load().era();
-        self.outboxes.empty();
         self.dispatcher.rehome();
-        self.era.store(era, Ordering::Release);
+        self.outboxes.begin(era);
         offer_all(self);
     }
 }

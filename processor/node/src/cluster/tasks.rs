@@ -157,7 +157,7 @@ impl Cluster {
 
     /// A poll at home here is to get something that another node has offered.
     async fn claim(self: Arc<Self>, node: Arc<str>, ready: Ready, waiting: Waiting) {
-        let era = self.era();
+        let era = self.outboxes.era();
         let offer = Offer { queue: QueueKey::of(&waiting.poll), ready: ready.clone() };
         let claim = Claim::new(ready, &waiting.poll);
         let answer = self.ask(&node, "/node/claim", &claim, CLAIMED_WITHIN).await;
@@ -190,7 +190,7 @@ impl Cluster {
                 self.dispatcher.poll_again(waiting, &self.send);
                 tokio::time::sleep(AGAIN_AFTER).await;
                 // When the nodes change everything is offered again.
-                if self.era() == era {
+                if self.outboxes.era() == era {
                     self.offered(offer);
                 }
             }
@@ -317,8 +317,6 @@ impl Cluster {
 async fn bring(cluster: Weak<Cluster>, node: String, post: Weak<Post>) {
     loop {
         let Some((post, cluster)) = held(&post, &node, &cluster) else { return };
-        // Before: what is taken out afterwards is never of an earlier one.
-        let era = cluster.era();
         let offers = post.outbox().next(OFFERS_AT_ONCE);
         if offers.is_empty() {
             drop(cluster);
@@ -327,7 +325,7 @@ async fn bring(cluster: Weak<Cluster>, node: String, post: Weak<Post>) {
             continue;
         }
         let wires = offers.iter().cloned().map(Into::into).collect();
-        let message = Offers { offers: wires, era, node: cluster.me.clone() };
+        let message = Offers { offers: wires, era: post.era, node: cluster.me.clone() };
         if cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_none() {
             post.outbox().back(cluster.dispatcher.now_ms(), offers);
             tokio::time::sleep(AGAIN_AFTER).await;
