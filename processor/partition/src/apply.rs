@@ -69,7 +69,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             None => self.skip(offset, "the record has no body", waiter),
         }
         // Whoever waits for the record is answered before workers are.
-        while let Some((key, step)) = self.unoffered_steps.pop_front() {
+        while let Some((key, step)) = self.absorbed.pop_front() {
             self.offer_tasks(&key, &step);
         }
         Ok(())
@@ -308,7 +308,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                 self.send_query(&key, &step.run, question);
             }
         }
-        self.unoffered_steps.push_back((key, step));
+        self.absorbed.push_back((key, step));
         Ok(())
     }
 

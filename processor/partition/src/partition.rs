@@ -148,7 +148,7 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     /// Buckets whose tasks have not been offered since the partition was taken over.
     pub(crate) unoffered: VecDeque<u16>,
     /// What the record that is being applied has changed: its tasks are offered when it is answered.
-    pub(crate) unoffered_steps: VecDeque<(RunKey, Step)>,
+    pub(crate) absorbed: VecDeque<(RunKey, Step)>,
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
     pub(crate) held: Vec<(TaskRef, bool)>,
     /// Up to where the rows stand that are kept beside the log.
@@ -218,7 +218,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             leftovers: Leftovers::default(),
             removals: Removals::default(),
             unoffered: VecDeque::new(),
-            unoffered_steps: VecDeque::new(),
+            absorbed: VecDeque::new(),
             held: Vec::new(),
             mark: Mark::default(),
             trouble: None,
