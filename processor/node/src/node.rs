@@ -24,12 +24,13 @@ use crate::driver::{self, Running};
 use crate::gateway::Gateway;
 use crate::health::Health;
 use crate::home::{self, Home};
+use crate::memory::Memory;
 use crate::names::Names;
 use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
 use crate::share::Failed;
 use crate::verdict::End;
-use crate::{face, gateway, http, listener, logs, memory, metrics, retention, stop};
+use crate::{face, gateway, http, listener, logs, metrics, retention, stop};
 
 /// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
 const BLOCKING_THREADS_MAX: usize = 32;
@@ -129,12 +130,13 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
         .enable_all()
         .build()
         .context("threads cannot be started")?;
-    let ended = runtime.block_on(live(config, data, with_banner));
+    let memory = Memory::of_idle_process();
+    let ended = runtime.block_on(live(config, data, memory, with_banner));
     runtime.shutdown_timeout(LEFTOVERS_WITHIN);
     ended
 }
 
-async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> {
+async fn live(config: &Config, data: &DataDir, memory: Memory, with_banner: bool) -> Result<Ended> {
     let asked = stop::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
     let listeners = Listeners::bind(config).await?;
     let (health, registry) =
@@ -199,7 +201,7 @@ async fn live(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ende
     if with_banner {
         show_banner(config, data, home.log().partitions(), addresses);
     }
-    let cause = watch(asked, &mut failures, &mut gateway, (&health, cluster.as_ref())).await;
+    let cause = watch(asked, &mut failures, &mut gateway, (&health, cluster.as_ref()), memory).await;
     health.is_stopping();
     let ends = Ends { commands, gateway: Some(gateway), cluster };
     Ok(end(cause, ends, running, home, failures).await)
@@ -451,6 +453,7 @@ async fn watch(
     failures: &mut mpsc::Receiver<Loss>,
     gateway: &mut Gateway,
     (health, cluster): (&Health, Option<&Arc<Cluster>>),
+    mut memory: Memory,
 ) -> Cause {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let mut disk_was_full = false;
@@ -461,7 +464,7 @@ async fn watch(
             reason = gateway.ended() => Some(Cause::GatewayEnded(reason)),
             _ = looks.tick() => None,
         };
-        memory::give_back();
+        memory.look();
         let signs = health.signs();
         if let Some(reason) = signs.dead() {
             return Cause::LogEnded(reason);
