@@ -5,6 +5,7 @@
 
 mod acked;
 mod files;
+mod memory;
 mod open;
 mod queue;
 mod read;
@@ -98,9 +99,9 @@ pub struct Options {
     pub sync: Sync,
     /// What to do about damage.
     pub recover: Recover,
-    /// Block cache; the write buffers are charged to the same cache on top of it.
+    /// Block cache, at most; the write buffers are charged to the same cache on top of it.
     pub block_cache_bytes: usize,
-    /// All write buffers together.
+    /// All write buffers together, at most. Each of the two follows what the rows ask for, from 32 MiB on.
     pub write_buffer_bytes: usize,
     /// What flushes and compactions may write; 0 = as fast as the disk goes.
     pub background_bytes_per_second_max: u64,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rocksdb::{DB, WriteBatch, WriteOptions};
 
 use super::acked::{Acked, Bound, PARTITIONS_MAX};
+use super::memory::Memory;
 use super::read::{error_of, last_row, translate, walk};
 use super::rows::{self, APPEND_ONLY};
 use super::shared::{Ends, Shared, Slot};
@@ -38,7 +39,9 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
         };
         recovery.torn_bytes = files::examine(&database_dir, bound.sequence)?;
     }
-    let db = tuning::open(&options, &database_dir)?;
+    let mut memory = Memory::new(&options);
+    let db = tuning::open(&options, &memory, &database_dir)?;
+    memory.fit(&db);
     let incarnation = check_meta(&db, &options)?;
     let (tails, unapplied) = load_tails(&db, &options)?;
     recovery.unapplied_records = unapplied;
@@ -55,13 +58,13 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
             )?
         }
     };
-    start(options, lock, Arc::new(db), incarnation, tails, acked, recovery)
+    start(options, lock, (Arc::new(db), memory), incarnation, tails, acked, recovery)
 }
 
 fn start(
     options: Options,
     lock: File,
-    db: Arc<DB>,
+    (db, memory): (Arc<DB>, Memory),
     incarnation: [u8; 16],
     tails: Vec<Tail>,
     acked: Acked,
@@ -80,6 +83,7 @@ fn start(
         sync: options.sync,
         clock: options.clock,
         looked: None,
+        memory,
         written_bytes: 0,
         refused_since: None,
     };

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType,
-    DBRecoveryMode, LogLevel, WriteBufferManager,
+    DBRecoveryMode, LogLevel,
 };
 
+use super::memory::Memory;
 use super::read::translate;
 use super::{Options, Recover, rows};
 use crate::Error;
@@ -23,26 +24,19 @@ const INFO_LOG_BYTES: usize = 1 << 20;
 const BACKGROUND_REFILL_US: i64 = 10_000;
 
 pub(super) fn create(options: &Options, dir: &Path) -> Result<DB, Error> {
-    open_with(options, dir, true)
+    open_with(options, &Memory::new(options), dir, true)
 }
 
 /// Never makes a database: one whose files are damaged must not be replaced by an empty one.
-pub(super) fn open(options: &Options, dir: &Path) -> Result<DB, Error> {
-    open_with(options, dir, false)
+pub(super) fn open(options: &Options, memory: &Memory, dir: &Path) -> Result<DB, Error> {
+    open_with(options, memory, dir, false)
 }
 
-fn open_with(options: &Options, dir: &Path, create: bool) -> Result<DB, Error> {
-    // The write buffers are charged to the cache, so the whole budget is the capacity of the cache.
-    let cache = Cache::new_lru_cache(options.block_cache_bytes + options.write_buffer_bytes);
-    let buffers = WriteBufferManager::new_write_buffer_manager_with_cache(
-        options.write_buffer_bytes,
-        false,
-        cache.clone(),
-    );
+fn open_with(options: &Options, memory: &Memory, dir: &Path, create: bool) -> Result<DB, Error> {
     let mut database = recovery(options.recover).map_err(|e| translate(dir, &e))?;
     database.create_if_missing(create);
     database.create_missing_column_families(create);
-    database.set_write_buffer_manager(&buffers);
+    database.set_write_buffer_manager(&memory.buffers);
     strictness(options.recover, &mut database);
     database.set_max_total_wal_size(2 * options.write_buffer_bytes as u64);
     database.set_max_open_files(OPEN_FILES_MAX);
@@ -58,7 +52,7 @@ fn open_with(options: &Options, dir: &Path, create: bool) -> Result<DB, Error> {
     database.set_stats_dump_period_sec(0);
     database.set_stats_persist_period_sec(0);
     let families =
-        rows::FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, family(options, &cache, name)));
+        rows::FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, family(options, &memory.cache, name)));
     DB::open_cf_descriptors(&database, dir, families).map_err(|e| open_error(dir, &e))
 }
 

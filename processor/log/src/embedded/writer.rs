@@ -10,6 +10,7 @@ use bytes::Bytes;
 use rocksdb::{WriteBatch, WriteOptions, properties};
 
 use super::acked::Acked;
+use super::memory::Memory;
 use super::queue::Job;
 use super::read::{error_of, handle};
 use super::rows::{self, APPEND_ONLY};
@@ -52,6 +53,7 @@ pub(super) struct Writer {
     pub(super) sync: Sync,
     pub(super) clock: Clock,
     pub(super) looked: Option<Look>,
+    pub(super) memory: Memory,
     /// Bytes of all batches so far.
     pub(super) written_bytes: u64,
     /// Since when RocksDB refuses writes as full although there is room.
@@ -271,6 +273,7 @@ impl Writer {
         let size_bytes = batch.size_in_bytes() as u64;
         self.put(batch, synced)?;
         self.written_bytes += size_bytes;
+        self.memory.follow(&self.shared.db, self.written_bytes);
         self.refused_since = None;
         self.shared.space.set_stopped(false);
         if synced {
