@@ -9,6 +9,7 @@ use everlog_log::Log;
 use everlog_store::{Base, Space};
 
 use crate::address::RunKey;
+use crate::alarm_rows::ALARMS_SLICE;
 use crate::apply::EXPIRED_ROWS_MAX;
 use crate::error::Error;
 use crate::partition::Partition;
@@ -51,8 +52,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
     /// What former owners have left.
     pub(crate) fn find_leftovers(&mut self) -> Result<(), Error> {
-        for bucket in self.buckets() {
-            let found = self.alarms(bucket, LEFTOVER_MS, LEFTOVER_MS + 1)?;
+        let mut rows = self.alarm_rows(LEFTOVER_MS..LEFTOVER_MS + 1);
+        while !rows.is_done() {
+            let found = self.read_alarms(&mut rows, ALARMS_SLICE)?;
             self.leftovers.runs.extend(found.into_iter().map(|(_, key)| key));
         }
         Ok(())

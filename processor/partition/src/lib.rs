@@ -3,6 +3,7 @@
 //! A [`Partition`] owns no thread, socket or timer: whoever drives it brings events, the time, and a log.
 
 mod address;
+mod alarm_rows;
 mod alarms;
 mod apply;
 mod ask;

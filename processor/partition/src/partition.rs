@@ -17,6 +17,7 @@ use everlog_wire::{Body, Mark, Position, Record};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::address::{Address, RunKey, WorkflowKey};
+use crate::alarm_rows::AlarmRows;
 use crate::behind::Behind;
 use crate::claims::Claims;
 use crate::delayed::Delayed;
@@ -145,8 +146,8 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     pub(crate) behind: Option<Behind>,
     pub(crate) leftovers: Leftovers,
     pub(crate) removals: Removals,
-    /// Buckets whose tasks have not been offered since the partition was taken over.
-    pub(crate) unoffered: VecDeque<u16>,
+    /// Where tasks wait that have not been offered since the partition was taken over.
+    pub(crate) unoffered: Option<AlarmRows>,
     /// What the record that is being applied has changed: its tasks are offered when it is answered.
     pub(crate) absorbed: VecDeque<(RunKey, Step)>,
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
@@ -217,7 +218,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             behind: None,
             leftovers: Leftovers::default(),
             removals: Removals::default(),
-            unoffered: VecDeque::new(),
+            unoffered: None,
             absorbed: VecDeque::new(),
             held: Vec::new(),
             mark: Mark::default(),
@@ -376,7 +377,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if let Some(trouble) = self.trouble.take() {
             return Err(trouble);
         }
-        let more = more || (self.serving && !self.unoffered.is_empty());
+        let more = more || (self.serving && self.unoffered.is_some());
         Ok(if more { Some(now_ms) } else { self.next_turn_ms(now_ms) })
     }
 

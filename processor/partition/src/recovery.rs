@@ -1,34 +1,33 @@
 //! Recovery: the committed state, then the journal behind it, then a new term.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everlog_engine::{Grace, Settings};
 use everlog_log::Log;
-use everlog_store::{Base, Space, Store};
+use everlog_store::{Base, Store};
 use everlog_wire::{Body, Position, Record};
 
 use crate::address::RunKey;
+use crate::alarm_rows::ALARMS_SLICE;
 use crate::dispatch::Dispatcher;
 use crate::due::REACH_MS;
 use crate::error::Error;
 use crate::event::Event;
 use crate::former::Former;
-use crate::ingest::waiting_row;
 use crate::leftovers::LEFTOVER_MS;
 use crate::partition::{Config, Entry, Partition, Waiter};
 use crate::router::Send;
 use crate::rules::{Rule, Rules, inherited};
-use crate::runs::read_alarm_key;
 use crate::stats::Stats;
 
 /// Bytes of journal that are read at a time.
 const READ_BYTES: usize = 4 << 20;
-/// Alarms that are read at a time: runs are loaded in between.
-const ALARMS_SLICE: usize = 10_000;
-/// Buckets and runs of them whose tasks are offered in one turn of a new owner: calls wait for that.
-const OFFERED_BUCKETS_MAX: usize = 256;
+/// Runs whose tasks are offered in one turn of a new owner: calls wait for that.
 const OFFERED_RUNS_MAX: usize = 64;
+/// Where runs stand among the alarms that have a task waiting for a worker.
+const WAITING_MS: Range<i64> = 0..1;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term. Of
@@ -200,26 +199,20 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.stats.next_offset.store(self.position.applied, Ordering::Relaxed);
         self.stats.serving.store(1, Ordering::Relaxed);
         self.reach(self.time.now_ms() + REACH_MS)?;
-        self.unoffered = self.buckets().filter(|_| R::keeps(Rule::WaitingTasks)).collect();
+        self.unoffered = R::keeps(Rule::WaitingTasks).then(|| self.alarm_rows(WAITING_MS));
         self.look_at_lost_polls()?;
         self.find_leftovers()
     }
 
-    /// Offers tasks that wait for a worker, a slice of the buckets at a time: their runs' alarms stand at the very
-    /// beginning. What was offered meanwhile is so twice; a worker gets it once, since claims go through the journal.
+    /// Offers tasks that wait for a worker, a slice at a time: their runs' alarms stand at the very beginning of each bucket.
+    /// What was offered meanwhile is so twice; a worker gets it once, since claims go through the journal.
     pub(crate) fn offer_waiting(&mut self) -> Result<(), Error> {
-        let mut runs = 0;
-        for _ in 0..OFFERED_BUCKETS_MAX {
-            if runs >= OFFERED_RUNS_MAX {
-                break;
-            }
-            let Some(bucket) = self.unoffered.pop_front() else { break };
-            for (_, key) in self.alarms(bucket, 0, 1)? {
-                self.look_at(&key)?;
-                runs += 1;
-            }
-            self.runs.evict();
+        let Some(mut rows) = self.unoffered.take() else { return Ok(()) };
+        for (_, key) in self.read_alarms(&mut rows, OFFERED_RUNS_MAX)? {
+            self.look_at(&key)?;
         }
+        self.runs.evict();
+        self.unoffered = Some(rows).filter(|rows| !rows.is_done());
         Ok(())
     }
 
@@ -227,7 +220,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn offer_all_again(&mut self) -> Result<(), Error> {
         if self.serving {
             self.runs.flush();
-            self.unoffered = self.buckets().collect();
+            self.unoffered = Some(self.alarm_rows(WAITING_MS));
         }
         for query_id in self.queries.untaken() {
             self.requeue_query(&query_id)?;
@@ -253,8 +246,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let from_ms = self.due.horizon_ms().max(LEFTOVER_MS + 1);
         self.due.reached(horizon_ms);
         let grace = Grace { owner_ms: self.position.owner_ms };
-        for bucket in self.buckets() {
-            for (_, key) in self.alarms(bucket, from_ms, horizon_ms)? {
+        let mut rows = self.alarm_rows(from_ms..horizon_ms);
+        while !rows.is_done() {
+            for (_, key) in self.read_alarms(&mut rows, ALARMS_SLICE)? {
                 if let Some(run) = self.runs.get(&key)? {
                     self.due.set(&key, run.next_deadline_ms(grace));
                 }
@@ -267,43 +261,6 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn buckets(&self) -> impl Iterator<Item = u16> + use<L, B, R> {
         let buckets = everlog_log::buckets_of(self.id, self.log.partitions());
         buckets.filter_map(|bucket| u16::try_from(bucket).ok())
-    }
-
-    /// The alarms of a bucket that are due within a span. Commands that wait for a moment in it are armed at once.
-    pub(crate) fn alarms(
-        &mut self,
-        bucket: u16,
-        from_ms: i64,
-        to_ms: i64,
-    ) -> Result<Vec<(i64, RunKey)>, Error> {
-        let key = |ms: i64| {
-            let mut key = bucket.to_be_bytes().to_vec();
-            key.extend_from_slice(&ms.to_be_bytes());
-            key
-        };
-        let mut from = key(from_ms);
-        let to = key(to_ms);
-        let mut found = Vec::new();
-        loop {
-            let mut last = None;
-            let mut count = 0;
-            self.runs.store().scan(Space::Timers, &from, &to, &mut |row, _| {
-                match read_alarm_key(row) {
-                    Some(alarm) => found.push(alarm),
-                    None => waiting_row(row).into_iter().for_each(|row| self.delayed.arm(row)),
-                }
-                last = Some(row.to_vec());
-                count += 1;
-                count < ALARMS_SLICE
-            })?;
-            match last {
-                Some(mut last) if count == ALARMS_SLICE => {
-                    last.push(0);
-                    from = last;
-                }
-                Some(_) | None => return Ok(found),
-            }
-        }
     }
 
     /// Deletes applied records; a failure is no reason to stop, the next commit tries again.

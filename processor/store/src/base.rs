@@ -21,6 +21,17 @@ pub enum Standing {
     At(Option<Bytes>),
 }
 
+/// How a skim goes on behind a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// With the next row.
+    Next,
+    /// Rows before this key, which lies ahead, are not wanted; some may be visited all the same.
+    At(Vec<u8>),
+    /// Not at all.
+    End,
+}
+
 /// Committed rows.
 pub trait Base: Send {
     /// Up to where the rows are written.
@@ -46,9 +57,23 @@ pub trait Base: Send {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Error>;
 
+    /// Visits keys with `from <= key < to` in their order, as `visit` says: for rows here and there among many.
+    fn skim(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8]) -> Onward,
+    ) -> Result<(), Error> {
+        self.scan(space, from, to, &mut |key, _| visit(key) != Onward::End)
+    }
+
     /// The last row with `from <= key < to`.
     fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error>;
 }
+
+/// Rows that a skim passes one by one: a seek costs as much as several.
+const PASSED_MAX: usize = 8;
 
 /// The rows in the embedded log's database: column families `changelog`, `history` and `timers`.
 pub struct SharedRows {
@@ -104,6 +129,38 @@ impl Base for SharedRows {
                 return Ok(());
             }
             rows.next();
+        }
+        rows.status().map_err(translate)
+    }
+
+    fn skim(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8]) -> Onward,
+    ) -> Result<(), Error> {
+        if from >= to {
+            return Ok(());
+        }
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(to);
+        let mut rows = self.db.raw_iterator_cf_opt(self.family(space), options);
+        rows.seek(from);
+        while let Some(key) = rows.key() {
+            match visit(key) {
+                Onward::Next => rows.next(),
+                Onward::At(key) => {
+                    let is_there = (0..PASSED_MAX).any(|_| {
+                        rows.next();
+                        rows.key().is_none_or(|at| at >= key.as_slice())
+                    });
+                    if !is_there {
+                        rows.seek(&key);
+                    }
+                }
+                Onward::End => return Ok(()),
+            }
         }
         rows.status().map_err(translate)
     }
@@ -242,6 +299,16 @@ impl<B: Base + ?Sized> Base for Box<B> {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Error> {
         self.as_ref().scan(space, from, to, visit)
+    }
+
+    fn skim(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8]) -> Onward,
+    ) -> Result<(), Error> {
+        self.as_ref().skim(space, from, to, visit)
     }
 
     fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {

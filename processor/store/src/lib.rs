@@ -8,7 +8,7 @@ mod layer;
 mod local;
 mod store;
 
-pub use base::{Base, MemoryRows, RowChange, SharedRows, Standing};
+pub use base::{Base, MemoryRows, Onward, RowChange, SharedRows, Standing};
 pub use local::{LocalRows, Memory};
 pub use store::Store;
 

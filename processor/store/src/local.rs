@@ -13,7 +13,7 @@ use rocksdb::{
 };
 
 use crate::base::{family_name, translate};
-use crate::{Base, Error, RowChange, SharedRows, Space, Standing};
+use crate::{Base, Error, Onward, RowChange, SharedRows, Space, Standing};
 
 const MARK: &[u8] = b"mark";
 const META: &str = "default";
@@ -156,6 +156,16 @@ impl Base for LocalRows {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Error> {
         self.rows.scan(space, from, to, visit)
+    }
+
+    fn skim(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8]) -> Onward,
+    ) -> Result<(), Error> {
+        self.rows.skim(space, from, to, visit)
     }
 
     fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {

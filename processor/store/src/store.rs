@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use bytes::Bytes;
 
 use crate::layer::{Layer, Row};
-use crate::{Base, Change, Error, Space};
+use crate::{Base, Change, Error, Onward, Space};
 
 /// Rows with two layers of changes in memory; every read sees all three as one.
 pub struct Store<B: Base> {
@@ -69,6 +69,34 @@ impl<B: Base> Store<B> {
         })?;
         if wanted {
             overlay.visit_below(None, visit);
+        }
+        Ok(())
+    }
+
+    /// Visits keys with `from <= key < to` in their order, as `visit` says, which has to pass over those that it does not want.
+    pub fn skim(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8]) -> Onward,
+    ) -> Result<(), Error> {
+        if from >= to {
+            return Ok(());
+        }
+        let mut overlay = self.overlay(space, from, to);
+        let mut wanted = true;
+        self.base.skim(space, from, to, &mut |key| {
+            let mut onward = Onward::Next;
+            wanted = overlay.visit_below(Some(key), &mut |key, _| visit(key) != Onward::End);
+            if wanted && overlay.take(key).is_none_or(|row| row.value.is_some()) {
+                onward = visit(key);
+                wanted = onward != Onward::End;
+            }
+            if wanted { onward } else { Onward::End }
+        })?;
+        if wanted {
+            overlay.visit_below(None, &mut |key, _| visit(key) != Onward::End);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_store::{Base, Error, SharedRows, Space, Store};
+use everlog_store::{Base, Error, Onward, SharedRows, Space, Store};
 use rocksdb::{DB, Options};
 
 fn open(dir: &std::path::Path, families: &[&str]) -> Arc<DB> {
@@ -77,4 +77,46 @@ fn a_flipped_byte_in_a_table_is_an_error_and_no_row() {
     let rows = SharedRows::new(open(dir.path(), &["changelog", "history", "timers"])).unwrap();
     assert!(matches!(rows.get(Space::State, b"key"), Err(Error::Corrupt { .. })));
     assert!(matches!(rows.scan(Space::State, b"", b"z", &mut |_, _| true), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_skim_finds_what_a_scan_does_wherever_it_passes_rows_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), &["changelog", "history", "timers"]);
+    let timers = db.cf_handle("timers").unwrap();
+    let row = |group: u32, place: u32| format!("{group:03}-{place:03}");
+    for group in 0..200 {
+        // From none to many in a group: rows are passed one by one, and by seeks.
+        (0..group % 40).for_each(|place| db.put_cf(timers, row(group, place), "due").unwrap());
+    }
+    let mut store = Store::new(SharedRows::new(Arc::clone(&db)).unwrap());
+    for group in (0..200).step_by(3) {
+        store.put(Space::Timers, row(group, 7).into(), "changed".into());
+        store.put_new(Space::Timers, row(group, 900).into(), "new".into());
+        store.delete(Space::Timers, row(group, 5).into());
+    }
+    let wanted = |key: &str| (5..9).contains(&key[4..].parse::<u32>().unwrap());
+    let mut scanned = keys(&store, Space::Timers, "010", "190");
+    scanned.iter_mut().for_each(|row| row.truncate(7));
+    scanned.retain(|key| wanted(key));
+    for most in [usize::MAX, 100, 1] {
+        let (mut skimmed, mut visited) = (Vec::new(), 0);
+        let mut visit = |key: &[u8]| {
+            visited += 1;
+            let key = String::from_utf8(key.to_vec()).unwrap();
+            let (group, place): (u32, u32) = (key[..3].parse().unwrap(), key[4..].parse().unwrap());
+            if place < 5 {
+                return Onward::At(row(group, 5).into());
+            }
+            if place >= 9 {
+                return Onward::At(row(group + 1, 5).into());
+            }
+            skimmed.push(key);
+            if skimmed.len() < most { Onward::Next } else { Onward::End }
+        };
+        store.skim(Space::Timers, b"010", b"190", &mut visit).unwrap();
+        assert_eq!(skimmed, scanned[..most.min(scanned.len())]);
+        assert!(most < usize::MAX || visited < 4 * scanned.len(), "{visited} rows for {}", scanned.len());
+    }
+    assert!(scanned.len() > 300, "{}", scanned.len());
 }
