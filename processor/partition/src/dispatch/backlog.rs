@@ -3,6 +3,9 @@
 //! over. Who names a fairness key takes turns by it in place of the run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
 
 use super::Ready;
 use crate::address::RunKey;
@@ -22,22 +25,32 @@ struct Level {
     count: usize,
 }
 
-/// Of one level and partition. Each share has a mark, which moves on by a stride with each task; the lowest goes first.
+/// Of one level and partition. Each share has a mark, which moves on by a stride with each task; the lowest goes first. A million
+/// may wait: what is known of each is kept once, and found by its hash.
 #[derive(Default)]
 struct Lane {
-    /// By when they came.
-    entries: BTreeMap<i64, (i64, Ready)>,
-    /// Mark and serial of each.
-    ids: HashMap<ReadyId, (u64, i64)>,
+    /// By their serials: as they came.
+    entries: BTreeMap<i64, Box<Entry>>,
+    /// The serial of each, by the hash of its id.
+    serials: HashTable<i64>,
     /// Mark and serial.
     order: BTreeSet<(u64, i64)>,
-    /// The mark that the next task of a share gets, and how many of it wait.
-    shares: HashMap<Share, (u64, usize)>,
+    /// The mark that the next task of a share gets, and how many of it wait. By the hash of the share: two with the same one would
+    /// take turns together.
+    shares: HashMap<u64, (u64, usize)>,
     /// Where a share begins that comes anew. A turn of all that wait moves it on by a stride: else whoever comes with one task
     /// would go before the second one of everybody else, for as long as some do.
     mark: u64,
     first: i64,
     last: i64,
+    hashes: RandomState,
+}
+
+/// One that waits.
+struct Entry {
+    offered_ms: i64,
+    mark: u64,
+    ready: Ready,
 }
 
 /// What is ready, wherever it waits.
@@ -59,25 +72,8 @@ impl ReadyId {
     }
 }
 
-/// Who takes turns.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Share {
-    Run(RunKey),
-    Key(String),
-}
-
 /// Marks are finer than strides, so that a part of one can be told: among 65,536 shares that wait, a stride of 1.
 const MARKS_PER_STRIDE: u64 = 1 << 16;
-
-impl Share {
-    fn of(ready: &Ready) -> Self {
-        match ready {
-            Ready::Task(task) if task.precedence.fairness_key.is_empty() => Self::Run(task.run.clone()),
-            Ready::Task(task) => Self::Key(task.precedence.fairness_key.clone()),
-            Ready::Query { run, .. } => Self::Run(run.clone()),
-        }
-    }
-}
 
 /// How far its share moves on, in marks.
 fn stride(ready: &Ready) -> u64 {
@@ -92,58 +88,95 @@ impl Lane {
     /// False where it waits already: offered again by whoever has it now, it keeps its turn. As one more of its share it would put
     /// the next task of that off by a turn, with each move of a partition.
     fn push(&mut self, offered_ms: i64, ready: Ready) -> bool {
-        let id = ReadyId::of(&ready);
-        if let Some((_, known)) = self.ids.get(&id).and_then(|(_, serial)| self.entries.get_mut(serial)) {
-            *known = ready;
+        if let Some(known) = self.serial(&ready).and_then(|serial| self.entries.get_mut(&serial)) {
+            known.ready = ready;
             return false;
         }
-        let (next, count) = self.shares.entry(Share::of(&ready)).or_insert((self.mark, 0));
+        let (next, count) = self.shares.entry(share(&self.hashes, &ready)).or_insert((self.mark, 0));
         let mark = *next;
         *next = mark.saturating_add(stride(&ready));
         *count += 1;
         self.last += 1;
-        self.put(id, (mark, self.last), offered_ms, ready);
+        self.put(self.last, Entry { offered_ms, mark, ready });
         true
     }
 
     /// It has been the next one before, and is again. False where it was offered again meanwhile.
     fn push_first(&mut self, offered_ms: i64, ready: Ready) -> bool {
-        let id = ReadyId::of(&ready);
-        let again = self.ids.get(&id).copied().and_then(|place| self.take(place));
+        let again = self.serial(&ready).and_then(|serial| self.take(serial));
         let is_new = again.is_none();
-        let ready = again.unwrap_or(ready);
-        self.shares.entry(Share::of(&ready)).or_insert((self.mark, 0)).1 += 1;
+        let ready = again.map_or(ready, |again| again.ready);
+        self.shares.entry(share(&self.hashes, &ready)).or_insert((self.mark, 0)).1 += 1;
         self.first -= 1;
-        self.put(id, (0, self.first), offered_ms, ready);
+        self.put(self.first, Entry { offered_ms, mark: 0, ready });
         is_new
     }
 
-    fn put(&mut self, id: ReadyId, place: (u64, i64), offered_ms: i64, ready: Ready) {
-        self.ids.insert(id, place);
-        self.order.insert(place);
-        self.entries.insert(place.1, (offered_ms, ready));
+    fn put(&mut self, serial: i64, entry: Entry) {
+        let (hashes, entries) = (&self.hashes, &self.entries);
+        let of = |serial: &i64| entries.get(serial).map_or(0, |entry| id(hashes, &entry.ready));
+        self.serials.insert_unique(id(hashes, &entry.ready), serial, of);
+        self.order.insert((entry.mark, serial));
+        self.entries.insert(serial, Box::new(entry));
     }
 
-    fn take(&mut self, place: (u64, i64)) -> Option<Ready> {
-        self.order.remove(&place);
-        let (_, ready) = self.entries.remove(&place.1)?;
-        self.ids.remove(&ReadyId::of(&ready));
-        let share = Share::of(&ready);
+    /// The serial of what waits under the same id.
+    fn serial(&self, ready: &Ready) -> Option<i64> {
+        let is_it = |serial: &i64| self.entries.get(serial).is_some_and(|entry| is_same(&entry.ready, ready));
+        self.serials.find(id(&self.hashes, ready), is_it).copied()
+    }
+
+    fn take(&mut self, serial: i64) -> Option<Entry> {
+        let entry = *self.entries.remove(&serial)?;
+        self.order.remove(&(entry.mark, serial));
+        if let Ok(found) = self.serials.find_entry(id(&self.hashes, &entry.ready), |other| *other == serial) {
+            found.remove();
+        }
+        let share = share(&self.hashes, &entry.ready);
         if let Some((_, count)) = self.shares.get_mut(&share) {
             *count -= 1;
             if *count == 0 {
                 self.shares.remove(&share);
             }
         }
-        Some(ready)
+        Some(entry)
     }
 
     fn pop(&mut self) -> Option<Ready> {
-        let place = *self.order.first()?;
+        let (mark, serial) = *self.order.first()?;
         let shares = self.shares.len().max(1) as u64;
-        let ready = self.take(place)?;
-        self.mark = self.mark.max(place.0).saturating_add(stride(&ready) / shares);
+        let Entry { ready, .. } = self.take(serial)?;
+        self.mark = self.mark.max(mark).saturating_add(stride(&ready) / shares);
         Some(ready)
+    }
+}
+
+/// The hash of a [`ReadyId`].
+fn id(hashes: &RandomState, ready: &Ready) -> u64 {
+    match ready {
+        Ready::Task(task) => hashes.hash_one((&task.run, task.scheduled_event_id, task.attempt)),
+        Ready::Query { query_id, .. } => hashes.hash_one(query_id),
+    }
+}
+
+/// Whether both have the same [`ReadyId`].
+fn is_same(one: &Ready, other: &Ready) -> bool {
+    match (one, other) {
+        (Ready::Task(one), Ready::Task(other)) => {
+            (&one.run, one.scheduled_event_id, one.attempt)
+                == (&other.run, other.scheduled_event_id, other.attempt)
+        }
+        (Ready::Query { query_id: one, .. }, Ready::Query { query_id: other, .. }) => one == other,
+        (Ready::Task(_), Ready::Query { .. }) | (Ready::Query { .. }, Ready::Task(_)) => false,
+    }
+}
+
+/// The hash of who takes turns: its run, or the key that it names.
+fn share(hashes: &RandomState, ready: &Ready) -> u64 {
+    match ready {
+        Ready::Task(task) if task.precedence.fairness_key.is_empty() => hashes.hash_one((0, &task.run)),
+        Ready::Task(task) => hashes.hash_one((1, &task.precedence.fairness_key)),
+        Ready::Query { run, .. } => hashes.hash_one((0, run)),
     }
 }
 
@@ -172,7 +205,7 @@ impl Level {
     }
 
     fn oldest_ms(&self) -> Option<i64> {
-        self.partitions.values().filter_map(|lane| Some(lane.entries.first_key_value()?.1.0)).min()
+        self.partitions.values().filter_map(|lane| Some(lane.entries.first_key_value()?.1.offered_ms)).min()
     }
 }
 
