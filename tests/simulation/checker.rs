@@ -61,7 +61,7 @@ fn histories(kept: &Kept) -> Result<Histories, String> {
     let mut histories = Histories::new();
     for (key, value) in kept.topics[index(Topic::History)].live() {
         let name = key.get(..key.len().saturating_sub(8)).unwrap_or_default();
-        let address = RunKey::read(Bytes::copy_from_slice(name)).and_then(|key| key.address());
+        let address = RunKey::read(name).and_then(|key| key.address());
         let Some(address) = address else { return Err(format!("a history row under {key:?}")) };
         let history = History::decode(value).map_err(|error| format!("a batch of events: {error}"))?;
         let events = histories.entry(address.run_id.clone()).or_default();

@@ -1,5 +1,7 @@
 //! The address of a run, its place among the buckets, and the keys of its rows.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use everlog_engine::input::Input;
 use uuid::Uuid;
@@ -53,7 +55,7 @@ pub struct WorkflowKey(Bytes);
 
 /// The key of everything that belongs to a run: the workflow's key and the run id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RunKey(Bytes);
+pub struct RunKey(Arc<[u8]>);
 
 impl WorkflowKey {
     /// The key of a Workflow Id.
@@ -91,20 +93,20 @@ impl WorkflowKey {
 
 impl RunKey {
     /// The key's bytes: bucket (2), namespace (16), length of the Workflow Id (2), Workflow Id, run id (16).
-    pub fn bytes(&self) -> &Bytes {
+    pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// A key from its bytes; none where they are not one.
-    pub fn read(bytes: Bytes) -> Option<Self> {
-        let key = Self(bytes);
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let key = Self(bytes.into());
         key.address().map(|_| key)
     }
 
     /// The run that a row of the state belongs to; none where it is a workflow's.
     pub fn of_row(row: &[u8]) -> Option<Self> {
         let id_bytes = usize::from(u16::from_be_bytes(row.get(18..20)?.try_into().ok()?));
-        Self::read(Bytes::copy_from_slice(row.get(..20 + id_bytes + 16)?))
+        Self::read(row.get(..20 + id_bytes + 16)?)
     }
 
     /// The names behind the key.

@@ -16,14 +16,14 @@ pub struct Precedence {
     /// 1 goes first, 5 last.
     pub level: u8,
     /// Tasks of one key share a turn; empty = those of one run do.
-    pub fairness_key: String,
+    pub fairness_key: Box<str>,
     /// How far a task moves its share on: the heavier the share, the shorter, 1 to 1,000,000.
     pub stride: u32,
 }
 
 impl Default for Precedence {
     fn default() -> Self {
-        Self { level: LEVEL_DEFAULT, fairness_key: String::new(), stride: STRIDE as u32 }
+        Self { level: LEVEL_DEFAULT, fairness_key: Box::default(), stride: STRIDE as u32 }
     }
 }
 
@@ -40,7 +40,7 @@ struct Priority {
 
 impl Precedence {
     /// As another node has told; 0 = as usual.
-    pub fn new(level: u32, fairness_key: String, stride: u32) -> Self {
+    pub fn new(level: u32, fairness_key: Box<str>, stride: u32) -> Self {
         let usual = Self::default();
         let level = match u8::try_from(level) {
             Ok(0) => usual.level,
@@ -69,7 +69,7 @@ impl Precedence {
         };
         // What is no number weighs as much as nothing said.
         let weight = if weight > 0.0 { weight.clamp(0.001, 1_000.0) } else { 1.0 };
-        Self { level, fairness_key, stride: (STRIDE / weight) as u32 }
+        Self { level, fairness_key: fairness_key.into(), stride: (STRIDE / weight) as u32 }
     }
 }
 

@@ -286,7 +286,7 @@ pub fn read_alarm_key(row: &[u8]) -> Option<(i64, RunKey)> {
     let mut key = BytesMut::with_capacity(row.len() - 8);
     key.put_slice(&row[..2]);
     key.put_slice(&row[10..]);
-    Some((due_ms, RunKey::read(key.freeze())?))
+    Some((due_ms, RunKey::read(&key)?))
 }
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ fn write_claimed((partition, run): &(u32, RunKey)) -> String {
 /// None where it says nothing that can be understood.
 pub fn read_claimed(text: &str) -> Option<(u32, RunKey)> {
     let (partition, run) = text.split_once('.')?;
-    Some((partition.parse().ok()?, RunKey::read(BASE64.decode(run).ok()?.into())?))
+    Some((partition.parse().ok()?, RunKey::read(&BASE64.decode(run).ok()?)?))
 }
 
 async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body> {
@@ -220,7 +220,7 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             let Ok(LostPolls { partition, poll_ids, run }) = LostPolls::decode(body) else {
                 return unreadable();
             };
-            let run = RunKey::read(run);
+            let run = RunKey::read(&run);
             told(cluster, partition, Event::PollsLost { poll_ids: poll_ids.into(), run })
         }
         "lost" => {

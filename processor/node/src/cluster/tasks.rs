@@ -298,7 +298,7 @@ impl Cluster {
                 self.ask(node, "/node/lost", &lost, TOLD_WITHIN).await
             }
             Event::PollsLost { poll_ids, run } => {
-                let run = run.as_ref().map(|run| run.bytes().clone()).unwrap_or_default();
+                let run = run.as_ref().map(|run| Bytes::copy_from_slice(run.bytes())).unwrap_or_default();
                 let lost = LostPolls { partition, poll_ids: poll_ids.to_vec(), run };
                 self.ask(node, "/node/polls-lost", &lost, TOLD_WITHIN).await
             }

@@ -242,12 +242,13 @@ impl From<Ready> for ReadyWire {
                 offered_by: _,
             }) => {
                 let Precedence { level, fairness_key, stride } = precedence;
-                let (run, level) = (run.bytes().clone(), level.into());
+                let (run, level) = (Bytes::copy_from_slice(run.bytes()), level.into());
+                let fairness_key = fairness_key.into();
                 let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride };
                 Self { partition, normal_queue, what: Some(What::Task(task)) }
             }
             Ready::Query { partition, run, query_id, normal_queue, offered_by: _ } => {
-                let query = QueryWire { query_id, run: run.bytes().clone() };
+                let query = QueryWire { query_id, run: Bytes::copy_from_slice(run.bytes()) };
                 Self { partition, normal_queue, what: Some(What::Query(query)) }
             }
         }
@@ -259,8 +260,8 @@ impl ReadyWire {
         let Self { partition, normal_queue, what } = self;
         match what? {
             What::Task(TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride }) => {
-                let run = RunKey::read(run)?;
-                let precedence = Precedence::new(level, fairness_key, stride);
+                let run = RunKey::read(&run)?;
+                let precedence = Precedence::new(level, fairness_key.into(), stride);
                 Some(Ready::Task(TaskRef {
                     partition,
                     run,
@@ -272,7 +273,7 @@ impl ReadyWire {
                 }))
             }
             What::Query(QueryWire { query_id, run }) => {
-                let run = RunKey::read(run)?;
+                let run = RunKey::read(&run)?;
                 Some(Ready::Query { partition, run, query_id, normal_queue, offered_by })
             }
         }

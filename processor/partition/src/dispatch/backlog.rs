@@ -294,6 +294,12 @@ mod tests {
     }
 
     #[test]
+    fn one_that_waits_takes_little() {
+        // With its place in the order, its share and its id some 220 bytes, and its key: a million may wait.
+        assert!(size_of::<Entry>() <= 112, "{}", size_of::<Entry>());
+    }
+
+    #[test]
     fn a_run_with_ten_thousand_tasks_delays_others_by_a_turn() {
         let mut backlog = Backlog::default();
         (0..10_000).for_each(|id| backlog.push(0, plain("flood", id)));
