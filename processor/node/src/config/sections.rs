@@ -85,8 +85,9 @@ section! {
 section! {
     /// Memory that the node takes for good; what open calls need comes on top of it.
     Memory = "memory" {
-        /// Cache and write buffers of the database, half each. Where the log is Kafka's, the write buffers are 32 MiB at most: what
-        /// they hold is read from the log again after a crash.
+        /// Cache and write buffers of the database, half each, at most: on the embedded log each of them has a sixth of what the
+        /// rows take on the disk, from 32 MiB on. Where the log is Kafka's, the write buffers are 32 MiB at most: what they hold is
+        /// read from the log again after a crash.
         database_bytes: usize = 256 << 20, 8 << 20..=1 << 40;
         /// Rows that wait for a commit, in all partitions together: a commit begins early when a partition has its share,
         /// and starts and signals get RESOURCE_EXHAUSTED when it has twice that, and 32 MiB or all together have this.
