@@ -94,6 +94,39 @@ impl SharedRows {
     pub(crate) fn family(&self, space: Space) -> &ColumnFamily {
         self.db.cf_handle(family_name(space)).expect("new() has checked that it is there")
     }
+
+    /// Visits the rows with `from <= key < to` in key order, as `visit` says.
+    fn walk(
+        &self,
+        space: Space,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Onward,
+    ) -> Result<(), Error> {
+        if from >= to {
+            return Ok(());
+        }
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(to);
+        let mut rows = self.db.raw_iterator_cf_opt(self.family(space), options);
+        rows.seek(from);
+        while let Some((key, value)) = rows.item() {
+            match visit(key, value) {
+                Onward::Next => rows.next(),
+                Onward::At(key) => {
+                    let is_there = (0..PASSED_MAX).any(|_| {
+                        rows.next();
+                        rows.key().is_none_or(|at| at >= key.as_slice())
+                    });
+                    if !is_there {
+                        rows.seek(&key);
+                    }
+                }
+                Onward::End => return Ok(()),
+            }
+        }
+        rows.status().map_err(translate)
+    }
 }
 
 impl Base for SharedRows {
@@ -117,20 +150,9 @@ impl Base for SharedRows {
         to: &[u8],
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Error> {
-        if from >= to {
-            return Ok(());
-        }
-        let mut options = ReadOptions::default();
-        options.set_iterate_upper_bound(to);
-        let mut rows = self.db.raw_iterator_cf_opt(self.family(space), options);
-        rows.seek(from);
-        while let Some((key, value)) = rows.item() {
-            if !visit(key, value) {
-                return Ok(());
-            }
-            rows.next();
-        }
-        rows.status().map_err(translate)
+        let mut onward =
+            |key: &[u8], value: &[u8]| if visit(key, value) { Onward::Next } else { Onward::End };
+        self.walk(space, from, to, &mut onward)
     }
 
     fn skim(
@@ -140,29 +162,7 @@ impl Base for SharedRows {
         to: &[u8],
         visit: &mut dyn FnMut(&[u8]) -> Onward,
     ) -> Result<(), Error> {
-        if from >= to {
-            return Ok(());
-        }
-        let mut options = ReadOptions::default();
-        options.set_iterate_upper_bound(to);
-        let mut rows = self.db.raw_iterator_cf_opt(self.family(space), options);
-        rows.seek(from);
-        while let Some(key) = rows.key() {
-            match visit(key) {
-                Onward::Next => rows.next(),
-                Onward::At(key) => {
-                    let is_there = (0..PASSED_MAX).any(|_| {
-                        rows.next();
-                        rows.key().is_none_or(|at| at >= key.as_slice())
-                    });
-                    if !is_there {
-                        rows.seek(&key);
-                    }
-                }
-                Onward::End => return Ok(()),
-            }
-        }
-        rows.status().map_err(translate)
+        self.walk(space, from, to, &mut |key, _| visit(key))
     }
 
     fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {
