@@ -18,16 +18,16 @@ const LOOKS_ALIKE: u32 = 3;
 ///
 /// The allocator asks for pages of 2 MiB, with which work costs a twentieth less CPU. But each of an idle server's threads
 /// touches a little of some of them, so that they hold four times what is in use. They are refused until there is work.
-pub struct Memory {
+pub struct ProcessMemory {
     load: Load,
     looked: (Instant, Duration),
 }
 
-impl Memory {
+impl ProcessMemory {
     /// With small pages, as nothing is done yet.
     pub fn of_idle_process() -> Self {
         allow_huge_pages(false);
-        Memory { load: Load::default(), looked: (Instant::now(), cpu_time()) }
+        ProcessMemory { load: Load::default(), looked: (Instant::now(), cpu_time()) }
     }
 
     /// Chooses the size of the pages that are taken from now on, and gives back what has been free for a second.

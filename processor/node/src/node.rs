@@ -24,7 +24,7 @@ use crate::driver::{self, Running};
 use crate::gateway::Gateway;
 use crate::health::Health;
 use crate::home::{self, Home};
-use crate::memory::Memory;
+use crate::memory::ProcessMemory;
 use crate::names::Names;
 use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
@@ -130,13 +130,13 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
         .enable_all()
         .build()
         .context("threads cannot be started")?;
-    let memory = Memory::of_idle_process();
+    let memory = ProcessMemory::of_idle_process();
     let ended = runtime.block_on(live(config, data, memory, with_banner));
     runtime.shutdown_timeout(LEFTOVERS_WITHIN);
     ended
 }
 
-async fn live(config: &Config, data: &DataDir, memory: Memory, with_banner: bool) -> Result<Ended> {
+async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banner: bool) -> Result<Ended> {
     let asked = stop::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
     let listeners = Listeners::bind(config).await?;
     let (health, registry) =
@@ -453,7 +453,7 @@ async fn watch(
     failures: &mut mpsc::Receiver<Loss>,
     gateway: &mut Gateway,
     (health, cluster): (&Health, Option<&Arc<Cluster>>),
-    mut memory: Memory,
+    mut memory: ProcessMemory,
 ) -> Cause {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let mut disk_was_full = false;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everlog_partition::RowsFault;
-use everlog_store::{Base, Error, LocalRows, Memory};
+use everlog_store::{Base, DatabaseMemory, Error, LocalRows};
 
 /// How often rows were set aside, by what was wrong with them.
 pub type SetAside = [AtomicU64; RowsFault::ALL.len()];
@@ -14,7 +14,7 @@ pub type SetAside = [AtomicU64; RowsFault::ALL.len()];
 /// All directories.
 pub struct RowsDir {
     dir: PathBuf,
-    memory: Memory,
+    memory: DatabaseMemory,
     aside_max: usize,
     set_aside: Arc<SetAside>,
     /// Rows that nobody uses at the moment, and somebody will soon.
@@ -26,7 +26,7 @@ impl RowsDir {
     pub fn new(dir: PathBuf, memory_bytes: usize, aside_max: usize) -> Self {
         Self {
             dir,
-            memory: Memory::new(memory_bytes),
+            memory: DatabaseMemory::new(memory_bytes),
             aside_max,
             set_aside: Arc::default(),
             kept_open: Mutex::default(),

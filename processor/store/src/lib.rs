@@ -9,7 +9,7 @@ mod local;
 mod store;
 
 pub use base::{Base, MemoryRows, Onward, RowChange, SharedRows, Standing};
-pub use local::{LocalRows, Memory};
+pub use local::{DatabaseMemory, LocalRows};
 pub use store::Store;
 
 /// One row of a commit: None deletes.

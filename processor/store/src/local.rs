@@ -31,13 +31,13 @@ const WRITE_BUFFERS_MAX: usize = 32 << 20;
 
 /// Cache and write buffers that the partitions of a node share.
 #[derive(Clone)]
-pub struct Memory {
+pub struct DatabaseMemory {
     cache: Cache,
     buffers: WriteBufferManager,
     write_buffer_bytes: usize,
 }
 
-impl Memory {
+impl DatabaseMemory {
     /// So many bytes altogether, half of them for what is not on the disk yet, and 32 MiB at most.
     pub fn new(size_bytes: usize) -> Self {
         // The write buffers are charged to the cache, so the whole budget is the capacity of the cache.
@@ -45,7 +45,7 @@ impl Memory {
         let write_buffer_bytes = (size_bytes / 2).min(WRITE_BUFFERS_MAX);
         let buffers =
             WriteBufferManager::new_write_buffer_manager_with_cache(write_buffer_bytes, false, cache.clone());
-        Memory { cache, buffers, write_buffer_bytes }
+        DatabaseMemory { cache, buffers, write_buffer_bytes }
     }
 }
 
@@ -57,7 +57,7 @@ pub struct LocalRows {
 
 impl LocalRows {
     /// Opens or makes the database: `Corrupt` if its files are damaged, `Io` if another process has it.
-    pub fn open(dir: &Path, memory: &Memory) -> Result<Self, Error> {
+    pub fn open(dir: &Path, memory: &DatabaseMemory) -> Result<Self, Error> {
         let mut database = Options::default();
         database.create_if_missing(true);
         database.create_missing_column_families(true);
@@ -210,7 +210,7 @@ fn set_aside_before(dir: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-fn family(memory: &Memory) -> Options {
+fn family(memory: &DatabaseMemory) -> Options {
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&memory.cache);
     blocks.set_block_size(BLOCK_BYTES);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use everlog_store::{Base, Error, LocalRows, Memory, Space, Standing, Store};
+use everlog_store::{Base, DatabaseMemory, Error, LocalRows, Space, Standing, Store};
 
 type Rows = BTreeMap<(Space, Bytes), Bytes>;
 
@@ -43,7 +43,7 @@ fn changes(commit: u32) -> Vec<(Space, Bytes, Option<Bytes>)> {
 fn build(dir: &Path) {
     for commit in 1..=COMMITS {
         // A small memory, and a clean end each time: a file more per family.
-        let mut store = Store::new(LocalRows::open(dir, &Memory::new(8 << 20)).unwrap());
+        let mut store = Store::new(LocalRows::open(dir, &DatabaseMemory::new(8 << 20)).unwrap());
         for (space, key, value) in changes(commit) {
             match value {
                 Some(value) => store.put(space, key, value),
@@ -57,7 +57,7 @@ fn build(dir: &Path) {
 
 /// Everything that the directory holds, with its mark.
 fn read(dir: &Path) -> Result<(u32, Rows), Error> {
-    let base = LocalRows::open(dir, &Memory::new(8 << 20))?;
+    let base = LocalRows::open(dir, &DatabaseMemory::new(8 << 20))?;
     let Standing::At(mark) = base.standing()? else { panic!("rows of their own") };
     let mark = mark.map_or(0, |mark| u32::from_be_bytes(mark.as_ref().try_into().unwrap()));
     let mut rows = Rows::new();

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use bytes::Bytes;
-use everlog_store::{Base, Error, LocalRows, Memory, Space, Standing, Store};
+use everlog_store::{Base, DatabaseMemory, Error, LocalRows, Space, Standing, Store};
 
-fn memory() -> Memory {
-    Memory::new(8 << 20)
+fn memory() -> DatabaseMemory {
+    DatabaseMemory::new(8 << 20)
 }
 
 #[test]

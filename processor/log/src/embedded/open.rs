@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rocksdb::{DB, WriteBatch, WriteOptions};
 
 use super::acked::{Acked, Bound, PARTITIONS_MAX};
-use super::memory::Memory;
+use super::memory::DatabaseMemory;
 use super::read::{error_of, last_row, translate, walk};
 use super::rows::{self, APPEND_ONLY};
 use super::shared::{Ends, Shared, Slot};
@@ -39,7 +39,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
         };
         recovery.torn_bytes = files::examine(&database_dir, bound.sequence)?;
     }
-    let mut memory = Memory::new(&options);
+    let mut memory = DatabaseMemory::new(&options);
     let db = tuning::open(&options, &memory, &database_dir)?;
     memory.fit(&db);
     let incarnation = check_meta(&db, &options)?;
@@ -64,7 +64,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
 fn start(
     options: Options,
     lock: File,
-    (db, memory): (Arc<DB>, Memory),
+    (db, memory): (Arc<DB>, DatabaseMemory),
     incarnation: [u8; 16],
     tails: Vec<Tail>,
     acked: Acked,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use rocksdb::{WriteBatch, WriteOptions, properties};
 
 use super::acked::Acked;
-use super::memory::Memory;
+use super::memory::DatabaseMemory;
 use super::queue::Job;
 use super::read::{error_of, handle};
 use super::rows::{self, APPEND_ONLY};
@@ -53,7 +53,7 @@ pub(super) struct Writer {
     pub(super) sync: Sync,
     pub(super) clock: Clock,
     pub(super) looked: Option<Look>,
-    pub(super) memory: Memory,
+    pub(super) memory: DatabaseMemory,
     /// Bytes of all batches so far.
     pub(super) written_bytes: u64,
     /// Since when RocksDB refuses writes as full although there is room.
