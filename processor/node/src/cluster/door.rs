@@ -182,7 +182,7 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
         }
         "offers" => {
             let Ok(Offers { offers, era, node }) = Offers::decode(body) else { return unreadable() };
-            if era != cluster.outboxes.era() {
+            if era != cluster.offer_windows.era() {
                 // Whatever was there is forgotten when the nodes change: one of the two has not seen that yet.
                 return plain(StatusCode::CONFLICT, Bytes::new());
             }

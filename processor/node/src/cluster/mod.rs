@@ -14,8 +14,8 @@ mod former;
 mod lag;
 pub mod links;
 mod lives;
-mod outbox;
-mod outboxes;
+mod offer_window;
+mod offer_windows;
 mod placement;
 mod placer;
 mod reach;
@@ -55,7 +55,7 @@ use deference::Deference;
 use door::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
 use former::Former;
 use links::{Links, Trust};
-use outboxes::Outboxes;
+use offer_windows::OfferWindows;
 use rows::{NodeRow, Row, View};
 use steady::{PIECE_WITHIN, Steady};
 use tasks::{Asker, Receipts, Tasks};
@@ -92,7 +92,7 @@ pub struct Cluster {
     dispatcher: Arc<Dispatcher>,
     send: everlog_partition::Send,
     links: Links,
-    outboxes: Outboxes,
+    offer_windows: OfferWindows,
     receipts: Receipts,
     /// Polls that were brought to nodes and broke off, until those are told who may have to take something back.
     lost_polls: Mutex<HashMap<String, Vec<String>>>,
@@ -187,7 +187,7 @@ impl Cluster {
             steering,
             send: running.post(),
             links: Links::new(about.trust),
-            outboxes: Outboxes::default(),
+            offer_windows: OfferWindows::default(),
             receipts: Receipts::default(),
             lost_polls: Mutex::default(),
             former: Mutex::default(),

@@ -304,7 +304,7 @@ impl Cluster {
         let left = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
             cluster.steering.leave(partitions.clone());
-            cluster.outboxes.forget(|_, partition| partitions.contains(&partition));
+            cluster.offer_windows.forget(|_, partition| partitions.contains(&partition));
             if let Some(log) = cluster.log.upgrade() {
                 log.rest(partitions.start);
             }
@@ -381,7 +381,7 @@ impl Cluster {
         }
         if nodes.iter().eq([&self.me]) {
             // Whatever was offered is here.
-            self.outboxes.begin(self.shown.load().era());
+            self.offer_windows.begin(self.shown.load().era());
         }
         loop {
             tokio::select! {
@@ -400,7 +400,7 @@ impl Cluster {
                 nodes.clone_from(&view.placement.nodes);
                 tracing::info!(nodes = ?nodes, "the nodes are others now");
             }
-            if view.era() != self.outboxes.era() {
+            if view.era() != self.offer_windows.era() {
                 self.begin_era();
             }
             for (group, node) in view.placement.groups.iter().enumerate().take(self.groups().end) {
@@ -462,7 +462,7 @@ impl Cluster {
     fn begin_era(&self) {
         let era = self.shown.load().era();
         self.dispatcher.rehome();
-        self.outboxes.begin(era);
+        self.offer_windows.begin(era);
         offer_all(self);
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::counts::Outcome;
-use super::outboxes::{Post, add};
+use super::offer_windows::{Outlet, add_kept_back};
 use super::placement::home;
 use super::rows::{Placement, Row};
 use super::wire::{Claim, Claimed, Kept, Lost, LostPolls, Offers, QueueWire, Received, Release};
@@ -105,7 +105,7 @@ impl Cluster {
 
     /// What this node has ready for a queue of another home, and keeps until there is room for it.
     pub(super) fn keeps_back(&self, queue: &QueueKey) -> KeptBack {
-        self.outboxes.kept_back(queue, self.dispatcher.now_ms())
+        self.offer_windows.kept_back(queue, self.dispatcher.now_ms())
     }
 
     /// The same of all other nodes that have partitions.
@@ -120,7 +120,7 @@ impl Cluster {
         let mut kept_back = KeptBack::new();
         for answer in asked.join_all().await.into_iter().flatten() {
             let kept = Kept::decode(answer).unwrap_or_default();
-            kept.read().for_each(|(level, waiting)| add(&mut kept_back, level, waiting));
+            kept.read().for_each(|(level, waiting)| add_kept_back(&mut kept_back, level, waiting));
         }
         kept_back
     }
@@ -134,7 +134,7 @@ impl Cluster {
     pub(super) async fn claimed(&self, ready: Ready, poll: Poll) -> Claimed {
         let (reply, delivered) = oneshot::channel();
         let namespace_id = poll.namespace_id.clone();
-        self.outboxes.taken(&ready);
+        self.offer_windows.taken(&ready);
         let waiting = Waiting::visitor(poll, reply);
         let (partition, event) = match ready {
             Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
@@ -157,7 +157,7 @@ impl Cluster {
 
     /// A poll at home here is to get something that another node has offered.
     async fn claim(self: Arc<Self>, node: Arc<str>, ready: Ready, waiting: Waiting) {
-        let era = self.outboxes.era();
+        let era = self.offer_windows.era();
         let offer = Offer { queue: QueueKey::of(&waiting.poll), ready: ready.clone() };
         let claim = Claim::new(ready, &waiting.poll);
         let answer = self.ask(&node, "/node/claim", &claim, CLAIMED_WITHIN).await;
@@ -190,7 +190,7 @@ impl Cluster {
                 self.dispatcher.poll_again(waiting, &self.send);
                 tokio::time::sleep(AGAIN_AFTER).await;
                 // When the nodes change everything is offered again.
-                if self.outboxes.era() == era {
+                if self.offer_windows.era() == era {
                     self.offered(offer);
                 }
             }
@@ -306,28 +306,28 @@ impl Cluster {
         }
     }
 
-    fn post(self: &Arc<Self>, node: &str) -> Arc<Post> {
-        self.outboxes.post(node, |post| {
-            drop(self.runtime.spawn(bring(Arc::downgrade(self), node.to_owned(), Arc::downgrade(post))));
+    fn outlet(self: &Arc<Self>, node: &str) -> Arc<Outlet> {
+        self.offer_windows.outlet(node, |outlet| {
+            drop(self.runtime.spawn(bring(Arc::downgrade(self), node.to_owned(), Arc::downgrade(outlet))));
         })
     }
 }
 
-/// Brings offers to a node for as long as its outbox is there. While there is nothing to bring, or no room at the home, it waits.
-async fn bring(cluster: Weak<Cluster>, node: String, post: Weak<Post>) {
+/// Brings offers to a node for as long as the outlet to it is there. While there is nothing to bring, or no room at the home, it waits.
+async fn bring(cluster: Weak<Cluster>, node: String, outlet: Weak<Outlet>) {
     loop {
-        let Some((post, cluster)) = held(&post, &node, &cluster) else { return };
-        let offers = post.outbox().next(OFFERS_AT_ONCE);
+        let Some((outlet, cluster)) = held(&outlet, &node, &cluster) else { return };
+        let offers = outlet.window().next(OFFERS_AT_ONCE);
         if offers.is_empty() {
             drop(cluster);
-            // The outbox itself is held meanwhile; whoever throws it away says so.
-            post.has_more.notified().await;
+            // The outlet itself is held meanwhile; whoever throws it away says so.
+            outlet.has_more.notified().await;
             continue;
         }
         let wires = offers.iter().cloned().map(Into::into).collect();
-        let message = Offers { offers: wires, era: post.era, node: cluster.me.clone() };
+        let message = Offers { offers: wires, era: outlet.era, node: cluster.me.clone() };
         if cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_none() {
-            post.outbox().back(cluster.dispatcher.now_ms(), offers);
+            outlet.window().back(cluster.dispatcher.now_ms(), offers);
             tokio::time::sleep(AGAIN_AFTER).await;
         } else {
             cluster.counts.offers_sent.fetch_add(message.offers.len() as u64, Ordering::Relaxed);
@@ -335,10 +335,10 @@ async fn bring(cluster: Weak<Cluster>, node: String, post: Weak<Post>) {
     }
 }
 
-/// Both, while the outbox is the node's.
-fn held(post: &Weak<Post>, node: &str, cluster: &Weak<Cluster>) -> Option<(Arc<Post>, Arc<Cluster>)> {
-    let (post, cluster) = post.upgrade().zip(cluster.upgrade())?;
-    cluster.outboxes.has(node, &post).then_some((post, cluster))
+/// Both, while the outlet is the one to the node.
+fn held(outlet: &Weak<Outlet>, node: &str, cluster: &Weak<Cluster>) -> Option<(Arc<Outlet>, Arc<Cluster>)> {
+    let (outlet, cluster) = outlet.upgrade().zip(cluster.upgrade())?;
+    cluster.offer_windows.has(node, &outlet).then_some((outlet, cluster))
 }
 
 /// The tasks of a node, as its partitions and its dispatcher know those of others.
@@ -358,9 +358,9 @@ impl Homes for Tasks {
         };
         match cluster.home_of(&normal) {
             Some(node) if node != cluster.me => {
-                let post = cluster.post(&node);
-                post.outbox().push(cluster.dispatcher.now_ms(), offer);
-                post.has_more.notify_one();
+                let outlet = cluster.outlet(&node);
+                outlet.window().push(cluster.dispatcher.now_ms(), offer);
+                outlet.has_more.notify_one();
             }
             // It has come here meanwhile.
             Some(_) | None => cluster.offered(offer),
@@ -391,7 +391,7 @@ impl Homes for Tasks {
 
     fn forget_namespace(&self, namespace_id: &str) {
         let Some(cluster) = self.0.upgrade() else { return };
-        cluster.outboxes.forget(|queue, _| queue.namespace_id == namespace_id);
+        cluster.offer_windows.forget(|queue, _| queue.namespace_id == namespace_id);
     }
 }
 

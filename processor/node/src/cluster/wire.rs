@@ -83,7 +83,7 @@ pub struct Offers {
     /// In the order in which they became ready.
     #[prost(message, repeated, tag = "1")]
     pub offers: Vec<OfferWire>,
-    /// The nodes by which their homes were chosen: see `Outboxes::era`.
+    /// The nodes by which their homes were chosen: see `OfferWindows::era`.
     #[prost(uint64, tag = "2")]
     pub era: u64,
     /// The node that offers them, and of which they are claimed.

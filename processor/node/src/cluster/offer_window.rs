@@ -15,8 +15,8 @@ pub const AWAY_MAX: usize = 50_000;
 
 /// What waits for one home, and what is there.
 #[derive(Default)]
-pub struct Outbox {
-    lanes: HashMap<Lane, Row>,
+pub struct OfferWindow {
+    lanes: HashMap<Lane, LaneState>,
     /// Lanes with something that may go now.
     turns: VecDeque<Lane>,
     /// Lanes that may go on once the home has fewer of this node.
@@ -28,7 +28,7 @@ pub struct Outbox {
 type Lane = (QueueKey, u32);
 
 #[derive(Default)]
-struct Row {
+struct LaneState {
     waiting: Backlog,
     /// What waits, so that nothing does twice.
     ids: HashSet<ReadyId>,
@@ -41,7 +41,7 @@ struct Row {
     has_place: bool,
 }
 
-impl Outbox {
+impl OfferWindow {
     /// Something is ready since `now_ms`. What waits already, or is at the home, is not offered twice.
     pub fn push(&mut self, now_ms: i64, Offer { queue, ready }: Offer) {
         let (id, lane) = (ReadyId::of(&ready), (queue, ready.partition()));
@@ -51,9 +51,9 @@ impl Outbox {
             Some(_elsewhere) => self.taken(&ready),
             None => {}
         }
-        let row = self.lanes.entry(lane.clone()).or_default();
-        if row.ids.insert(id) {
-            row.waiting.push(now_ms, ready);
+        let state = self.lanes.entry(lane.clone()).or_default();
+        if state.ids.insert(id) {
+            state.waiting.push(now_ms, ready);
             self.list(lane);
         }
     }
@@ -65,27 +65,27 @@ impl Outbox {
             && let Some(lane) = self.turns.pop_front()
         {
             let is_full = self.away.len() >= AWAY_MAX;
-            let Some(row) = self.lanes.get_mut(&lane) else { continue };
-            row.is_listed = false;
-            if row.waiting.is_empty() || row.away >= LANE_AWAY_MAX {
+            let Some(state) = self.lanes.get_mut(&lane) else { continue };
+            state.is_listed = false;
+            if state.waiting.is_empty() || state.away >= LANE_AWAY_MAX {
                 // Listed again when there is something, or room.
                 continue;
             }
-            if is_full && row.away >= LANE_AWAY_MIN {
-                row.is_blocked = true;
-                if !std::mem::replace(&mut row.has_place, true) {
+            if is_full && state.away >= LANE_AWAY_MIN {
+                state.is_blocked = true;
+                if !std::mem::replace(&mut state.has_place, true) {
                     self.blocked.push_back(lane);
                 }
                 continue;
             }
-            let Some(ready) = row.waiting.pop() else { continue };
+            let Some(ready) = state.waiting.pop() else { continue };
             let id = ReadyId::of(&ready);
-            row.ids.remove(&id);
-            row.away += 1;
+            state.ids.remove(&id);
+            state.away += 1;
             // What waits in two queues is at the home for the one that it joined last.
             let former = self.away.insert(id, lane.clone());
-            if let Some(row) = former.and_then(|former| self.lanes.get_mut(&former)) {
-                row.away -= 1;
+            if let Some(state) = former.and_then(|former| self.lanes.get_mut(&former)) {
+                state.away -= 1;
             }
             offers.push(Offer { queue: lane.0.clone(), ready });
             self.list(lane);
@@ -95,13 +95,13 @@ impl Outbox {
 
     /// How many wait here.
     pub fn waiting(&self) -> usize {
-        self.lanes.values().map(|row| row.waiting.len()).sum()
+        self.lanes.values().map(|state| state.waiting.len()).sum()
     }
 
     /// What waits here for a queue: how much at each level, and since when the oldest of it.
     pub fn of_queue(&self, queue: &QueueKey) -> impl Iterator<Item = (u8, usize, i64)> {
-        let rows = self.lanes.iter().filter(move |((of, _), _)| of == queue);
-        rows.flat_map(|(_, row)| row.waiting.levels())
+        let states = self.lanes.iter().filter(move |((of, _), _)| of == queue);
+        states.flat_map(|(_, state)| state.waiting.levels())
     }
 
     /// These have not gone: they are the next ones again.
@@ -113,9 +113,9 @@ impl Outbox {
                 continue;
             }
             self.taken(&ready);
-            let row = self.lanes.entry(lane.clone()).or_default();
-            if row.ids.insert(id) {
-                row.waiting.push_first(now_ms, ready);
+            let state = self.lanes.entry(lane.clone()).or_default();
+            if state.ids.insert(id) {
+                state.waiting.push_first(now_ms, ready);
             }
             self.list(lane);
         }
@@ -124,10 +124,10 @@ impl Outbox {
     /// Somebody is to get this: the home has it no more.
     pub fn taken(&mut self, ready: &Ready) {
         let Some(lane) = self.away.remove(&ReadyId::of(ready)) else { return };
-        if let Some(row) = self.lanes.get_mut(&lane) {
-            row.away -= 1;
-            row.is_blocked &= row.away >= LANE_AWAY_MIN;
-            match row.away == 0 && row.waiting.is_empty() && !row.is_listed {
+        if let Some(state) = self.lanes.get_mut(&lane) {
+            state.away -= 1;
+            state.is_blocked &= state.away >= LANE_AWAY_MIN;
+            match state.away == 0 && state.waiting.is_empty() && !state.is_listed {
                 true => drop(self.lanes.remove(&lane)),
                 false => self.list(lane),
             }
@@ -140,9 +140,9 @@ impl Outbox {
     /// Another one of those that wait for room takes turns.
     fn unblock(&mut self) {
         while let Some(lane) = self.blocked.pop_front() {
-            let Some(row) = self.lanes.get_mut(&lane) else { continue };
-            row.has_place = false;
-            if std::mem::take(&mut row.is_blocked) {
+            let Some(state) = self.lanes.get_mut(&lane) else { continue };
+            state.has_place = false;
+            if std::mem::take(&mut state.is_blocked) {
                 return self.list(lane);
             }
         }
@@ -161,13 +161,13 @@ impl Outbox {
 
     /// A lane that has something to send and room for it takes turns.
     fn list(&mut self, lane: Lane) {
-        if let Some(row) = self.lanes.get_mut(&lane)
-            && !row.is_listed
-            && !row.is_blocked
-            && !row.waiting.is_empty()
-            && row.away < LANE_AWAY_MAX
+        if let Some(state) = self.lanes.get_mut(&lane)
+            && !state.is_listed
+            && !state.is_blocked
+            && !state.waiting.is_empty()
+            && state.away < LANE_AWAY_MAX
         {
-            row.is_listed = true;
+            state.is_listed = true;
             self.turns.push_back(lane);
         }
     }
@@ -208,11 +208,11 @@ mod tests {
 
     #[test]
     fn a_flood_of_one_queue_keeps_no_other_queue_and_no_other_partition_waiting() {
-        let mut outbox = Outbox::default();
-        (0..FLOOD).for_each(|id| outbox.push(0, offer("flood", 1, id)));
-        outbox.push(0, offer("other", 1, -1));
-        outbox.push(0, offer("flood", 2, -2));
-        let next = names(&outbox.next(4));
+        let mut window = OfferWindow::default();
+        (0..FLOOD).for_each(|id| window.push(0, offer("flood", 1, id)));
+        window.push(0, offer("other", 1, -1));
+        window.push(0, offer("flood", 2, -2));
+        let next = names(&window.next(4));
         assert_eq!(
             next,
             [
@@ -226,93 +226,93 @@ mod tests {
 
     #[test]
     fn what_a_home_has_no_room_for_is_told_by_queue() {
-        let mut outbox = Outbox::default();
-        (0..700).for_each(|id| outbox.push(1_000 + id, offer("q", 1, id)));
-        (700..900).for_each(|id| outbox.push(5_000, offer("q", 2, id)));
-        outbox.push(1, offer("other", 1, -1));
+        let mut window = OfferWindow::default();
+        (0..700).for_each(|id| window.push(1_000 + id, offer("q", 1, id)));
+        (700..900).for_each(|id| window.push(5_000, offer("q", 2, id)));
+        window.push(1, offer("other", 1, -1));
         let key = QueueKey { namespace_id: "n".into(), name: "q".into(), activities: false };
-        let told = |outbox: &Outbox| {
-            outbox.of_queue(&key).fold((0, i64::MAX), |(sum, oldest_ms), (_, count, since_ms)| {
+        let told = |window: &OfferWindow| {
+            window.of_queue(&key).fold((0, i64::MAX), |(sum, oldest_ms), (_, count, since_ms)| {
                 (sum + count, oldest_ms.min(since_ms))
             })
         };
-        assert_eq!(told(&outbox), (900, 1_000));
-        outbox.next(usize::MAX);
-        assert_eq!(told(&outbox), (200, 1_000 + LANE_AWAY_MAX as i64), "the rest is at the home");
+        assert_eq!(told(&window), (900, 1_000));
+        window.next(usize::MAX);
+        assert_eq!(told(&window), (200, 1_000 + LANE_AWAY_MAX as i64), "the rest is at the home");
     }
 
     #[test]
     fn a_home_has_no_more_than_a_window_and_gets_everything_in_the_end() {
-        let mut outbox = Outbox::default();
-        (0..FLOOD).for_each(|id| outbox.push(0, offer("flood", 1, id)));
+        let mut window = OfferWindow::default();
+        (0..FLOOD).for_each(|id| window.push(0, offer("flood", 1, id)));
         let mut there = VecDeque::new();
         let mut expected = 0;
         loop {
-            there.extend(outbox.next(300));
+            there.extend(window.next(300));
             assert!(there.len() <= LANE_AWAY_MAX, "{}", there.len());
             let Some(first) = there.pop_front() else { break };
             assert_eq!(names(std::slice::from_ref(&first)), [("flood".into(), 1, expected)], "in order");
-            outbox.taken(&first.ready);
+            window.taken(&first.ready);
             expected += 1;
         }
         assert_eq!(expected, FLOOD);
-        assert!(outbox.lanes.is_empty() && outbox.away.is_empty(), "nothing is remembered");
+        assert!(window.lanes.is_empty() && window.away.is_empty(), "nothing is remembered");
     }
 
     #[test]
     fn queues_that_nobody_polls_leave_room_for_one_that_is_polled() {
-        let mut outbox = Outbox::default();
+        let mut window = OfferWindow::default();
         let dead = AWAY_MAX / LANE_AWAY_MAX;
         for queue in 0..dead + 50 {
             let first = 1_000 * queue as i64;
-            (0..600).for_each(|id| outbox.push(0, offer(&format!("dead-{queue}"), 1, first + id)));
+            (0..600).for_each(|id| window.push(0, offer(&format!("dead-{queue}"), 1, first + id)));
         }
-        let there = outbox.next(usize::MAX);
+        let there = window.next(usize::MAX);
         assert!(there.len() <= AWAY_MAX + 50 * LANE_AWAY_MIN, "{}", there.len());
         let alive = -100;
-        (alive..0).for_each(|id| outbox.push(0, offer("alive", 1, id)));
+        (alive..0).for_each(|id| window.push(0, offer("alive", 1, id)));
         for id in 0..100 {
             let ready = offer("alive", 1, alive + id).ready;
             if id % (LANE_AWAY_MIN as i64) == 0 {
-                let next = outbox.next(usize::MAX);
+                let next = window.next(usize::MAX);
                 assert_eq!(next.len(), LANE_AWAY_MIN.min(100 - id as usize), "polled, it goes on");
             }
-            outbox.taken(&ready);
+            window.taken(&ready);
         }
         // Where the home gets rid of some, the others go on.
-        there.iter().for_each(|offer| outbox.taken(&offer.ready));
-        assert_eq!(outbox.next(usize::MAX).len(), (dead + 50) * 600 - there.len());
+        there.iter().for_each(|offer| window.taken(&offer.ready));
+        assert_eq!(window.next(usize::MAX).len(), (dead + 50) * 600 - there.len());
     }
 
     #[test]
     fn nothing_is_offered_twice_and_what_has_not_gone_goes_first() {
-        let mut outbox = Outbox::default();
+        let mut window = OfferWindow::default();
         for id in [1, 2, 1, 3] {
-            outbox.push(0, offer("q", 1, id));
+            window.push(0, offer("q", 1, id));
         }
-        let first = outbox.next(2);
+        let first = window.next(2);
         assert_eq!(names(&first), [("q".into(), 1, 1), ("q".into(), 1, 2)]);
-        outbox.push(0, offer("q", 1, 2));
-        outbox.back(0, first);
-        let next = outbox.next(9);
+        window.push(0, offer("q", 1, 2));
+        window.back(0, first);
+        let next = window.next(9);
         assert_eq!(names(&next), [("q".into(), 1, 1), ("q".into(), 1, 2), ("q".into(), 1, 3)]);
         // It waits in another queue now: the former one has room again.
-        outbox.push(0, offer("other", 1, 2));
-        assert_eq!(names(&outbox.next(9)), [("other".into(), 1, 2)]);
-        outbox.taken(&offer("q", 1, 1).ready);
-        outbox.push(0, offer("q", 1, 1));
-        assert_eq!(names(&outbox.next(9)), [("q".into(), 1, 1)], "once taken, it may come again");
+        window.push(0, offer("other", 1, 2));
+        assert_eq!(names(&window.next(9)), [("other".into(), 1, 2)]);
+        window.taken(&offer("q", 1, 1).ready);
+        window.push(0, offer("q", 1, 1));
+        assert_eq!(names(&window.next(9)), [("q".into(), 1, 1)], "once taken, it may come again");
     }
 
     #[test]
     fn what_is_another_nodes_now_takes_no_room() {
-        let mut outbox = Outbox::default();
-        (0..2 * LANE_AWAY_MAX as i64).for_each(|id| outbox.push(0, offer("q", 1, id)));
-        outbox.push(0, offer("q", 2, -1));
-        let gone = outbox.next(usize::MAX);
-        outbox.forget(|_, partition| partition == 1);
-        assert!(outbox.next(9).is_empty());
-        outbox.back(0, gone);
-        assert_eq!(names(&outbox.next(9)), [("q".into(), 2, -1)], "the other partition's is offered still");
+        let mut window = OfferWindow::default();
+        (0..2 * LANE_AWAY_MAX as i64).for_each(|id| window.push(0, offer("q", 1, id)));
+        window.push(0, offer("q", 2, -1));
+        let gone = window.next(usize::MAX);
+        window.forget(|_, partition| partition == 1);
+        assert!(window.next(9).is_empty());
+        window.back(0, gone);
+        assert_eq!(names(&window.next(9)), [("q".into(), 2, -1)], "the other partition's is offered still");
     }
 }
