@@ -34,6 +34,8 @@ const LATENESS_MS_MAX: i64 = 30_000;
 const OTHERS_MAX: Duration = Duration::from_secs(2);
 /// How long other calls are watched before the herd comes.
 const CALM: Duration = Duration::from_secs(1);
+/// How much longer than the starts it may take to set the timers: other tests are at work on the same machine, now more, now less.
+const SLOWER_MAX: u32 = 3;
 
 fn command(order: Order) -> Command {
     Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
@@ -218,10 +220,14 @@ async fn ten_thousand_timers_of_one_second_all_fire_none_early_and_others_are_se
     let begun = Instant::now();
     let tokens = start_all(&channel).await?;
     let started = begun.elapsed();
-    let due_ms = now_ms() + i64::try_from((started * 3 / 2 + CALM * 2).as_millis())?;
+    let due_ms = now_ms() + i64::try_from((started * SLOWER_MAX + CALM * 2).as_millis())?;
     set_all(&channel, tokens, due_ms).await?;
     let left_ms = due_ms - now_ms();
-    anyhow::ensure!(left_ms > 0, "the machine is too slow: the last timer was set {} ms too late", -left_ms);
+    anyhow::ensure!(
+        left_ms > 0,
+        "the machine is too slow: the last timer was set {} ms too late, {started:?} for the starts",
+        -left_ms
+    );
     let calm = until("the herd is due", async || now_ms() >= due_ms);
     let ((), mut calm_took) = beside_others(server.connect().await?, "calm", calm).await?;
     let (mut late_ms, mut herd_took) =
