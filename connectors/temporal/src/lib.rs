@@ -91,6 +91,19 @@ use worker::Workers;
 const KEEPALIVE: Duration = Duration::from_secs(30);
 /// How long it has for that sign; then it is closed, and its polls end without taking a task along.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// What a connection may have sent that is not read yet, at the least.
+const CONNECTION_WINDOW_MIN: u32 = 1 << 20;
+/// By how much more that is for each stream that it may have open. The HTTP/2 library ends a connection whose small frames
+/// that are not read yet come to more than half of the window, and counts up to 256 bytes for each.
+const CONNECTION_WINDOW_PER_STREAM: u32 = 2 * 256;
+/// The largest that HTTP/2 has.
+const CONNECTION_WINDOW_MAX: u32 = (1 << 31) - 1;
+
+/// A window in which one small request on each stream finds room at once.
+fn connection_window(streams_max: u32) -> u32 {
+    let streams = streams_max.saturating_mul(CONNECTION_WINDOW_PER_STREAM);
+    streams.clamp(CONNECTION_WINDOW_MIN, CONNECTION_WINDOW_MAX)
+}
 
 /// What the server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,6 +225,7 @@ impl Gateway {
         let guard = MapResponseLayer::new(move |response| guarded(response, &metrics, limit));
         let routes = Server::builder()
             .max_concurrent_streams(self.limits.streams_max)
+            .initial_connection_window_size(connection_window(self.limits.streams_max))
             .http2_max_header_list_size(self.limits.header_bytes_max)
             .http2_keepalive_interval(Some(KEEPALIVE))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
