@@ -1,5 +1,7 @@
 //! What tests of the whole product share: a server started as a user would start it.
 
+pub use everlog_patience as patience;
+
 pub mod caller;
 pub mod certificates;
 pub mod dice;
