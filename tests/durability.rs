@@ -32,16 +32,7 @@ struct Bench {
 /// The shim, built once for all tests.
 fn shim() -> &'static Path {
     static SHIM: OnceLock<PathBuf> = OnceLock::new();
-    SHIM.get_or_init(|| {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/shim/disk.c");
-        let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("disk.so");
-        let new = library.with_extension(std::process::id().to_string());
-        let mut cc = Command::new("cc");
-        cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&new).arg(source);
-        assert!(cc.status().unwrap().success(), "cc builds the shim");
-        std::fs::rename(&new, &library).unwrap();
-        library
-    })
+    SHIM.get_or_init(|| everlog_tests::shim::build("disk", env!("CARGO_TARGET_TMPDIR")).unwrap())
 }
 
 impl Bench {

@@ -1,7 +1,5 @@
 //! The public face of a node without Kafka: commands by HTTP, topics read over HTTP, schemas from a registry.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, ensure};
 use everlog_temporal_api::enums::IndexedValueType;
 use everlog_temporal_api::full::temporal::api::common::v1::SearchAttributes;
@@ -10,8 +8,8 @@ use everlog_temporal_api::workflowservice::{
     DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse,
 };
 use everlog_tests::caller::{Caller, execution};
-use everlog_tests::page;
 use everlog_tests::server::{Server, free_address};
+use everlog_tests::{page, patience};
 use everlog_wire::public::event::WorkflowEvent;
 use everlog_wire::public::outcome::Outcome;
 use everlog_wire::public::rejection::Rejection;
@@ -20,8 +18,6 @@ use prost::Message;
 use serde_json::{Value, json};
 use tonic::Code;
 
-const WITHIN: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// Sends a command that asks for a reply, and gives the status and what is told.
@@ -67,14 +63,14 @@ fn decoded(text: &str) -> anyhow::Result<Vec<u8>> {
 
 /// All entries of a topic, once there are so many.
 async fn until(server: &Server, topic: &str, count: usize) -> anyhow::Result<Vec<Vec<u8>>> {
-    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         looks.tick().await;
         let found = entries(server, topic).await?;
         if found.len() >= count {
             return Ok(found);
         }
-        ensure!(Instant::now() < deadline, "{topic}: {} of {count} entries came", found.len());
+        ensure!(!deadline.is_over(), "{topic}: {} of {count} entries came", found.len());
     }
 }
 
@@ -207,10 +203,10 @@ async fn a_node_waits_for_its_registry_says_so_and_goes_on_without_it() -> anyho
     let registry_address = free_address()?;
     let url = format!("http://{registry_address}");
     let mut server = Server::begin(one.path(), &[("EVERLOG_REGISTRY__URL", &url)], free_address()?)?;
-    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         looks.tick().await;
-        ensure!(Instant::now() < deadline, "it does not say what it waits for");
+        ensure!(!deadline.is_over(), "it does not say what it waits for");
         let Ok((status, page)) = page::get(server.metrics_address(), "/health/ready").await else { continue };
         if status == 503 && page.contains("the schema registry at") && page.contains(&url) {
             break;
@@ -237,10 +233,10 @@ async fn entries_of_public_topics_are_forgotten_when_they_are_old() -> anyhow::R
     let dir = tempfile::tempdir()?;
     let server = Server::start(dir.path(), &[("EVERLOG_LOG__PUBLIC_RETENTION_MS", "1000")]).await?;
     command(&server, "order-1", &start()).await?;
-    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         looks.tick().await;
-        ensure!(Instant::now() < deadline, "they are still there");
+        ensure!(!deadline.is_over(), "they are still there");
         let mut trimmed = false;
         for partition in 0..8 {
             let path = format!("/events?max=0&partition={partition}");

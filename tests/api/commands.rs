@@ -57,7 +57,7 @@ async fn the_list_of_commands_is_true() -> anyhow::Result<()> {
     let caller = Caller(server.connect().await?);
     let mut commands = Vec::new();
     for (number, name) in values("CommandType", "COMMAND_TYPE_")? {
-        caller.start(&name).await?;
+        caller.start_patient(&name).await?;
         let task = caller.take().await?.with_context(|| format!("no task for {name}"))?;
         // What is wrong with it stands in the history.
         drop(caller.complete(task, vec![command(number, &name)?]).await);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use everlog_tests::raw;
 use everlog_tests::server::Server;
+use everlog_tests::{patience, raw};
 use prost::Message;
 use prost_types::FileDescriptorSet;
 use tonic::{Code, Request};
@@ -44,7 +44,7 @@ async fn the_list_of_rpcs_is_true() -> anyhow::Result<()> {
     for path in &methods {
         let name = path.rsplit('/').next().unwrap_or_default();
         let mut request = Request::new(Bytes::new());
-        request.set_timeout(std::time::Duration::from_secs(5));
+        request.set_timeout(patience::most());
         let answer = raw::call(&channel, path, request).await;
         let served = !answer.is_err_and(|status| status.code() == Code::Unimplemented);
         match documented.get(name) {

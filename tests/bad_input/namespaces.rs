@@ -1,7 +1,5 @@
 //! Rows about namespaces that were deleted, and about their deletion.
 
-use std::time::Duration;
-
 use anyhow::Context;
 use bytes::Bytes;
 use everlog_temporal_api::operatorservice::{
@@ -11,6 +9,7 @@ use everlog_temporal_api::workflowservice::{
     DescribeNamespaceRequest, DescribeNamespaceResponse, PollWorkflowTaskQueueRequest,
     RegisterNamespaceRequest, UpdateNamespaceRequest,
 };
+use everlog_tests::patience;
 use prost::{Message, Name};
 use tonic::Code;
 
@@ -20,8 +19,6 @@ use crate::world::{World, queue, seconds, text, told};
 
 const DELETED: &str = "Namespace has invalid state: Deleted. Must be Registered or Deprecated.";
 const NOT_REGISTERED: &str = "Namespace has invalid state: Deleted. Must be Registered.";
-/// A Temporal server may take a while to tell all of itself.
-const TOLD_WITHIN: Duration = Duration::from_secs(20);
 
 #[rustfmt::skip]
 pub fn rows() -> Vec<Row> {
@@ -119,18 +116,17 @@ async fn deleted(world: World) -> anyhow::Result<(String, World, Bytes)> {
     Ok((former, world, token))
 }
 
-/// Waits until the world's namespace is refused so.
+/// Waits until the world's namespace is refused so: a Temporal server may take a while to tell all of itself.
 async fn refusing(world: &World, code: Code) -> anyhow::Result<Told> {
-    let begun = tokio::time::Instant::now();
-    let mut pause = tokio::time::interval(Duration::from_millis(50));
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
-        pause.tick().await;
+        looks.tick().await;
         let told = told(world.send(world.describe("there")).await);
         // A run that is not known is another matter.
         if told.code == Some(code) && told.message.starts_with("Namespace ") {
             return Ok(told);
         }
-        anyhow::ensure!(begun.elapsed() < TOLD_WITHIN, "{} was answered with {told}", world.namespace);
+        anyhow::ensure!(!deadline.is_over(), "{} was answered with {told}", world.namespace);
     }
 }
 

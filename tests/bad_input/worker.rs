@@ -1,7 +1,5 @@
 //! A worker without an SDK: polls, completes with given commands, and reads back what is left.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use everlog_engine::command::{Command, Order};
 use everlog_engine::machine::{activity, close, marker, properties, timer};
@@ -19,14 +17,12 @@ use everlog_temporal_api::workflowservice::{
     PollActivityTaskQueueResponse, PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse,
     RespondWorkflowTaskCompletedRequest,
 };
+use everlog_tests::patience;
 use prost::Message;
 use tonic::{Code, Request};
 
 use crate::row::{Action, Told};
 use crate::world::{Run, World, execution, path_of, payloads, queue, told};
-
-/// How long a poll waits.
-const POLL_WITHIN: Duration = Duration::from_secs(10);
 
 impl World {
     /// Gets the workflow task that waits in the run's queue.
@@ -61,7 +57,7 @@ impl World {
         A: Message + Default,
     {
         let mut call = Request::new(Bytes::from(request.encode_to_vec()));
-        call.set_timeout(POLL_WITHIN);
+        call.set_timeout(patience::most());
         Ok(A::decode(self.call(&path_of::<M>(), call).await?)?)
     }
 
@@ -133,14 +129,12 @@ impl World {
 
     /// Waits until a run has an event of a type.
     pub async fn until(&self, run: &Run, event_type: EventType) -> anyhow::Result<()> {
-        let mut pause = tokio::time::interval(Duration::from_millis(50));
-        for _ in 0..200 {
-            pause.tick().await;
-            if self.events(run).await?.iter().any(|event| event.event_type == event_type as i32) {
-                return Ok(());
-            }
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
+        while self.events(run).await?.iter().all(|event| event.event_type != event_type as i32) {
+            anyhow::ensure!(!deadline.is_over(), "{} has no {event_type:?}", run.id);
+            looks.tick().await;
         }
-        anyhow::bail!("{} has no {event_type:?}", run.id)
+        Ok(())
     }
 }
 

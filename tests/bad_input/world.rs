@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -15,16 +14,13 @@ use everlog_temporal_api::workflowservice::{
     TerminateWorkflowExecutionRequest,
 };
 use everlog_temporal_api::{rpc, workflowservice};
-use everlog_tests::raw;
 pub use everlog_tests::raw::path_of;
+use everlog_tests::{patience, raw};
 use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
 use crate::row::{Action, Told};
-
-/// How long an answer may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// Counts what was named; of all worlds, so that none takes another's request for a repetition.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -81,11 +77,12 @@ impl World {
             Err(status) if status.code() == Code::AlreadyExists => {}
             Err(status) => return Err(status.into()),
         }
-        let mut pause = tokio::time::interval(Duration::from_millis(100));
         let describe =
             || DescribeNamespaceRequest { namespace: name.into(), ..DescribeNamespaceRequest::default() };
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
         while self.send(describe()).await.is_err() {
-            pause.tick().await;
+            anyhow::ensure!(!deadline.is_over(), "{name} is not known");
+            looks.tick().await;
         }
         Ok(())
     }
@@ -108,9 +105,8 @@ impl World {
 
     /// Sends bytes to a method.
     pub async fn call(&self, path: &str, request: Request<Bytes>) -> Result<Bytes, Status> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN, raw::call(&self.channel, path, request)).await;
-        let late = || Status::internal(format!("no answer within {ANSWER_WITHIN:?}"));
-        Ok(answer.map_err(|_elapsed| late())??.into_inner())
+        let answer = patience::answer(path, raw::call(&self.channel, path, request)).await;
+        Ok(answer.map_err(|late| Status::internal(late.to_string()))??.into_inner())
     }
 
     /// A start that is fine.

@@ -1,7 +1,5 @@
 //! A client and worker that writes down what it sends and what it is told.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::EventType;
@@ -19,7 +17,7 @@ use everlog_temporal_api::workflowservice::{
     TerminateWorkflowExecutionRequest,
 };
 use everlog_tests::fate::Fate;
-use everlog_tests::raw;
+use everlog_tests::{patience, raw};
 use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
@@ -28,10 +26,6 @@ use crate::ledger::{Attempt, Call, Note, Query, Shared, Task};
 use crate::workflows::{self, Answer, LOST_MS, QUEUE, payloads, text_of};
 
 const NAMESPACE: &str = "default";
-/// How long an answer may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// So many polls may end empty before a task that must come is missed.
-const POLLS_MAX: usize = 4;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -75,8 +69,7 @@ impl Client {
 
     /// A query, with a worker beside it that answers it.
     pub async fn query_and_work(&self, id: &str) -> Result<(), Status> {
-        let (queried, worked) = tokio::join!(self.query(id), several(async || self.work().await));
-        queried.and(worked)
+        tokio::try_join!(self.query(id), several(async || self.work().await)).map(drop)
     }
 
     /// Sends a request as it was sent before, which may have been applied.
@@ -380,12 +373,13 @@ impl Client {
 
 /// Polls until a task came.
 async fn several(poll: impl AsyncFn() -> Result<bool, Status>) -> Result<(), Status> {
-    for _ in 0..POLLS_MAX {
-        if poll().await? {
-            return Ok(());
+    let deadline = patience::deadline();
+    while !poll().await? {
+        if deadline.is_over() {
+            return Err(Status::deadline_exceeded("no task came"));
         }
     }
-    Err(Status::deadline_exceeded("no task came"))
+    Ok(())
 }
 
 async fn raw_send<M: Message + Name>(channel: &Channel, request: M) -> Result<Bytes, Status> {
@@ -393,9 +387,8 @@ async fn raw_send<M: Message + Name>(channel: &Channel, request: M) -> Result<By
 }
 
 async fn send(channel: &Channel, path: &str, request: Bytes) -> Result<Bytes, Status> {
-    let answer = tokio::time::timeout(ANSWER_WITHIN, raw::call(channel, path, Request::new(request))).await;
-    let late = |_elapsed| Status::deadline_exceeded(format!("no answer within {ANSWER_WITHIN:?}"));
-    Ok(answer.map_err(late)??.into_inner())
+    let answer = patience::answer(path, raw::call(channel, path, Request::new(request))).await;
+    Ok(answer.map_err(|late| Status::deadline_exceeded(late.to_string()))??.into_inner())
 }
 
 fn decode<A: Message + Default>(answer: Bytes) -> Result<A, Status> {

@@ -1,9 +1,8 @@
 //! The life of a node's clients: a script that a blow may end anywhere, and the way from there to the end of all runs.
 
-use std::time::Duration;
-
 use anyhow::{Context, bail};
 use everlog_tests::fate::{Fate, is_definite, is_passing};
+use everlog_tests::patience;
 use tonic::Code;
 use tonic::transport::Channel;
 
@@ -13,12 +12,6 @@ use crate::ledger::Shared;
 use crate::node::{Blow, Node, Place};
 use crate::power::Notes;
 use crate::workflows::WORKFLOWS;
-
-/// How long a node may take to end.
-const ENDS_WITHIN: Duration = Duration::from_secs(10);
-/// How long everything that is left may take after a blow.
-const FINISHES_WITHIN: Duration = Duration::from_secs(30);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// One call after the other, each worker's part at its place.
 pub const SCRIPT: [Act; 35] = {
@@ -121,14 +114,10 @@ pub async fn live(
 impl Outcome {
     /// Ends a node, and looks how it does that.
     async fn end(&mut self, mut node: Node, blow: Blow) -> anyhow::Result<()> {
-        let status = match node.ended(Duration::from_millis(if self.interrupted { 600 } else { 0 })).await? {
-            Some(status) => Some(status),
-            None => {
-                node.ask_to_stop()?;
-                node.ended(ENDS_WITHIN).await?
-            }
-        };
-        match (status, blow) {
+        if node.end()?.is_none() {
+            node.ask_to_stop()?;
+        }
+        match (node.ended().await?, blow) {
             (None, _) => self.violations.push("the node does not end".into()),
             (Some(status), Blow::Error(_)) if status.code().is_none_or(|code| code > 2) => {
                 self.violations.push(format!("the node ended with {status}"));
@@ -154,14 +143,11 @@ impl Life {
         Ok(())
     }
 
-    /// Goes on with a node that took a blow; false if it ended.
+    /// Goes on with a node that took a blow; false if it ended. Which of the two it does is seen when it has done it.
     async fn go_on(&mut self, node: &mut Node, outcome: &mut Outcome) -> anyhow::Result<bool> {
-        if node.ended(Duration::from_millis(600)).await?.is_some() {
-            return Ok(false);
-        }
         match self.finish(node).await {
             Ok(_runs) => Ok(true),
-            Err(_) if node.ended(Duration::ZERO).await?.is_some() => Ok(false),
+            Err(_) if node.ended().await?.is_some() => Ok(false),
             Err(error) => {
                 outcome.violations.push(format!("the node neither went on nor ended: {error:#}"));
                 Ok(false)
@@ -172,10 +158,19 @@ impl Life {
     /// Everything that is left, with workers beside it; all runs as they stand at the end.
     async fn finish(&mut self, node: &mut Node) -> anyhow::Result<Vec<Run>> {
         let channel = node.connect().await?;
-        let work = tokio::time::timeout(FINISHES_WITHIN, self.finish_at(channel.clone()));
+        let work = patience::answer("everything that is left", self.finish_at(channel.clone()));
+        let ends = async {
+            let mut looks = patience::looks();
+            loop {
+                looks.tick().await;
+                if let Some(status) = node.end()? {
+                    bail!("the node ended: {status}");
+                }
+            }
+        };
         let finished = tokio::select! {
             finished = work => finished,
-            ended = node.ended(2 * FINISHES_WITHIN) => bail!("the node ended: {ended:?}"),
+            ended = ends => return ended,
         };
         if let Ok(finished) = finished {
             finished?;
@@ -188,13 +183,18 @@ impl Life {
         let client = Client { channel, ledger: self.ledger.clone() };
         self.repeat_unanswered(&client).await?;
         let others = async {
-            let mut pause = tokio::time::interval(LOOK_EVERY);
+            let mut looks = patience::looks();
             while let Some(act) = SCRIPT.get(self.next) {
                 // Before it is sent: should the node end meanwhile, it is among those without an answer.
                 self.next += 1;
-                if !matches!(act, Act::Work | Act::Labour) && !self.insist(&client, *act).await? {
+                if matches!(act, Act::Work | Act::Labour) {
+                    continue;
+                }
+                let done = self.insist(&client, *act).await;
+                if !matches!(done, Ok(true)) {
                     self.next -= 1;
-                    pause.tick().await;
+                    done?;
+                    looks.tick().await;
                 }
             }
             all_closed(&client).await
@@ -225,9 +225,9 @@ impl Life {
             unanswered.filter(|(_, call)| !call.path.contains("/Poll")).map(|(number, _)| number).collect()
         };
         for number in unanswered {
-            let mut pause = tokio::time::interval(LOOK_EVERY);
+            let mut looks = patience::looks();
             while client.repeat(number).await.as_ref().is_err_and(is_passing) {
-                pause.tick().await;
+                looks.tick().await;
             }
         }
         Ok(())
@@ -235,19 +235,19 @@ impl Life {
 }
 
 async fn work(client: &Client) {
-    let mut pause = tokio::time::interval(LOOK_EVERY);
+    let mut looks = patience::looks();
     loop {
         if client.work().await.is_err() {
-            pause.tick().await;
+            looks.tick().await;
         }
     }
 }
 
 async fn labour(client: &Client) {
-    let mut pause = tokio::time::interval(LOOK_EVERY);
+    let mut looks = patience::looks();
     loop {
         if client.labour().await.is_err() {
-            pause.tick().await;
+            looks.tick().await;
         }
     }
 }
@@ -255,10 +255,10 @@ async fn labour(client: &Client) {
 /// Waits until every workflow has come to its end. All of them have been started.
 async fn all_closed(client: &Client) -> anyhow::Result<()> {
     let reader = Client { channel: client.channel.clone(), ledger: Shared::default() };
-    let mut pause = tokio::time::interval(LOOK_EVERY);
+    let mut looks = patience::looks();
     let mut open: Vec<_> = WORKFLOWS.iter().collect();
     while !open.is_empty() {
-        pause.tick().await;
+        looks.tick().await;
         let mut still = Vec::new();
         for workflow in open {
             let last = match reader.read(workflow.id, "").await {

@@ -2,7 +2,7 @@
 //!
 //! A step is a write, a sync, a rename or such of a file in the data directory, or a reply to a client; with
 //! `EVERLOG_TEST_HOME=kafka` also a request that changes something on a broker, and its answer. A few of them are walked
-//! each time, from a start that the clock chooses. `EVERLOG_CRASH_EVERY=1` walks all, with a loss of power at every
+//! each time, from a start that the commit chooses. `EVERLOG_CRASH_EVERY=1` walks all, with a loss of power at every
 //! other one; which ones is turned around by `EVERLOG_CRASH_FIRST=2`. `EVERLOG_CRASH_TALK=1` tells of each life.
 
 mod checker;
@@ -15,8 +15,9 @@ mod teeth;
 mod workflows;
 
 use std::cell::{Cell, RefCell};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
+use everlog_tests::dice::seed_of_the_commit;
 use everlog_tests::server::is_on_kafka;
 
 use crate::life::live;
@@ -42,8 +43,7 @@ impl Stride {
     fn of(every: u64) -> Self {
         let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
         let every = number("EVERLOG_CRASH_EVERY").unwrap_or(every).max(1);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let first = number("EVERLOG_CRASH_FIRST").unwrap_or(1 + u64::from(now.subsec_micros()) % every);
+        let first = number("EVERLOG_CRASH_FIRST").unwrap_or_else(|| 1 + seed_of_the_commit() % every);
         Self { first: first.max(1), every }
     }
 }

@@ -6,21 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use everlog_tests::kafka::Cluster;
 use everlog_tests::server::{binary, free_address, is_on_kafka};
+use everlog_tests::{patience, shim};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use tonic::transport::{Channel, Endpoint};
-
-/// How long a node may take until it listens.
-const LISTENS_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How long a broker may take to say which topics it has.
-const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 /// What happens in place of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +92,7 @@ impl Place {
 
     /// Starts a node that a blow hits at a step; at none if that is 0.
     pub fn start_under_shim(&self, step: u64, blow: Blow) -> anyhow::Result<Node> {
-        let shim = shim()?;
+        let shim = library()?;
         self.spawn(|command, address| {
             command.env("LD_PRELOAD", shim).env("SHIM_DIR", self.data()).env("SHIM_EVENTS", self.events());
             command.env("SHIM_PORT", address.port().to_string());
@@ -140,7 +134,7 @@ impl Broker {
     /// Hundreds of logs are more than a broker on this machine has room for.
     fn remove(&self) -> anyhow::Result<()> {
         let client: BaseConsumer = ClientConfig::new().set("bootstrap.servers", self.bootstrap).create()?;
-        let there = client.fetch_metadata(None, TOLD_WITHIN)?;
+        let there = client.fetch_metadata(None, patience::most())?;
         let names = there.topics().iter().map(|topic| topic.name());
         let own: Vec<_> = names.filter(|name| name.starts_with(&self.prefix)).collect();
         let admin: AdminClient<_> = ClientConfig::new().set("bootstrap.servers", self.bootstrap).create()?;
@@ -163,27 +157,30 @@ impl Node {
     /// It ended.
     pub async fn connect(&mut self) -> anyhow::Result<Channel> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
-        let deadline = Instant::now() + LISTENS_WITHIN;
-        let mut pause = tokio::time::interval(LOOK_EVERY);
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
         loop {
-            pause.tick().await;
+            looks.tick().await;
             if let Ok(channel) = endpoint.connect().await {
                 return Ok(channel);
             }
             if let Some(status) = self.process.try_wait()? {
                 bail!("the node ended before it listened: {status}");
             }
-            anyhow::ensure!(Instant::now() < deadline, "the node does not listen");
+            anyhow::ensure!(!deadline.is_over(), "the node does not listen");
         }
     }
 
-    /// Waits for its end; none if that does not come in time.
-    pub async fn ended(&mut self, within: Duration) -> anyhow::Result<Option<ExitStatus>> {
-        let deadline = Instant::now() + within;
-        let mut pause = tokio::time::interval(LOOK_EVERY);
-        while Instant::now() < deadline {
-            pause.tick().await;
-            if let Some(status) = self.process.try_wait()? {
+    /// How it ended, if it has.
+    pub fn end(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        Ok(self.process.try_wait()?)
+    }
+
+    /// Waits for its end; none if that does not come.
+    pub async fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
+        while !deadline.is_over() {
+            looks.tick().await;
+            if let Some(status) = self.end()? {
                 return Ok(Some(status));
             }
         }
@@ -213,19 +210,8 @@ impl Drop for Node {
 }
 
 /// The shim, built once for all tests.
-fn shim() -> anyhow::Result<&'static Path> {
-    static SHIM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let built = SHIM.get_or_init(|| build_shim().map_err(|error| format!("{error:#}")));
-    built.as_deref().map_err(|error| anyhow::anyhow!("{error}"))
-}
-
-fn build_shim() -> anyhow::Result<PathBuf> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/shim/node.c");
-    let library = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("node.so");
-    let new = library.with_extension(std::process::id().to_string());
-    let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&new).arg(source);
-    anyhow::ensure!(cc.status()?.success(), "cc cannot build the shim");
-    std::fs::rename(&new, &library)?;
-    Ok(library)
+fn library() -> anyhow::Result<&'static Path> {
+    static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let build = || shim::build("node", env!("CARGO_TARGET_TMPDIR")).map_err(|error| format!("{error:#}"));
+    LIBRARY.get_or_init(build).as_deref().map_err(|error| anyhow::anyhow!("{error}"))
 }

@@ -3,16 +3,14 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use everlog_temporal_api::enums::IndexedValueType;
 use everlog_temporal_api::operatorservice::AddSearchAttributesRequest;
-use everlog_tests::raw;
 use everlog_tests::server::Server;
+use everlog_tests::{patience, raw};
 use tonic::transport::{Channel, Endpoint};
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
 /// What protects a shared cluster, or would make answers depend on the load, is lifted.
 const DYNAMIC: &[&str] = &[
     "frontend.rps=100000",
@@ -95,13 +93,12 @@ impl Reference {
             true => Self::spawn(place)?,
             false => Self { process: None, address: place.to_owned() },
         };
-        let deadline = Instant::now() + READY_WITHIN;
-        let mut looks = tokio::time::interval(Duration::from_millis(100));
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
         while !reference.is_serving().await {
             if let Some(process) = &mut reference.process {
                 ensure!(process.try_wait()?.is_none(), "the Temporal server has ended");
             }
-            ensure!(Instant::now() < deadline, "the Temporal server does not serve");
+            ensure!(!deadline.is_over(), "the Temporal server does not serve");
             looks.tick().await;
         }
         Ok(reference)
@@ -137,7 +134,7 @@ impl Reference {
 
     pub async fn connect(&self) -> Result<Channel> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
-        Ok(endpoint.connect_timeout(Duration::from_secs(5)).connect().await?)
+        Ok(endpoint.connect_timeout(patience::most()).connect().await?)
     }
 }
 

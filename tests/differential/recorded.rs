@@ -15,7 +15,7 @@ use tonic::transport::Channel;
 
 use crate::allowed::OPEN;
 use crate::author::Author;
-use crate::compare::{Uses, compare, differ, on_course};
+use crate::compare::{Difference, Uses, compare, differ, on_course};
 use crate::ground::{Everlog, Reference};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
 use crate::moves::{MOVES, OPENINGS};
@@ -32,8 +32,9 @@ const CHOSEN_UNTIL: u64 = 220;
 const FINDERS: &[u64] = &[80, 406];
 /// How many of them run at a time: they mostly wait.
 const HELD_AT_ONCE: usize = 100;
-/// How long a program of the fixed set may take at the reference.
-const TAKES_MAX: Duration = Duration::from_secs(30);
+/// What takes so long at the reference while it is recorded is not recorded, so that no check waits for it. What is recorded
+/// is run, however long that takes.
+const TAKES_LONG: Duration = Duration::from_secs(30);
 /// Values shorter than this are not worth a reference.
 const SHARED_LEN_MIN: usize = 40;
 
@@ -80,13 +81,13 @@ async fn tried(seed: u64, channel: &Channel, schema: &Arc<Schema>) -> Result<Opt
     let program = Author::write(seed);
     let begun = Instant::now();
     let noted = play(channel, schema, &program).await?;
-    let is_short = begun.elapsed() < TAKES_MAX;
-    let is_steady = is_short && is_same(&noted, &play(channel, schema, &program).await?);
+    let is_long = begun.elapsed() >= TAKES_LONG;
+    let is_steady = !is_long && is_same(&noted, &play(channel, schema, &program).await?);
     let is_steady = is_steady && on_course(&program, &noted, &noted).0.len() == noted.len();
-    if is_short && is_steady {
+    if is_steady {
         return Ok(Some((program, noted)));
     }
-    println!("program {seed} is left out: short {is_short}, steady {is_steady}");
+    println!("program {seed} is left out: {}", if is_long { "it takes long" } else { "it is not steady" });
     Ok(None)
 }
 
@@ -113,32 +114,72 @@ pub async fn run() -> Result<Report> {
     let asked = asked()?;
     let is_held = |seed: u64| asked.as_ref().map_or(!is_open(seed), |asked| asked.contains(&seed));
     let held = recorded.into_iter().filter(|(seed, ..)| is_held(*seed));
-    let plays = held.map(|(seed, mark, reference)| {
-        let (channel, schema) = (channel.clone(), schema.clone());
-        async move {
-            let program = Author::write(seed);
-            let is_same = program.mark() == mark;
-            ensure!(
-                is_same,
-                "program {seed} is not what was recorded: record it again (tests/differential/main.rs)"
-            );
-            let mut everlog = play(&channel, &schema, &program).await?;
-            if !differ(&program, &reference, &everlog, &mut Uses::new()).is_empty() {
-                // Once more: what does not come again is of the load.
-                everlog = play(&channel, &schema, &program).await?;
-            }
-            anyhow::Ok((program, reference, everlog))
-        }
-    });
-    let mut plays = futures::stream::iter(plays).buffer_unordered(at_once(HELD_AT_ONCE));
-    let mut report = Report::default();
-    while let Some(played) = plays.next().await {
-        let (program, reference, everlog) = played?;
+    let (mut report, mut all) = (Report::default(), Vec::new());
+    for (seed, mark, reference) in held {
+        let program = Author::write(seed);
+        let is_same = program.mark() == mark;
+        ensure!(
+            is_same,
+            "program {seed} is not what was recorded: record it again (tests/differential/main.rs)"
+        );
         report.coverage.count(&program, &reference);
-        report.add(program, &reference, &everlog);
+        all.push(Held { program, reference, differences: Vec::new() });
+    }
+    // Once more those that differ, and then each alone, until one differs still: what does not come again is of the load.
+    let most = at_once(HELD_AT_ONCE);
+    let differing = play_all(all, most, &channel, &schema, &mut report).await?;
+    let mut differing = play_all(differing, most, &channel, &schema, &mut report).await?;
+    while let Some(held) = differing.pop() {
+        let again = play_all(vec![held], 1, &channel, &schema, &mut report).await?;
+        if !again.is_empty() {
+            differing.extend(again);
+            break;
+        }
+    }
+    for held in differing {
+        report.programs += 1;
+        report.differing.push((held.program, held.differences));
     }
     report.table = report.coverage.table(&schema);
     Ok(report)
+}
+
+/// A program of the fixed set.
+struct Held {
+    program: Program,
+    reference: Vec<Noted>,
+    /// In which it differed when it was played last.
+    differences: Vec<Difference>,
+}
+
+/// Plays programs, so many at a time. Those that differ are given back.
+async fn play_all(
+    all: Vec<Held>,
+    at_once: usize,
+    channel: &Channel,
+    schema: &Arc<Schema>,
+    report: &mut Report,
+) -> Result<Vec<Held>> {
+    let plays = all.into_iter().map(|held| async {
+        let everlog = play(channel, schema, &held.program).await;
+        (held, everlog)
+    });
+    let mut plays = futures::stream::iter(plays).buffer_unordered(at_once);
+    let mut differing = Vec::new();
+    while let Some((held, everlog)) = plays.next().await {
+        let Held { program, reference, differences: before } = held;
+        let everlog = everlog?;
+        let differences = differ(&program, &reference, &everlog, &mut Uses::new());
+        if !differences.is_empty() {
+            differing.push(Held { program, reference, differences });
+            continue;
+        }
+        if !before.is_empty() {
+            report.unsteady.push((program.seed, before));
+        }
+        report.add(program, &reference, &everlog);
+    }
+    Ok(differing)
 }
 
 type Recorded = (u64, String, Vec<Noted>);

@@ -1,6 +1,6 @@
 //! A client and worker in a few lines, for tests that care about the server's fate more than about single calls.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
@@ -11,19 +11,17 @@ use everlog_temporal_api::workflowservice::{
     GetWorkflowExecutionHistoryRequest, GetWorkflowExecutionHistoryResponse, SignalWorkflowExecutionRequest,
     StartWorkflowExecutionRequest,
 };
-use everlog_tests::raw;
+use everlog_tests::{patience, raw};
 use prost::{Message, Name};
 use tonic::Status;
 use tonic::transport::Channel;
 
 pub const NAMESPACE: &str = "default";
-/// How long something that must come to pass may take.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Sends a request. No answer within a while counts as an answer: a bad one.
+/// Sends a request. No answer counts as an answer: a bad one.
 pub async fn send<M: Message + Name>(channel: &Channel, request: M) -> Result<Bytes, Status> {
-    let answer = tokio::time::timeout(PATIENCE, raw::send(channel, request)).await;
-    answer.unwrap_or_else(|_elapsed| Err(Status::deadline_exceeded(format!("no answer within {PATIENCE:?}"))))
+    let answer = patience::answer(M::NAME, raw::send(channel, request)).await;
+    answer.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))
 }
 
 /// A start that is fine.
@@ -93,17 +91,4 @@ pub async fn events(channel: &Channel, id: &str) -> anyhow::Result<Vec<HistoryEv
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Looks again and again until something holds.
-pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) -> anyhow::Result<()> {
-    let looks = async {
-        let mut pause = tokio::time::interval(Duration::from_millis(50));
-        while !holds().await {
-            pause.tick().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, looks)
-        .await
-        .map_err(|_| anyhow::anyhow!("{what}: it did not come to pass"))
 }

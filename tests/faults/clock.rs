@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History, HistoryEvent};
@@ -18,6 +18,7 @@ use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Stats, Unnamed, Want,
 };
 use everlog_store::{SharedRows, Store};
+use everlog_tests::patience;
 use prost::Message;
 
 const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";
@@ -25,10 +26,10 @@ const SECOND_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// How long something that must come to pass may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Turns in which nothing must happen.
-const QUIET_TURNS: usize = 50;
+/// A run that is there to be signalled: whatever is due comes before the signal that follows it.
+const SENTINEL: &str = "sentinel";
+/// The first signal shows what time it is; alarms that are due by that come with the next one, and what they cause with the last.
+const SENTINELS: usize = 3;
 
 /// A partition that the test drives, with the test's clock.
 struct House {
@@ -97,6 +98,8 @@ impl House {
         let mut house =
             Self { partition: Some(partition), log: Some(log), inbox, router, stats, now_ms, off_ms, dir };
         house.until("it serves", House::is_serving)?;
+        house.start(SENTINEL)?;
+        house.quiet()?;
         Ok(house)
     }
 
@@ -129,6 +132,7 @@ impl House {
     fn turn(&mut self) -> anyhow::Result<()> {
         let now_ms = self.now_ms() + self.off_ms;
         self.partition().turn(now_ms)?;
+        // As a node's thread waits, which turns again when nothing comes.
         if let Ok(event) = self.inbox.recv_timeout(Duration::from_millis(2)) {
             self.partition().handle(event, now_ms)?;
         }
@@ -136,28 +140,29 @@ impl House {
     }
 
     fn until(&mut self, what: &str, mut holds: impl FnMut(&mut Self) -> bool) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = patience::deadline();
         while !holds(self) {
-            anyhow::ensure!(Instant::now() < deadline, "{what}: it did not come to pass");
+            anyhow::ensure!(!deadline.is_over(), "{what}: it did not come to pass");
             self.turn()?;
         }
         Ok(())
     }
 
+    /// Whatever is due has come to pass.
     fn quiet(&mut self) -> anyhow::Result<()> {
-        (0..QUIET_TURNS).try_for_each(|_| self.turn())
+        (0..SENTINELS).try_for_each(|number| self.signal(SENTINEL, &number.to_string()))
     }
 
     /// Waits for an answer while the house is driven.
     fn call<T>(&mut self, call: impl Future<Output = T>) -> anyhow::Result<T> {
         let mut call = Box::pin(call);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = patience::deadline();
         loop {
             if let std::task::Poll::Ready(answer) = call.as_mut().poll(&mut context) {
                 return Ok(answer);
             }
-            anyhow::ensure!(Instant::now() < deadline, "there was no answer");
+            anyhow::ensure!(!deadline.is_over(), "there was no answer");
             self.turn()?;
         }
     }
@@ -174,8 +179,7 @@ impl House {
         Ok(self.call(async move { router.order(input).await })??)
     }
 
-    /// Starts a run and a timer in it.
-    fn start_timer(&mut self, id: &str, after_ms: i64) -> anyhow::Result<()> {
+    fn start(&mut self, id: &str) -> anyhow::Result<()> {
         let begin = start::Begin {
             request_id: "request".into(),
             workflow_type: "Order".into(),
@@ -183,7 +187,12 @@ impl House {
             retention_ms: DAY_MS,
             ..start::Begin::default()
         };
-        self.order(id, Order::Start(Box::new(begin)))?;
+        self.order(id, Order::Start(Box::new(begin))).map(drop)
+    }
+
+    /// Starts a run and a timer in it.
+    fn start_timer(&mut self, id: &str, after_ms: i64) -> anyhow::Result<()> {
+        self.start(id)?;
         let order = command::Order::StartTimer(timer::Start {
             timer_id: "wait".into(),
             start_to_fire_timeout: Some(Span::from_ms(after_ms)),

@@ -6,7 +6,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 
 use anyhow::Context;
 use everlog_log::Log;
@@ -15,19 +14,19 @@ use everlog_temporal_api::enums::ResourceExhaustedCause;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 use everlog_temporal_api::{errordetails, rpc};
 use everlog_tests::page;
+use everlog_tests::patience::{self, until};
 use everlog_tests::server::Server;
 use prost::Message;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use crate::client::{PATIENCE, events, send, signal, start, until};
+use crate::client::{events, send, signal, start};
 
 const MIB: u64 = 1 << 20;
 const SIGNAL_BYTES: usize = 200_000;
 const RUNS: usize = 4;
 /// As many in a row mean that the disk stays full.
-const REFUSALS: usize = 8;
-const PAUSE: Duration = Duration::from_millis(150);
+const REFUSALS: usize = 60;
 /// More than the disk has room for.
 const SIGNALS_MAX: usize = 2_000;
 /// The least that can be asked to be kept free.
@@ -155,9 +154,9 @@ fn check_refusal(status: &Status) -> anyhow::Result<()> {
 /// Sends signals until they are refused for good: at first the database still tidies up and makes room again. The
 /// last refusal.
 async fn fill(ledger: &mut Ledger, channel: &Channel) -> anyhow::Result<Status> {
-    let mut pause = tokio::time::interval(PAUSE);
+    let mut looks = patience::looks();
     let mut refusals = 0;
-    while ledger.sent < SIGNALS_MAX {
+    while ledger.acknowledged.len() < SIGNALS_MAX {
         let Err(status) = ledger.signal(channel, SIGNAL_BYTES).await else {
             refusals = 0;
             continue;
@@ -168,7 +167,7 @@ async fn fill(ledger: &mut Ledger, channel: &Channel) -> anyhow::Result<Status> 
             println!("{} signals fitted; then {:?}", ledger.acknowledged.len(), status.message());
             return Ok(status);
         }
-        pause.tick().await;
+        looks.tick().await;
     }
     anyhow::bail!("the disk never fills")
 }
@@ -286,7 +285,7 @@ fn append(log: &Embedded, record: u64) -> anyhow::Result<bool> {
     let mut bytes = vec![0; SIGNAL_BYTES];
     bytes[..8].copy_from_slice(&record.to_be_bytes());
     log.append(0, vec![bytes.into()], Box::new(move |outcome| drop(done.send(outcome))));
-    match wait.recv_timeout(PATIENCE).context("the log hangs")? {
+    match wait.recv_timeout(patience::most()).context("the log hangs")? {
         Ok(_appended) => Ok(true),
         Err(everlog_log::Error::Full { .. }) => Ok(false),
         Err(error) => Err(error.into()),

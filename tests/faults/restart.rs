@@ -36,7 +36,7 @@ async fn a_history_is_read_on_and_a_task_completed_after_a_kill_with_the_tokens_
     let dir = tempfile::tempdir()?;
     let mut server = Server::start(dir.path(), &[]).await?;
     let caller = Caller(server.connect().await?);
-    caller.start(ID).await?;
+    caller.start_patient(ID).await?;
     for number in 0..SIGNALS {
         caller.signal(ID, &number.to_string()).await?;
     }

@@ -1,7 +1,5 @@
 //! A caller and a worker over bare gRPC, on the namespace `default` and one task queue.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use everlog_engine::command::Command;
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
@@ -17,14 +15,14 @@ use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-use crate::raw;
+use crate::{patience, raw};
 
 /// The task queue of every [`Caller`].
 pub const QUEUE: &str = "orders";
-/// How long a call may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long a workflow task may take until it is handed out again.
 const TASK_TIMEOUT_S: i64 = 2;
+/// The longest that a server lets it take.
+const TASK_TIMEOUT_S_MAX: i64 = 120;
 
 /// Whoever calls, and works.
 #[derive(Clone, Debug)]
@@ -47,8 +45,8 @@ impl Caller {
     pub async fn send<M: Message + Name>(&self, request: M) -> Result<Bytes, Status> {
         let request = Request::new(Bytes::from(request.encode_to_vec()));
         let path = raw::path_of::<M>();
-        let answer = tokio::time::timeout(ANSWER_WITHIN, raw::call(&self.0, &path, request)).await;
-        Ok(answer.map_err(|_late| Status::deadline_exceeded("no answer"))??.into_inner())
+        let answer = patience::answer(&path, raw::call(&self.0, &path, request)).await;
+        Ok(answer.map_err(|late| Status::deadline_exceeded(late.to_string()))??.into_inner())
     }
 
     /// Starts a workflow of this id, once however often it is asked.
@@ -56,12 +54,24 @@ impl Caller {
     /// # Errors
     /// As [`Caller::send`].
     pub async fn start(&self, id: &str) -> Result<(), Status> {
+        self.start_with(id, TASK_TIMEOUT_S).await
+    }
+
+    /// The same, of which a worker may keep each task for two minutes.
+    ///
+    /// # Errors
+    /// As [`Caller::send`].
+    pub async fn start_patient(&self, id: &str) -> Result<(), Status> {
+        self.start_with(id, TASK_TIMEOUT_S_MAX).await
+    }
+
+    async fn start_with(&self, id: &str, task_timeout_s: i64) -> Result<(), Status> {
         let request = StartWorkflowExecutionRequest {
             namespace: "default".into(),
             workflow_id: id.into(),
             workflow_type: Some(WorkflowType { name: "order".into() }),
             task_queue: queue(),
-            workflow_task_timeout: Some(prost_types::Duration { seconds: TASK_TIMEOUT_S, nanos: 0 }),
+            workflow_task_timeout: Some(prost_types::Duration { seconds: task_timeout_s, nanos: 0 }),
             request_id: format!("start {id}"),
             ..Default::default()
         };

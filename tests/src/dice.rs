@@ -1,5 +1,10 @@
 //! Seeded chance: the same seed, the same throws.
 
+use std::process::Command;
+
+/// What stands for the commit where there is no git.
+const NO_COMMIT: u64 = 1;
+
 /// A source of numbers.
 #[derive(Clone, Debug)]
 pub struct Dice {
@@ -53,4 +58,12 @@ impl Dice {
     pub fn permille(&mut self, chance: u32) -> bool {
         self.below(1_000) < u64::from(chance)
     }
+}
+
+/// The seed of tests that take another course with each commit, and the same one with the same commit.
+pub fn seed_of_the_commit() -> u64 {
+    let head = Command::new("git").args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"]).output();
+    let hash = head.ok().and_then(|head| String::from_utf8(head.stdout).ok());
+    let first = hash.and_then(|hash| u64::from_str_radix(hash.get(..16)?, 16).ok());
+    first.unwrap_or(NO_COMMIT)
 }

@@ -13,6 +13,11 @@ use anyhow::{Context, anyhow, bail, ensure};
 /// How long a dead node is taken for a living one, by a cluster of one's own: it can be restarted no sooner.
 const MISSED_AFTER: [&str; 2] = ["broker.session.timeout.ms=6000", "broker.heartbeat.interval.ms=500"];
 
+/// Properties of a client whose group misses it only after half an hour, the longest that brokers allow, unless it leaves:
+/// no test waits for so long.
+pub const LONG_SESSION: [(&str, &str); 2] =
+    [("session.timeout.ms", "1800000"), ("max.poll.interval.ms", "1800000")];
+
 /// A release of Apache Kafka.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {

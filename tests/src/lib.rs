@@ -11,3 +11,4 @@ pub mod page;
 pub mod process;
 pub mod raw;
 pub mod server;
+pub mod shim;

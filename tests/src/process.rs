@@ -4,18 +4,13 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use tonic::transport::Endpoint;
 
 use crate::caller::Caller;
 use crate::server::{binary, free_address};
-use crate::{page, raw};
-
-/// How long a node may take to its first answer, and to its end.
-const WITHIN: Duration = Duration::from_secs(90);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+use crate::{page, patience, raw};
 
 /// A running node. It is killed when dropped.
 #[derive(Debug)]
@@ -55,11 +50,10 @@ impl Process {
     /// # Errors
     /// It ends, or does not serve in time.
     pub async fn ready(&mut self) -> anyhow::Result<Caller> {
-        let deadline = Instant::now() + WITHIN;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
         while !raw::is_serving(self.address).await {
             ensure!(self.is_running(), "it ended: {}", self.said()?);
-            ensure!(Instant::now() < deadline, "it does not serve: {}", self.said()?);
+            ensure!(!deadline.is_over(), "it does not serve: {}", self.said()?);
             looks.tick().await;
         }
         Ok(Caller(Endpoint::from_shared(format!("http://{}", self.address))?.connect().await?))
@@ -107,14 +101,13 @@ impl Process {
     /// # Errors
     /// It does not end in time.
     pub async fn ended(&mut self) -> anyhow::Result<(Option<i32>, String)> {
-        let deadline = Instant::now() + WITHIN;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
         loop {
             looks.tick().await;
             if let Some(status) = self.process.try_wait()? {
                 return Ok((status.code(), self.said()?));
             }
-            ensure!(Instant::now() < deadline, "it does not end: {}", self.said()?);
+            ensure!(!deadline.is_over(), "it does not end: {}", self.said()?);
         }
     }
 

@@ -8,15 +8,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use tonic::transport::{Channel, Endpoint};
 
 use crate::kafka::Cluster;
-
-/// How long a server may take until it serves.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+use crate::patience;
 
 /// The variable that says where the log is, and the one for the brokers.
 const HOME: &str = "EVERLOG_TEST_HOME";
@@ -94,7 +91,7 @@ impl Server {
     /// It does not answer.
     pub async fn connect(&self) -> anyhow::Result<Channel> {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
-        Ok(endpoint.connect_timeout(Duration::from_secs(5)).connect().await?)
+        Ok(endpoint.connect_timeout(patience::most()).connect().await?)
     }
 
     /// Kills it with -9 and starts it again on the same directory and ports.
@@ -117,13 +114,12 @@ impl Server {
     /// Asks it to stop (SIGTERM) and waits for the end.
     ///
     /// # Errors
-    /// It cannot be signalled.
-    pub fn stop(&mut self) -> anyhow::Result<(ExitStatus, Duration)> {
-        let begun = Instant::now();
+    /// It cannot be signalled, or does not end.
+    pub fn stop(&mut self) -> anyhow::Result<ExitStatus> {
         let kill = Command::new("kill").arg("-TERM").arg(self.process.id().to_string()).status()?;
-        anyhow::ensure!(kill.success(), "kill -TERM failed");
-        let status = self.process.wait()?;
-        Ok((status, begun.elapsed()))
+        ensure!(kill.success(), "kill -TERM failed");
+        patience::until_blocking("the server ends", || !self.is_running())?;
+        Ok(self.process.wait()?)
     }
 
     /// Waits until it serves.
@@ -131,19 +127,16 @@ impl Server {
     /// # Errors
     /// It ends, or does not serve in time.
     pub async fn ready(&mut self) -> anyhow::Result<()> {
-        let deadline = Instant::now() + READY_WITHIN;
-        let mut pause = tokio::time::interval(Duration::from_millis(20));
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
         loop {
-            pause.tick().await;
+            looks.tick().await;
             if let Some(status) = self.process.try_wait()? {
                 bail!("the server ended at its start: {status}");
             }
             if self.connect().await.is_ok() && crate::raw::is_serving(self.address).await {
                 return Ok(());
             }
-            if Instant::now() > deadline {
-                bail!("the server did not serve within {READY_WITHIN:?}");
-            }
+            ensure!(!deadline.is_over(), "the server does not serve");
         }
     }
 }
@@ -168,7 +161,7 @@ pub fn binary() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().and_then(Path::parent).context("the test runs from a target folder")?;
     let binary = folder.join("everlog");
-    anyhow::ensure!(binary.exists(), "{} is not built: run `cargo build --release` first", binary.display());
+    ensure!(binary.exists(), "{} is not built: run `cargo build --release` first", binary.display());
     Ok(binary)
 }
 

@@ -6,19 +6,17 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use everlog_log::embedded::{Embedded, Limits, Options, Sync};
 use everlog_log::{Commit, Error, Fence, Log, Output, Topic, buckets_of};
+use everlog_tests::patience;
 
 const PARTITIONS: u32 = 4;
 /// Appends that wait for their acknowledgement at a time.
 const WAITING: usize = 8;
 const SCRIPT_ROUNDS: u64 = 12;
-const RETRY_FOR: Duration = Duration::from_secs(30);
-const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,16 +40,13 @@ fn main() -> anyhow::Result<()> {
 
 /// Opens the log once nobody else has it. The harness had: a process that another test forked meanwhile shares its lock for as
 /// long as it has not begun its own program.
-fn open(dir: &Path, sync: Sync) -> Result<Embedded, Error> {
-    let deadline = Instant::now() + RETRY_FOR;
-    loop {
-        match Embedded::open(options(dir, sync)) {
-            Err(Error::Locked { .. }) if Instant::now() < deadline => {
-                std::thread::park_timeout(RETRY_INTERVAL)
-            }
-            opened => return opened,
-        }
-    }
+fn open(dir: &Path, sync: Sync) -> anyhow::Result<Embedded> {
+    let mut opened = None;
+    patience::until_blocking("nobody else has the log", || {
+        let tried = opened.insert(Embedded::open(options(dir, sync)));
+        !matches!(tried, Err(Error::Locked { .. }))
+    })?;
+    Ok(opened.context("it was tried")??)
 }
 
 fn options(dir: &Path, sync: Sync) -> Options {
@@ -112,15 +107,17 @@ fn script(log: &Embedded, seed: &str, fences: &[Fence]) -> anyhow::Result<()> {
 
 /// Appends that are tried again while the disk is full, as a node would.
 fn retry(log: &Embedded, seed: &str) -> anyhow::Result<()> {
-    let deadline = Instant::now() + RETRY_FOR;
     for round in 0..SCRIPT_ROUNDS {
-        while let Err(error) = append(log, 0, vec![format!("{seed}.{round}.z")]).recv()? {
-            println!("refused {error}");
-            if Instant::now() > deadline || !error.is::<Error>() || log.failure().is_some() {
-                bail!("never accepted: {error}");
-            }
-            std::thread::park_timeout(RETRY_INTERVAL);
-        }
+        let mut told = None;
+        patience::until_blocking("an append is taken, or refused for good", || {
+            let appended = append(log, 0, vec![format!("{seed}.{round}.z")]).recv();
+            let outcome = told.insert(appended.unwrap_or_else(|closed| Err(closed.into())));
+            outcome.as_ref().err().is_none_or(|error| {
+                println!("refused {error}");
+                !error.is::<Error>() || log.failure().is_some()
+            })
+        })?;
+        told.context("it was tried")?.context("never accepted")?;
     }
     println!("end");
     Ok(())
