@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn moments_do_not_drift_when_nobody_takes_them() {
-        let (ticks, mut due) = mpsc::channel(TICKS_WAITING_MAX);
-        tick(&ticks, 20_000.0, 100, Instant::now() + Duration::from_secs(3600));
+        let ((ticks, mut due), began) = (mpsc::channel(TICKS_WAITING_MAX), Instant::now());
+        tick(&ticks, 20_000.0, 100, began + Duration::from_secs(3600));
         drop(ticks);
         let moments: Vec<_> = std::iter::from_fn(|| due.blocking_recv()).collect();
         assert_eq!(moments.len(), 100);

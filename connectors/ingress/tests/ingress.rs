@@ -4,7 +4,6 @@ mod place;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use everlog_engine::input::Order;
 use everlog_ingress::Fetched;
@@ -149,7 +148,8 @@ async fn a_record_waits_for_its_schema_while_those_of_other_partitions_go_on() {
     house.topic.produce(0, record("order-1", value));
     house.topic.produce(0, signal("order-1", "behind it"));
     house.topic.produce(1, signal("order-2", "beside it"));
-    house.options.schema_wait_ms = 20_000;
+    // It does not come to an end while the test lasts.
+    house.options.schema_wait_ms = 3_600_000;
     house.registry = Registry::away();
     let running = house.run();
     house.until(|house| house.topic.committed() == [None, Some(1)]).await;
@@ -179,20 +179,22 @@ async fn a_registry_that_stays_away_holds_a_record_up_within_a_bound() {
 
 #[tokio::test]
 async fn a_registry_that_stays_away_holds_all_records_up_once() {
+    // One after the other they would be held up for 1,000 s.
+    const RECORDS: u16 = 2_000;
     let mut house = House::new(1);
-    (0..200).for_each(|id| house.topic.produce(0, record("order-1", vec![0, 0, 0, 1, id, 1])));
+    for [high, low] in (0..RECORDS).map(u16::to_be_bytes) {
+        house.topic.produce(0, record("order-1", vec![0, 0, 1, high, low, 1]));
+    }
     house.topic.produce(0, signal("order-1", "behind them"));
     house.options.schema_wait_ms = 500;
     house.registry = Registry::away();
     let running = house.run();
-    let begin = std::time::Instant::now();
-    house.until(|house| house.topic.committed() == [Some(201)]).await;
-    let took = begin.elapsed();
+    house.until(|house| house.topic.committed() == [Some(u64::from(RECORDS) + 1)]).await;
     running.stop().await;
-    assert!(took < Duration::from_secs(10), "one after the other they take 100 s, these took {took:?}");
+    let records = usize::from(RECORDS);
     let told = all_told(&house.journals);
-    assert!(told[..200].iter().all(|(_, _, code)| code == "schema_unknown"));
-    assert_eq!(told[200], (0, 200, "behind them".to_owned()));
+    assert!(told[..records].iter().all(|(_, _, code)| code == "schema_unknown"));
+    assert_eq!(told[records], (0, u64::from(RECORDS), "behind them".to_owned()));
 }
 
 #[tokio::test]
@@ -253,7 +255,7 @@ async fn what_is_revoked_is_left_to_others_and_taken_up_where_it_was_left() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_records_take_little_time() {
+async fn many_records_arrive_and_nothing_runs_on() {
     let mut house = House::new(4);
     for n in 0..40_000_u64 {
         house.topic.produce((n % 4) as u32, signal(&format!("order-{n}"), "go"));
@@ -264,7 +266,6 @@ async fn many_records_take_little_time() {
     let took = begin.elapsed();
     running.stop().await;
     println!("{:.0} records/s into journals in memory", 40_000.0 / took.as_secs_f64());
-    assert!(took < Duration::from_secs(20));
     assert_eq!(all_told(&house.journals).len(), 40_000);
     assert_eq!(Arc::strong_count(&house.stats()), 2, "nothing runs on");
 }

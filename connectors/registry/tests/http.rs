@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use everlog_patience as patience;
 use everlog_registry::{Client, ClientError, Error, Found, Ids, Limits, Registry, Storage, router};
 use everlog_wire::public::Noun;
 use schema_registry_converter::async_impl::schema_registry::{
@@ -204,9 +205,9 @@ fn topic(noun: Noun) -> String {
 
 async fn register_ours(url: &str) -> Ids {
     let client = Client::new(url).expect("a URL");
-    let deadline = || Instant::now() + Duration::from_secs(20);
-    let ids = client.register(topic, deadline()).await.expect("registered");
-    assert_eq!(client.check(topic, deadline()).await, Ok(ids));
+    let begun = Instant::now();
+    let ids = client.register(topic, begun + patience::most()).await.expect("registered");
+    assert_eq!(client.check(topic, begun + patience::most()).await, Ok(ids));
     let Found::Schema(text) = client.schema(ids.of(Noun::Event)).await.expect("an answer") else {
         panic!("not found")
     };
@@ -337,10 +338,10 @@ async fn a_registry_that_is_away_is_waited_for_until_the_deadline() {
     drop(listener);
     let client = Client::new(&url).expect("a URL");
     let begun = Instant::now();
-    let error =
-        client.register(topic, begun + Duration::from_millis(300)).await.expect_err("nobody is there");
+    let registered = client.register(topic, begun + Duration::from_millis(300));
+    let registered = patience::answer("the end of a registration", registered).await.expect("it ends");
+    let error = registered.expect_err("nobody is there");
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
-    assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(matches!(client.schema(1).await, Err(ClientError::Unreachable { .. })));
     assert!(Client::new("no url").is_err());
     let away =
@@ -354,13 +355,13 @@ async fn a_schema_that_does_not_go_with_ours_is_told_apart_from_a_registry_that_
     let strange = r#"{"type":"record","name":"WorkflowEvent","namespace":"io.everlog","fields":[{"name":"x","type":"int"}]}"#;
     registry.register("test.events-value", strange).expect("it is the first");
     let client = Client::new(&serve(registry).await).expect("a URL");
-    let deadline = || Instant::now() + Duration::from_secs(20);
+    let (begun, most) = (Instant::now(), patience::most());
     let refused = |error: ClientError| match error {
         ClientError::Refused { subject, code, .. } => (subject, code),
         away @ ClientError::Unreachable { .. } => panic!("{away}"),
     };
-    let error = client.check(topic, deadline()).await.expect_err("another schema");
+    let error = client.check(topic, begun + most).await.expect_err("another schema");
     assert_eq!(refused(error), ("test.events-value".into(), 40_403));
-    let error = client.register(topic, deadline()).await.expect_err("it does not go with the other");
+    let error = client.register(topic, begun + most).await.expect_err("it does not go with the other");
     assert_eq!(refused(error), ("test.events-value".into(), 409));
 }

@@ -301,12 +301,13 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use super::timeout as deadline;
     use super::*;
 
     fn read(text: &'static str) -> Option<Duration> {
         let mut metadata = MetadataMap::new();
         metadata.insert("grpc-timeout", text.parse().expect("ASCII"));
-        timeout(&metadata)
+        deadline(&metadata)
     }
 
     #[test]
@@ -324,6 +325,6 @@ mod tests {
         for text in ["", "S", "10", "10s", "-1S", "+1S", "123456789S", "1.5S"] {
             assert_eq!(read(text), None, "{text}");
         }
-        assert_eq!(timeout(&MetadataMap::new()), None);
+        assert_eq!(deadline(&MetadataMap::new()), None);
     }
 }

@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn a_rate_grants_a_second_at_once_and_then_one_at_a_time() {
-        let quota = Quota::new(10, 0);
-        let now = Instant::now() + Duration::from_secs(1);
+        let (quota, made) = (Quota::new(10, 0), Instant::now());
+        let now = made + Duration::from_secs(1);
         assert!((0..10).all(|_| quota.take_call(now).is_ok()));
         let status = quota.take_call(now).expect_err("too many");
         assert_eq!(

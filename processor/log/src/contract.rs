@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -20,7 +19,6 @@ pub trait Place {
     fn open(&self) -> Self::Home;
 }
 
-const DONE_WITHIN: Duration = Duration::from_secs(60);
 const APPENDERS: u64 = 16;
 const APPENDS_EACH: u64 = 50;
 
@@ -279,7 +277,7 @@ fn slices_bring_what_a_restore_visits<P: Place>(place: &P) {
         let (sender, receiver) = channel();
         let done = Box::new(move |slice| sender.send(slice).expect("the test waits"));
         log.restore_slice(Topic::Changelog, 0, next, 500, done);
-        let slice = receiver.recv_timeout(DONE_WITHIN).expect("an answer").expect("a slice");
+        let slice = receiver.recv().expect("an answer").expect("a slice");
         for (key, value) in &slice.rows {
             match value {
                 Some(value) => rows.insert(text(&key[2..]), text(value)),
@@ -316,7 +314,7 @@ fn a_tail_brings_every_record_once<P: Place>(place: &P) {
         while found.len() < wanted {
             let more = tail.take(1).expect("take");
             if more.is_empty() {
-                wakes.recv_timeout(DONE_WITHIN).expect("it is woken");
+                wakes.recv().expect("it is woken");
             }
             found.extend(more);
         }
@@ -434,7 +432,7 @@ fn begin_append<H: Log>(
 }
 
 fn wait<T>(done: &Receiver<T>) -> T {
-    done.recv_timeout(DONE_WITHIN).expect("done is called once")
+    done.recv().expect("done is called once")
 }
 
 fn append<H: Log>(log: &H, partition: PartitionId, records: &[&str]) -> Appended {

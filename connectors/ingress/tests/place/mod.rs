@@ -6,11 +6,11 @@ mod topic;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_ingress::{Fetched, Ingress, Names, Options, Stats};
+use everlog_patience as patience;
 use everlog_wire::public::command::{Cancel, Command, Token};
 use everlog_wire::public::payload::Payload;
 use tokio::sync::oneshot;
@@ -73,14 +73,9 @@ impl House {
     }
 
     pub async fn until(&mut self, holds: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while !holds(self) {
-            let (now, stopped) = (self.topic.committed(), self.stats.stopped());
-            assert!(Instant::now() < deadline, "it did not come to pass: {now:?} {stopped:?}");
-            let mut tick = tokio::time::interval(Duration::from_millis(2));
-            tick.tick().await;
-            tick.tick().await;
-        }
+        let came = patience::until("what the test waits for", async || holds(self)).await;
+        let (now, stopped) = (self.topic.committed(), self.stats.stopped());
+        came.unwrap_or_else(|late| panic!("{late}: {now:?} {stopped:?}"));
     }
 }
 

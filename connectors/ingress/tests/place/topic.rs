@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use everlog_ingress::{Assigned, Fetched, Polled, Source, SourceError};
+use everlog_patience as patience;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 pub const INCARNATION: [u8; 16] = [7; 16];
 /// Records of one poll.
@@ -131,8 +132,12 @@ impl Source for Consumer {
                 return Ok(polled);
             }
             let news = self.topic.news.clone();
-            if timeout_at(deadline, news.notified()).await.is_err() {
-                return Ok(Polled::Records(Vec::new()));
+            let left = deadline.saturating_duration_since(Instant::now());
+            tokio::select! {
+                biased;
+                () = news.notified() => {}
+                // As a broker's consumer, whose poll ends empty.
+                () = patience::pass(left) => return Ok(Polled::Records(Vec::new())),
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use everlog_engine::{Rejection, Reply, Settings};
 use everlog_partition::{Admission, Dispatcher, Event, Router};
+use everlog_patience as patience;
 use everlog_temporal::{
     About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, Sealer,
 };
@@ -107,8 +107,8 @@ impl Front {
     /// Tells the gateway to stop, and waits until it has.
     pub(crate) async fn stop(&mut self) {
         self.stop.take().expect("stopped once").send(()).expect("it still serves");
-        let served = tokio::time::timeout(Duration::from_secs(5), self.served.take().expect("stopped once"));
-        served.await.expect("it stops in time").expect("no panic").expect("no error");
+        let served = patience::answer("the end of the gateway", self.served.take().expect("stopped once"));
+        served.await.expect("it stops").expect("no panic").expect("no error");
     }
 }
 

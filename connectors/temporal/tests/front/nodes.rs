@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_partition::{Event, Failure, QueueKey};
+use everlog_patience as patience;
 use everlog_temporal::{Body, Broken, Later, Limits, Peers, Place};
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
 use everlog_temporal_api::operatorservice::*;
@@ -140,9 +141,11 @@ impl Peers for Town {
     }
 }
 
+/// Calls may take an hour there: whatever is waited for as long as any call may take comes too late for a test.
 async fn front(town: &Arc<Town>) -> Front {
+    let limits = Limits { query_wait_ms: 3_600_000, ..Limits::default() };
     let peers: Arc<dyn Peers> = Arc::clone(town) as _;
-    Front::among(Limits::default(), Arc::new(unknowing), Some(peers)).await
+    Front::among(limits, Arc::new(unknowing), Some(peers)).await
 }
 
 fn queue(name: &str, normal_name: &str) -> Option<TaskQueue> {
@@ -230,15 +233,12 @@ async fn calls_that_wait_for_another_node_have_their_places_and_no_more() {
         client.start_workflow_execution(start()).await.map(drop)
     };
     let waiting: Vec<_> = (0..2).map(|_| tokio::spawn(waits(front.client.clone()))).collect();
-    while town.brought().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    patience::until("both are brought", async || town.brought().len() == 2).await.expect("they are");
     assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::ResourceExhausted);
     assert_eq!(town.brought().len(), 2, "it is not brought");
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
-    while refused!(front, start_workflow_execution, start()).code() != Code::DataLoss {
-        tokio::task::yield_now().await;
-    }
+    let is_reached = async || refused!(front, start_workflow_execution, start()).code() == Code::DataLoss;
+    patience::until("another node is reached", is_reached).await.expect("there is room again");
 }
 
 #[tokio::test]
@@ -368,25 +368,22 @@ async fn a_node_that_never_answers_holds_a_call_no_longer_than_its_caller_waits(
         .header("grpc-timeout", "200m")
         .body(Body::new(Full::new(body)))
         .expect("a request");
-    let answer = tokio::time::timeout(Duration::from_secs(5), front.calls.clone().answer(request)).await;
-    let answer = answer.expect("it ends");
+    let answer = patience::answer("the call's answer", front.calls.clone().answer(request));
+    let answer = answer.await.expect("it ends");
     let code = answer.headers().get("grpc-status").and_then(|code| code.to_str().ok());
     assert_eq!(code, Some("4"), "{answer:?}");
     assert_eq!(town.brought(), ["StartWorkflowExecution"], "once");
 }
 
 #[tokio::test]
-async fn whoever_waits_for_an_owner_is_told_in_time() {
+async fn whoever_waits_for_an_owner_is_told_after_a_while() {
     let town = Town::new(Place::Nowhere, &[]);
     let mut front = front(&town).await;
     let began = Instant::now();
-    let answer = refused!(front, start_workflow_execution, start());
+    let call = async { refused!(front, start_workflow_execution, start()) };
+    let answer = patience::answer("the call's answer", call).await.expect("it is told");
     assert_eq!(answer.code(), Code::Unavailable);
-    assert!(
-        (Duration::from_secs(2)..Duration::from_secs(10)).contains(&began.elapsed()),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() >= Duration::from_secs(2), "an owner may come: {:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -431,10 +428,7 @@ async fn a_worker_that_ends_is_told_to_all_nodes() {
     let mut front = front(&town).await;
     let request = ShutdownWorkerRequest { namespace: "default".into(), ..Default::default() };
     front.client.shutdown_worker(request).await.expect("it is answered here");
-    let mut looks = tokio::time::interval(Duration::from_millis(5));
-    while town.brought().len() < 2 {
-        looks.tick().await;
-    }
+    patience::until("both are told", async || town.brought().len() == 2).await.expect("they are");
     let brought = town.brought.lock().expect("nobody panics").clone();
     assert!(brought.iter().any(|(_, node)| node == "b") && brought.iter().any(|(_, node)| node == "c"));
 }

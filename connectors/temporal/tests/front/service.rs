@@ -1,9 +1,10 @@
 //! What holds for every call: sizes, compression, panics, metrics, health, and the end of the service.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
+use everlog_patience as patience;
+use everlog_temporal::Limits;
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::namespace::namespace_info;
 use everlog_temporal_api::operatorservice::ListClustersRequest;
@@ -201,6 +202,20 @@ async fn namespaces_are_listed_page_by_page() {
     assert!(front.client.describe_namespace(request).await.is_ok());
 }
 
+/// Waits until so many polls for workflow tasks have arrived.
+async fn polls_wait(front: &Front, count: usize) {
+    let mut client = front.client.clone();
+    let waiting = format!(
+        r#"service_pending_requests{{namespace="default",operation="PollWorkflowTaskQueue",service_name="frontend"}} {count}"#
+    );
+    let are_there = async || {
+        client.get_system_info(GetSystemInfoRequest {}).await.expect("answered");
+        let text = prometheus::TextEncoder::new().encode_to_string(&front.registry.gather()).expect("text");
+        text.contains(&waiting)
+    };
+    patience::until("polls wait", are_there).await.expect("they arrive");
+}
+
 #[tokio::test]
 async fn a_worker_that_shuts_down_gets_its_polls_back_empty() {
     let front = Front::with(Default::default(), Arc::new(|_, _| true)).await;
@@ -208,61 +223,56 @@ async fn a_worker_that_shuts_down_gets_its_polls_back_empty() {
         let mut client = front.client.clone();
         tokio::spawn(async move { client.poll_workflow_task_queue(poll("orders", worker)).await })
     };
-    let (mine, other) = (polling("worker-1"), polling("worker-2"));
+    // It came first, and would end first if polls came to their ends by themselves.
+    let other = polling("worker-2");
+    polls_wait(&front, 1).await;
+    let mine = polling("worker-1");
+    polls_wait(&front, 2).await;
     let mut client = front.client.clone();
     let pollers = || DescribeTaskQueueRequest {
         namespace: "default".into(),
         task_queue: Some(TaskQueue { name: "orders".into(), ..Default::default() }),
         ..Default::default()
     };
-    let both_wait = async {
-        let waiting = r#"service_pending_requests{namespace="default",operation="PollWorkflowTaskQueue",service_name="frontend"} 2"#;
-        loop {
-            client.describe_task_queue(pollers()).await.expect("answered");
-            let text =
-                prometheus::TextEncoder::new().encode_to_string(&front.registry.gather()).expect("text");
-            if text.contains(waiting) {
-                break;
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(5), both_wait).await.expect("both polls arrive");
     let request = ShutdownWorkerRequest {
         namespace: "default".into(),
         worker_instance_key: "worker-1".into(),
         ..Default::default()
     };
     client.shutdown_worker(request).await.expect("answered");
-    let empty = tokio::time::timeout(Duration::from_secs(5), mine).await.expect("it ends").expect("no panic");
+    let empty = patience::answer("the end of its poll", mine).await.expect("it ends").expect("no panic");
     assert_eq!(empty.expect("no error").into_inner(), PollWorkflowTaskQueueResponse::default());
+    for _ in 0..10 {
+        // On the same connection: an end of the other one would come before these answers.
+        client.describe_task_queue(pollers()).await.expect("answered");
+    }
     assert!(!other.is_finished());
     other.abort();
 }
 
 #[tokio::test]
 async fn a_gateway_that_stops_ends_polls_empty_and_says_so_to_health_checks() {
-    let mut front = Front::with(Default::default(), Arc::new(|_, _| true)).await;
+    // No call is broken off while the test lasts.
+    let limits = Limits { drain_ms: 3_600_000, ..Limits::default() };
+    let mut front = Front::with(limits, Arc::new(|_, _| true)).await;
     let mut health = HealthClient::new(front.channel.clone());
     for service in ["", "temporal.api.workflowservice.v1.WorkflowService"] {
         let request = HealthCheckRequest { service: service.into() };
         assert_eq!(health.check(request).await.expect("known").into_inner().status, 1);
     }
-    let mut client = front.client.clone();
-    let open = tokio::spawn(async move { client.poll_workflow_task_queue(poll("orders", "")).await });
-    let waits = async {
-        loop {
-            front.client.get_system_info(GetSystemInfoRequest {}).await.expect("answered");
-            let text =
-                prometheus::TextEncoder::new().encode_to_string(&front.registry.gather()).expect("text");
-            if text.contains(r#"operation="PollWorkflowTaskQueue",service_name="frontend"} 1"#) {
-                break;
-            }
-        }
+    let opens = |front: &Front| {
+        let mut client = front.client.clone();
+        tokio::spawn(async move { client.poll_workflow_task_queue(poll("orders", "")).await })
     };
-    tokio::time::timeout(Duration::from_secs(5), waits).await.expect("the poll arrives");
-    let began = std::time::Instant::now();
+    // A poll of another gateway waits as long, and came first: it would end first if polls came to their ends by themselves.
+    let goes_on = Front::with(Limits::default(), Arc::new(|_, _| true)).await;
+    let other = opens(&goes_on);
+    polls_wait(&goes_on, 1).await;
+    let open = opens(&front);
+    polls_wait(&front, 1).await;
     front.stop().await;
-    assert!(began.elapsed() < Duration::from_secs(2));
-    let empty = open.await.expect("no panic").expect("no error");
-    assert_eq!(empty.into_inner(), PollWorkflowTaskQueueResponse::default());
+    let empty = patience::answer("the end of its poll", open).await.expect("it ends").expect("no panic");
+    assert_eq!(empty.expect("no error").into_inner(), PollWorkflowTaskQueueResponse::default());
+    assert!(!other.is_finished());
+    other.abort();
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll as Turn, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_engine::command::{self, Command};
@@ -16,6 +16,7 @@ use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Public, Router, Stats,
     WorkflowTask,
 };
+use everlog_patience as patience;
 use everlog_store::{SharedRows, Store};
 use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source};
 use everlog_wire::public::event::WorkflowEvent;
@@ -138,11 +139,11 @@ impl House {
         }
     }
 
-    /// Brings events and time until something holds.
+    /// Brings events until something holds; what holds may bring time.
     pub fn until(&mut self, mut holds: impl FnMut(&mut Self) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience::deadline();
         while !holds(self) {
-            assert!(Instant::now() < deadline, "it did not come to pass");
+            assert!(!deadline.is_over(), "it did not come to pass");
             self.turn();
         }
     }
@@ -163,13 +164,23 @@ impl House {
         self.now_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Everything is applied and committed.
+    /// Everything is applied and committed. Time passes once, so that no more comes due because the log is slow.
     pub fn settle(&mut self) {
         self.advance(1_000);
+        let mut seen = self.commits();
         self.until(|house| {
-            house.advance(10);
-            house.stand().partition.is_idle()
+            let (is_idle, commits) = (house.stand().partition.is_idle(), house.commits());
+            if !is_idle && commits > seen {
+                // What was applied meanwhile waits for no interval.
+                seen = commits;
+                house.stand().partition.hurry();
+            }
+            is_idle
         });
+    }
+
+    fn commits(&self) -> u64 {
+        self.stats.commits.load(Ordering::Relaxed)
     }
 
     pub fn bring(&mut self, bodies: Vec<Body>) {
@@ -188,7 +199,7 @@ impl House {
         let records = bodies.into_iter().map(|body| Record::new(0, body).encode()).collect();
         let done = Box::new(move |result| sender.send(result).expect("the test waits"));
         log.append(owner("order-1"), records, done);
-        receiver.recv_timeout(Duration::from_secs(20)).expect("the log answers").expect("it is durable");
+        receiver.recv_timeout(patience::most()).expect("the log answers").expect("it is durable");
         drop(log);
         self.crash();
     }

@@ -114,7 +114,7 @@ impl House {
     fn delete_namespace(&mut self, namespace_id: &str) {
         self.names.0.lock().expect("nobody panics").push(namespace_id.into());
         self.until(|house| {
-            house.advance(100);
+            house.settle();
             house.deletion(namespace_id).is_some()
         });
     }
@@ -205,10 +205,13 @@ fn a_long_history_is_forgotten_in_slices_although_the_house_falls_in_between() {
     let mut left = vec![5_000];
     while left.last() != Some(&0) {
         assert!(left.len() < 30, "it goes on for ever: {left:?}");
-        // A slice or two, and a commit, which some do not live to see.
+        // A slice or two, and a commit, which some do not live to see, and every third does.
         house.turn();
         house.advance(110);
         (0..left.len()).for_each(|_| house.turn());
+        if left.len().is_multiple_of(3) {
+            house.settle();
+        }
         house.crash();
         left.push(house.committed_rows_of(NAMESPACE)[1]);
     }

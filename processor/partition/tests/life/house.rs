@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_engine::command::{self, Command};
@@ -15,6 +15,7 @@ use everlog_partition::{
     Address, Admission, Answer, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router,
     RunKey, Unnamed, Want,
 };
+use everlog_patience as patience;
 use everlog_store::{SharedRows, Store};
 use prost::Message;
 
@@ -87,11 +88,11 @@ impl House {
         self.until(|house| house.partition().is_serving());
     }
 
-    /// Brings events and time until something holds.
+    /// Brings events until something holds.
     pub fn until(&mut self, mut holds: impl FnMut(&mut Self) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience::deadline();
         while !holds(self) {
-            assert!(Instant::now() < deadline, "it did not come to pass");
+            assert!(!deadline.is_over(), "it did not come to pass");
             self.turn();
         }
     }
@@ -112,12 +113,12 @@ impl House {
     pub fn call<T>(&mut self, call: impl Future<Output = T> + Unpin) -> T {
         let mut call = call;
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = patience::deadline();
         loop {
             if let std::task::Poll::Ready(answer) = std::pin::Pin::new(&mut call).poll(&mut context) {
                 return answer;
             }
-            assert!(Instant::now() < deadline, "there was no answer");
+            assert!(!deadline.is_over(), "there was no answer");
             self.turn();
         }
     }

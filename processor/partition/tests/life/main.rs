@@ -4,7 +4,6 @@ mod house;
 mod updates;
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_engine::Reply;
@@ -17,6 +16,7 @@ use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
 use everlog_partition::{
     Address, Config, Delivery, Event, Failure, Poll, QueryRequest, Room, RunKey, Want, WorkflowKey,
 };
+use everlog_patience as patience;
 
 use house::{House, NAMESPACE, config, polls, workflow};
 
@@ -420,7 +420,7 @@ fn what_a_partition_had_sent_when_it_could_not_go_on_is_handed_out_by_its_next_l
         assert!(poll.as_mut().poll(&mut context).is_pending());
         let now_ms = house.now_ms.load(Ordering::Relaxed);
         house.partition().turn(now_ms).expect("the partition goes on");
-        match house.inbox.recv_timeout(Duration::from_secs(5)).expect("it goes on").1 {
+        match house.inbox.recv_timeout(patience::most()).expect("it goes on").1 {
             Event::Appended(_) if is_claimed => break,
             event => {
                 is_claimed |= matches!(event, Event::Claim { .. });
@@ -445,7 +445,7 @@ fn a_task_that_is_given_back_when_its_partition_cannot_go_on_is_handed_out_by_th
     drop(task);
     let now_ms = house.now_ms.load(Ordering::Relaxed);
     loop {
-        let event = house.inbox.recv_timeout(Duration::from_secs(5)).expect("it is told").1;
+        let event = house.inbox.recv_timeout(patience::most()).expect("it is told").1;
         let is_given_back = matches!(event, Event::Release { .. });
         house.partition().handle(event, now_ms).expect("the partition goes on");
         if is_given_back {

@@ -336,7 +336,7 @@ fn plain(event: &HistoryEvent, what: &Attributes) -> String {
         }
         Attributes::TaskStarted(_) => "task.started".into(),
         Attributes::TaskCompleted(_) => "task.completed".into(),
-        Attributes::TaskTimedOut(out) => format!("task.timed_out {:?}", timeout(out.timeout_type)),
+        Attributes::TaskTimedOut(out) => format!("task.timed_out {:?}", timeout_type(out.timeout_type)),
         Attributes::TaskFailed(failed) => match TaskFailedCause::try_from(failed.cause) {
             Ok(cause) => format!("task.failed {cause:?}"),
             Err(_unknown) => format!("task.failed {}", failed.cause),
@@ -387,7 +387,7 @@ fn options(request_id: &str) -> String {
     }
 }
 
-fn timeout(given: i32) -> TimeoutType {
+fn timeout_type(given: i32) -> TimeoutType {
     TimeoutType::try_from(given).expect("a timeout has a type")
 }
 
