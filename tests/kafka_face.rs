@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use everlog_log_kafka::Options;
 use everlog_log_kafka::keep::Keeper;
 use everlog_log_kafka::public::{From, Outgoing, Producer, Record, Step, Tail, Trimmer};
 use everlog_tests::kafka::Cluster;
-use everlog_tests::page;
 use everlog_tests::server::Server;
+use everlog_tests::{page, patience};
 use everlog_wire::public::event::WorkflowEvent;
 use everlog_wire::public::outcome::Outcome;
 use everlog_wire::public::rejection::Rejection;
@@ -19,8 +18,6 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-const WITHIN: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 const PARTITIONS: u32 = 4;
 
 /// A log of a test's own, and the directory of its node.
@@ -82,10 +79,10 @@ impl Place {
     /// Reads a topic from its beginning until what was read is enough.
     fn read_until(&self, noun: Noun, enough: impl Fn(&[Record]) -> bool) -> anyhow::Result<Vec<Record>> {
         let mut tail = Tail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
-        let (mut read, deadline) = (Vec::new(), Instant::now() + WITHIN);
+        let (mut read, deadline) = (Vec::new(), patience::deadline());
         while !enough(&read) {
-            ensure!(Instant::now() < deadline, "{noun:?}: only {} records came: {read:?}", read.len());
-            if let Step::Record(record) = tail.next(Duration::from_millis(100))? {
+            ensure!(!deadline.is_over(), "{noun:?}: only {} records came: {read:?}", read.len());
+            if let Step::Record(record) = tail.next(deadline.left())? {
                 read.push(record);
             }
         }
@@ -95,13 +92,12 @@ impl Place {
     /// All that is in a topic now.
     fn read_all(&self, noun: Noun) -> anyhow::Result<Vec<Record>> {
         let mut tail = Tail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
-        let (mut read, deadline) = (Vec::new(), Instant::now() + WITHIN);
+        let mut read = Vec::new();
         loop {
-            ensure!(Instant::now() < deadline, "{noun:?}: its end does not come");
-            match tail.next(Duration::from_millis(100))? {
+            match tail.next(patience::most())? {
                 Step::Record(record) => read.push(record),
                 Step::End => return Ok(read),
-                Step::Nothing => {}
+                Step::Nothing => bail!("{noun:?}: its end does not come"),
             }
         }
     }
@@ -114,7 +110,7 @@ impl Place {
         let (consumer, topic): (BaseConsumer, _) = (config.create()?, self.topic(Noun::Command));
         let mut list = TopicPartitionList::new();
         for partition in 0..PARTITIONS as i32 {
-            let (_, end) = consumer.fetch_watermarks(&topic, partition, WITHIN)?;
+            let (_, end) = consumer.fetch_watermarks(&topic, partition, patience::most())?;
             list.add_partition_offset(&topic, partition, Offset::Offset(end))?;
         }
         Ok(consumer.commit(&list, CommitMode::Sync)?)
@@ -242,14 +238,14 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
 
     let server = place.start(&[]).await?;
     let reason = format!("commands of partition {lost} are not read: ");
-    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         looks.tick().await;
         let (status, page) = page::get(server.metrics_address(), "/health/ready").await?;
         if status == 503 && page.contains(&reason) && page.contains("commands may be lost") {
             break;
         }
-        ensure!(Instant::now() < deadline, "{status}: {page}");
+        ensure!(!deadline.is_over(), "{status}: {page}");
     }
     let metric = page::metric(server.metrics_address(), "everlog_ingress_stopped_partitions").await?;
     ensure!(metric == Some(1.0), "{metric:?}");
@@ -264,9 +260,10 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
     ensure!(refused.count() == records.len() - in_lost, "the other partitions are read on");
     let appended = page::metric(server.metrics_address(), "everlog_partition_appended_total").await?;
     ensure!(appended.is_some_and(|appended| appended > 0.0), "an owner begins with a record: {appended:?}");
+    let deadline = patience::deadline();
     while lag(None).await? > in_lost as f64 {
         looks.tick().await;
-        ensure!(Instant::now() < deadline, "{:?} records of other partitions are not read", lag(None).await?);
+        ensure!(!deadline.is_over(), "{:?} records of other partitions are not read", lag(None).await?);
     }
     ensure!(server.connect().await.is_ok(), "calls are served");
     Ok(())
@@ -285,12 +282,12 @@ async fn commands_go_once_they_were_read_and_kept_and_no_sooner() -> anyhow::Res
     place.command(&[("order-3", START, &asks)])?;
 
     let _server = place.start(&[("EVERLOG_INGRESS__KEEP_MS", "0")]).await?;
-    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         // Who reads while they are deleted is told so.
         match place.read_all(Noun::Command) {
             Ok(left) if left.is_empty() => break,
-            left => ensure!(Instant::now() < deadline, "they are still there: {left:?}"),
+            left => ensure!(!deadline.is_over(), "they are still there: {left:?}"),
         }
         looks.tick().await;
     }

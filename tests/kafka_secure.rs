@@ -3,17 +3,15 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use everlog_temporal_api::common::WorkflowType;
 use everlog_temporal_api::taskqueue::TaskQueue;
 use everlog_temporal_api::workflowservice::StartWorkflowExecutionRequest;
 use everlog_tests::kafka::{Cluster, Version, tool};
-use everlog_tests::raw;
 use everlog_tests::server::{Server, binary};
+use everlog_tests::{patience, raw};
 
-const WITHIN: Duration = Duration::from_secs(60);
 const PASSWORD: &str = "of-the-test";
 
 /// One broker: open to the operator, who may do everything, on one port, and closed on another.
@@ -62,14 +60,14 @@ impl House {
         )?;
         let operator = [("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", house.cluster.bootstrap().to_owned())];
         // A broker that was just started may need a moment.
-        let deadline = Instant::now() + WITHIN;
+        let deadline = patience::deadline();
         loop {
             let made = run(&["topics", "create"], &[&operator[..], &small()].concat())?;
             if made.status.success() {
                 return Ok(house);
             }
             let is_away = made.status.code() == Some(1) && said(&made).contains("does not answer");
-            ensure!(is_away && Instant::now() < deadline, "{}", said(&made));
+            ensure!(is_away && !deadline.is_over(), "{}", said(&made));
         }
     }
 
@@ -108,7 +106,6 @@ fn small() -> Vec<(&'static str, String)> {
     vec![
         ("EVERLOG_KAFKA__PARTITIONS", "4".into()),
         ("EVERLOG_KAFKA__REPLICATION", "1".into()),
-        ("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "10000".into()),
         ("EVERLOG_PARTITION__JOURNAL_KEEP_RECORDS", "0".into()),
         ("EVERLOG_INGRESS__KEEP_MS", "1000".into()),
     ]
@@ -178,31 +175,41 @@ async fn a_node_with_a_password_and_the_acls_of_the_page_does_all_that_nodes_do(
         ..StartWorkflowExecutionRequest::default()
     };
     raw::send(&server.connect().await?, start).await?;
+    let within_ms = patience::most().as_millis().to_string();
     let mut words = vec!["command", "send", "--workflow-id", "by-record", "--reply"];
+    words.extend(["--reply-timeout-ms", &within_ms]);
     words.extend(["start", "--workflow-type", "Order", "--task-queue", "orders"]);
     let sent = run(&words, &variables)?;
     ensure!(sent.status.success(), "{}", said(&sent));
-    let deadline = Instant::now() + WITHIN;
+    let deadline = patience::deadline();
     loop {
         let told = said(&run(&["events", "export", "--type", "WorkflowExecutionStarted"], &variables)?);
         if told.contains("by-call") && told.contains("by-record") {
             break;
         }
-        ensure!(Instant::now() < deadline, "{told}");
+        ensure!(!deadline.is_over(), "{told}");
     }
     // What was read is let go of: records of the journal and of the commands are deleted.
     for name in ["everlog.journal", "everlog.commands"] {
+        let deadline = patience::deadline();
         let words = ["--time", "earliest", "--topic", name];
         while house
             .operate("org.apache.kafka.tools.GetOffsetShell", &words)?
             .lines()
             .all(|line| line.ends_with(":0"))
         {
-            ensure!(Instant::now() < deadline, "nothing of {name} was deleted");
+            ensure!(!deadline.is_over(), "nothing of {name} was deleted");
         }
     }
-    let healthy = run(&["doctor"], &variables)?;
-    ensure!(healthy.status.success(), "{}", said(&healthy));
+    // A node may be slow to answer.
+    let deadline = patience::deadline();
+    loop {
+        let healthy = run(&["doctor"], &variables)?;
+        if healthy.status.success() {
+            break;
+        }
+        ensure!(!deadline.is_over(), "{}", said(&healthy));
+    }
     server.crash().await?;
     server.stop()?;
     Ok(())

@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use anyhow::Context;
 use everlog_log_kafka::public::{self, Ending, From, Outgoing, Producer, Step, Tail, Trimmer};
 use everlog_log_kafka::source::{Assigned, Fetched, Polled, Source, SourceError};
 use everlog_log_kafka::{Options, topic_id, topics};
-use everlog_tests::kafka::{self, Cluster, Version};
+use everlog_tests::kafka::{self, Cluster, LONG_SESSION, Version};
+use everlog_tests::patience;
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
-use tokio::time::timeout;
 
-const WITHIN: Duration = Duration::from_secs(90);
-/// Long enough for what must not come.
-const QUIET: Duration = Duration::from_millis(1_500);
+/// How often something is sent that comes, while something else must not: a broker is asked for all partitions at once, so that
+/// the one would have come with the other.
+const ROUNDS: usize = 4;
 
 /// Topics of a test's own.
 struct Spot {
@@ -24,9 +25,11 @@ struct Spot {
 }
 
 impl Spot {
+    /// A member of its group that does not leave it keeps its partitions for longer than anybody waits for them.
     fn new() -> anyhow::Result<Self> {
         let mut spot = Self::on(Cluster::shared()?)?;
         spot.keeps = false;
+        spot.options.properties.extend(LONG_SESSION.map(|(name, value)| (name.into(), value.into())));
         Ok(spot)
     }
 
@@ -34,7 +37,7 @@ impl Spot {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let mut options = Options::new(cluster.bootstrap());
         options.prefix = format!("source-{}.", COUNT.fetch_add(1, Ordering::Relaxed));
-        (options.partitions, options.replication, options.call_timeout_ms) = (4, 1, 10_000);
+        (options.partitions, options.replication) = (4, 1);
         topics::create(&options)?;
         Ok(Self { options, keeps: true })
     }
@@ -79,27 +82,38 @@ struct Reader {
 }
 
 impl Reader {
-    /// None where nothing comes within that time.
-    async fn poll(&mut self, within: Duration) -> Option<Result<Polled, SourceError>> {
-        let polled = timeout(within, poll_fn(|context| self.source.poll_next(context))).await.ok();
+    /// What comes next.
+    async fn poll(&mut self) -> anyhow::Result<Result<Polled, SourceError>> {
+        let next = poll_fn(|context| self.source.poll_next(context));
+        let polled = patience::answer("what comes next", next).await?;
         match &polled {
-            Some(Ok(Polled::Assigned(assigned))) => {
+            Ok(Polled::Assigned(assigned)) => {
                 self.assigned.extend(assigned.iter().map(|one| (one.partition, one.clone())));
             }
-            Some(Ok(Polled::Revoked(partitions))) => {
+            Ok(Polled::Revoked(partitions)) => {
                 self.assigned.retain(|partition, _| !partitions.contains(partition));
             }
-            Some(Ok(Polled::Records(_)) | Err(_)) | None => {}
+            Ok(Polled::Records(_)) | Err(_) => {}
         }
-        polled
+        Ok(polled)
+    }
+
+    /// Until it has so many partitions; nothing is read of them yet.
+    async fn until_assigned(&mut self, count: usize) -> anyhow::Result<()> {
+        let deadline = patience::deadline();
+        while self.assigned.len() < count {
+            anyhow::ensure!(!deadline.is_over(), "{} partitions, not {count}", self.assigned.len());
+            drop(self.poll().await?);
+        }
+        Ok(())
     }
 
     /// Until it has so many partitions; each is begun where it was left, else at its start.
     async fn begin_all(&mut self, count: usize) -> anyhow::Result<()> {
-        let deadline = Instant::now() + WITHIN;
+        let deadline = patience::deadline();
         while self.assigned.len() != count {
-            anyhow::ensure!(Instant::now() < deadline, "{} partitions, not {count}", self.assigned.len());
-            if let Some(Ok(Polled::Assigned(assigned))) = self.poll(Duration::from_secs(1)).await {
+            anyhow::ensure!(!deadline.is_over(), "{} partitions, not {count}", self.assigned.len());
+            if let Ok(Polled::Assigned(assigned)) = self.poll().await? {
                 for one in assigned {
                     self.source
                         .begin(one.partition, one.committed.map_or(one.bounds.start, |(_, next)| next));
@@ -111,35 +125,43 @@ impl Reader {
 
     /// So many records; passing trouble is waited out.
     async fn records(&mut self, count: usize) -> anyhow::Result<Vec<Fetched>> {
-        let (deadline, mut found) = (Instant::now() + WITHIN, Vec::new());
+        let (deadline, mut found) = (patience::deadline(), Vec::new());
         while found.len() < count {
-            anyhow::ensure!(Instant::now() < deadline, "{} of {count} records came", found.len());
-            match self.poll(Duration::from_secs(1)).await {
-                Some(Ok(Polled::Records(records))) => found.extend(records),
-                Some(Ok(Polled::Assigned(_) | Polled::Revoked(_)) | Err(SourceError::Passing(_))) | None => {}
-                Some(Err(error)) => return Err(error.into()),
+            anyhow::ensure!(!deadline.is_over(), "{} of {count} records came", found.len());
+            match self.poll().await.with_context(|| format!("{} of {count} records came", found.len()))? {
+                Ok(Polled::Records(records)) => found.extend(records),
+                Ok(Polled::Assigned(_) | Polled::Revoked(_)) | Err(SourceError::Passing(_)) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(found)
     }
 
+    /// What is sent into a partition comes, and nothing else does.
+    async fn records_only_of(&mut self, spot: &Spot, partition: u32) -> anyhow::Result<()> {
+        for round in 0..ROUNDS {
+            let text = format!("round {round}");
+            spot.produce(partition, &[&text])?;
+            assert_eq!(texts(&self.records(1).await?), [text]);
+        }
+        Ok(())
+    }
+
     /// The first failure that lasts.
     async fn failure(&mut self) -> anyhow::Result<SourceError> {
-        let deadline = Instant::now() + WITHIN;
+        let deadline = patience::deadline();
         loop {
-            anyhow::ensure!(Instant::now() < deadline, "nothing failed");
-            match self.poll(Duration::from_secs(1)).await {
-                Some(Err(SourceError::Passing(_)) | Ok(_)) | None => {}
-                Some(Err(error)) => return Ok(error),
+            anyhow::ensure!(!deadline.is_over(), "nothing failed");
+            match self.poll().await? {
+                Err(SourceError::Passing(_)) | Ok(_) => {}
+                Err(error) => return Ok(error),
             }
         }
     }
 
     /// Closes it, as a program does that must not wait.
-    async fn close(self) -> anyhow::Result<Duration> {
-        let begun = Instant::now();
-        tokio::task::spawn_blocking(move || drop(self.source)).await?;
-        Ok(begun.elapsed())
+    async fn close(self) -> anyhow::Result<()> {
+        Ok(tokio::task::spawn_blocking(move || drop(self.source)).await?)
     }
 }
 
@@ -150,7 +172,9 @@ fn texts(records: &[Fetched]) -> Vec<String> {
 
 #[tokio::test]
 async fn records_of_transactions_that_were_aborted_or_are_open_do_not_come() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
+    let mut spot = Spot::new()?;
+    // No broker ends the open one.
+    spot.options.transaction_timeout_ms = 900_000;
     let topic = spot.commands();
     let mut reader = spot.source()?;
     reader.begin_all(4).await?;
@@ -164,8 +188,8 @@ async fn records_of_transactions_that_were_aborted_or_are_open_do_not_come() -> 
     spot.produce(1, &["behind it"])?;
     spot.produce(2, &["elsewhere"])?;
     assert_eq!(texts(&reader.records(1).await?), ["elsewhere"]);
-    let early = reader.poll(QUIET).await;
-    assert_eq!(early, None, "what stands behind an open transaction waits for it");
+    // What stands behind an open transaction waits for it.
+    reader.records_only_of(&spot, 2).await?;
     producer.end(Ending::Commit)?;
     assert_eq!(texts(&reader.records(2).await?), ["open", "behind it"]);
     Ok(())
@@ -201,13 +225,10 @@ async fn what_was_committed_comes_back_with_the_topics_id() -> anyhow::Result<()
     assert_eq!(reader.assigned[&0], Assigned { partition: 0, committed: None, bounds: 0..4 });
     assert_eq!(reader.records(4).await?.len(), 4);
     reader.source.commit(0, 3);
-    let took = reader.close().await?;
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    reader.close().await?;
     Trimmer::open(&spot.options)?.delete_below(&spot.commands(), 0, 2)?;
     let mut next = spot.source()?;
-    let begun = Instant::now();
-    next.begin_all(4).await?;
-    assert!(begun.elapsed() < Duration::from_secs(8), "the former member has left: {:?}", begun.elapsed());
+    next.begin_all(4).await.context("the former member has left")?;
     assert_eq!(next.assigned[&0], Assigned { partition: 0, committed: Some((id, 3)), bounds: 2..4 });
     assert_eq!(texts(&next.records(1).await?), ["d"]);
     // As its own tools show it.
@@ -230,7 +251,7 @@ async fn a_paused_partition_rests_and_goes_on_where_it_was() -> anyhow::Result<(
     spot.produce(0, &["b", "c"])?;
     spot.produce(1, &["elsewhere"])?;
     assert_eq!(texts(&reader.records(1).await?), ["elsewhere"]);
-    assert_eq!(reader.poll(QUIET).await, None, "it is paused");
+    reader.records_only_of(&spot, 1).await?;
     reader.source.resume(0);
     assert_eq!(texts(&reader.records(2).await?), ["b", "c"]);
     Ok(())
@@ -241,10 +262,9 @@ async fn nothing_is_read_before_it_is_said_from_where() -> anyhow::Result<()> {
     let spot = Spot::new()?;
     spot.produce(2, &["a", "b"])?;
     let mut reader = spot.source()?;
-    while reader.assigned.len() < 4 {
-        assert!(reader.poll(WITHIN).await.is_some(), "partitions are assigned");
-    }
-    assert_eq!(reader.poll(QUIET).await, None);
+    reader.until_assigned(4).await?;
+    reader.source.begin(3, 0);
+    reader.records_only_of(&spot, 3).await?;
     reader.source.begin(2, 1);
     assert_eq!(texts(&reader.records(1).await?), ["b"]);
     Ok(())
@@ -261,8 +281,9 @@ async fn more_than_is_taken_waits_within_bounds_and_in_order() -> anyhow::Result
     }
     let mut reader = spot.source()?;
     reader.begin_all(4).await?;
-    // Nobody takes anything meanwhile; the queue is full long before.
-    tokio::time::interval_at(tokio::time::Instant::now() + QUIET, QUIET).tick().await;
+    // Nobody takes anything meanwhile: the queue is full long before somebody else has read it all.
+    let mut tail = Tail::open(&spot.options, &topic, None, From::Beginning)?;
+    assert_eq!(read_to_the_end(&mut tail)?.len(), count);
     let mut next = BTreeMap::from([(0, 0), (1, 0)]);
     for record in reader.records(count).await? {
         let expected = next.get_mut(&record.partition).expect("produced to");
@@ -284,11 +305,11 @@ async fn two_members_share_the_partitions_and_one_that_leaves_hands_over() -> an
         first.source.commit(partition, u64::from(partition == 0));
     }
     let mut second = spot.source()?;
-    let deadline = Instant::now() + WITHIN;
+    let deadline = patience::deadline();
     while first.assigned.len() != 2 || second.assigned.len() != 2 {
-        assert!(Instant::now() < deadline, "{:?} and {:?}", first.assigned, second.assigned);
-        first.poll(Duration::from_millis(100)).await;
-        second.poll(Duration::from_millis(100)).await;
+        assert!(!deadline.is_over(), "{:?} and {:?}", first.assigned, second.assigned);
+        let polled = tokio::select! { polled = first.poll() => polled, polled = second.poll() => polled };
+        drop(polled?);
     }
     assert!(first.assigned.keys().all(|partition| !second.assigned.contains_key(partition)));
     for one in second.assigned.values() {
@@ -306,9 +327,7 @@ async fn two_members_share_the_partitions_and_one_that_leaves_hands_over() -> an
     let lost = *second.assigned.keys().next().expect("it has some");
     first.source.commit(lost, 0);
     first.close().await?;
-    let begun = Instant::now();
-    second.begin_all(4).await?;
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    second.begin_all(4).await.context("the first has left")?;
     let again = second.records(2).await?;
     assert!(again.iter().all(|record| record.partition != lost), "not committed by the first, so read again");
     Ok(())
@@ -321,9 +340,7 @@ async fn what_is_deleted_below_a_reader_is_told_and_never_skipped() -> anyhow::R
     spot.produce(1, &["elsewhere"])?;
     Trimmer::open(&spot.options)?.delete_below(&spot.commands(), 0, 2)?;
     let mut reader = spot.source()?;
-    while reader.assigned.len() < 4 {
-        assert!(reader.poll(WITHIN).await.is_some(), "partitions are assigned");
-    }
+    reader.until_assigned(4).await?;
     assert_eq!(reader.assigned[&0].bounds, 2..3);
     reader.source.begin(0, 1);
     reader.source.begin(1, 0);
@@ -331,10 +348,10 @@ async fn what_is_deleted_below_a_reader_is_told_and_never_skipped() -> anyhow::R
     assert!(matches!(failure, SourceError::OutOfRange { partition: 0, offset: 1, .. }), "{failure}");
     spot.produce(0, &["d"])?;
     spot.produce(1, &["still read"])?;
-    let deadline = Instant::now() + WITHIN;
+    let deadline = patience::deadline();
     loop {
-        assert!(Instant::now() < deadline, "the other partitions go on");
-        if let Some(Ok(Polled::Records(records))) = reader.poll(Duration::from_secs(1)).await {
+        assert!(!deadline.is_over(), "the other partitions go on");
+        if let Ok(Polled::Records(records)) = reader.poll().await? {
             assert!(records.iter().all(|record| record.partition == 1), "{records:?}");
             if texts(&records).contains(&"still read".to_owned()) {
                 return Ok(());
@@ -348,7 +365,9 @@ fn compressed(options: &Options, partition: i32, records: usize, bytes: usize) -
     let producer: ThreadedProducer<_> = ClientConfig::new()
         .set("bootstrap.servers", &options.bootstrap_servers)
         .set("compression.type", "zstd")
-        .set("linger.ms", "60000")
+        // Together, however long it takes to hand them over.
+        .set("linger.ms", "900000")
+        .set("message.timeout.ms", "0")
         .set("batch.size", "1000000000")
         .set("batch.num.messages", records.to_string())
         .set("message.max.bytes", "1000000000")
@@ -359,7 +378,7 @@ fn compressed(options: &Options, partition: i32, records: usize, bytes: usize) -
         let record = BaseRecord::<(), _>::to(&topic).partition(partition).payload(&blanks);
         producer.send(record).map_err(|(error, _)| error)?;
     }
-    Ok(producer.flush(WITHIN)?)
+    Ok(producer.flush(patience::most())?)
 }
 
 #[tokio::test]
@@ -399,17 +418,20 @@ async fn a_record_as_large_as_records_may_be_comes_however_well_it_was_compresse
 
 #[tokio::test]
 async fn a_topic_that_is_made_again_is_told_and_not_read_on() -> anyhow::Result<()> {
-    let spot = Spot::new()?;
+    let mut spot = Spot::new()?;
     spot.produce(0, &["a", "b"])?;
     let mut reader = spot.source()?;
     reader.begin_all(4).await?;
     reader.records(2).await?;
     let former = reader.source.topic().clone();
     topics::remove(&spot.options)?;
-    let deadline = Instant::now() + WITHIN;
+    // What is sent into a topic that goes is given up soon, and sent again.
+    let within_ms = std::mem::replace(&mut spot.options.call_timeout_ms, 10_000);
+    let deadline = patience::deadline();
     while topics::create(&spot.options).is_err() || spot.produce(0, &["A", "B", "C", "D"]).is_err() {
-        assert!(Instant::now() < deadline, "the topic is never made again");
+        assert!(!deadline.is_over(), "the topic is never made again");
     }
+    spot.options.call_timeout_ms = within_ms;
     // The topic's id is looked at when the group is assigned anew, and now and then.
     let failure = reader.failure().await?;
     assert!(matches!(failure, SourceError::MadeAgain { .. }), "{failure}");
@@ -435,19 +457,19 @@ async fn a_source_outlives_a_broker_that_is_killed() -> anyhow::Result<()> {
     cluster.kill(1)?;
     cluster.restart(1)?;
     spot.produce(0, &["c"])?;
-    let (deadline, mut found) = (Instant::now() + WITHIN, Vec::new());
+    let (deadline, mut found) = (patience::deadline(), Vec::new());
     while found.is_empty() {
-        assert!(Instant::now() < deadline, "nothing comes any more");
-        match reader.poll(Duration::from_secs(1)).await {
-            Some(Ok(Polled::Records(records))) => found.extend(records),
+        assert!(!deadline.is_over(), "nothing comes any more");
+        match reader.poll().await? {
+            Ok(Polled::Records(records)) => found.extend(records),
             // It may have been taken for dead meanwhile.
-            Some(Ok(Polled::Assigned(assigned))) => {
+            Ok(Polled::Assigned(assigned)) => {
                 for one in assigned {
                     reader.source.begin(one.partition, if one.partition == 0 { 2 } else { 0 });
                 }
             }
-            Some(Ok(Polled::Revoked(_)) | Err(SourceError::Passing(_))) | None => {}
-            Some(Err(error)) => return Err(error.into()),
+            Ok(Polled::Revoked(_)) | Err(SourceError::Passing(_)) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     assert_eq!(texts(&found), ["c"]);
@@ -477,9 +499,10 @@ fn a_tail_brings_what_is_committed_to_the_end_and_on() -> anyhow::Result<()> {
     let mut found = read_to_the_end(&mut tail)?;
     found.sort();
     assert_eq!(found, ["a", "b"]);
-    assert_eq!(tail.next(QUIET)?, Step::Nothing);
+    // Nothing else came before the end, and nothing comes before this.
+    assert_eq!(tail.next(Duration::ZERO)?, Step::Nothing);
     spot.produce(0, &["c"])?;
-    let Step::Record(record) = tail.next(WITHIN)? else { anyhow::bail!("it goes on") };
+    let Step::Record(record) = tail.next(patience::most())? else { anyhow::bail!("it goes on") };
     assert_eq!((record.partition, record.value.as_deref()), (0, Some(&b"c"[..])));
     assert!(record.time_ms > 1_700_000_000_000);
     let mut later = Tail::open(&spot.options, &topic, Some(0), From::Offset(record.offset))?;
@@ -487,7 +510,7 @@ fn a_tail_brings_what_is_committed_to_the_end_and_on() -> anyhow::Result<()> {
     let mut new = Tail::open(&spot.options, &topic, None, From::End)?;
     assert_eq!(read_to_the_end(&mut new)?, Vec::<String>::new());
     spot.produce(2, &["d"])?;
-    assert!(matches!(new.next(WITHIN)?, Step::Record(_)));
+    assert!(matches!(new.next(patience::most())?, Step::Record(_)));
     let refusal = Tail::open(&spot.options, &topic, Some(0), From::Offset(99)).err().expect("not there");
     assert!(refusal.to_string().contains("no offset 99"), "{refusal}");
     Ok(())
@@ -496,7 +519,7 @@ fn a_tail_brings_what_is_committed_to_the_end_and_on() -> anyhow::Result<()> {
 fn read_to_the_end(tail: &mut Tail) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     loop {
-        match tail.next(WITHIN)? {
+        match tail.next(patience::most())? {
             Step::Record(record) => {
                 found.push(String::from_utf8_lossy(record.value.as_deref().unwrap_or_default()).into_owned());
             }
@@ -525,8 +548,11 @@ fn a_key_goes_where_javas_producers_send_it() -> anyhow::Result<()> {
     kafka::tool("kafka.tools.ConsoleProducer", &arguments, &lines)?;
     let mut theirs = BTreeMap::new();
     while theirs.len() < 20 {
-        let Step::Record(record) = tail.next(WITHIN)? else { continue };
-        theirs.insert(record.key.expect("it has one"), record.partition);
+        match tail.next(patience::most())? {
+            Step::Record(record) => theirs.insert(record.key.expect("it has one"), record.partition),
+            Step::End => None,
+            Step::Nothing => anyhow::bail!("only these came: {theirs:?}"),
+        };
     }
     let records: Vec<_> =
         theirs.keys().map(|key| Outgoing { topic: &topic, key: Some(key), ..Outgoing::default() }).collect();

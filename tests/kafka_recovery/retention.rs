@@ -8,6 +8,7 @@ use anyhow::{bail, ensure};
 use everlog_temporal_api::workflowservice::TerminateWorkflowExecutionRequest;
 use everlog_tests::caller::{Caller, execution};
 use everlog_tests::kafka::Cluster;
+use everlog_tests::patience;
 use rdkafka::Message;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -19,8 +20,6 @@ use crate::client::histories;
 use crate::house::Place;
 
 const RETENTION: Duration = Duration::from_secs(4);
-const WITHIN: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 const SIGNALS: usize = 40;
 /// What a node's rows are made from.
 const TOPICS: [&str; 3] = ["changelog", "history", "timers"];
@@ -40,10 +39,10 @@ fn keys(place: &Place, topic: &str) -> anyhow::Result<Keys> {
         assigned.add_partition_offset(&name, *partition, Offset::Beginning)?;
     }
     consumer.assign(&assigned)?;
-    let (mut last, deadline) = (BTreeMap::new(), Instant::now() + WITHIN);
+    let (mut last, deadline) = (BTreeMap::new(), patience::deadline());
     while !open.is_empty() {
-        ensure!(Instant::now() < deadline, "{name} was not read in time");
-        match consumer.poll(LOOK_EVERY) {
+        ensure!(!deadline.is_over(), "{name} was not read in time");
+        match consumer.poll(deadline.left()) {
             Some(Ok(record)) => {
                 let key = (record.partition(), record.key().unwrap_or_default().to_vec());
                 last.insert(key, record.payload().is_some());
@@ -71,14 +70,15 @@ async fn terminate(client: &Caller, id: &str) -> anyhow::Result<()> {
 
 /// Waits until none of the runs is found.
 async fn until_gone(client: &Caller, ids: &[String]) -> anyhow::Result<()> {
-    let (deadline, mut looks) = (Instant::now() + WITHIN, tokio::time::interval(LOOK_EVERY));
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     for id in ids {
         loop {
             match client.history(id).await {
                 Err(status) if status.code() == Code::NotFound => break,
-                Ok(_) => ensure!(Instant::now() < deadline, "{id} is still there"),
+                Ok(_) => {}
                 Err(status) => ensure!(status.code() == Code::Unavailable, "{id}: {status}"),
             }
+            ensure!(!deadline.is_over(), "{id} is still there");
             looks.tick().await;
         }
     }
@@ -107,12 +107,13 @@ async fn a_closed_run_is_gone_from_all_topics_when_its_retention_is_over() -> an
     }
     // Not a moment before it is over, as long as there is time to look.
     let found = histories(&client, &ids).await;
-    if closing.elapsed() < RETENTION {
+    let is_over = closing.elapsed() >= RETENTION;
+    if !is_over {
         ensure!(found?.iter().all(|events| events.len() > SIGNALS), "all is there until then");
     }
     until_gone(&client, &ids).await?;
     ensure!(closing.elapsed() >= RETENTION, "gone after {:?}", closing.elapsed());
-    let deadline = Instant::now() + WITHIN;
+    let deadline = patience::deadline();
     loop {
         let now = all_keys(&place)?;
         let left: Vec<_> =
@@ -121,7 +122,7 @@ async fn a_closed_run_is_gone_from_all_topics_when_its_retention_is_over() -> an
         if !now.iter().any(of_ended) {
             break;
         }
-        ensure!(Instant::now() < deadline, "keys of closed runs stay, by topic: {left:?}");
+        ensure!(!deadline.is_over(), "keys of closed runs stay, by topic: {left:?}");
     }
     // What is restored from the topics alone has the open one and nothing else.
     node.kill()?;

@@ -1,26 +1,23 @@
 //! Topics that were deleted and made again under a stopped node: what does not fit together is refused, with a way out.
 
-use std::time::{Duration, Instant};
-
 use anyhow::ensure;
 use bytes::Bytes;
 use everlog_log::Log;
 use everlog_log_kafka::{Kafka, topics};
 use everlog_tests::kafka::{self, Cluster};
+use everlog_tests::patience;
 
 use crate::house::Place;
-
-const WITHIN: Duration = Duration::from_secs(60);
 
 /// Deletes a topic and makes it again, with nothing in it.
 fn make_again(place: &Place, topic: &str) -> anyhow::Result<()> {
     let name = format!("{}{topic}", place.options.prefix);
     let arguments = ["--bootstrap-server", &place.options.bootstrap_servers, "--delete", "--topic", &name];
     kafka::tool("org.apache.kafka.tools.TopicCommand", &arguments, "")?;
-    let deadline = Instant::now() + WITHIN;
+    let deadline = patience::deadline();
     // It goes a while after it was said to be gone.
     while topics::create(&place.options).is_err() || !topics::check(&place.options)?.is_empty() {
-        ensure!(Instant::now() < deadline, "{name} is not there again");
+        ensure!(!deadline.is_over(), "{name} is not there again");
     }
     Ok(())
 }
@@ -32,7 +29,7 @@ fn refill(place: &Place) -> anyhow::Result<()> {
         let (done, appended) = std::sync::mpsc::channel();
         let records = (0..500).map(|number: u32| Bytes::copy_from_slice(&number.to_be_bytes())).collect();
         log.append(partition, records, Box::new(move |outcome| drop(done.send(outcome))));
-        appended.recv_timeout(WITHIN)??;
+        appended.recv_timeout(patience::most())??;
     }
     Ok(())
 }
