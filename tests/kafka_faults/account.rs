@@ -23,11 +23,12 @@ use everlog_temporal_api::workflowservice::{
 };
 use everlog_tests::dice::Dice;
 use everlog_tests::fate::{Fate, is_passing};
+use everlog_tests::patience;
 use prost::{Message as _, Name};
 use prost_types::Any;
 use tonic::Code;
 
-use crate::client::{AGAIN_AFTER, Client, NAMESPACE, TAKEN_WITHIN, execution, start};
+use crate::client::{AGAIN_AFTER, Client, NAMESPACE, execution, start};
 use crate::ledger::{Answer, Deed, Via};
 use crate::reader::Seen;
 use crate::workflows::{Past, Said, command, complete, number, payloads, schedule, start_timer, text_in};
@@ -81,11 +82,11 @@ async fn pay(client: &Client, id: &str, dice: &mut Dice) -> anyhow::Result<()> {
     let (call, update_id) = client.ledger.sent(id, Deed::Update, Via::Grpc);
     let name = if dice.permille(DEBTS_PERMILLE) { DEBT } else { PAY };
     let mut to_the_end = dice.permille(TO_THE_END_PERMILLE);
-    let deadline = std::time::Instant::now() + TAKEN_WITHIN;
+    let deadline = patience::deadline();
     let mut pause = tokio::time::interval(AGAIN_AFTER);
     loop {
         pause.tick().await;
-        ensure!(std::time::Instant::now() < deadline, "{update_id} of {id} is not answered");
+        ensure!(!deadline.is_over(), "{update_id} of {id} is not answered");
         let stage = if to_the_end { Stage::Completed } else { Stage::Accepted };
         let answer = match client.ask(&update(id, &update_id, name, stage)).await {
             Ok(answer) => heard(answer)?,

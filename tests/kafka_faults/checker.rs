@@ -40,7 +40,7 @@ pub fn check(story: &Story) -> Vec<String> {
     terms::check(&story.terms, &effects(&kin, story), &mut found);
     deliveries::check(&kin, story, &mut found);
     register::check(&story.reads, &mut found);
-    waits::check(&story.waits, story.troubles.as_deref(), &mut found);
+    waits::check(&story.waits, story.troubles.is_some(), &mut found);
     for (place, entry) in &story.seen {
         if story.later.get(place) != Some(entry) {
             found.push(format!("events {place:?}: who read along saw what is not there any more"));

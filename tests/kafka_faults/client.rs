@@ -1,11 +1,10 @@
 //! A caller over bare gRPC that notes what it sends and what it is told.
 
-use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::full::temporal::api::history::v1::{History, HistoryEvent};
@@ -17,7 +16,7 @@ use everlog_temporal_api::workflowservice::{
 };
 use everlog_tests::dice::Dice;
 use everlog_tests::fate::{Fate, is_definite, is_passing};
-use everlog_tests::raw;
+use everlog_tests::{patience, raw};
 use prost::{Message, Name};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
@@ -25,7 +24,7 @@ use tonic::{Code, Request, Status};
 use crate::deliveries::now_ms;
 use crate::ledger::{Deed, Ledger, Via};
 use crate::polls::Polls;
-use crate::waits::{HAND_OVER, Sleep, Wait, Waits};
+use crate::waits::{Sleep, Wait, Waits};
 
 pub const NAMESPACE: &str = "default";
 pub const QUEUE: &str = "faults";
@@ -34,10 +33,8 @@ pub const TYPE: &str = "order";
 /// How long a workflow task may be lost with a worker or a node: longer than a hand-over, so that one which reached nobody
 /// does not look like one.
 pub const TASK_TIMEOUT_S: i64 = 20;
-/// How long an answer may take where nothing is harmed; polls and queries are answered far earlier, as these nodes are set.
-pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// How long an order is insisted on.
-pub const TAKEN_WITHIN: Duration = Duration::from_secs(180);
+/// How long a caller waits for a node that sleeps before it goes elsewhere.
+const ELSEWHERE_AFTER: Duration = Duration::from_secs(10);
 /// Between two tries of what was not answered.
 pub const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -107,22 +104,25 @@ impl Client {
     pub async fn ask_of<M: Message + Name>(&self, place: &Place, request: &M) -> Result<Bytes, Status> {
         let mut sent = Request::new(Bytes::from(request.encode_to_vec()));
         // What the server bounds by itself names no deadline: our own side would hold to it, too, and nobody would know
-        // whether the server did. Nor would anybody of a call that may take a hand-over more.
+        // whether the server did. The deadline of other calls is one that it never comes to.
         let is_bounded = M::NAME.starts_with("Poll") || M::NAME.starts_with("Query");
         if !is_bounded {
-            sent.set_timeout(ANSWER_WITHIN + HAND_OVER);
+            sent.set_timeout(patience::most() * 2);
         }
         let (path, began) = (raw::path_of::<M>(), Instant::now());
-        let mut call = pin!(raw::call(&place.channel, &path, sent));
-        let mut answer = tokio::time::timeout(ANSWER_WITHIN, &mut call).await;
         // Of a node that sleeps nothing comes: its caller goes elsewhere.
-        if answer.is_err() && !place.sleep.is_on() {
-            answer = tokio::time::timeout(HAND_OVER, &mut call).await;
-        }
+        let goes_elsewhere = async {
+            patience::pass(ELSEWHERE_AFTER).await;
+            place.sleep.is_on()
+        };
+        let answer = tokio::select! {
+            answer = patience::answer(M::NAME, raw::call(&place.channel, &path, sent)) => answer.ok(),
+            true = goes_elsewhere => None,
+        };
         let (took, asleep) = (began.elapsed(), place.sleep.since(began));
-        let (call, deadline, ended_ms) = (M::NAME.to_owned(), ANSWER_WITHIN, now_ms());
-        self.waits.note(Wait { call, took, asleep, deadline, ended_ms, is_bounded });
-        Ok(answer.map_err(|_late| Status::deadline_exceeded("no answer"))??.into_inner())
+        let (call, ended_ms) = (M::NAME.to_owned(), now_ms());
+        self.waits.note(Wait { call, took, asleep, ended_ms, is_bounded });
+        Ok(answer.ok_or_else(|| Status::deadline_exceeded("no answer"))??.into_inner())
     }
 
     /// One try, noted.
@@ -167,7 +167,7 @@ impl Client {
         workflow_id: &str,
         request: &M,
     ) -> anyhow::Result<Taken> {
-        let deadline = Instant::now() + TAKEN_WITHIN;
+        let deadline = patience::deadline();
         let mut pause = tokio::time::interval(AGAIN_AFTER);
         let mut is_first = true;
         loop {
@@ -185,10 +185,7 @@ impl Client {
                 }
                 Err(status) => {
                     is_first &= is_definite(&status);
-                    if Instant::now() > deadline {
-                        let what = M::NAME;
-                        bail!("{what} for {workflow_id} was not taken within {TAKEN_WITHIN:?}: {status}");
-                    }
+                    ensure!(!deadline.is_over(), "{} for {workflow_id} is not taken: {status}", M::NAME);
                 }
             }
         }
@@ -281,15 +278,15 @@ impl Client {
 
     /// The same, first at the node whose turn this is and then at those after it.
     pub async fn read_from<M: Message + Name>(&self, first: usize, request: &M) -> anyhow::Result<Bytes> {
-        let deadline = Instant::now() + TAKEN_WITHIN;
+        let deadline = patience::deadline();
         let mut pause = tokio::time::interval(AGAIN_AFTER);
         for turn in first.. {
             pause.tick().await;
             match self.ask_at(turn, request).await {
                 Ok(answer) => return Ok(answer),
                 // A query that nobody can answer now, or that no worker has answered while a broker was away.
-                Err(status) if is_unanswered(&status) && Instant::now() < deadline => {}
-                Err(status) if is_passing(&status) && Instant::now() < deadline => {}
+                Err(status) if is_unanswered(&status) && !deadline.is_over() => {}
+                Err(status) if is_passing(&status) && !deadline.is_over() => {}
                 Err(status) => return Err(status).context("a read"),
             }
         }

@@ -1,12 +1,14 @@
 //! Orders as records of `commands`: plain, in transactions, and in transactions that are aborted.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use everlog_tests::dice::Dice;
 use everlog_tests::fate::Fate;
+use everlog_tests::patience;
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -19,7 +21,6 @@ use crate::client::{NAMESPACE, QUEUE, TASK_TIMEOUT_S};
 use crate::ledger::{Deed, Ledger, Via};
 use crate::reader;
 
-const WITHIN: Duration = Duration::from_secs(180);
 /// Of a thousand orders, those that are first sent in a transaction which is aborted, and those in one that is not.
 const ABORTED_PERMILLE: u32 = 250;
 const COMMITTED_PERMILLE: u32 = 500;
@@ -34,9 +35,8 @@ const COMMITTED: &str = "committed";
 const CHAIN: &str = "chain";
 /// Without orders for so long, there may be none to come until something is ended.
 const IDLE: Duration = Duration::from_secs(2);
-/// How long the end of a transaction may be on its way.
-const MARKED_WITHIN: Duration = Duration::from_secs(1);
-const LOOK_WITHIN: Duration = Duration::from_secs(5);
+/// After so long brokers that are away are asked again: orders wait meanwhile.
+const ASKED_FOR: Duration = Duration::from_secs(5);
 
 /// An order that was sent: Workflow Id, body, identity.
 type Sent = (String, Value, String);
@@ -150,7 +150,7 @@ struct Producers {
 fn transactional(config: &ClientConfig, prefix: &str, what: &str) -> anyhow::Result<BaseProducer> {
     let producer: BaseProducer =
         config.clone().set("transactional.id", format!("{prefix}orders-{what}")).create()?;
-    producer.init_transactions(WITHIN)?;
+    producer.init_transactions(patience::most())?;
     Ok(producer)
 }
 
@@ -187,12 +187,15 @@ impl Producers {
     /// The thread: as long as somebody may order.
     fn serve(&mut self, orders: &Receiver<Order>) {
         let mut harmless = None;
+        let mut short = BTreeSet::new();
         loop {
             let first = match orders.recv_timeout(IDLE) {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
+                    // What was short the last time, too: the end of a transaction may be on its way.
+                    let before = std::mem::replace(&mut short, self.short().unwrap_or_default());
                     // Brokers that are away are asked again.
-                    let _ = self.end_hanging(harmless.as_ref());
+                    let _ = self.end_hanging(&before & &short, harmless.as_ref());
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -245,10 +248,10 @@ impl Producers {
             for (order, identity) in of_it {
                 self.produce(producer, (&order.id, &order.body, identity), None)?;
             }
-            producer.flush(WITHIN).context("orders were not delivered")?;
+            producer.flush(patience::most()).context("orders were not delivered")?;
             match way {
-                Way::Aborted => producer.abort_transaction(WITHIN)?,
-                Way::Committed => producer.commit_transaction(WITHIN)?,
+                Way::Aborted => producer.abort_transaction(patience::most())?,
+                Way::Committed => producer.commit_transaction(patience::most())?,
                 Way::Plain => {}
             }
         }
@@ -256,46 +259,42 @@ impl Producers {
     }
 
     /// Ends what hangs while nothing is sent that would end it: with `order` once more, which was committed before.
-    fn end_hanging(&self, order: Option<&Sent>) -> anyhow::Result<()> {
+    fn end_hanging(&self, hanging: BTreeSet<i32>, order: Option<&Sent>) -> anyhow::Result<()> {
         let Some((id, body, identity)) = order else { return Ok(()) };
+        let mut hanging = hanging;
         for (producer, is_commit) in [(&self.aborting, false), (&self.committing, true)] {
-            let hanging = self.hanging()?;
             if hanging.is_empty() {
                 return Ok(());
             }
             producer.begin_transaction()?;
-            for partition in hanging {
-                self.produce(producer, (id, body, identity), Some(partition))?;
+            for partition in &hanging {
+                self.produce(producer, (id, body, identity), Some(*partition))?;
             }
-            producer.flush(WITHIN).context("orders were not delivered")?;
+            producer.flush(patience::most()).context("orders were not delivered")?;
             match is_commit {
-                true => producer.commit_transaction(WITHIN)?,
-                false => producer.abort_transaction(WITHIN)?,
+                true => producer.commit_transaction(patience::most())?,
+                false => producer.abort_transaction(patience::most())?,
             }
+            hanging = &hanging & &self.short()?;
         }
         Ok(())
     }
 
     /// Partitions whose last records may not be read, though no transaction is under way.
-    fn hanging(&self) -> anyhow::Result<Vec<i32>> {
-        let metadata = self.plain.client().fetch_metadata(Some(&self.topic), LOOK_WITHIN)?;
+    fn short(&self) -> anyhow::Result<BTreeSet<i32>> {
+        let metadata = self.plain.client().fetch_metadata(Some(&self.topic), ASKED_FOR)?;
         let partitions = metadata.topics().first().context("the topic is there")?.partitions().len();
-        let mut hanging = Vec::new();
+        let mut short = BTreeSet::new();
         for partition in 0..i32::try_from(partitions)? {
-            let end =
-                |consumer: &BaseConsumer| consumer.fetch_watermarks(&self.topic, partition, LOOK_WITHIN);
-            let until = Instant::now() + MARKED_WITHIN;
+            // Nothing is assigned, so nothing comes but what they say of brokers.
+            self.ends.iter().for_each(|consumer| while consumer.poll(Duration::ZERO).is_some() {});
+            let end = |consumer: &BaseConsumer| consumer.fetch_watermarks(&self.topic, partition, ASKED_FOR);
             let (_, end_of_all) = end(&self.ends[0])?;
-            while end(&self.ends[1])?.1 < end_of_all {
-                if Instant::now() > until {
-                    hanging.push(partition);
-                    break;
-                }
-                // Nothing is assigned, so nothing comes.
-                drop(self.ends[1].poll(MARKED_WITHIN / 10));
+            if end(&self.ends[1])?.1 < end_of_all {
+                short.insert(partition);
             }
         }
-        Ok(hanging)
+        Ok(short)
     }
 
     /// Sends an order: its Workflow Id, body and identity.

@@ -1,19 +1,24 @@
-//! Every scheduled task reaches a worker within one hand-over time, counted from the last trouble that there was; and none is
-//! handed out to nobody.
+//! Every scheduled task reaches a worker, and none is handed out to nobody: for longer than one hand-over time behind the last
+//! trouble that there was nobody waits while others that came later go past.
 //!
-//! A task that a worker never got waits for its timeout, which is longer than a hand-over here: nothing hides behind it.
+//! A task that a worker never got waits for its timeout, which is longer than a hand-over here: nothing hides behind it. Where
+//! nobody goes past, on a slow machine, all wait as long, and for no longer than our patience.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use everlog_tests::patience;
+
 use crate::event::Event;
 use crate::lineage::Lineage;
 use crate::polls::{Got, Poll};
 use crate::program;
+use crate::queues::{Place, Queues, before, is_claim};
 use crate::story::Story;
+use crate::terms::Owner;
 
-/// A node's session and what a take-over costs behind it, and a margin for a busy machine.
+/// A node's session and what a take-over costs behind it, and a margin for a busy machine: before that nobody is late.
 pub const HAND_OVER_MS: i64 = 6_000 + 3_000 + 6_000;
 
 /// A time in which something was harmed, in ms since 1970-01-01 UTC; its end is when all was there again that must be.
@@ -69,21 +74,22 @@ pub fn overlaps(troubles: &[Trouble], from_ms: i64, until_ms: i64) -> bool {
     troubles.iter().any(is_in)
 }
 
-/// How long after it could be had, or after the last trouble that kept it back, in ms.
-fn took_ms(troubles: &[Trouble], since_ms: i64, at_ms: i64) -> i64 {
+/// When it could be had, or when the last trouble that kept it back was over.
+fn settled_ms(troubles: &[Trouble], since_ms: i64) -> i64 {
     let mut since_ms = since_ms;
     for (from_ms, until_ms) in troubles {
         if *until_ms > since_ms && *from_ms <= since_ms.saturating_add(HAND_OVER_MS) {
             since_ms = *until_ms;
         }
     }
-    at_ms.saturating_sub(since_ms)
+    since_ms
 }
 
 /// Tasks that a worker got too late or never, though workers always asked; where trouble was noted.
 pub fn check(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
     let Some(troubles) = &story.troubles else { return };
-    let mut judge = Judge { polls: &story.polls, troubles, found };
+    let (queues, owners) = (&Queues::of(kin, story), story.terms.owners.as_slice());
+    let mut judge = Judge { polls: &story.polls, troubles, queues, owners, found };
     for (identity, poll) in &story.polls {
         judge.poll(identity, poll);
     }
@@ -91,7 +97,7 @@ pub fn check(kin: &Lineage<'_>, story: &Story, found: &mut Vec<String>) {
     for (run_id, events) in &kin.runs {
         for event in events.iter().filter(|event| kin.is_new(event)) {
             match event.kind.as_str() {
-                "WorkflowTaskStarted" => judge.task(run_id, events, event),
+                "WorkflowTaskStarted" if is_claim(kin, events, event) => judge.task(run_id, events, event),
                 "WorkflowTaskTimedOut" => judge.sticky(run_id, events, event),
                 "ActivityTaskScheduled" if !is_program(event) => {
                     judge.activity(run_id, events, event, &attempts);
@@ -124,36 +130,43 @@ fn attempts(polls: &BTreeMap<String, Poll>) -> Attempts<'_> {
 struct Judge<'a> {
     polls: &'a BTreeMap<String, Poll>,
     troubles: &'a [Trouble],
+    queues: &'a Queues<'a>,
+    /// Who took which partition over, and when.
+    owners: &'a [Owner],
     found: &'a mut Vec<String>,
 }
 
 impl Judge<'_> {
-    fn is_late(&self, since_ms: i64, at_ms: i64) -> bool {
-        took_ms(self.troubles, since_ms, at_ms) > HAND_OVER_MS
+    /// How long after it could be had, or after the last trouble that kept it back, in ms.
+    fn took_ms(&self, since_ms: i64, at_ms: i64) -> i64 {
+        at_ms.saturating_sub(settled_ms(self.troubles, since_ms))
+    }
+
+    /// It waits for longer than a hand-over, and others go past; or for longer than anybody has patience for.
+    fn is_late(&self, place: Option<Place<'_>>, since_ms: i64, at_ms: i64) -> bool {
+        let (settled_ms, took_ms) = (settled_ms(self.troubles, since_ms), self.took_ms(since_ms, at_ms));
+        let most_ms = i64::try_from(patience::most().as_millis()).unwrap_or(i64::MAX);
+        let is_passed = || place.is_some_and(|place| self.queues.has_passed(place, settled_ms, at_ms));
+        took_ms > HAND_OVER_MS && (took_ms > most_ms || is_passed())
     }
 
     /// What a worker got could not be had for long by then.
     fn poll(&mut self, identity: &str, poll: &Poll) {
         let is_task = matches!(poll.got, Got::WorkflowTask { .. } | Got::Activity { .. });
-        if is_task && self.is_late(poll.since_ms, poll.ended_ms) {
+        if is_task && self.is_late(self.queues.place(identity), poll.since_ms, poll.ended_ms) {
             let (got, at) = (&poll.got, time_of_day(poll.ended_ms));
-            let took_ms = took_ms(self.troubles, poll.since_ms, poll.ended_ms);
+            let took_ms = self.took_ms(poll.since_ms, poll.ended_ms);
             self.found.push(format!(
                 "{identity} got {got:?} only at {at}, {took_ms} ms after there was no trouble any more"
             ));
         }
     }
 
-    /// A workflow task is started within its time, and by somebody who got it. Who got nothing gives it back as soon.
+    /// A workflow task is started in its turn, and by somebody who got it. Who got nothing gives it back.
     fn task(&mut self, run_id: &str, events: &[&Event], started: &Event) {
-        let after = || events.iter().filter(|event| event.event_id > started.event_id);
-        // That of a task which a reset fails may be written for this, and no worker had it.
-        if after().next().is_some_and(|next| next.text("new_run_id") == next.run_id) {
-            return;
-        }
         let Some(scheduled) = before(events, started.number("scheduled_event_id")) else { return };
-        if self.is_late(scheduled.time_ms, started.time_ms) {
-            let took_ms = took_ms(self.troubles, scheduled.time_ms, started.time_ms);
+        if self.is_late(Some(Place::of(scheduled)), scheduled.time_ms, started.time_ms) {
+            let took_ms = self.took_ms(scheduled.time_ms, started.time_ms);
             let (number, at) = (scheduled.event_id, time_of_day(started.time_ms));
             self.found.push(format!(
                 "run {run_id}: the task scheduled by event {number} was started by event {} only at {at}, {took_ms} ms after \
@@ -169,9 +182,10 @@ impl Judge<'_> {
         if poll.is_some_and(|poll| has_got(poll) || poll.is_excused(self.troubles)) {
             return;
         }
-        let end = after().find(|event| event.number("started_event_id") == Some(started.event_id));
+        let mut after = events.iter().filter(|event| event.event_id > started.event_id);
+        let end = after.find(|event| event.number("started_event_id") == Some(started.event_id));
         let is_given_back = match end {
-            Some(end) if end.kind == "WorkflowTaskTimedOut" => !self.is_late(started.time_ms, end.time_ms),
+            Some(end) if end.kind == "WorkflowTaskTimedOut" => !self.is_waited_out(scheduled, started, end),
             // Its run was closed meanwhile.
             Some(end) => end.kind == "WorkflowTaskFailed",
             None => true,
@@ -186,13 +200,28 @@ impl Judge<'_> {
         }
     }
 
-    /// A sticky worker asks for what it has all the time, and gets it unless something is harmed.
+    /// Nobody gave it back before its time was over, though whoever has its partition went on for some while behind all trouble,
+    /// and behind its own beginning. One that takes the partition over gives back what it finds.
+    fn is_waited_out(&self, scheduled: &Event, started: &Event, end: &Event) -> bool {
+        let time_ms = scheduled.number("start_to_close_timeout_ms").unwrap_or(0);
+        let is_over = end.time_ms >= started.time_ms + time_ms;
+        let of_it = self.owners.iter().filter(|owner| owner.partition == started.partition);
+        let owned_ms = of_it.map(|owner| owner.time_ms).filter(|time_ms| *time_ms <= end.time_ms).max();
+        let since_ms = settled_ms(self.troubles, started.time_ms).max(owned_ms.unwrap_or(i64::MIN));
+        let is_late = self.took_ms(started.time_ms, end.time_ms) > HAND_OVER_MS;
+        is_over && is_late && self.queues.goes_on(started.partition, since_ms, end.time_ms)
+    }
+
+    /// A sticky worker asks for what it has all the time, and is not passed over unless something is harmed.
     fn sticky(&mut self, run_id: &str, events: &[&Event], timed_out: &Event) {
         if is_program(timed_out) || timed_out.number("started_event_id").is_some_and(|started| started > 0) {
             return;
         }
         let Some(scheduled) = before(events, timed_out.number("scheduled_event_id")) else { return };
-        if !overlaps(self.troubles, scheduled.time_ms, timed_out.time_ms) {
+        let place = Place { normal: scheduled.text("task_queue"), ..Place::of(scheduled) };
+        let is_passed = self.queues.has_passed(place, scheduled.time_ms, timed_out.time_ms);
+        let is_forgotten = is_passed || !self.queues.is_served(place.queue);
+        if is_forgotten && !overlaps(self.troubles, scheduled.time_ms, timed_out.time_ms) {
             self.found.push(format!(
                 "run {run_id}: the sticky task scheduled by event {} reached nobody until {}, though nothing was harmed",
                 scheduled.event_id,
@@ -201,14 +230,15 @@ impl Judge<'_> {
         }
     }
 
-    /// A worker gets an activity within its time, and each attempt, unless the way to a worker broke.
+    /// A worker gets an activity in its turn, and each attempt, unless the way to a worker broke.
     fn activity(&mut self, run_id: &str, events: &[&Event], scheduled: &Event, attempts: &Attempts<'_>) {
         let got = attempts.get(&(run_id, scheduled.text("activity_id"))).map_or(&[][..], Vec::as_slice);
+        let place = Some(Place::of_activity(scheduled.partition));
         let mut since_ms = scheduled.time_ms;
         let mut wanted = 1;
         for (attempt, poll) in got {
             let is_lost = *attempt > wanted && !self.is_broken_off(since_ms, poll.ended_ms);
-            if is_lost || (*attempt == 1 && self.is_late(scheduled.time_ms, poll.ended_ms)) {
+            if is_lost || (*attempt == 1 && self.is_late(place, scheduled.time_ms, poll.ended_ms)) {
                 self.found.push(format!(
                     "run {run_id}: of the activity scheduled by event {} at {}, attempt {wanted} reached nobody until {}, when \
                      attempt {attempt}, scheduled at {}, did",
@@ -222,7 +252,7 @@ impl Judge<'_> {
         }
         let last_ms = events.last().map_or(since_ms, |last| last.time_ms);
         if got.is_empty()
-            && self.is_late(scheduled.time_ms, last_ms)
+            && self.is_late(place, scheduled.time_ms, last_ms)
             && !self.is_broken_off(since_ms, last_ms)
         {
             self.found.push(format!(
@@ -238,9 +268,4 @@ impl Judge<'_> {
         let is_then = |poll: &Poll| poll.since_ms <= until_ms && since_ms <= poll.ended_ms;
         self.polls.values().any(|poll| is_then(poll) && poll.is_excused(self.troubles))
     }
-}
-
-fn before<'a>(events: &[&'a Event], number: Option<i64>) -> Option<&'a Event> {
-    let place = usize::try_from(number? - 1).ok()?;
-    events.get(place).copied()
 }

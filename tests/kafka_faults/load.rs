@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use everlog_tests::dice::Dice;
 use everlog_tests::fate::Fate;
+use everlog_tests::patience;
 use tokio::task::JoinSet;
 
 use crate::client::Client;
@@ -16,7 +16,6 @@ use crate::reader::Seen;
 use crate::workflows::SIGNALS;
 use crate::{account, kin, register};
 
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Of a thousand workflows, those that get a signal besides that is tried only once.
 const HINTS_PERMILLE: u32 = 300;
 
@@ -71,37 +70,44 @@ impl Load {
         self.course.ended.load(Ordering::Relaxed)
     }
 
-    /// Waits until `more` further workflows have come to their end.
-    pub async fn further(&mut self, more: u64, within: Duration) -> anyhow::Result<()> {
+    /// Waits until `more` further workflows have come to their end, however long all of them take: the next one has to come.
+    pub async fn further(&mut self, more: u64) -> anyhow::Result<()> {
         let wanted = self.ended() + more;
-        let deadline = Instant::now() + within;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        while self.ended() < wanted {
+        let mut looks = patience::looks();
+        let (mut deadline, mut last) = (patience::deadline(), self.ended());
+        while last < wanted {
             looks.tick().await;
             if let Some(ended) = self.slots.try_join_next() {
                 ended.context("a slot")??;
             }
-            let left = wanted.saturating_sub(self.ended());
-            ensure!(Instant::now() < deadline, "{left} of {more} workflows did not end within {within:?}");
+            let ended = self.ended();
+            if ended > last {
+                (deadline, last) = (patience::deadline(), ended);
+            }
+            ensure!(!deadline.is_over(), "{} of {more} workflows do not end", wanted - last);
         }
         Ok(())
     }
 
-    /// Begins no more workflows, and waits until those that are open have ended.
+    /// Begins no more workflows, and waits until those that are open have ended, one after the other.
     pub async fn pause(&mut self) -> anyhow::Result<()> {
         self.course.ends.store(true, Ordering::Relaxed);
-        while let Some(slot) = self.slots.join_next().await {
-            slot.context("a slot")??;
+        loop {
+            match patience::answer("another workflow ends", self.slots.join_next()).await {
+                Ok(Some(slot)) => slot.context("a slot")??,
+                Ok(None) => return Ok(()),
+                Err(late) => {
+                    let begun = self.course.begun.load(Ordering::Relaxed);
+                    bail!("{late}; {} of {begun} do not end", begun - self.ended());
+                }
+            }
         }
-        Ok(())
     }
 
     /// Begins no more workflows, and waits until those that are open have ended; how many there were.
-    pub async fn drain(mut self, within: Duration) -> anyhow::Result<u64> {
-        let drained = tokio::time::timeout(within, self.pause()).await;
-        let (begun, ended) = (self.course.begun.load(Ordering::Relaxed), self.ended());
-        drained.with_context(|| format!("{} of {begun} workflows do not end", begun - ended))??;
-        Ok(begun)
+    pub async fn drain(mut self) -> anyhow::Result<u64> {
+        self.pause().await?;
+        Ok(self.course.begun.load(Ordering::Relaxed))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Faults of a node on Kafka: each is injected, seen to be injected, and followed by the independent checker.
 //!
 //! `cargo test --release --workspace --test kafka_faults` runs the short form; names of rows behind `--` run those alone
-//! (`-- F11 F17`). `EVERLOG_FULL=1` runs all rows with a larger load, `EVERLOG_FAULTS_SEED=N` with other dice,
-//! `EVERLOG_FAULTS_KEEP=DIR` leaves there what nodes kept and said. A row is a part: `EVERLOG_FAULTS_FROM=ROW` goes on
+//! (`-- F11 F17`). `EVERLOG_FULL=1` runs all rows with a larger load, `EVERLOG_FAULTS_SEED=N` with other dice than those of the
+//! commit, `EVERLOG_FAULTS_KEEP=DIR` leaves there what nodes kept and said. A row is a part: `EVERLOG_FAULTS_FROM=ROW` goes on
 //! with that one and those after it.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
@@ -26,6 +26,7 @@ mod node;
 mod polls;
 mod program;
 mod proxy;
+mod queues;
 mod reader;
 mod register;
 mod rows;
@@ -40,7 +41,9 @@ mod worker;
 mod workflows;
 
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
+
+use everlog_tests::dice::seed_of_the_commit;
 
 use crate::program::Errands;
 use crate::rows::{ROWS, Row};
@@ -52,9 +55,8 @@ fn main() -> ExitCode {
     let is_name = |word: &String| word.starts_with(|first: char| first.is_ascii_alphabetic());
     let wanted: Vec<String> = std::env::args().skip(1).filter(is_name).collect();
     let is_full = std::env::var_os("EVERLOG_FULL").is_some();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = std::env::var("EVERLOG_FAULTS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::from(now.subsec_nanos()));
+    let seed = seed.unwrap_or_else(seed_of_the_commit);
     let errands = Errands { open: 2, is_ordinary: false };
     let size = if is_full {
         Size { open: 1_000, workers: 32, errands, times: 10, seed, is_full }

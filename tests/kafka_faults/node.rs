@@ -4,11 +4,11 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use everlog_tests::raw;
 use everlog_tests::server::{binary, free_address};
+use everlog_tests::{patience, raw};
 use serde_json::Value;
 use tonic::transport::Endpoint;
 
@@ -16,9 +16,6 @@ use crate::client::Place;
 use crate::net::Home;
 use crate::waits::Sleep;
 
-/// How long a node may take until it serves: recovery on a busy machine, after whatever happened to its broker.
-const READY_WITHIN: Duration = Duration::from_secs(90);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Where a node serves that has an address for itself.
 const FIRST_PORT: u16 = 7233;
 
@@ -90,16 +87,18 @@ impl Node {
 
     /// Waits until it serves.
     pub async fn ready(&mut self) -> anyhow::Result<()> {
-        let deadline = Instant::now() + READY_WITHIN;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        while !raw::is_serving(self.address).await {
-            looks.tick().await;
-            if let Some(status) = self.process.try_wait()? {
-                bail!("the node ended at its start ({status}): {}", self.last_words());
+        let mut looks = patience::looks();
+        let serves = async {
+            while !raw::is_serving(self.address).await {
+                looks.tick().await;
+                if let Some(status) = self.process.try_wait()? {
+                    bail!("the node ended at its start ({status})");
+                }
             }
-            ensure!(Instant::now() < deadline, "the node does not serve: {}", self.last_words());
-        }
-        Ok(())
+            anyhow::Ok(())
+        };
+        let serves = patience::answer("the node serves", serves).await;
+        serves.map_err(Into::into).flatten().with_context(|| self.last_words())
     }
 
     /// Connections to it, made as they are needed and again when they break.
@@ -116,12 +115,10 @@ impl Node {
         Ok(())
     }
 
-    /// SIGTERM; its exit status and how long it took.
+    /// SIGTERM; its exit status.
     pub async fn stop(&mut self) -> anyhow::Result<ExitStatus> {
         self.signal("TERM")?;
-        self.ended(Duration::from_secs(60))
-            .await?
-            .with_context(|| format!("it does not end: {}", self.last_words()))
+        self.ended().await
     }
 
     /// SIGSTOP.
@@ -157,18 +154,21 @@ impl Node {
         Ok(())
     }
 
-    /// Its exit status; none where it does not end in time.
-    pub async fn ended(&mut self, within: Duration) -> anyhow::Result<Option<ExitStatus>> {
-        let deadline = Instant::now() + within;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+    /// Waits until it ends; its exit status.
+    pub async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
+        let (deadline, mut looks) = (patience::deadline(), patience::looks());
         loop {
             looks.tick().await;
-            match self.process.try_wait()? {
-                Some(status) => return Ok(Some(status)),
-                None if Instant::now() > deadline => return Ok(None),
-                None => {}
+            if let Some(status) = self.end()? {
+                return Ok(status);
             }
+            ensure!(!deadline.is_over(), "it does not end: {}", self.last_words());
         }
+    }
+
+    /// Its exit status, if it has ended.
+    pub fn end(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        Ok(self.process.try_wait()?)
     }
 
     /// The rows beside the log: a directory for each partition.
@@ -183,18 +183,13 @@ impl Node {
 
     /// Whether its process is there.
     pub fn is_alive(&mut self) -> anyhow::Result<bool> {
-        Ok(self.process.try_wait()?.is_none())
+        Ok(self.end()?.is_none())
     }
 
     /// Waits until a line was said so often.
-    pub async fn until_said(&self, words: &str, times: u64, within: Duration) -> anyhow::Result<()> {
-        let deadline = Instant::now() + within;
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        while self.times_said(words) < times {
-            looks.tick().await;
-            ensure!(Instant::now() < deadline, "it did not say \"{words}\": {}", self.last_words());
-        }
-        Ok(())
+    pub async fn until_said(&self, words: &str, times: u64) -> anyhow::Result<()> {
+        let said = patience::until(words, async || self.times_said(words) >= times);
+        said.await.with_context(|| format!("it has said: {}", self.last_words()))
     }
 
     /// How many lines say something.

@@ -4,9 +4,10 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use everlog_tests::patience;
 
 use crate::scene::Scene;
 
@@ -14,9 +15,6 @@ use crate::scene::Scene;
 pub const PREFIX: &str = "errand-";
 /// What it says when it begins: before that it may have packages to fetch.
 const BEGINS: &str = "# it begins";
-const BEGINS_WITHIN: Duration = Duration::from_secs(180);
-/// How long it may take to see its workflows end when it is told to end, and to judge them.
-const ENDS_WITHIN: Duration = Duration::from_secs(300);
 /// It does not outlast any row, or whoever has started it.
 const AT_MOST: Duration = Duration::from_secs(4 * 3_600);
 
@@ -51,28 +49,19 @@ impl Program {
             .stdout(File::create(&said)?)
             .stderr(File::options().append(true).open(&said)?);
         let mut program = Self { process: command.spawn().context("tests/sdk/run")?, said };
-        let (deadline, mut looks) =
-            (Instant::now() + BEGINS_WITHIN, tokio::time::interval(Duration::from_millis(100)));
-        while !program.said().contains(BEGINS) {
-            looks.tick().await;
-            let is_waited_for = Instant::now() < deadline && program.process.try_wait()?.is_none();
-            ensure!(is_waited_for, "the program does not begin: {}", program.said());
-        }
+        let begins = |program: &mut Self| {
+            ensure!(program.process.try_wait()?.is_none(), "the program has ended: {}", program.said());
+            Ok(program.said().contains(BEGINS).then_some(()))
+        };
+        program.until("the program begins", begins).await?;
         Ok(program)
     }
 
     /// Ends it; what it has to complain about, and what it did.
     pub async fn end(mut self) -> anyhow::Result<(Vec<String>, String)> {
         drop(self.process.stdin.take());
-        let (deadline, mut looks) =
-            (Instant::now() + ENDS_WITHIN, tokio::time::interval(Duration::from_millis(100)));
-        let status = loop {
-            looks.tick().await;
-            if let Some(status) = self.process.try_wait()? {
-                break status;
-            }
-            ensure!(Instant::now() < deadline, "the program does not end: {}", self.said());
-        };
+        let ends = |program: &mut Self| Ok(program.process.try_wait()?);
+        let status = self.until("the program ends", ends).await?;
         let said = self.said();
         let mut wrong: Vec<_> =
             said.lines().filter(|line| line.starts_with("FAIL")).map(str::to_owned).collect();
@@ -81,6 +70,27 @@ impl Program {
         }
         let did = said.lines().find(|line| line.contains("acknowledged")).unwrap_or_default().to_owned();
         Ok((wrong, did))
+    }
+
+    /// Waits for something, as long as it goes on to say what it does: there is much to judge.
+    async fn until<T>(
+        &mut self,
+        what: &str,
+        look: impl Fn(&mut Self) -> anyhow::Result<Option<T>>,
+    ) -> anyhow::Result<T> {
+        let (mut deadline, mut looks) = (patience::deadline(), patience::looks());
+        let mut said_bytes = 0;
+        loop {
+            if let Some(found) = look(self)? {
+                return Ok(found);
+            }
+            let said = self.said();
+            if said.len() > said_bytes {
+                (deadline, said_bytes) = (patience::deadline(), said.len());
+            }
+            ensure!(!deadline.is_over(), "{what}: it does not come to pass: {said}");
+            looks.tick().await;
+        }
     }
 
     fn said(&self) -> String {

@@ -10,15 +10,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everlog_tests::dice::Dice;
+use everlog_tests::patience;
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use crate::frame::{self, Key, Request};
-
-/// How long a late request waits for its moment before it goes anyhow.
-const MOMENT_WITHIN: Duration = Duration::from_secs(30);
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,7 +216,8 @@ impl State {
                 told.await;
             }
         };
-        let is_mid = tokio::time::timeout(MOMENT_WITHIN, answered).await.is_ok();
+        // It goes anyhow, where its moment does not come.
+        let is_mid = patience::answer("the middle of a transaction", answered).await.is_ok();
         let late = self.open().late.remove(client);
         if let Some(late) = late {
             self.deliver(&late, is_mid).await;
@@ -260,7 +259,7 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Arc<S
         }
         match act {
             None => {}
-            Some(Act::Delay(span)) => pause(span).await,
+            Some(Act::Delay(span)) => patience::pass(span).await,
             Some(Act::Reset) => return,
             Some(Act::LoseAnswer) => {
                 lock(&talk.lost).insert(request.correlation);
@@ -275,7 +274,7 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Arc<S
             Some(Act::Late(When::After(span))) => {
                 let state = Arc::clone(state);
                 tokio::spawn(async move {
-                    pause(span).await;
+                    patience::pass(span).await;
                     state.deliver(&request, false).await;
                 });
                 return;
@@ -302,12 +301,6 @@ async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State,
             return;
         }
     }
-}
-
-/// The delay is the fault: nothing is waited for.
-async fn pause(span: Duration) {
-    let mut clock = tokio::time::interval_at(tokio::time::Instant::now() + span, Duration::from_secs(1));
-    clock.tick().await;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use everlog_tests::patience;
 use rdkafka::Message;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -17,8 +18,6 @@ use tokio::sync::Notify;
 
 use crate::event::Event;
 
-/// How long a question to the broker may take, and a topic to be read.
-const WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A record, as it was read.
@@ -80,7 +79,7 @@ fn is_lost(error: &KafkaError) -> bool {
 }
 
 fn partitions(consumer: &BaseConsumer, topic: &str) -> anyhow::Result<i32> {
-    let metadata = consumer.fetch_metadata(Some(topic), WITHIN)?;
+    let metadata = consumer.fetch_metadata(Some(topic), patience::most())?;
     let topic = metadata.topics().first().context("it was asked for")?;
     ensure!(topic.error().is_none(), "{}: {:?}", topic.name(), topic.error());
     Ok(i32::try_from(topic.partitions().len())?)
@@ -98,18 +97,18 @@ fn assign(consumer: &BaseConsumer, topic: &str, count: i32) -> anyhow::Result<()
 pub fn read(bootstrap: &str, topic: &str) -> anyhow::Result<Vec<Entry>> {
     let (committed, all) = (consumer(bootstrap, "read_committed")?, consumer(bootstrap, "read_uncommitted")?);
     let count = partitions(&committed, topic)?;
-    let deadline = Instant::now() + WITHIN;
+    let deadline = patience::deadline();
     let mut ends = Vec::new();
     for partition in 0..count {
         ends.push(loop {
             while committed.poll(Duration::ZERO).is_some() {}
-            let (_, stable) = committed.fetch_watermarks(topic, partition, WITHIN)?;
-            let (start, end) = all.fetch_watermarks(topic, partition, WITHIN)?;
+            let (_, stable) = committed.fetch_watermarks(topic, partition, patience::most())?;
+            let (start, end) = all.fetch_watermarks(topic, partition, patience::most())?;
             if stable >= end {
                 break (start, end);
             }
             ensure!(
-                Instant::now() < deadline,
+                !deadline.is_over(),
                 "{topic}-{partition}: a transaction hangs: it ends at {end}, readers get to {stable}"
             );
             all.poll(LOOK);
@@ -120,7 +119,7 @@ pub fn read(bootstrap: &str, topic: &str) -> anyhow::Result<Vec<Entry>> {
         (0..).zip(&ends).filter(|(_, (start, end))| start < end).map(|(p, _)| p).collect();
     let mut entries = Vec::new();
     while !open.is_empty() {
-        ensure!(Instant::now() < deadline, "{topic}: it was not read in time");
+        ensure!(!deadline.is_over(), "{topic}: it is not read to its end");
         match committed.poll(LOOK) {
             Some(Ok(message)) => {
                 entries.extend(Some(Entry::of(&message)).filter(|entry| !entry.says_nothing()));
@@ -140,7 +139,7 @@ pub fn read(bootstrap: &str, topic: &str) -> anyhow::Result<Vec<Entry>> {
 pub fn ends(bootstrap: &str, topic: &str) -> anyhow::Result<Vec<(i64, i64)>> {
     let all = consumer(bootstrap, "read_uncommitted")?;
     (0..partitions(&all, topic)?)
-        .map(|partition| Ok(all.fetch_watermarks(topic, partition, WITHIN)?))
+        .map(|partition| Ok(all.fetch_watermarks(topic, partition, patience::most())?))
         .collect()
 }
 

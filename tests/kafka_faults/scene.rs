@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use everlog_temporal_api::full::temporal::api::history::v1::HistoryEvent;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
+use everlog_tests::patience;
 use everlog_tests::server::binary;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -27,16 +28,12 @@ use crate::site::Site;
 use crate::story::{Story, line};
 use crate::worker::employ;
 
-/// How long everything that is open may take to its end after the last fault.
-pub const DRAINS_WITHIN: Duration = Duration::from_secs(120);
 /// What a node says when it has a group of partitions.
 pub const TOOK_A_GROUP: &str = "took a group of partitions over";
-/// How long a node that joins may take until it has one.
-const JOINS_WITHIN: Duration = Duration::from_secs(60);
-/// How long nodes that serve may take until a call is acknowledged.
-const ACKED_WITHIN: Duration = Duration::from_secs(60);
-/// How long who reads along may be behind in the end.
-const SEEN_WITHIN: Duration = Duration::from_secs(20);
+/// What it says when it takes calls, and has told the others of itself.
+pub const SERVES: &str = "\"message\":\"serving\"";
+/// Between two readings of everything.
+const READ_EVERY: Duration = Duration::from_millis(200);
 /// Histories that the node is asked for at the end.
 const ASKED_MAX: usize = 60;
 
@@ -137,13 +134,13 @@ pub fn tool(words: &[&str], variables: &[(String, String)]) -> anyhow::Result<(O
 
 /// Makes the topics; a broker that was just started may need a moment.
 fn make_topics(variables: &[(String, String)]) -> anyhow::Result<()> {
-    let deadline = Instant::now() + DRAINS_WITHIN;
+    let deadline = patience::deadline();
     loop {
         let (code, said) = tool(&["topics", "create"], variables)?;
         if code == Some(0) {
             return Ok(());
         }
-        ensure!(code == Some(1) && Instant::now() < deadline, "topics create: {code:?}: {said}");
+        ensure!(code == Some(1) && !deadline.is_over(), "topics create: {code:?}: {said}");
     }
 }
 
@@ -234,7 +231,7 @@ impl Scene {
             let name = format!("other-{number}");
             let mut node = Node::start_at(&name, scene.dir.path(), &scene.variables, home)?;
             node.ready().await?;
-            node.until_said(TOOK_A_GROUP, 1, JOINS_WITHIN).await?;
+            node.until_said(TOOK_A_GROUP, 1).await?;
             scene.others.push(node);
         }
         scene.turn_to_all()?;
@@ -282,13 +279,8 @@ impl Scene {
 
     /// Waits until more calls have been acknowledged than there were.
     pub async fn until_acked(&self, before: usize) -> anyhow::Result<()> {
-        let deadline = Instant::now() + ACKED_WITHIN;
-        let mut looks = tokio::time::interval(Duration::from_millis(50));
-        while self.client.ledger.acked() <= before {
-            looks.tick().await;
-            ensure!(Instant::now() < deadline, "no call is acknowledged: {}", self.node.last_words());
-        }
-        Ok(())
+        let acked = patience::until("another call", async || self.client.ledger.acked() > before).await;
+        acked.with_context(|| format!("no call is acknowledged: {}", self.node.last_words()))
     }
 
     /// Begins the load.
@@ -318,7 +310,7 @@ impl Scene {
                 None => Ok(None),
             }
         };
-        let (drained, errands) = tokio::join!(load.drain(DRAINS_WITHIN), errands);
+        let (drained, errands) = tokio::join!(load.drain(), errands);
         match drained {
             Ok(workflows) => outcome.workflows = workflows,
             Err(error) => outcome.violations.push(format!("{error:#}; {}", self.node.last_words())),
@@ -406,8 +398,7 @@ impl Scene {
         story.reads = self.client.ledger.reads();
         story.polls = self.client.polls.all();
         story.waits = self.client.waits.all();
-        let deadline = Instant::now() + SEEN_WITHIN;
-        let mut looks = tokio::time::interval(Duration::from_millis(200));
+        let (deadline, mut looks) = (patience::deadline(), tokio::time::interval(READ_EVERY));
         loop {
             let (bootstrap, prefix) = (self.bootstrap.clone(), self.prefix.clone());
             let mut own = story.clone();
@@ -416,7 +407,7 @@ impl Scene {
             own.faults.extend(faults);
             let read = move || own.read(&bootstrap, &prefix).map(|()| own);
             let read = tokio::task::spawn_blocking(read).await??;
-            if read.seen.len() >= read.later.len() || Instant::now() > deadline {
+            if read.seen.len() >= read.later.len() || deadline.is_over() {
                 return Ok(read);
             }
             looks.tick().await;

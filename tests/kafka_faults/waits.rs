@@ -1,13 +1,12 @@
-//! How long calls wait: none hangs longer than its deadline, nor longer than a hand-over takes besides where something was
-//! harmed meanwhile or shortly before.
+//! How long calls wait: none hangs while the node that was asked is awake, whatever is harmed meanwhile.
+//!
+//! A slow machine answers late, and a call that nobody answers is never answered: it has no deadline before our patience ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::deliveries::{HAND_OVER_MS, Trouble, overlaps};
-
-pub const HAND_OVER: Duration = Duration::from_millis(HAND_OVER_MS.unsigned_abs());
+use everlog_tests::patience;
 
 /// A call as it was answered, or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +16,6 @@ pub struct Wait {
     pub took: Duration,
     /// Of that, how long the node that was asked could not answer: we had stopped it.
     pub asleep: Duration,
-    /// What it may take where nothing is harmed.
-    pub deadline: Duration,
     /// In ms since 1970-01-01 UTC.
     pub ended_ms: i64,
     /// The server has a bound of its own for it, which is far lower: a poll, a query.
@@ -31,16 +28,9 @@ impl Wait {
         self.took.saturating_sub(self.asleep)
     }
 
-    /// Nobody answered before the deadline, though somebody could.
+    /// Nobody answered, though somebody could.
     pub fn hangs(&self) -> bool {
-        self.awake() >= self.deadline
-    }
-
-    /// What it may take: amid trouble one hand-over more, or as long as its node was stopped, which others use to take over.
-    fn may_take(&self, troubles: &[Trouble]) -> Duration {
-        let began_ms = self.ended_ms - self.took.as_millis() as i64;
-        let is_amid = !self.asleep.is_zero() || overlaps(troubles, began_ms, self.ended_ms);
-        self.deadline + if is_amid { HAND_OVER.max(self.asleep) } else { Duration::ZERO }
+        self.awake() >= patience::most()
     }
 }
 
@@ -111,17 +101,12 @@ impl Sleep {
     }
 }
 
-/// Calls that took longer than they may; where nobody noted trouble, of those that have a bound.
-pub fn check(waits: &[Wait], troubles: Option<&[Trouble]>, found: &mut Vec<String>) {
-    for wait in waits.iter().filter(|wait| troubles.is_some() || wait.is_bounded) {
-        let may_take = wait.may_take(troubles.unwrap_or_default());
-        if wait.took < may_take {
-            continue;
-        }
+/// Calls that nobody answered; where nobody noted trouble, of those that have a bound.
+pub fn check(waits: &[Wait], is_trouble_noted: bool, found: &mut Vec<String>) {
+    for wait in waits.iter().filter(|wait| (is_trouble_noted || wait.is_bounded) && wait.hangs()) {
         let Wait { call, took, asleep, ended_ms, .. } = wait;
         found.push(format!(
-            "{call} hangs: nobody answers for {took:?} until {ended_ms} ms, its node was stopped for {asleep:?} of that, and \
-             it may take {may_take:?}"
+            "{call} hangs: nobody answers for {took:?} until {ended_ms} ms, and its node was stopped for {asleep:?} of that"
         ));
     }
 }

@@ -1,28 +1,24 @@
 //! Brokers and nodes that are cut from each other: each has a network namespace of its own, and nobody is told.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use everlog_tests::patience;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataPartition;
 
 use crate::load::Load;
 use crate::net::Net;
 use crate::reader;
-use crate::rows::several::{TAKEN_WITHIN, until_shared, until_taken};
+use crate::rows::several::{until_shared, until_taken};
 use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
 use crate::site::Site;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(180);
 const BROKERS: usize = 3;
 /// Each kind of cut so often in the full form: 30 cuts of two nodes, and as many of three, of 2 minutes about.
 const TIMES: u64 = 10;
-/// How long the other brokers may take to do without one.
-const MISSED_WITHIN: Duration = Duration::from_secs(60);
-/// How long a broker that was cut off may take to know what the others know.
-const BACK_WITHIN: Duration = Duration::from_secs(90);
+/// Each question is a new client.
 const ASK_EVERY: Duration = Duration::from_millis(500);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a node says that does not reach others, and when it reaches them again.
 const MISSES: &str = "this node does not reach others";
 const REACHES: &str = "this node reaches all others";
@@ -62,7 +58,7 @@ async fn begin(
     place: usize,
     others: impl Iterator<Item = usize>,
 ) -> anyhow::Result<()> {
-    load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await?;
+    load.further(scene.size.open as u64 / 2).await?;
     until_shared(scene).await?;
     scene.troubles.begin();
     others.filter(|other| *other != place).try_for_each(|other| net.cut(place, other))
@@ -72,7 +68,7 @@ async fn begin(
 async fn heal(scene: &mut Scene, load: &mut Load, net: &mut Net) -> anyhow::Result<()> {
     net.heal()?;
     scene.troubles.end();
-    load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await.context("when it is healed")?;
+    load.further(scene.size.open as u64 / 2).await.context("when it is healed")?;
     for number in 0..scene.nodes().count() {
         let node = scene.node_at(number);
         ensure!(node.is_alive()?, "a node has ended: {}", node.last_words());
@@ -97,11 +93,11 @@ async fn broker_cut(
     let id = i32::try_from(broker + 1)?;
     let (asked, topic) = (other.clone(), journal.clone());
     let is_missed = move || leaders(&asked, &topic).is_some_and(|leaders| !leaders.contains(&id));
-    let missed = until_so(is_missed, MISSED_WITHIN).await?;
+    let missed = until_so(is_missed).await?;
     net.heal()?;
     // Its connections rest for a while yet, and until then it says that it leads.
     let agree = move || leaders(&itself, &journal).is_some_and(|leaders| is_led(&other, &journal, &leaders));
-    ensure!(until_so(agree, BACK_WITHIN).await?, "broker {id} is not back");
+    ensure!(until_so(agree).await?, "broker {id} is not back");
     heal(scene, load, net).await?;
     Ok(missed)
 }
@@ -113,19 +109,15 @@ fn is_led(bootstrap: &str, topic: &str, by: &[i32]) -> bool {
 /// Who leads the partitions of a topic, as one broker says: a new client asks it before it knows of others.
 fn leaders(bootstrap: &str, topic: &str) -> Option<Vec<i32>> {
     let asker: BaseConsumer = reader::client(bootstrap).create().ok()?;
-    let told = asker.fetch_metadata(Some(topic), Duration::from_secs(5)).ok()?;
+    let told = asker.fetch_metadata(Some(topic), patience::most()).ok()?;
     let partitions = told.topics().iter().flat_map(|topic| topic.partitions());
     Some(partitions.map(MetadataPartition::leader).collect())
 }
 
-/// Looks until it is so; false where it was not within that time.
-async fn until_so(
-    is_so: impl Fn() -> bool + Clone + Send + 'static,
-    within: Duration,
-) -> anyhow::Result<bool> {
-    let deadline = Instant::now() + within;
-    let mut looks = tokio::time::interval(ASK_EVERY);
-    while Instant::now() < deadline {
+/// Looks until it is so; false where it does not come to be.
+async fn until_so(is_so: impl Fn() -> bool + Clone + Send + 'static) -> anyhow::Result<bool> {
+    let (deadline, mut looks) = (patience::deadline(), tokio::time::interval(ASK_EVERY));
+    while !deadline.is_over() {
         looks.tick().await;
         if tokio::task::spawn_blocking(is_so.clone()).await? {
             return Ok(true);
@@ -144,16 +136,12 @@ async fn node_cut<const NODES: usize>(
     begin(scene, load, net, BROKERS + node, 0..BROKERS).await?;
     // Groups that moved before the cut, and to the node itself, say nothing.
     let before = taken_by_others(scene, node);
-    let deadline = Instant::now() + TAKEN_WITHIN;
-    let mut looks = tokio::time::interval(LOOK_EVERY);
-    while taken_by_others(scene, node) <= before {
-        looks.tick().await;
-        ensure!(Instant::now() < deadline, "nobody takes over what a node had that is cut off");
-    }
-    load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await.context("while it is cut")?;
+    let others_take = async || taken_by_others(scene, node) > before;
+    patience::until("others take over what a node had that is cut off", others_take).await?;
+    load.further(scene.size.open as u64 / 2).await.context("while it is cut")?;
     let takes = scene.node_at(node).times_said(TOOK_A_GROUP);
     heal(scene, load, net).await?;
-    scene.node_at(node).until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await?;
+    scene.node_at(node).until_said(TOOK_A_GROUP, takes + 1).await?;
     Ok(true)
 }
 
@@ -171,11 +159,11 @@ async fn nodes_cut<const NODES: usize>(
     let times = |scene: &mut Scene, what| scene.node_at(node).times_said(what);
     let (missed, reached) = (times(scene, MISSES), times(scene, REACHES));
     begin(scene, load, net, BROKERS + node, BROKERS..BROKERS + NODES).await?;
-    scene.node_at(node).until_said(MISSES, missed + 1, MISSED_WITHIN).await?;
-    load.further(scene.size.open as u64 / 2, FURTHER_WITHIN).await.context("while nodes are apart")?;
+    scene.node_at(node).until_said(MISSES, missed + 1).await?;
+    load.further(scene.size.open as u64 / 2).await.context("while nodes are apart")?;
     let taken = scene.times_said(TOOK_A_GROUP);
     heal(scene, load, net).await?;
-    scene.node_at(node).until_said(REACHES, reached + 1, MISSED_WITHIN).await?;
+    scene.node_at(node).until_said(REACHES, reached + 1).await?;
     until_taken(scene, taken).await?;
     Ok(true)
 }

@@ -1,8 +1,9 @@
 //! What happens to brokers: they end, one of three or the only one, and their disk is full.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use everlog_tests::patience;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
 use crate::reader;
@@ -10,9 +11,8 @@ use crate::rows::state::SmallDisk;
 use crate::scene::{OPEN_OF_THREE, Outcome, REPLICATED, Scene, Size};
 use crate::site::Site;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(180);
-/// How long the brokers may take to have another coordinator.
-const MOVED_WITHIN: Duration = Duration::from_secs(60);
+/// Each look is a new client.
+const ASK_EVERY: Duration = Duration::from_millis(200);
 /// As the brokers of these tests are set, of both logs that coordinators have.
 const COORDINATED_PARTITIONS: i32 = 4;
 /// Where transactions are kept, and where groups of consumers are.
@@ -25,7 +25,7 @@ pub async fn ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut load = scene.load();
     let mut outcome = Outcome::default();
     for round in 0..size.times.min(4) {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         if round % 2 == 0 {
             site.kill(1).await?;
         } else {
@@ -34,7 +34,7 @@ pub async fn ended(site: Site, size: Size) -> anyhow::Result<Outcome> {
         outcome.injected += 1;
         outcome.seen += u64::from(!site.is_alive(1)?);
         site.restart(1).await?;
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
     }
     outcome.how = format!("partitions rested {} times", scene.node.times_said("taken over again in a while"));
     Ok(scene.finish(load, outcome).await?.0)
@@ -49,7 +49,7 @@ pub async fn each_of_three(_site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     for round in 0..if size.is_full { 2 } else { 1 } {
         for broker in 1..=3 {
-            load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+            load.further(size.open as u64 / 2).await?;
             if (round + broker) % 2 == 0 {
                 site.kill(broker).await?;
             } else {
@@ -57,7 +57,7 @@ pub async fn each_of_three(_site: Site, size: Size) -> anyhow::Result<Outcome> {
             }
             outcome.injected += 1;
             // Two of three go on.
-            load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+            load.further(size.open as u64 / 2).await?;
             outcome.seen += u64::from(!site.is_alive(broker)?);
             site.restart(broker).await?;
         }
@@ -75,11 +75,11 @@ pub async fn coordinator(_site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     let id = format!("{}group-0", scene.prefix);
     for _ in 0..size.times {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         let before = coordinator_of(&scene.bootstrap, TRANSACTIONS, &id)?;
         site.kill(before).await?;
         outcome.injected += 1;
-        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        load.further(size.open as u64).await?;
         until_moved(&scene.bootstrap, TRANSACTIONS, &id, before).await?;
         outcome.seen += 1;
         site.restart(before).await?;
@@ -93,7 +93,7 @@ pub fn coordinator_of(bootstrap: &str, log: &str, id: &str) -> anyhow::Result<u3
     let hash = id.bytes().fold(0_i32, |hash, byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
     let partition = (hash & i32::MAX) % COORDINATED_PARTITIONS;
     let consumer: BaseConsumer = reader::client(bootstrap).create()?;
-    let metadata = consumer.fetch_metadata(Some(log), Duration::from_secs(30))?;
+    let metadata = consumer.fetch_metadata(Some(log), patience::most())?;
     let topic = metadata.topics().first().context("it is there")?;
     let found =
         topic.partitions().iter().find(|found| found.id() == partition).context("so is the partition")?;
@@ -102,8 +102,7 @@ pub fn coordinator_of(bootstrap: &str, log: &str, id: &str) -> anyhow::Result<u3
 
 /// Waits until another broker coordinates.
 pub async fn until_moved(bootstrap: &str, log: &'static str, id: &str, before: u32) -> anyhow::Result<()> {
-    let deadline = Instant::now() + MOVED_WITHIN;
-    let mut looks = tokio::time::interval(Duration::from_millis(200));
+    let (deadline, mut looks) = (patience::deadline(), tokio::time::interval(ASK_EVERY));
     loop {
         looks.tick().await;
         let (asked, id) = (bootstrap.to_owned(), id.to_owned());
@@ -112,7 +111,7 @@ pub async fn until_moved(bootstrap: &str, log: &'static str, id: &str, before: u
         if told.is_ok_and(|coordinator| coordinator != before) {
             return Ok(());
         }
-        ensure!(Instant::now() < deadline, "broker {before} still coordinates");
+        ensure!(!deadline.is_over(), "broker {before} still coordinates");
     }
 }
 
@@ -124,17 +123,11 @@ pub async fn full(_site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut load = scene.load();
     let mut outcome = Outcome::default();
     for _ in 0..size.times.min(3) {
-        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        load.further(size.open as u64).await?;
         disk.fill()?;
         outcome.injected += 1;
-        let mut looks = tokio::time::interval(Duration::from_millis(200));
-        for _ in 0..150 {
-            looks.tick().await;
-            if !site.is_alive(1)? {
-                outcome.seen += 1;
-                break;
-            }
-        }
+        let ends = patience::until("the broker ends", async || site.is_alive(1).is_ok_and(|alive| !alive));
+        outcome.seen += u64::from(ends.await.is_ok());
         disk.free()?;
         site.restart(1).await?;
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use everlog_temporal_api::workflowservice::{StartWorkflowExecutionRequest, StartWorkflowExecutionResponse};
 use everlog_tests::fate::Fate;
+use everlog_tests::patience;
 use prost::Message;
 use tokio::task::JoinSet;
 
@@ -16,7 +16,6 @@ use crate::rows::several::{rejoin, rounds, until_taken};
 use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP};
 use crate::site::Site;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(120);
 /// Clients that start one workflow after the other at the node that dies, and what they have by then at least.
 const STARTERS: usize = 6;
 const STARTED: usize = 12;
@@ -36,19 +35,15 @@ pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
     let mut outcome = Outcome::default();
     let mut answered = 0;
     for round in 0..rounds(size) {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         let victim = round as usize % NODES;
         let (told, mut starters) = (Arc::<AtomicUsize>::default(), JoinSet::new());
         for starter in 0..STARTERS {
             let (client, place) = (scene.client.clone(), scene.node_at(victim).place()?);
             starters.spawn(start_all(client, place, format!("gateway-{round}-{starter}"), Arc::clone(&told)));
         }
-        let (deadline, mut looks) =
-            (Instant::now() + FURTHER_WITHIN, tokio::time::interval(Duration::from_millis(1)));
-        while told.load(Ordering::Relaxed) < STARTED {
-            looks.tick().await;
-            ensure!(Instant::now() < deadline, "a gateway does not take {STARTED} starts");
-        }
+        let has_started = async || told.load(Ordering::Relaxed) >= STARTED;
+        patience::until("a gateway takes some starts", has_started).await?;
         let before = scene.times_said(TOOK_A_GROUP);
         scene.kill(victim)?;
         outcome.injected += 1;

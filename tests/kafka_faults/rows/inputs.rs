@@ -1,7 +1,6 @@
 //! What is sent that is too large, or again.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use everlog_temporal_api::full::temporal::api::common::v1::{Payload, Payloads};
 use everlog_temporal_api::workflowservice::SignalWorkflowExecutionRequest;
@@ -14,7 +13,6 @@ use crate::ledger::Deed;
 use crate::scene::{Outcome, Scene, Size};
 use crate::site::Site;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(120);
 /// `limits.blob_bytes_max` as it is by default.
 const BLOB_BYTES_MAX: usize = 2 << 20;
 
@@ -23,7 +21,7 @@ pub async fn oversized(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::open(&site, "f28", size, &[]).await?;
     let mut load = scene.load();
     let mut outcome = Outcome::default();
-    load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+    load.further(size.open as u64 / 2).await?;
     let (mut taken, mut refused) = (0, 0);
     for time in 0..size.times {
         // Ends with a terminate, so that it takes whatever comes; more would pass what a history may have.
@@ -41,7 +39,7 @@ pub async fn oversized(site: Site, size: Size) -> anyhow::Result<Outcome> {
         }
         scene.client.terminate(&id).await?;
     }
-    load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+    load.further(size.open as u64 / 2).await?;
     outcome.seen = refused;
     outcome.how = format!("{taken} were taken, {refused} refused");
     if taken == 0 || refused == 0 {
@@ -58,14 +56,14 @@ pub async fn repeated(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut dice = Dice::new(size.seed);
     let mut outcome = Outcome::default();
     for _ in 0..size.times {
-        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        load.further(size.open as u64).await?;
         outcome.injected += commands.again(20, &mut dice).await?;
         scene.node.kill()?;
         outcome.injected += commands.again(20, &mut dice).await?;
         scene.node.start_again()?;
         scene.node.ready().await?;
     }
-    load.further(size.open as u64, FURTHER_WITHIN).await?;
+    load.further(size.open as u64).await?;
     let injected = outcome.injected;
     let (mut outcome, story) = scene.finish(load, outcome).await?;
     let once: BTreeSet<&str> = story.replies.iter().map(|told| told.command_id.as_str()).collect();

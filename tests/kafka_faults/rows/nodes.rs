@@ -2,18 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use everlog_tests::dice::Dice;
+use everlog_tests::patience;
 
 use crate::node::Node;
-use crate::scene::{Outcome, Scene, Size};
+use crate::scene::{Outcome, SERVES, Scene, Size};
 use crate::site::Site;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(120);
-/// How long a node that serves may take to say so.
-const AT_ONCE: Duration = Duration::from_millis(100);
-/// How long a node that was overtaken may take to notice.
-const ENDS_WITHIN: Duration = Duration::from_secs(60);
+/// How long after its start a node is killed at the latest that is to be still taking over.
+const EARLY_MS: u64 = 400;
 
 /// F1: SIGKILL at random moments under load.
 pub async fn killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
@@ -22,14 +20,14 @@ pub async fn killed(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut dice = Dice::new(size.seed);
     let mut outcome = Outcome::default();
     for _ in 0..size.times {
-        load.further(dice.below(size.open as u64) + 1, FURTHER_WITHIN).await?;
+        load.further(dice.below(size.open as u64) + 1).await?;
         let before = scene.client.ledger.acked();
         scene.node.kill()?;
         outcome.injected += 1;
         scene.node.start_again()?;
         scene.node.ready().await?;
         // It was in the middle of something, and went on.
-        load.further(1, FURTHER_WITHIN).await?;
+        load.further(1).await?;
         scene.until_acked(before).await?;
         outcome.seen += 1;
     }
@@ -43,7 +41,7 @@ pub async fn overtaken(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     for round in 0..size.times {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         scene.node.pause()?;
         outcome.injected += 1;
         let name = format!("next-{round}");
@@ -51,11 +49,9 @@ pub async fn overtaken(site: Site, size: Size) -> anyhow::Result<Outcome> {
         let mut next = Node::start_as("one", &name, scene.dir.path(), &scene.variables)?;
         next.ready().await?;
         scene.client.turn_to(vec![next.place()?]);
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         scene.node.resume()?;
-        let Some(status) = scene.node.ended(ENDS_WITHIN).await? else {
-            anyhow::bail!("the node that was overtaken goes on: {}", scene.node.last_words());
-        };
+        let status = scene.node.ended().await.context("the node that was overtaken goes on")?;
         ensure!(status.code() == Some(2), "the node that was overtaken ended with {status}");
         outcome.seen += u64::from(scene.node.said().contains("taken over"));
         scene.node = next;
@@ -71,22 +67,20 @@ pub async fn killed_early(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut dice = Dice::new(size.seed);
     let mut outcome = Outcome::default();
     for round in 0..size.times {
-        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        load.further(size.open as u64).await?;
         scene.node.kill()?;
         if round % 2 == 0 {
             std::fs::remove_dir_all(scene.node.rows())?;
         }
         for _ in 0..3 {
+            let served = scene.node.times_said(SERVES);
             scene.node.start_again()?;
-            let early = Duration::from_millis(dice.below(400));
             // The moment is the fault: it falls anywhere in the taking over.
-            ensure!(scene.node.ended(early).await?.is_none(), "it ended: {}", scene.node.last_words());
-            outcome.injected += 1;
-            // It may answer only when it serves.
-            let serves =
-                tokio::time::timeout(AT_ONCE, everlog_tests::raw::is_serving(scene.node.address)).await;
-            outcome.seen += u64::from(serves != Ok(true));
+            patience::pass(Duration::from_millis(dice.below(EARLY_MS))).await;
+            ensure!(scene.node.is_alive()?, "it ended: {}", scene.node.last_words());
             scene.node.kill()?;
+            outcome.injected += 1;
+            outcome.seen += u64::from(scene.node.times_said(SERVES) == served);
         }
         scene.node.start_again()?;
         scene.node.ready().await?;

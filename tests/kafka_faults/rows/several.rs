@@ -3,32 +3,30 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use everlog_tests::dice::Dice;
+use everlog_tests::patience;
 use serde_json::Value;
 
 use crate::deliveries::now_ms;
 use crate::node::Node;
 use crate::program::Errands;
 use crate::rows::asleep::Asleep;
-use crate::scene::{Outcome, Scene, Size, TOOK_A_GROUP, tool};
+use crate::scene::{Outcome, SERVES, Scene, Size, TOOK_A_GROUP, tool};
 use crate::site::Site;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(120);
-/// How long others may take to have what a dead node had: its session, and a margin for a busy machine.
-pub const TAKEN_WITHIN: Duration = Duration::from_secs(60);
+/// Each look is a process.
 const SHARES_EVERY: Duration = Duration::from_millis(250);
-/// How long a node that is awake takes at most to say that it serves.
-const ANSWERS_AT_ONCE: Duration = Duration::from_millis(300);
 /// How long brokers wait for a word of a node, in ms.
 const SESSION_MS: u64 = 6_000;
-/// A node that flaps comes or goes so often, in all.
+/// A node that flaps is there or away for so long. It comes so often at least, until something has gone on, and all of it again.
 const FLAP_EVERY: Duration = Duration::from_secs(2);
-const FLAP_FOR: Duration = Duration::from_secs(60);
-/// It would get partitions in that time, and take them with it.
+const FLAPS: u64 = 3;
+const STRETCHES: u64 = 5;
+/// It would get partitions in that time, and take them with it, had it not come and gone: now it has to live for longer.
 const LONGER_LIFE: Duration = Duration::from_secs(10);
+const SETTLED_AFTER: Duration = Duration::from_secs(30);
 const LONGER_LIVES: usize = 3;
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// Each fault is injected so often in the full form.
 const TIMES: u64 = 20;
@@ -40,21 +38,15 @@ pub fn rounds(size: Size) -> u64 {
 
 /// Waits until some node has taken a group over that had not before.
 pub async fn until_taken(scene: &Scene, before: u64) -> anyhow::Result<()> {
-    let deadline = Instant::now() + TAKEN_WITHIN;
-    let mut looks = tokio::time::interval(Duration::from_millis(50));
-    while scene.times_said(TOOK_A_GROUP) <= before {
-        looks.tick().await;
-        let words: Vec<_> = scene.nodes().map(Node::last_words).collect();
-        ensure!(Instant::now() < deadline, "nobody takes over: {words:?}");
-    }
-    Ok(())
+    let taken = patience::until("a take-over", async || scene.times_said(TOOK_A_GROUP) > before).await;
+    let words = || scene.nodes().map(Node::last_words).collect::<Vec<_>>();
+    taken.with_context(|| format!("nobody takes over: {:?}", words()))
 }
 
 /// Waits until each node serves some of the partitions, and somebody each of them.
 pub async fn until_shared(scene: &Scene) -> anyhow::Result<()> {
-    let deadline = Instant::now() + TAKEN_WITHIN;
     let nodes = scene.nodes().count();
-    let mut looks = tokio::time::interval(SHARES_EVERY);
+    let (deadline, mut looks) = (patience::deadline(), tokio::time::interval(SHARES_EVERY));
     loop {
         looks.tick().await;
         let variables = scene.variables.clone();
@@ -63,7 +55,7 @@ pub async fn until_shared(scene: &Scene) -> anyhow::Result<()> {
         if code == Some(0) && owners(&told).len() == nodes {
             return Ok(());
         }
-        ensure!(Instant::now() < deadline, "not each node has a part: {code:?}: {told}");
+        ensure!(!deadline.is_over(), "not each node has a part: {code:?}: {told}");
     }
 }
 
@@ -79,7 +71,7 @@ pub async fn rejoin(node: &mut Node) -> anyhow::Result<()> {
     let takes = node.times_said(TOOK_A_GROUP);
     node.start_again()?;
     node.ready().await?;
-    node.until_said(TOOK_A_GROUP, takes + 1, TAKEN_WITHIN).await
+    node.until_said(TOOK_A_GROUP, takes + 1).await
 }
 
 /// F1: SIGKILL of one of them; the other takes over while it is down, and it joins again.
@@ -89,7 +81,7 @@ pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
     let mut dice = Dice::new(size.seed);
     let (mut outcome, mut taken) = (Outcome::default(), 0);
     for round in 0..rounds(size) {
-        load.further(dice.below(size.open as u64) + 1, FURTHER_WITHIN).await?;
+        load.further(dice.below(size.open as u64) + 1).await?;
         let before = scene.times_said(TOOK_A_GROUP);
         let victim = dice.below(NODES as u64) as usize;
         scene.kill(victim)?;
@@ -100,7 +92,7 @@ pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
             until_taken(&scene, before).await?;
             taken += 1;
         }
-        load.further(1, FURTHER_WITHIN).await?;
+        load.further(1).await?;
         for number in 0..NODES {
             let node = scene.node_at(number);
             if !node.is_alive()? {
@@ -118,7 +110,7 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
     let (mut load, _) = scene.load_with_records()?;
     let (mut outcome, mut noticed, mut answered) = (Outcome::default(), 0, 0);
     for round in 0..rounds(size) {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         let before = scene.times_said(TOOK_A_GROUP);
         let sleeper = round as usize % NODES;
         let mut asleep = Asleep::begin(&scene, round).await?;
@@ -129,19 +121,17 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         outcome.injected += 1;
         // Whoever calls a node that sleeps waits; who is taken over is served by the other.
         scene.turn_from(sleeper)?;
-        outcome.seen += u64::from(sleeps(scene.node_at(sleeper)).await);
+        // Whoever is stopped answers nobody.
+        let node = scene.node_at(sleeper);
+        patience::until("the node is stopped", async || node.is_stopped()).await?;
+        outcome.seen += 1;
         let sessions_halved = [3, 1, 6][(round % 3) as usize];
         // The time is the fault.
-        tokio::time::timeout(
-            Duration::from_millis(SESSION_MS / 2 * sessions_halved),
-            std::future::pending::<()>(),
-        )
-        .await
-        .ok();
+        patience::pass(Duration::from_millis(SESSION_MS / 2 * sessions_halved)).await;
         if sessions_halved > 1 {
             until_taken(&scene, before).await?;
             noticed += 1;
-            load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+            load.further(size.open as u64 / 2).await?;
             asleep.ask(&scene, &place).await?;
         }
         let began_ms = now_ms();
@@ -149,7 +139,7 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         scene.troubles.since(began_ms);
         answered += asleep.end(&scene).await?;
         scene.turn_to_all()?;
-        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        load.further(size.open as u64).await?;
         for number in 0..NODES {
             let node = scene.node_at(number);
             ensure!(node.is_alive()?, "a node that slept has ended: {}", node.last_words());
@@ -162,19 +152,13 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
     Ok(scene.finish(load, outcome).await?.0)
 }
 
-/// Whether a node is stopped, and answers nobody.
-async fn sleeps(node: &Node) -> bool {
-    let answers = tokio::time::timeout(ANSWERS_AT_ONCE, everlog_tests::raw::is_serving(node.address)).await;
-    node.is_stopped() && answers.is_err()
-}
-
 /// F4: SIGKILL of all.
 pub async fn all_killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut scene = Scene::of_nodes(&site, &format!("f4x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     for _ in 0..rounds(size) {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         let before = scene.client.ledger.acked();
         scene.troubles.begin();
         for number in 0..NODES {
@@ -188,7 +172,7 @@ pub async fn all_killed<const NODES: usize>(site: Site, size: Size) -> anyhow::R
             scene.node_at(number).ready().await?;
         }
         scene.troubles.end();
-        load.further(1, FURTHER_WITHIN).await?;
+        load.further(1).await?;
         scene.until_acked(before).await?;
         outcome.seen += 1;
     }
@@ -206,7 +190,7 @@ pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     for round in 0..(rounds(size) * 2).max(NODES as u64) {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         let before = scene.times_said(TOOK_A_GROUP);
         let had_some = {
             let node = scene.node_at(round as usize % NODES);
@@ -222,7 +206,7 @@ pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
             until_taken(&scene, before).await?;
             outcome.seen += 1;
         }
-        load.further(1, FURTHER_WITHIN).await?;
+        load.further(1).await?;
         rejoin(scene.node_at(round as usize % NODES)).await?;
     }
     outcome.how = format!("{} of {} nodes gave what they had to the other", outcome.seen, outcome.injected);
@@ -235,7 +219,7 @@ pub async fn broker_ended<const NODES: usize>(site: Site, size: Size) -> anyhow:
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     for round in 0..rounds(size).max(2) {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         scene.troubles.begin();
         match round % 2 {
             0 => site.end(1).await?,
@@ -245,60 +229,68 @@ pub async fn broker_ended<const NODES: usize>(site: Site, size: Size) -> anyhow:
         outcome.seen += u64::from(!site.is_alive(1)?);
         site.restart(1).await?;
         scene.troubles.end();
-        load.further(1, FURTHER_WITHIN).await?;
+        load.further(1).await?;
     }
     outcome.how = format!("{} times", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
 }
 
-/// F15: a third node comes and goes every two seconds, for a minute, and then lives a little longer each time: it takes nothing along.
+/// F15: a third node comes and goes every two seconds, for a minute at least, and then lives a little longer each time: it takes
+/// nothing along.
 pub async fn flapping<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::of_nodes(&site, &format!("f15x{NODES}"), size, NODES).await?;
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     let mut third = Node::start("third", scene.dir.path(), &scene.variables)?;
-    let (began, mut flaps) = (Instant::now(), tokio::time::interval(FLAP_EVERY));
-    let mut progress = (Instant::now(), load.ended());
-    while began.elapsed() < FLAP_FOR {
-        flaps.tick().await;
-        let was_alive = third.is_alive()?;
-        if was_alive {
-            let began_ms = now_ms();
-            third.kill()?;
-            scene.troubles.since(began_ms);
-        } else {
-            third.start_again()?;
+    for _ in 0..STRETCHES {
+        let (ended, deadline) = (load.ended(), patience::deadline());
+        let mut flaps = 0;
+        // While it comes and goes everything goes on.
+        while flaps < FLAPS || load.ended() <= ended {
+            ensure!(!deadline.is_over(), "nothing goes on while a node flaps");
+            go(&scene, &mut third)?;
+            patience::pass(FLAP_EVERY).await;
+            come(&mut third).await?;
+            patience::pass(FLAP_EVERY).await;
+            flaps += 1;
         }
-        outcome.injected += 1;
-        outcome.seen += u64::from(third.is_alive()? != was_alive);
-        if progress.0.elapsed() >= PROGRESS_EVERY {
-            if load.ended() <= progress.1 {
-                outcome.violations.push(format!("nothing went on for {PROGRESS_EVERY:?}"));
-            }
-            progress = (Instant::now(), load.ended());
-        }
+        outcome.injected += 2 * flaps;
+        outcome.seen += 2 * flaps;
     }
-    third.kill()?;
-    let took = third.times_said(TOOK_A_GROUP);
     for _ in 0..LONGER_LIVES {
-        third.start_again()?;
-        load.further(1, FURTHER_WITHIN).await?;
-        // The time is the fault.
-        let ended = third.ended(LONGER_LIFE).await?;
-        ensure!(ended.is_none(), "it ended: {}", third.last_words());
-        let began_ms = now_ms();
-        third.kill()?;
-        scene.troubles.since(began_ms);
+        go(&scene, &mut third)?;
+        let (before, came) = (third.times_said(TOOK_A_GROUP), Instant::now());
+        come(&mut third).await?;
+        patience::pass(LONGER_LIFE).await;
+        load.further(1).await?;
+        let groups = third.times_said(TOOK_A_GROUP) - before;
+        let is_settled = came.elapsed() >= SETTLED_AFTER;
+        if groups > 0 && !is_settled {
+            outcome.violations.push(format!("it took {groups} groups along"));
+        }
         outcome.injected += 2;
-        outcome.seen += 2 * u64::from(!third.is_alive()?);
+        outcome.seen += 2;
     }
-    let took = third.times_said(TOOK_A_GROUP) - took;
-    if took > 0 {
-        outcome.violations.push(format!("it took {took} groups along"));
-    }
-    load.further(1, FURTHER_WITHIN).await?;
+    go(&scene, &mut third)?;
+    load.further(1).await?;
     outcome.how = format!("it came or went {} times", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
+}
+
+/// SIGKILL of a node that flaps; it must not have ended by itself.
+fn go(scene: &Scene, node: &mut Node) -> anyhow::Result<()> {
+    ensure!(node.is_alive()?, "it ended: {}", node.last_words());
+    let began_ms = now_ms();
+    node.kill()?;
+    scene.troubles.since(began_ms);
+    Ok(())
+}
+
+/// It is there again, and has told the others.
+async fn come(node: &mut Node) -> anyhow::Result<()> {
+    let served = node.times_said(SERVES);
+    node.start_again()?;
+    node.until_said(SERVES, served + 1).await
 }
 
 /// F17: the rows of a node that was killed are removed before it comes back.
@@ -307,7 +299,7 @@ pub async fn rows_gone<const NODES: usize>(site: Site, size: Size) -> anyhow::Re
     let (mut load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
     for round in 0..rounds(size) {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         scene.kill(round as usize % NODES)?;
         let node = scene.node_at(round as usize % NODES);
         let had_rows = node.rows().exists();
@@ -318,7 +310,7 @@ pub async fn rows_gone<const NODES: usize>(site: Site, size: Size) -> anyhow::Re
         // It has rows again when it has a part.
         rejoin(node).await?;
         outcome.seen += u64::from(had_rows && node.rows().exists());
-        load.further(1, FURTHER_WITHIN).await?;
+        load.further(1).await?;
     }
     outcome.how = format!("{} times", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)

@@ -1,6 +1,6 @@
 //! Minutes of load from records, bare clients and SDK programs, while nodes die and brokers are bounced.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
@@ -14,9 +14,9 @@ use crate::site::Site;
 
 const NODES: usize = 2;
 const KILL_EVERY: Duration = Duration::from_secs(15);
-/// How long it takes, and how often each broker is bounced.
-const FULL: (Duration, u32) = (Duration::from_secs(300), 2);
-const SHORT: (Duration, u32) = (Duration::from_secs(45), 1);
+/// How often nodes are killed, and how often each broker is bounced meanwhile.
+const FULL: (u32, u32) = (20, 2);
+const SHORT: (u32, u32) = (3, 1);
 /// Workflows at a time on one broker, which is to be busy, and those of the program there.
 const OPEN_HIGH: usize = 200;
 const ERRANDS_LOW: usize = 4;
@@ -70,14 +70,15 @@ fn bounce(
 }
 
 async fn soak(mut scene: Scene, site: &Site, brokers: u32) -> anyhow::Result<Outcome> {
-    let (span, times) = if scene.size.is_full { FULL } else { SHORT };
+    let (kills, times) = if scene.size.is_full { FULL } else { SHORT };
+    let span = KILL_EVERY * kills;
     let bounces = bounce(site.clone(), scene.troubles.clone(), span, brokers, times * brokers);
     let (load, _) = scene.load_with_records()?;
     let mut outcome = Outcome::default();
-    let (began, mut kills) = (Instant::now(), tokio::time::interval(KILL_EVERY));
-    kills.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while began.elapsed() < span {
-        kills.tick().await;
+    let mut moments = tokio::time::interval(KILL_EVERY);
+    moments.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for _ in 0..kills {
+        moments.tick().await;
         let (before, victim) = (scene.times_said(TOOK_A_GROUP), outcome.injected as usize % NODES);
         scene.kill(victim)?;
         outcome.injected += 1;

@@ -5,19 +5,21 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use everlog_tests::dice::Dice;
+use everlog_tests::patience;
 
+use crate::load::Load;
+use crate::node::Node;
 use crate::scene::{Outcome, Scene, Size};
 use crate::site::Site;
 use crate::story::{Line, line};
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(120);
-/// How long a node without space may take to its end, where it comes to one.
-const ENDS_WITHIN: Duration = Duration::from_secs(40);
+/// How long the disk stays full once the node has noticed: it has more files than one.
+const FULL_FOR: Duration = Duration::from_secs(10);
 /// What a node says when it cannot use rows.
 const ASIDE: &str = "are set aside";
 
@@ -28,7 +30,7 @@ pub async fn gone(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut load = scene.load();
     let mut outcome = Outcome::default();
     for _ in 0..size.times {
-        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        load.further(size.open as u64).await?;
         scene.node.kill()?;
         fs::remove_dir_all(scene.node.rows())?;
         outcome.injected += 1;
@@ -83,7 +85,7 @@ pub async fn damaged(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut hit = Vec::new();
     for round in 0..(2 * size.times).max(5) as usize {
-        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        load.further(size.open as u64).await?;
         // An end in order leaves tables behind.
         let status = scene.node.stop().await?;
         ensure!(status.success(), "it ended with {status}: {}", scene.node.last_words());
@@ -94,7 +96,7 @@ pub async fn damaged(site: Site, size: Size) -> anyhow::Result<Outcome> {
         }
         scene.node.start_again()?;
         scene.node.ready().await?;
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         let seen = scene.node.times_said(ASIDE) > before;
         outcome.seen += u64::from(seen);
         hit.push(format!("{what}: {}", if seen { "set aside" } else { "not looked at" }));
@@ -132,18 +134,18 @@ fn damage(dir: &Path, what: &str, name: &str, dice: &mut Dice) -> anyhow::Result
 pub async fn foreign(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut other = Scene::open(&site, "f19-other", size, &[]).await?;
     let mut load = other.load();
-    load.further(2 * size.open as u64, FURTHER_WITHIN).await?;
+    load.further(2 * size.open as u64).await?;
     load.pause().await?;
     ensure!(other.node.stop().await?.success(), "it ended badly: {}", other.node.last_words());
     let mut scene = Scene::open(&site, "f19", size, &[]).await?;
     let mut load = scene.load();
-    load.further(size.open as u64, FURTHER_WITHIN).await?;
+    load.further(size.open as u64).await?;
     scene.node.kill()?;
     fs::remove_dir_all(scene.node.rows())?;
     copy(&other.node.rows(), &scene.node.rows())?;
     scene.node.start_again()?;
     scene.node.ready().await?;
-    load.further(size.open as u64, FURTHER_WITHIN).await?;
+    load.further(size.open as u64).await?;
     let seen = scene.node.times_said(ASIDE);
     let outcome = Outcome {
         injected: 4,
@@ -161,13 +163,13 @@ pub async fn old(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     let kept = scene.dir.path().join("kept");
     for _ in 0..size.times {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         scene.node.kill()?;
         let _ = fs::remove_dir_all(&kept);
         copy(&scene.node.rows(), &kept)?;
         scene.node.start_again()?;
         scene.node.ready().await?;
-        load.further(2 * size.open as u64, FURTHER_WITHIN).await?;
+        load.further(2 * size.open as u64).await?;
         scene.node.kill()?;
         fs::remove_dir_all(scene.node.rows())?;
         copy(&kept, &scene.node.rows())?;
@@ -232,23 +234,37 @@ pub async fn full(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut how = Vec::new();
     for _ in 0..size.times {
-        load.further(size.open as u64, FURTHER_WITHIN).await?;
+        load.further(size.open as u64).await?;
+        let before = complaints(&scene.node);
         disk.fill()?;
         outcome.injected += 1;
-        let began = Instant::now();
-        let ended = scene.node.ended(ENDS_WITHIN).await?;
-        let said = scene.node.said().to_lowercase();
-        outcome.seen += u64::from(said.contains("no space") || ended.is_some());
+        let node = &mut scene.node;
+        let notices = async || complaints(node) > before || node.is_alive().is_ok_and(|alive| !alive);
+        outcome.seen += u64::from(patience::until("the node notices", notices).await.is_ok());
+        patience::pass(FULL_FOR).await;
         disk.free()?;
-        match ended {
-            Some(status) => {
-                how.push(format!("ended with {status} after {:.1} s", began.elapsed().as_secs_f64()));
-                scene.node.start_again()?;
-                scene.node.ready().await?;
-            }
-            None => how.push("went on".into()),
-        }
+        how.push(go_on(&mut scene.node, &load).await?);
     }
     outcome.how = how.join(", ");
     Ok(scene.finish(load, outcome).await?.0)
+}
+
+fn complaints(node: &Node) -> usize {
+    node.said().to_lowercase().matches("no space").count()
+}
+
+/// Waits until something goes on, and starts the node again if it ends before, as one without space may; what it did.
+async fn go_on(node: &mut Node, load: &Load) -> anyhow::Result<String> {
+    let (ended, mut did) = (load.ended(), "went on".to_owned());
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
+    while load.ended() <= ended {
+        if let Some(status) = node.end()? {
+            did = format!("ended with {status}");
+            node.start_again()?;
+            node.ready().await?;
+        }
+        ensure!(!deadline.is_over(), "nothing goes on: {}", node.last_words());
+        looks.tick().await;
+    }
+    Ok(did)
 }

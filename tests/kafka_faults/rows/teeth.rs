@@ -3,19 +3,22 @@
 use std::time::Duration;
 
 use anyhow::ensure;
+use everlog_tests::patience;
 
 use crate::checker::check;
+use crate::client::TASK_TIMEOUT_S;
 use crate::event::Event;
 use crate::ledger::Via;
 use crate::polls::{Got, Poll};
+use crate::queues::ROUNDS;
 use crate::rows::kin_teeth::KIN;
 use crate::scene::{Outcome, Scene, Size};
 use crate::site::Site;
 use crate::story::{Mark, Story};
-use crate::waits::HAND_OVER;
 use everlog_tests::fate::Fate;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(120);
+/// Longer than a hand-over takes, and shorter than patience lasts.
+const LONG_MS: i64 = 60_000;
 
 type Damage = (&'static str, fn(&mut Story));
 
@@ -120,25 +123,35 @@ const NAMED: &[Told] = &[
         let read = story.reads.last_mut().expect("registers were read");
         read.saw = read.acknowledged - 1;
     }),
-    ("a call without an answer", "hangs", |story| {
-        let wait = story.waits.first_mut().expect("there were calls");
-        wait.took = wait.deadline;
+    ("a call without an answer", "hangs", |story| delay(story, patience::most())),
+    ("a call without an answer amid trouble", "hangs", |story| {
+        delay(story, patience::most());
+        let ended_ms = story.waits[0].ended_ms;
+        story.troubles = Some(vec![(ended_ms - 1_000, ended_ms - 1_000)]);
     }),
-    ("a call that outlasts a hand-over", "hangs", |story| delay_amid_trouble(story, HAND_OVER)),
     ("a call to a node that has slept and does not answer", "hangs", |story| {
-        let wait = story.waits.first_mut().expect("there were calls");
-        wait.asleep = HAND_OVER * 2;
-        wait.took = wait.deadline + wait.asleep;
+        story.waits.first_mut().expect("there were calls").asleep = patience::most();
+        delay(story, patience::most());
     }),
     ("a task that nobody gets for long", "after there was no trouble", |story| {
         let started = first(story, "WorkflowTaskStarted");
-        started.time_ms += 60_000;
+        started.time_ms += LONG_MS;
     }),
     ("a worker gets what could be had for long", "after there was no trouble", |story| {
-        poll_of_a_task(story).since_ms -= 60_000;
+        let last = polls_of_tasks(story).max_by_key(|poll| poll.ended_ms);
+        last.expect("there were workflow tasks").since_ms -= LONG_MS;
     }),
     ("a task that is handed out to nobody", "reached nobody", |story| {
         poll_of_a_task(story).got = Got::Nothing;
+    }),
+    ("a task that comes again only when its time is over", "reached nobody", |story| {
+        let started = first(story, "WorkflowTaskStarted").clone();
+        let end = story.events.iter_mut().find(|event| {
+            event.run_id == started.run_id && event.number("started_event_id") == Some(started.event_id)
+        });
+        let end = end.expect("it has an end");
+        (end.kind, end.time_ms) = ("WorkflowTaskTimedOut".into(), started.time_ms + TASK_TIMEOUT_S * 1_000);
+        story.polls.get_mut(started.text("identity")).expect("it had a poll").got = Got::Nothing;
     }),
     ("the way to a worker breaks though nothing is harmed", "reached nobody", |story| {
         poll_of_a_task(story).got = Got::Broke;
@@ -146,6 +159,7 @@ const NAMED: &[Told] = &[
     ("a sticky task that nobody gets", "the sticky task", |story| {
         let end = first(story, "WorkflowTaskCompleted");
         end.kind = "WorkflowTaskTimedOut".into();
+        end.time_ms += LONG_MS;
         end.numbers.remove("started_event_id");
     }),
     ("an attempt of an activity that is handed out to nobody", "attempt 1 reached nobody", |story| {
@@ -156,8 +170,11 @@ const NAMED: &[Told] = &[
         *attempts.next().expect("there were activities") += 1;
     }),
     ("an activity that nobody gets", "reached nobody", |story| {
-        story.polls.retain(|_, poll| !matches!(poll.got, Got::Activity { .. }));
-        first(story, "ActivityTaskScheduled").time_ms -= 60_000;
+        let scheduled = first(story, "ActivityTaskScheduled");
+        scheduled.time_ms -= LONG_MS;
+        let (own, since_ms) = (scheduled.run_id.clone(), scheduled.time_ms);
+        story.polls.retain(|_, poll| !matches!(&poll.got, Got::Activity { run_id, .. } if *run_id == own));
+        go_past(story, &own, since_ms);
     }),
     ("a lower fence commits later", "stands behind fence", |story| {
         let mut late = story.terms.positions.last().expect("there are commits").clone();
@@ -189,21 +206,46 @@ const NAMED: &[Told] = &[
     }),
 ];
 
+/// What is no damage.
+const HARMLESS: &[Damage] = &[
+    ("a call that is answered late", |story| delay(story, patience::most() - Duration::from_millis(1))),
+    ("a task that waits while nobody goes past", |story| {
+        let first = polls_of_tasks(story).min_by_key(|poll| poll.ended_ms);
+        first.expect("there were workflow tasks").since_ms -= LONG_MS;
+    }),
+    ("the way to a worker breaks amid trouble", |story| {
+        let poll = poll_of_a_task(story);
+        poll.got = Got::Broke;
+        let moment_ms = poll.ended_ms;
+        story.troubles = Some(vec![(moment_ms, moment_ms)]);
+    }),
+];
+
 fn first<'a>(story: &'a mut Story, kind: &str) -> &'a mut Event {
     story.events.iter_mut().find(|event| event.kind == kind).expect("a story has all kinds")
 }
 
-/// The poll by which a worker got a workflow task.
-fn poll_of_a_task(story: &mut Story) -> &mut Poll {
-    let is_of_task = |poll: &&mut Poll| matches!(poll.got, Got::WorkflowTask { .. });
-    story.polls.values_mut().find(is_of_task).expect("there were workflow tasks")
+/// Polls by which workers got workflow tasks.
+fn polls_of_tasks(story: &mut Story) -> impl Iterator<Item = &mut Poll> {
+    story.polls.values_mut().filter(|poll| matches!(poll.got, Got::WorkflowTask { .. }))
 }
 
-/// Something is harmed while a call waits, which takes so much longer than it may where nothing is.
-fn delay_amid_trouble(story: &mut Story, longer: Duration) {
+fn poll_of_a_task(story: &mut Story) -> &mut Poll {
+    polls_of_tasks(story).next().expect("there were workflow tasks")
+}
+
+/// Workers get activities in the partition of a run, one after the other, from a moment on.
+fn go_past(story: &mut Story, run_id: &str, from_ms: i64) {
+    for (since_ms, round) in (from_ms + 1..).step_by(2).zip(0..ROUNDS) {
+        let got = Got::Activity { run_id: run_id.into(), activity_id: "another".into(), attempt: 1 };
+        story.polls.insert(format!("past-{round}"), Poll { got, since_ms, ended_ms: since_ms + 1 });
+    }
+}
+
+/// A call has its answer when its node was awake for so long.
+fn delay(story: &mut Story, awake: Duration) {
     let wait = story.waits.first_mut().expect("there were calls");
-    wait.took = wait.deadline + longer;
-    story.troubles = Some(vec![(wait.ended_ms - 1_000, wait.ended_ms - 1_000)]);
+    wait.took = wait.asleep + awake;
 }
 
 /// Two events of one run that stand beside each other.
@@ -215,23 +257,18 @@ fn pair(story: &Story) -> usize {
 pub async fn all(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::open(&site, "teeth", size, &[]).await?;
     let (mut load, _) = scene.load_with_records()?;
-    load.further(size.open as u64, FURTHER_WITHIN).await?;
+    load.further(size.open as u64).await?;
     let (mut outcome, mut story) = scene.finish(load, Outcome::default()).await?;
     ensure!(outcome.violations.is_empty(), "a life without faults: {:#?}", outcome.violations);
     story.troubles = Some(Vec::new());
     let found = check(&story);
     ensure!(found.is_empty(), "a life without trouble: {found:#?}");
-    let mut delayed = story.clone();
-    delay_amid_trouble(&mut delayed, HAND_OVER - Duration::from_millis(1));
-    let found = check(&delayed);
-    ensure!(found.is_empty(), "a call that waits for a hand-over: {found:#?}");
-    let mut broken_off = story.clone();
-    let poll = poll_of_a_task(&mut broken_off);
-    poll.got = Got::Broke;
-    let moment_ms = poll.ended_ms;
-    broken_off.troubles = Some(vec![(moment_ms, moment_ms)]);
-    let found = check(&broken_off);
-    ensure!(found.is_empty(), "the way to a worker broke amid trouble: {found:#?}");
+    for (name, harm) in HARMLESS {
+        let mut story = story.clone();
+        harm(&mut story);
+        let found = check(&story);
+        ensure!(found.is_empty(), "{name}: {found:#?}");
+    }
     for (name, damage) in DAMAGES {
         let mut story = story.clone();
         damage(&mut story);

@@ -1,9 +1,7 @@
 //! What happens to topics: they are deleted, made again, made wider, compacted, trimmed by time.
 
-use std::time::Duration;
-
 use anyhow::{Context, ensure};
-use everlog_tests::kafka;
+use everlog_tests::{kafka, patience};
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 
@@ -12,25 +10,19 @@ use crate::reader;
 use crate::scene::{Outcome, Scene, Size, tool};
 use crate::site::Site;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(120);
-const WITHIN: Duration = Duration::from_secs(60);
-
 fn admin(bootstrap: &str) -> anyhow::Result<AdminClient<DefaultClientContext>> {
     Ok(reader::client(bootstrap).create()?)
 }
 
 /// Waits until a topic is there, or is not.
 async fn until(bootstrap: &str, topic: &str, is_there: bool) -> anyhow::Result<()> {
-    let mut looks = tokio::time::interval(Duration::from_millis(100));
-    for _ in 0..600 {
-        looks.tick().await;
+    let what = format!("{topic} is {}there", if is_there { "" } else { "not " });
+    let is_so = async || {
         let (bootstrap, topic) = (bootstrap.to_owned(), topic.to_owned());
-        let found = tokio::task::spawn_blocking(move || reader::ends(&bootstrap, &topic).is_ok()).await?;
-        if found == is_there {
-            return Ok(());
-        }
-    }
-    anyhow::bail!("{topic}: it is {}there", if is_there { "not " } else { "" })
+        let found = tokio::task::spawn_blocking(move || reader::ends(&bootstrap, &topic).is_ok()).await;
+        found.is_ok_and(|found| found == is_there)
+    };
+    Ok(patience::until(&what, is_so).await?)
 }
 
 async fn delete(bootstrap: &str, topic: &str) -> anyhow::Result<()> {
@@ -96,7 +88,7 @@ pub async fn harmed(site: Site, size: Size) -> anyhow::Result<Outcome> {
     for (number, (name, harm)) in harms.into_iter().enumerate() {
         let mut scene = Scene::open(&site, &format!("f34-{number}"), quiet, &[]).await?;
         let mut load = scene.load();
-        load.further(quiet.open as u64, FURTHER_WITHIN).await?;
+        load.further(quiet.open as u64).await?;
         load.pause().await?;
         ensure!(scene.node.stop().await?.success(), "it ended badly: {}", scene.node.last_words());
         let topic = scene.topic(name);
@@ -105,11 +97,12 @@ pub async fn harmed(site: Site, size: Size) -> anyhow::Result<Outcome> {
             Harm::Delete => delete(&scene.bootstrap, &topic).await?,
             Harm::Remake => {
                 delete(&scene.bootstrap, &topic).await?;
-                // As `everlog topics create` would make it.
-                let (_, said) = tool(&["topics", "create"], &scene.variables)?;
-                if let Err(error) = until(&scene.bootstrap, &topic, true).await {
-                    ensure!(name == "control", "{error:#}: {said}");
+                if name == "control" {
+                    // `everlog topics create` makes none where there is a journal.
                     make(&scene.bootstrap, &topic, &[("cleanup.policy", "compact")]).await?;
+                } else {
+                    let (_, said) = tool(&["topics", "create"], &scene.variables)?;
+                    until(&scene.bootstrap, &topic, true).await.context(said)?;
                 }
             }
         }
@@ -130,13 +123,11 @@ pub async fn harmed(site: Site, size: Size) -> anyhow::Result<Outcome> {
 async fn refused(node: &mut Node, topic: &str) -> anyhow::Result<Result<(), String>> {
     let before = node.said().len();
     node.start_again()?;
-    let status = match node.ended(Duration::from_secs(30)).await? {
-        Some(status) => status,
-        None => {
-            let serves = everlog_tests::raw::is_serving(node.address).await;
-            let words = node.last_words();
+    let status = match node.ended().await {
+        Ok(status) => status,
+        Err(goes_on) => {
             node.kill()?;
-            return Ok(Err(format!("it goes on (serves: {serves}): {words}")));
+            return Ok(Err(format!("{goes_on:#}")));
         }
     };
     let said = node.said().get(before..).unwrap_or_default().to_owned();
@@ -181,22 +172,27 @@ pub async fn compacted(_site: Site, size: Size) -> anyhow::Result<Outcome> {
         alter(&scene.bootstrap, &scene.topic(name), settings)?;
     }
     for _ in 0..size.times {
-        load.further(2 * size.open as u64, FURTHER_WITHIN).await?;
+        load.further(2 * size.open as u64).await?;
         scene.node.kill()?;
         std::fs::remove_dir_all(scene.node.rows())?;
         outcome.injected += 1;
         scene.node.start_again()?;
         scene.node.ready().await?;
     }
-    let (count, end) = {
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
+    let (count, end) = loop {
+        looks.tick().await;
         let (bootstrap, topic) = (scene.bootstrap.clone(), scene.topic("changelog"));
         let read =
             move || anyhow::Ok((reader::read(&bootstrap, &topic)?.len(), reader::ends(&bootstrap, &topic)?));
-        tokio::task::spawn_blocking(read).await??
+        let (count, ends) = tokio::task::spawn_blocking(read).await??;
+        let end: i64 = ends.iter().map(|(_, end)| end).sum();
+        // What is left is mostly of runs that are kept.
+        outcome.seen = u64::from((count as i64) < end * 2 / 3);
+        if outcome.seen > 0 || deadline.is_over() {
+            break (count, end);
+        }
     };
-    let end: i64 = end.iter().map(|(_, end)| end).sum();
-    // What is left is mostly of runs that are kept.
-    outcome.seen = u64::from((count as i64) < end * 2 / 3);
     outcome.how = format!("{count} rows are left of {end} offsets");
     Ok(scene.finish(load, outcome).await?.0)
 }
@@ -209,15 +205,14 @@ pub async fn outlived(_site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut scene = Scene::open(&site, "late", size, &[]).await?;
     scene.is_trimmed = true;
     let mut load = scene.load();
-    load.further(2 * size.open as u64, FURTHER_WITHIN).await?;
+    load.further(2 * size.open as u64).await?;
     let events = scene.topic("events");
     let end = |ends: Vec<(i64, i64)>| ends.iter().map(|(start, _)| start).sum::<i64>();
     scene.node.kill()?;
     for name in ["events", "replies", "rejections"] {
         alter(&scene.bootstrap, &scene.topic(name), "retention.ms=1000,segment.ms=1000")?;
     }
-    let mut looks = tokio::time::interval(Duration::from_millis(200));
-    let deadline = std::time::Instant::now() + WITHIN;
+    let (deadline, mut looks) = (patience::deadline(), patience::looks());
     let deleted = loop {
         looks.tick().await;
         let (bootstrap, events) = (scene.bootstrap.clone(), events.clone());
@@ -225,14 +220,14 @@ pub async fn outlived(_site: Site, size: Size) -> anyhow::Result<Outcome> {
         if ends.iter().all(|(start, end)| start == end) {
             break end(ends);
         }
-        ensure!(std::time::Instant::now() < deadline, "nothing is deleted: {ends:?}");
+        ensure!(!deadline.is_over(), "nothing is deleted: {ends:?}");
     };
     for name in ["events", "replies", "rejections"] {
         alter(&scene.bootstrap, &scene.topic(name), "retention.ms=-1")?;
     }
     scene.node.start_again()?;
     scene.node.ready().await.context("after all events were deleted")?;
-    load.further(size.open as u64, FURTHER_WITHIN).await?;
+    load.further(size.open as u64).await?;
     let outcome = Outcome {
         injected: 1,
         seen: u64::from(deleted > 0),

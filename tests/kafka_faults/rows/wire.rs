@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use everlog_tests::patience;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
@@ -12,7 +13,6 @@ use crate::reader;
 use crate::scene::{Outcome, Scene, Size};
 use crate::site::Site;
 
-const FURTHER_WITHIN: Duration = Duration::from_secs(120);
 /// The client ids of the producers of outputs and of journals end so.
 const OUTPUTS: &str = "-outputs";
 const JOURNAL: &str = "-journal";
@@ -25,7 +25,7 @@ const SLOW: Duration = Duration::from_millis(300);
 pub async fn late_end(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::open(&site, "f11", size, &[]).await?;
     let mut load = scene.load();
-    load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+    load.further(size.open as u64 / 2).await?;
     let act = Act::Late(When::MidTransaction);
     site.proxy().set(vec![Rule {
         key: Key::END_TXN,
@@ -34,7 +34,7 @@ pub async fn late_end(site: Site, size: Size) -> anyhow::Result<Outcome> {
         permille: 200,
         times: 10 * size.times,
     }]);
-    load.further(3 * size.open as u64, FURTHER_WITHIN).await?;
+    load.further(3 * size.open as u64).await?;
     let held = Act::Late(When::After(Duration::from_secs(if size.is_full { 30 } else { 5 })));
     let counts = site.proxy().counts();
     site.proxy().set(vec![Rule {
@@ -44,7 +44,7 @@ pub async fn late_end(site: Site, size: Size) -> anyhow::Result<Outcome> {
         permille: 200,
         times: size.times,
     }]);
-    load.further(2 * size.open as u64, FURTHER_WITHIN).await?;
+    load.further(2 * size.open as u64).await?;
     let more = site.proxy().counts();
     let outcome = Outcome {
         injected: counts.hit + more.hit,
@@ -71,8 +71,8 @@ pub async fn late_end_reused(site: Site, size: Size) -> anyhow::Result<Outcome> 
     let reuse = move || -> anyhow::Result<()> {
         let mut config = reader::client(&bootstrap);
         config.set("client.id", "reused-outputs").set("transactional.id", format!("{prefix}reused"));
-        let producer: BaseProducer = config.set("transaction.timeout.ms", "10000").create()?;
-        producer.init_transactions(Duration::from_secs(30))?;
+        let producer: BaseProducer = config.set("transaction.timeout.ms", "30000").create()?;
+        producer.init_transactions(patience::most())?;
         for commit in 1..=5_u64 {
             // A late end may end it at any place: that it fails by then is no matter here.
             if transact(&producer, &topics, commit).is_err() {
@@ -102,7 +102,6 @@ pub async fn late_end_reused(site: Site, size: Size) -> anyhow::Result<Outcome> 
 
 /// A commit of three records to three topics, with the headers of an owner that nobody has.
 fn transact(producer: &BaseProducer, topics: &[String; 3], commit: u64) -> anyhow::Result<()> {
-    let within = Duration::from_secs(15);
     producer.begin_transaction()?;
     for (place, topic) in (0_u32..).zip(topics) {
         let numbers = [u64::MAX, commit, commit].map(u64::to_be_bytes).concat();
@@ -111,16 +110,16 @@ fn transact(producer: &BaseProducer, topics: &[String; 3], commit: u64) -> anyho
         // The last one has the key of a position, which closes a commit.
         let record = BaseRecord::to(topic).partition(0).key(b"\xff\xffp".as_slice());
         producer.send(record.payload("").headers(headers)).map_err(|(error, _)| error)?;
-        producer.flush(within).context("a record")?;
+        producer.flush(patience::most()).context("a record")?;
     }
-    Ok(producer.commit_transaction(within)?)
+    Ok(producer.commit_transaction(patience::most())?)
 }
 
 /// F12: produce requests reach the broker when their clients have sent them again, or given them up.
 pub async fn late_produce(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::open(&site, "f12", size, &[]).await?;
     let mut load = scene.load();
-    load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+    load.further(size.open as u64 / 2).await?;
     let rule = |client, ms| Rule {
         key: Key::PRODUCE,
         client,
@@ -134,7 +133,7 @@ pub async fn late_produce(site: Site, size: Size) -> anyhow::Result<Outcome> {
         rule(JOURNAL, 7_000),
         rule(OUTPUTS, 7_000),
     ]);
-    load.further(3 * size.open as u64, FURTHER_WITHIN).await?;
+    load.further(3 * size.open as u64).await?;
     let counts = site.proxy().counts();
     let outcome = Outcome {
         injected: counts.hit,
@@ -149,7 +148,7 @@ pub async fn late_produce(site: Site, size: Size) -> anyhow::Result<Outcome> {
 pub async fn lost_answers(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let scene = Scene::open(&site, "f13", size, &[]).await?;
     let (mut load, _) = scene.load_with_records()?;
-    load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+    load.further(size.open as u64 / 2).await?;
     let keys = [Key::PRODUCE, Key::END_TXN, Key::INIT_PRODUCER_ID, Key::ADD_PARTITIONS_TO_TXN, Key::FETCH];
     let rule = |key, act, permille, times| Rule { key, client: "everlog-", act, permille, times };
     let lost = keys.into_iter().map(|key| rule(key, Act::LoseAnswer, 20, 10 * size.times));
@@ -157,9 +156,7 @@ pub async fn lost_answers(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let reset = keys.into_iter().map(|key| rule(key, Act::Reset, 10, 5 * size.times));
     let slow = keys.into_iter().map(|key| rule(key, Act::Delay(SLOW), 10, 5 * size.times));
     site.proxy().set(silent.chain(lost).chain(reset).chain(slow).collect());
-    // Each silence lasts as long as a client's patience, and in full size there are three times as many.
-    let within = FURTHER_WITHIN * if size.is_full { 3 } else { 1 };
-    load.further(4 * size.open as u64, within).await?;
+    load.further(4 * size.open as u64).await?;
     let counts = site.proxy().counts();
     site.calm();
     let asked = keys.map(|key| format!("{} {}", key.name(), counts.requests.get(&key).unwrap_or(&0)));
@@ -178,12 +175,14 @@ pub async fn late_append(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut load = scene.load();
     let mut outcome = Outcome::default();
     for round in 0..size.times {
-        load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+        load.further(size.open as u64 / 2).await?;
         let act = Act::Late(When::After(Duration::from_secs(6)));
         site.proxy().set(vec![Rule { key: Key::PRODUCE, client: JOURNAL, act, permille: 1_000, times: 2 }]);
-        let mut looks = tokio::time::interval(Duration::from_millis(2));
+        // The sooner it is killed the less it has sent again.
+        let (deadline, mut looks) = (patience::deadline(), tokio::time::interval(Duration::from_millis(2)));
         while site.proxy().counts().hit < 2 {
             looks.tick().await;
+            ensure!(!deadline.is_over(), "no two appends are late");
         }
         scene.node.kill()?;
         let mut next =
@@ -191,9 +190,7 @@ pub async fn late_append(site: Site, size: Size) -> anyhow::Result<Outcome> {
         next.ready().await?;
         scene.client.turn_to(vec![next.place()?]);
         scene.node = next;
-        while site.proxy().counts().late < 2 {
-            looks.tick().await;
-        }
+        patience::until("both arrive", async || site.proxy().counts().late >= 2).await?;
         outcome.injected += 2;
         outcome.seen += site.proxy().counts().late;
     }
@@ -207,18 +204,15 @@ pub async fn no_commits(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let bounds = [("EVERLOG_MEMORY__UNCOMMITTED_BYTES_MAX", "1048576")];
     let scene = Scene::open(&site, "away", size, &bounds).await?;
     let mut load = scene.load();
-    load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+    load.further(size.open as u64 / 2).await?;
     let keys = [Key::END_TXN, Key::INIT_PRODUCER_ID, Key::ADD_PARTITIONS_TO_TXN];
     let away = |key| Rule { key, client: OUTPUTS, act: Act::Reset, permille: 1_000, times: u64::MAX };
     site.proxy().set(keys.map(away).into());
     // Nothing is committed, so nothing ends: the load stands before its bound soon.
-    let mut looks = tokio::time::interval(Duration::from_millis(500));
-    for _ in 0..if size.is_full { 120 } else { 24 } {
-        looks.tick().await;
-    }
+    patience::pass(Duration::from_secs(if size.is_full { 60 } else { 12 })).await;
     let counts = site.proxy().counts();
     site.calm();
-    load.further(size.open as u64, FURTHER_WITHIN).await?;
+    load.further(size.open as u64).await?;
     let outcome = Outcome {
         injected: counts.hit,
         seen: counts.hit,
@@ -233,22 +227,18 @@ pub async fn no_commits(site: Site, size: Size) -> anyhow::Result<Outcome> {
 pub async fn late_init(site: Site, size: Size) -> anyhow::Result<Outcome> {
     let mut scene = Scene::open(&site, "init", size, &[]).await?;
     let mut load = scene.load();
-    load.further(size.open as u64 / 2, FURTHER_WITHIN).await?;
+    load.further(size.open as u64 / 2).await?;
     let late = Act::Late(When::After(Duration::from_secs(1)));
     let rule = |key, act, permille| Rule { key, client: OUTPUTS, act, permille, times: size.times };
     // A commit without an answer costs the producer.
     site.proxy().set(vec![rule(Key::END_TXN, Act::Silence, 100), rule(Key::INIT_PRODUCER_ID, late, 1_000)]);
-    let mut looks = tokio::time::interval(Duration::from_millis(50));
-    let deadline = std::time::Instant::now() + FURTHER_WITHIN;
-    while site.proxy().counts().late == 0 {
-        looks.tick().await;
-        anyhow::ensure!(std::time::Instant::now() < deadline, "none came late: {:?}", site.proxy().counts());
-    }
-    let ended = load.further(size.open as u64, FURTHER_WITHIN).await;
+    let came = patience::until("one comes late", async || site.proxy().counts().late > 0).await;
+    came.with_context(|| format!("{:?}", site.proxy().counts()))?;
+    let ended = load.further(size.open as u64).await;
     let counts = site.proxy().counts();
     site.calm();
     if let Err(error) = ended {
-        let status = scene.node.ended(Duration::ZERO).await?;
+        let status = scene.node.end()?;
         anyhow::bail!("{error:#}; the node ended with {status:?}: {}", scene.node.last_words());
     }
     let outcome = Outcome {
