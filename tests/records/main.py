@@ -5,22 +5,23 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-import effects  # noqa: F401
-import page  # noqa: F401
-import records  # noqa: F401
-import registries
-import starts  # noqa: F401
-from case import CASES, Report
-from world import Node, Part, World, free_port, temporary_folder
+sys.path.append(str(Path(__file__).resolve().parents[1] / "patience"))
+
+import effects  # noqa: E402, F401
+import page  # noqa: E402, F401
+import records  # noqa: E402, F401
+import registries  # noqa: E402
+import starts  # noqa: E402, F401
+from case import CASES, Report  # noqa: E402
+from world import Node, Part, World, free_port, temporary_folder  # noqa: E402
 
 SUITES = ["records", "effects", "registries", "page", "starts"]
-SCHEMA_WAIT_S = 4
 
 
 def open_world(stack: ExitStack, bootstrap: str, folder: Path, registry: str | None) -> World:
     """A node on the broker, with the built-in registry or another one."""
     http = f"127.0.0.1:{free_port()}"
-    settings = {"EVERLOG_HTTP__ADDRESS": http, "EVERLOG_INGRESS__SCHEMA_WAIT_MS": str(SCHEMA_WAIT_S * 1000)}
+    settings = {"EVERLOG_HTTP__ADDRESS": http, **registries.waits_for(registries.LONGEST_WAIT_S)}
     if registry:
         settings["EVERLOG_REGISTRY__URL"] = registry
     node = Node(folder / "node", bootstrap, **settings)
@@ -66,7 +67,7 @@ def main(arguments: list[str]) -> int:
                     if suite in others:
                         report.run(suite, wanted, world)
                 if "registries" in wanted:
-                    registries.registry_is_away(world, parts[1], SCHEMA_WAIT_S, report)
+                    registries.registry_is_away(world, parts[1], report)
     return report.close()
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from bytes_of import body, framed
 from case import Report, Skipped, case
 from effects import REPLY, SALE, task_token, worker
+from patience import Late, most_s, until_blocking
 from records import ids
-from world import REPOSITORY, Late, World, until
+from world import REPOSITORY, World
 
 PAGE = REPOSITORY / "docs" / "kafka.md"
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
-PROGRAM_S = 120
 
 
 @dataclass
@@ -60,13 +60,13 @@ def environment(world: World) -> dict[str, str]:
     return {**os.environ, "KAFKA": world.bootstrap, "REGISTRY": world.registry, "EVERLOG": world.node.address}
 
 
-def run(command: list[str] | str, folder: Path, world: World, within_s: float = PROGRAM_S) -> str:
-    """What it printed; a failure with all that it said."""
+def run(command: list[str] | str, folder: Path, world: World, fetches: bool = False) -> str:
+    """What it printed; a failure with all that it said. What it fetches and compiles takes longer than a step of a test."""
     shell = isinstance(command, str)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command] if shell else command,
-        cwd=folder, env=environment(world), text=True, errors="replace", timeout=within_s, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=folder, env=environment(world), text=True, errors="replace", stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=most_s() * (5 if fetches else 1),
     )  # fmt: skip
     if done.returncode:
         raise AssertionError(f"{command}: {done.returncode}: {done.stdout[-2000:]} {done.stderr[-4000:]}")
@@ -104,7 +104,7 @@ def the_programs_run_as_they_are_printed(world: World, report: Report) -> None:
             needs("javac", "a JDK 17 or newer")
             needs("mvn", "Maven")
             own_repository(folder)
-            check_told("".join(run(line, folder, world, 300) for line in shell_lines("java")))
+            check_told("".join(run(line, folder, world, fetches=True) for line in shell_lines("java")))
         # Apicurio's converter does not speak Confluent's paths.
         if "/apis/" in world.registry:
             with report.row("Kafka Connect: the events in a sink of Apache Kafka's, by Apicurio's converter"):
@@ -132,7 +132,7 @@ def connect(world: World, folder: Path) -> None:
     needs("mvn", "Maven")
     own_repository(folder / "sink")
     fetch, serve = shell_lines("connect")
-    run(fetch, folder, world, 300)
+    run(fetch, folder, world, fetches=True)
     own = {**environment(world), "APICURIO": apicurio}
     with open(folder / "sink" / "log", "wb") as log:
         # In a group of its own, so that what the shell starts can be ended.
@@ -143,7 +143,7 @@ def connect(world: World, folder: Path) -> None:
         there = folder / "sink" / "events.txt"
         wanted = ["type=WorkflowExecutionCompleted", "workflow_execution_completed=Struct{", "parcel for order-"]
         seen = lambda: there.exists() and all(word in there.read_text() for word in wanted)
-        until("the sink has the events", seen, PROGRAM_S)
+        until_blocking("the sink has the events", seen)
     except Late as late:
         raise AssertionError(f"{late}: {(folder / 'sink' / 'log').read_text()[-2000:]}") from late
     finally:

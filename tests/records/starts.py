@@ -8,7 +8,8 @@ from bytes_of import as_json, signal, start
 from case import Report, case
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
-from world import Follower, Node, World, free_port, until
+from patience import most_s, until_blocking
+from world import Follower, Node, World, free_port
 
 PARTITIONS = 4
 COUNT = iter(range(1000))
@@ -79,7 +80,7 @@ def does_not_read(own: World, *words: str) -> None:
         seen.append(page)
         return status == 503 and all(word in page for word in words)
 
-    until(f"it says {words}", told)
+    until_blocking(f"it says {words}", told)
     check_words(seen[-1], *words)
     print(f"#    {seen[-1][:300]!r}")
 
@@ -99,20 +100,20 @@ def reset(own: World, offset_of: dict[int, int]) -> None:
         request = [ConsumerGroupTopicPartitions(group, places)]
         (future,) = admin.alter_consumer_group_offsets(request).values()
         try:
-            return all(place.error is None for place in future.result(30).topic_partitions)
+            return all(place.error is None for place in future.result(most_s()).topic_partitions)
         except KafkaException as error:
             # A group that a member has just left is empty after a moment.
             if error.args[0].code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP):
                 return False
             raise
 
-    until("the offsets are set", altered)
+    until_blocking("the offsets are set", altered)
 
 
 def ends(own: World) -> dict[int, int]:
     consumer = Consumer({"bootstrap.servers": own.bootstrap, "group.id": "look"})
     places = [TopicPartition(own.topic("commands"), partition) for partition in range(PARTITIONS)]
-    found = {place.partition: consumer.get_watermark_offsets(place, timeout=30)[1] for place in places}
+    found = {place.partition: consumer.get_watermark_offsets(place, timeout=most_s())[1] for place in places}
     consumer.close()
     return found
 
@@ -138,7 +139,7 @@ def commands_that_are_gone_are_not_passed_over(world: World, report: Report) -> 
         admin = AdminClient({"bootstrap.servers": own.bootstrap})
         places = [TopicPartition(own.topic("commands"), *place) for place in ends(own).items()]
         for future in admin.delete_records(places).values():
-            future.result(30)
+            future.result(most_s())
         does_not_read(own, "commands of partition", "are not read", "may be lost")
     with report.row("K23 the topic was made again: what comes is read, nothing is doubled"), house(world) as own:
         made_again(own, "commands")
@@ -152,23 +153,23 @@ def made_again(own: World, noun: str) -> None:
     topic = own.topic(noun)
     resource = ConfigResource(ResourceType.TOPIC, topic)
     (described,) = admin.describe_configs([resource]).values()
-    config = {name: entry.value for name, entry in described.result(30).items()
+    config = {name: entry.value for name, entry in described.result(most_s()).items()
               if entry.source == 1 and entry.value is not None}  # fmt: skip
     for future in admin.delete_topics([topic]).values():
-        future.result(30)
+        future.result(most_s())
 
     def made() -> bool:
         new = NewTopic(topic, PARTITIONS, 1, config=config)
         (future,) = admin.create_topics([new]).values()
         try:
-            future.result(30)
+            future.result(most_s())
         except Exception as error:
             if "ALREADY_EXISTS" in str(error):
                 return False
             raise
         return True
 
-    until("the topic is made again", made)
+    until_blocking("the topic is made again", made)
 
 
 def is_position(key: bytes) -> bool:
@@ -186,7 +187,7 @@ def overwrite(own: World, picks: Callable[[bytes], bool], change: Callable[[byte
     producer = own.producer()
     for read in {(read.partition, read.key): read for read in found if read.raw}.values():
         producer.produce(rows.topic, change(read.raw), read.key, partition=read.partition)
-    assert producer.flush(30) == 0
+    assert producer.flush(most_s()) == 0
     rows.close()
     rmtree(own.node.folder / "data" / "rows")
 
@@ -213,5 +214,5 @@ def what_a_later_release_wrote_asks_for_an_upgrade(world: World, report: Report)
         producer = own.producer()
         for partition in range(PARTITIONS):
             producer.produce(own.topic("journal"), b"\x08\x63", partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(most_s()) == 0
         refused(own, "upgrade")

@@ -17,24 +17,10 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from patience import Deadline, Late, most_s, until_blocking
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release" / "everlog"
-DEADLINE_S = 120.0
-LOOK_EVERY_S = 0.02
-
-
-class Late(Exception):
-    """What was waited for did not happen in time."""
-
-
-def until(what: str, look: Callable[[], Any], within_s: float = DEADLINE_S) -> Any:
-    """The first answer of `look` that is true."""
-    deadline = time.monotonic() + within_s
-    while not (answer := look()):
-        if time.monotonic() > deadline:
-            raise Late(f"not within {within_s:.0f} s: {what}")
-        time.sleep(LOOK_EVERY_S)
-    return answer
 
 
 def free_port() -> int:
@@ -106,9 +92,9 @@ class Node:
 
     def wait_ready(self) -> None:
         try:
-            until("the node serves", self._serves)
+            until_blocking("the node serves", self._serves)
         except Late as late:
-            raise Late(f"{late}: {self.page('/health/ready')}: {self.said()}") from late
+            raise RuntimeError(f"{late}: {self.page('/health/ready')}: {self.said()}") from late
 
     def _serves(self) -> bool:
         if self.process.poll() is not None:
@@ -118,7 +104,7 @@ class Node:
     def page(self, path: str) -> tuple[int, str]:
         """Status and body of a page of its metrics address; status 0 where nobody answers."""
         try:
-            with socket.create_connection(("127.0.0.1", self.metrics_port), timeout=5) as link:
+            with socket.create_connection(("127.0.0.1", self.metrics_port), timeout=most_s()) as link:
                 link.sendall(f"GET {path} HTTP/1.0\r\nHost: everlog\r\n\r\n".encode())
                 answer = b"".join(iter(lambda: link.recv(65536), b"")).decode()
         except OSError:
@@ -132,11 +118,11 @@ class Node:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        self.process.wait(most_s())
 
     def ended(self) -> tuple[int, str]:
         """The exit code and the last words of a node that was launched to be refused."""
-        until("the node ends", lambda: self.process.poll() is not None)
+        until_blocking("the node ends", lambda: self.process.poll() is not None)
         return self.process.returncode, self.said()
 
     def said(self, lines: int = 12) -> str:
@@ -185,7 +171,7 @@ class Follower:
                 "topic.metadata.refresh.interval.ms": 1000,
             }
         )
-        partitions = self._consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        partitions = self._consumer.list_topics(topic, timeout=most_s()).topics[topic].partitions
         self._consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -195,17 +181,16 @@ class Follower:
         self._thread.join()
         self._consumer.close()
 
-    def wait(self, what: str, look: Callable[[list[Read]], Any], within_s: float = DEADLINE_S) -> Any:
+    def wait(self, what: str, look: Callable[[list[Read]], Any]) -> Any:
         """The first true answer of `look`, asked again when something has come."""
-        deadline = time.monotonic() + within_s
+        deadline = Deadline()
         with self._changed:
             while not (answer := look(self.records)):
                 if self._failure:
                     raise RuntimeError(f"{self.topic} cannot be read: {self._failure!r}")
-                left_s = deadline - time.monotonic()
-                if left_s <= 0:
-                    raise Late(f"not within {within_s:.0f} s in {self.topic}: {what}")
-                self._changed.wait(left_s)
+                if deadline.is_over():
+                    raise Late(f"{what}, in {self.topic}")
+                self._changed.wait(deadline.left_s())
             return answer
 
     def _run(self) -> None:
@@ -325,7 +310,7 @@ class World:
 
     def flush(self, *sent: Sent) -> None:
         """Returns when all that was handed over stands in the topic."""
-        if self.producer().flush(DEADLINE_S):
+        if self.producer().flush(most_s()):
             raise Late("the broker takes no records")
         for one in sent:
             assert one.error is None, one.error
@@ -342,26 +327,26 @@ class World:
         key = workflow_id.encode()
         return [read.value for read in list(self.events.records) if read.key == key]
 
-    def await_events(self, workflow_id: str, kind: str, count: int = 1, within_s: float = DEADLINE_S) -> list[dict]:
+    def await_events(self, workflow_id: str, kind: str, count: int = 1) -> list[dict]:
         key = workflow_id.encode()
 
         def found(records: list[Read]) -> list[dict]:
             events = [read.value for read in records if read.key == key and read.value["type"] == kind]
             return events if len(events) >= count else []
 
-        return self.events.wait(f"{count} {kind} of {workflow_id}", found, within_s)
+        return self.events.wait(f"{count} {kind} of {workflow_id}", found)
 
-    def await_rejection(self, sent: Sent, within_s: float = DEADLINE_S) -> Read:
+    def await_rejection(self, sent: Sent) -> Read:
         at = (self.topic("commands"), *sent.place)
         is_its = lambda read: (read.value["topic"], read.value["partition"], read.value["offset"]) == at
         found = lambda records: [read for read in records if is_its(read)]
-        return self.rejections.wait(f"the rejection of {at}", found, within_s)[0]
+        return self.rejections.wait(f"the rejection of {at}", found)[0]
 
-    def await_reply(self, sent: Sent, within_s: float = DEADLINE_S) -> Read:
+    def await_reply(self, sent: Sent) -> Read:
         at = (self.topic("commands"), *sent.place)
         is_its = lambda read: (read.value["topic"], read.value["partition"], read.value["offset"]) == at
         found = lambda records: [read for read in records if is_its(read)]
-        return self.replies.wait(f"the reply to {at}", found, within_s)[0]
+        return self.replies.wait(f"the reply to {at}", found)[0]
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory:

@@ -18,9 +18,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// deadline bounds a case.
-const deadline = 60 * time.Second
-
 // world is what a case works with: a client, a queue of its own, and what it has started.
 type world struct {
 	context.Context
@@ -205,7 +202,7 @@ func (w *world) closeAndReplay() (replayed, children int) {
 
 // runCase prints the line of a case and says whether it passed.
 func runCase(address string, c client.Client, name string, function func(*world)) (passed bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*most())
 	defer cancel()
 	w := &world{
 		Context: ctx, Client: c, address: address, namespace: client.DefaultNamespace, queue: "go-" + name + "-" + uuid.NewString(),

@@ -37,7 +37,7 @@ func Busy(ctx workflow.Context) ([]string, error) {
 	call := workflow.ExecuteActivity(workflow.WithActivityOptions(given, workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Second,
 		WaitForCancellation: true,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Minute, MaximumAttempts: 3},
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Hour, MaximumAttempts: 3},
 	}), Stumble)
 	workflow.GetSignalChannel(ctx, "end").Receive(ctx, nil)
 	giveUp()
@@ -69,9 +69,9 @@ func pendingWorkIsDescribed(w *world) {
 	var details string
 	w.must(converter.GetDefaultDataConverter().FromPayloads(pending.HeartbeatDetails, &details))
 	w.equal(details, "half the way", "what it last told")
-	w.equal(pending.CurrentRetryInterval.AsDuration().Round(time.Second), time.Minute, "how long it waits")
+	w.equal(pending.CurrentRetryInterval.AsDuration().Round(time.Second), time.Hour, "how long it waits")
 	waits := pending.NextAttemptScheduleTime.AsTime().Sub(pending.LastAttemptCompleteTime.AsTime())
-	w.equal(waits.Round(time.Second), time.Minute, "from the last attempt to the next")
+	w.equal(waits.Round(time.Second), time.Hour, "from the last attempt to the next")
 
 	events := w.events(run.GetID(), run.GetRunID())
 	child := open.PendingChildren[0]

@@ -10,9 +10,9 @@ import (
 )
 
 func othersGoOnWhenAWorkerStops(w *world) {
-	// Nobody may wait until the time of its own queue is over.
+	// Whoever waited until the time of its own queue is over would wait for hours.
 	serve := func(identity string) (stop func()) {
-		return w.serve(worker.Options{Identity: identity, StickyScheduleToStartTimeout: time.Minute})
+		return w.serve(worker.Options{Identity: identity, StickyScheduleToStartTimeout: 10 * time.Hour})
 	}
 	stop := serve("first")
 	run := w.start(client.StartWorkflowOptions{}, Register)
@@ -21,15 +21,12 @@ func othersGoOnWhenAWorkerStops(w *world) {
 	stop()
 
 	w.put(run.GetID(), 2)
-	begun := time.Now()
 	defer serve("second")()
 	w.equal(w.values(run.GetID()), []int{1, 2}, "by the second one")
 	w.put(run.GetID(), 3, 0)
 	var values []int
 	w.must(run.Get(w, &values))
-	taken := time.Since(begun)
 	w.equal(values, []int{1, 2, 3}, "the values")
-	w.that(taken < 20*time.Second, "it goes on at once", taken)
 	w.equal(w.values(run.GetID()), []int{1, 2, 3}, "a query after the end")
 
 	events := w.events(run.GetID(), run.GetRunID())

@@ -51,10 +51,16 @@ func brokenCodeFailsItsTask(w *world) {
 	failsItsTask(w, Broken, enums.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE)
 }
 
-// failsItsTask has a run of Changing go on with this code, which fails its task, and at last with what it was.
+// failsItsTask has a run of Changing go on with this code, which fails its task, and at last with what it was. Where a task took
+// longer than it may, another run has twice as long.
 func failsItsTask(w *world, definition any, cause enums.WorkflowTaskFailedCause) {
+	for timeout := 2 * time.Second; !w.failsItsTaskWithin(timeout, definition, cause); timeout *= 2 {
+	}
+}
+
+func (w *world) failsItsTaskWithin(timeout time.Duration, definition any, cause enums.WorkflowTaskFailedCause) (isInTime bool) {
 	stop := w.serve(worker.Options{})
-	run := w.start(client.StartWorkflowOptions{WorkflowTaskTimeout: 2 * time.Second}, Changing)
+	run := w.start(client.StartWorkflowOptions{WorkflowTaskTimeout: timeout}, Changing)
 	w.until(func() bool {
 		return count(w.events(run.GetID(), run.GetRunID()), enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED) == 2
 	})
@@ -66,7 +72,11 @@ func failsItsTask(w *world, definition any, cause enums.WorkflowTaskFailedCause)
 			w.must(err)
 			return described.PendingWorkflowTask.GetAttempt() >= 3
 		})
-		failures := failedTasks(w.events(run.GetID(), run.GetRunID()))
+		events := w.events(run.GetID(), run.GetRunID())
+		if isInTime = count(events, enums.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT) == 0; !isInTime {
+			return
+		}
+		failures := failedTasks(events)
 		w.equal(len(failures), 1, "events of failed tasks: further attempts leave none")
 		w.equal(failures[0].Cause, cause, "the cause")
 		_, err := w.QueryWorkflow(w, run.GetID(), "", client.QueryTypeStackTrace)
@@ -77,6 +87,7 @@ func failsItsTask(w *world, definition any, cause enums.WorkflowTaskFailedCause)
 	var attempt int
 	w.must(run.Get(w, &attempt))
 	w.equal(attempt, 1, "the result of mended code")
+	return isInTime
 }
 
 func failedTasks(events []*history.HistoryEvent) []*history.WorkflowTaskFailedEventAttributes {

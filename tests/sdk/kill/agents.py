@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-import time
 import uuid
 from typing import Any
 
@@ -21,6 +20,7 @@ from temporalio.client import Client
 from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
+import patience
 from affairs import ATTEMPTS_MAX, Affair, Order
 from clients import NAMESPACE, Clients
 from history_rules import closing_of
@@ -30,9 +30,8 @@ from logs import Call, Run, attributes_of, json_of, name_of
 ROOMS_MAX = 6
 PAYMENTS = 8
 ROUNDS = 4
+# There are many who read: more often would be a load of its own.
 READ_AGAIN_S = 0.3
-# No call was answered, or no run of any affair has closed, for so long: it hangs.
-STALL_S = 90
 KINDS = ["House", "Account", "Account", "Repair", "Round"]
 ACCEPTED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ACCEPTED
 COMPLETED = UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED
@@ -49,8 +48,8 @@ class Agents:
         self.runs: dict[str, Run] = {}
         self.under_way: set[str] = set()
         self.stopped = False
-        # When a run was last seen to have closed.
-        self.moved_at_s = time.monotonic()
+        # Until another run is seen to have closed.
+        self.deadline = patience.Deadline()
 
     async def work(self, count: int) -> None:
         async with asyncio.TaskGroup() as group:
@@ -84,6 +83,11 @@ class Agents:
             told.append(f"{workflow_id}, {len(last)} calls; unanswered: {open_calls}")
         return told
 
+    def moves(self) -> int:
+        """How much has come of the affairs: what was answered for good, each answer once, and what has closed."""
+        answers = {(call.id, call.outcome, call.stage) for call in self.clients.calls if call.outcome != "unknown"}
+        return len(answers) + len(self.runs)
+
     async def see_to(self, affair: Affair, rng: random.Random) -> None:
         first_run_id = await self.start(affair, rng)
         if affair.kind == "Account":
@@ -102,7 +106,7 @@ class Agents:
             self.clients.calls.append(last)
             if last.outcome == "acked" or (last.outcome == "refused" and last.why != "RESOURCE_EXHAUSTED"):
                 return last
-            await asyncio.sleep(0.02 + rng.random() * 0.2)
+            await patience.pass_s(0.02 + rng.random() * 0.2)
 
     async def start(self, affair: Affair, rng: random.Random) -> str:
         request = StartWorkflowExecutionRequest(
@@ -137,8 +141,7 @@ class Agents:
 
     async def until_answered(self, call: Any) -> Any:
         """What a call that only reads is answered with."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + STALL_S
+        deadline = patience.Deadline()
         while True:
             try:
                 return await call()
@@ -146,13 +149,13 @@ class Agents:
                 passing = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
                 # The SDK's own word for a connection that broke in the middle of an answer.
                 is_broken_off = (error.status, error.message) == (RPCStatusCode.UNKNOWN, "transport error")
-                if not (error.status in passing or is_broken_off) or loop.time() > deadline:
+                if not (error.status in passing or is_broken_off) or deadline.is_over():
                     raise
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(READ_AGAIN_S)
 
     async def pay(self, affair: Affair, payer: str, rng: random.Random) -> None:
         for number in range(PAYMENTS):
-            await asyncio.sleep(rng.random() * 0.6)
+            await patience.pass_s(rng.random() * 0.6)
             if rng.random() < 0.3:
                 await self.give(affair)
             amount = -1 if rng.random() < 0.1 else rng.randint(1, 99)
@@ -186,7 +189,7 @@ class Agents:
                     return
                 if last.outcome == "acked" and not waits_for_end and rng.random() < 0.7:
                     return
-            await asyncio.sleep(0.02 + rng.random() * 0.3)
+            await patience.pass_s(0.02 + rng.random() * 0.3)
 
     def judge(self, last: Call, answer: Any, amount: int) -> None:
         """What the answer to an update says of it."""
@@ -206,7 +209,7 @@ class Agents:
         """Goes back to a task of the current run, or of one before it."""
         known = [first_run_id]
         for _ in range(rng.randint(0, 3)):
-            await asyncio.sleep(0.3 + rng.random() * 2)
+            await patience.pass_s(0.3 + rng.random() * 2)
             base_run_id = known[-1] if rng.random() < 0.7 else rng.choice(known)
             run = await self.read(affair.workflow_id, base_run_id)
             points = points_of(run.events)
@@ -233,7 +236,7 @@ class Agents:
             last = await self.give(affair, finish=True)
             if last.outcome == "acked" or last.why == "NOT_FOUND":
                 return
-            await asyncio.sleep(0.1 + rng.random() * 0.1)
+            await patience.pass_s(0.1 + rng.random() * 0.1)
         raise RuntimeError(f"{affair.workflow_id} cannot be closed")
 
     async def give(self, affair: Affair, finish: bool = False) -> Call:
@@ -272,13 +275,13 @@ class Agents:
             run = await self.read(workflow_id, run_id)
             closing = closing_of(run)
             if closing is None:
-                if (runs_max and count >= runs_max) or time.monotonic() > self.moved_at_s + STALL_S:
+                if (runs_max and count >= runs_max) or self.deadline.is_over():
                     self.runs.setdefault(run_id, run)
                     return
                 await asyncio.sleep(READ_AGAIN_S)
                 continue
             if run_id not in self.runs or closing_of(self.runs[run_id]) is None:
-                self.moved_at_s = time.monotonic()
+                self.deadline = patience.Deadline()
             self.runs[run_id] = run
             run_id = getattr(closing, "new_execution_run_id", "")
             count += 1

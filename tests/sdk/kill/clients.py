@@ -20,12 +20,13 @@ from temporalio.client import Client
 from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
+import patience
 from logs import Call
 from workload import Errand
 
 NAMESPACE = "default"
+# What is not answered within this is tried again.
 TRY_TIMEOUT = timedelta(seconds=10)
-CALL_DEADLINE_S = 90
 # The server has said no, and so has done nothing.
 REFUSALS = {
     RPCStatusCode.ALREADY_EXISTS,
@@ -68,8 +69,9 @@ class Clients:
         self.prefix = prefix
         self.seed = seed
         self.signals = signals
-        # Whether the SDK tries each call again, as it does by itself for whoever does not ask otherwise.
-        self.options = {"timeout": TRY_TIMEOUT, "retry": retry}
+        # Whether the SDK tries each call again, as it does by itself for whoever does not ask otherwise: then it has time.
+        timeout = timedelta(seconds=patience.most_s()) if retry else TRY_TIMEOUT
+        self.options = {"timeout": timeout, "retry": retry}
         self.pace = Pace()
         self.calls: list[Call] = []
         self.acked = 0
@@ -112,7 +114,7 @@ class Clients:
 
     async def send(self, errand: Errand, sender: str, rng: random.Random) -> None:
         for number in range(self.signals):
-            await asyncio.sleep(rng.random() * 0.05)
+            await patience.pass_s(rng.random() * 0.05)
             # A run that continues as new forgets the calls it has seen: there, only one try is safe.
             await self.signal(errand, sender, number, rng, tries=1 if errand.is_renewed() else 0)
 
@@ -144,7 +146,7 @@ class Clients:
 
     async def ask(self, errand: Errand, rng: random.Random) -> None:
         for _ in range(2):
-            await asyncio.sleep(rng.random() * 0.3)
+            await patience.pass_s(rng.random() * 0.3)
             request = QueryWorkflowRequest(namespace=NAMESPACE)
             request.execution.workflow_id = self.id_of(errand)
             request.query.query_type = "seen"
@@ -160,7 +162,7 @@ class Clients:
             last = await self.signal(errand, "finisher", number, rng, tries=1, finish=True)
             if last.outcome == "acked" or last.why.startswith("NOT_FOUND"):
                 return
-            await asyncio.sleep(0.1)
+            await patience.pass_s(0.1)
         raise RuntimeError(f"errand {errand.number} cannot be finished")
 
     async def call(
@@ -176,7 +178,7 @@ class Clients:
         Without insisting, a call with an unknown outcome is given up now and then, as clients do.
         """
         await self.pace.take()
-        deadline = time.monotonic() + CALL_DEADLINE_S
+        deadline = patience.Deadline()
         while True:
             last = await self.try_once(template, call)
             self.calls.append(last)
@@ -184,11 +186,11 @@ class Clients:
                 last.outcome == "refused" and last.why not in {p.name for p in PASSING}
             )
             tries -= 1
-            if is_final or tries == 0 or time.monotonic() > deadline:
+            if is_final or tries == 0 or deadline.is_over():
                 return last
             if not insist and tries < 0 and last.outcome == "unknown" and rng.random() < 0.3:
                 return last
-            await asyncio.sleep(0.02 + rng.random() * 0.2)
+            await patience.pass_s(0.02 + rng.random() * 0.2)
 
     async def try_once(self, template: Call, call: Callable[[], Awaitable[Any]]) -> Call:
         result = Call(**vars(template))

@@ -15,11 +15,12 @@ import tempfile
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "python"), str(HERE.parents[1] / "patience")]
 
 from temporalio.client import Client, WorkflowHistory  # noqa: E402
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig  # noqa: E402
@@ -27,8 +28,9 @@ from temporalio.service import RPCError, RPCStatusCode  # noqa: E402
 from temporalio.worker import Replayer  # noqa: E402
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions  # noqa: E402
 
+import patience  # noqa: E402
 from affairs import AFFAIRS, wrong_ends  # noqa: E402
-from agents import KINDS, Agents  # noqa: E402
+from agents import KINDS, READ_AGAIN_S, Agents  # noqa: E402
 from checker import check  # noqa: E402
 from clients import Clients  # noqa: E402
 from corruptions import plant_each, sample  # noqa: E402
@@ -46,10 +48,6 @@ LEAST_ACKED = 5000
 # Agents, each with an affair in hand, and how many affairs must be under way at a kill.
 AGENTS = 40
 LEAST_UNDER_WAY = 20
-# Nothing was acknowledged or closed for so long: it hangs.
-STALL_S = 60
-# How long the last affairs may take.
-AFFAIRS_END_S = 180
 
 
 class Lines:
@@ -73,12 +71,18 @@ class Lines:
         return 1 if self.failed or not self.passed else 0
 
 
+def seed_of_the_commit() -> int:
+    """The same commit is killed in the same way; without git one way is as good as another."""
+    told = subprocess.run(["git", "-C", str(HERE), "rev-parse", "HEAD"], capture_output=True, text=True)
+    return int(told.stdout[:8] or "1", 16)
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--server", required=True)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--seed", type=int, default=seed_of_the_commit(), help="the commit's without it")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--errands", type=int, default=500)
     parser.add_argument("--signals", type=int, default=7, help="of each of the two senders to an errand")
@@ -90,18 +94,23 @@ def arguments() -> argparse.Namespace:
 
 
 class Progress:
-    """Raises when no call was acknowledged for a while."""
+    """Raises when something has not changed for longer than anybody waits."""
 
-    def __init__(self, clients: Clients) -> None:
-        self.clients = clients
-        self.acked = clients.acked
-        self.since = time.monotonic()
+    def __init__(self, what: str, now: Callable[[], Any]) -> None:
+        self.what = what
+        self.now = now
+        self.seen = now()
+        self.deadline = patience.Deadline()
 
     def check(self) -> None:
-        if self.clients.acked > self.acked:
-            self.acked, self.since = self.clients.acked, time.monotonic()
-        elif time.monotonic() - self.since > STALL_S:
-            raise RuntimeError(f"no call was acknowledged for {STALL_S} s")
+        if (now := self.now()) != self.seen:
+            self.seen, self.deadline = now, patience.Deadline()
+        elif self.deadline.is_over():
+            raise patience.Late(f"{self.what} ({now})")
+
+
+def progress_of(clients: Clients) -> Progress:
+    return Progress("another acknowledged call", lambda: clients.acked)
 
 
 class Kills:
@@ -127,20 +136,21 @@ class Kills:
         for _ in range(self.options.kills):
             await self.clients.pace.allow(quota)
             enough = self.clients.acked + self.rng.uniform(0.1, 0.8) * quota
-            progress = Progress(self.clients)
+            progress = progress_of(self.clients)
             while self.clients.acked < enough or len(self.clients.unfinished) <= LEAST_UNFINISHED:
                 if drivers.done():
                     raise RuntimeError("the clients came to an end before the last kill")
                 progress.check()
-                await asyncio.sleep(0.002)
+                # Looks come so often that a kill may fall between any two calls.
+                await patience.pass_s(0.002)
             await self.affairs_are_there()
-            progress = Progress(self.clients)
+            progress = progress_of(self.clients)
             # Mostly amid the calls, sometimes when only timers and activities are left.
-            await asyncio.sleep(self.rng.uniform(0, self.rng.choice([0.1, 0.1, 2])))
+            await patience.pass_s(self.rng.uniform(0, self.rng.choice([0.1, 0.1, 2])))
             while len(self.clients.unfinished) <= LEAST_UNFINISHED:
                 progress.check()
                 await self.clients.pace.allow(5)
-                await asyncio.sleep(0.005)
+                await patience.pass_s(0.005)
             self.unfinished.append(len(self.clients.unfinished))
             self.under_way.append(len(self.agents.under_way))
             self.server.kill()
@@ -156,18 +166,18 @@ class Kills:
     async def affairs_are_there(self) -> None:
         """Waits until enough was begun, and done to what was begun, for one kill more: affairs take their time, however fast
         the server answers the errands."""
-        deadline = time.monotonic() + STALL_S
-        while few := too_few(self.agents, len(self.unfinished) + 1):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"after {STALL_S} s there are only {', '.join(few)}")
-            await asyncio.sleep(0.1)
+        missing = lambda: too_few(self.agents, len(self.unfinished) + 1)
+        progress = Progress("enough affairs for another kill", missing)
+        while missing():
+            progress.check()
+            await asyncio.sleep(patience.LOOK_EVERY_S)
 
     async def restart(self) -> None:
         """Starts the server again; one time in five it dies once more while it recovers."""
         begun = time.monotonic()
         self.server.start()
         if self.rng.random() < 0.2:
-            await asyncio.sleep(self.rng.uniform(0, 0.6))
+            await patience.pass_s(self.rng.uniform(0, 0.6))
             self.server.kill()
             self.in_recovery += 1
             self.server.start()
@@ -183,7 +193,7 @@ async def start_workers(folder: Path, address: str, queue: str) -> list[asyncio.
         LEFT.append(lambda worker=worker: worker.returncode is None and worker.kill())
         workers.append(worker)
     for worker in workers:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(patience.most_s()):
             await worker.stdout.readline()
     return workers
 
@@ -194,7 +204,7 @@ async def stop_workers(workers: list[asyncio.subprocess.Process]) -> None:
             worker.terminate()
     for worker in workers:
         try:
-            await asyncio.wait_for(worker.wait(), 15)
+            await asyncio.wait_for(worker.wait(), patience.most_s())
         except TimeoutError:
             worker.kill()
             await worker.wait()
@@ -212,15 +222,23 @@ async def drive(clients: Clients, errands: list[Errand]) -> None:
             group.create_task(one(errand))
 
 
+async def without_a_stop(work: asyncio.Future, progress: Progress) -> None:
+    """Returns when it is done, however long that takes."""
+    while not work.done():
+        progress.check()
+        await asyncio.sleep(patience.LOOK_EVERY_S)
+    await work
+
+
 async def fetch_chains(client: Client, clients: Clients, errands: list[Errand]) -> dict[int, list[Run]]:
     """Each errand's runs, once the last one is closed; an open one if none has closed for a while."""
     slots = asyncio.Semaphore(20)
-    last_progress = time.monotonic()
+    deadline = patience.Deadline()
 
     async def of(errand: Errand) -> list[Run]:
         workflow_id = clients.id_of(errand)
         run_id = first_run(clients.calls, workflow_id) or await told_first_run(client, workflow_id)
-        nonlocal last_progress
+        nonlocal deadline
         runs = []
         while run_id:
             while True:
@@ -228,9 +246,8 @@ async def fetch_chains(client: Client, clients: Clients, errands: list[Errand]) 
                     async with slots:
                         history = await client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history()
                 except RPCError as error:
-                    is_stalled = time.monotonic() - last_progress > STALL_S
-                    if error.status == RPCStatusCode.UNAVAILABLE and not is_stalled:
-                        await asyncio.sleep(0.5)
+                    if error.status == RPCStatusCode.UNAVAILABLE and not deadline.is_over():
+                        await asyncio.sleep(READ_AGAIN_S)
                         continue
                     if error.status != RPCStatusCode.NOT_FOUND:
                         raise
@@ -238,11 +255,11 @@ async def fetch_chains(client: Client, clients: Clients, errands: list[Errand]) 
                     return runs
                 run = Run(workflow_id, run_id, list(history.events))
                 if closing_of(run) is not None:
-                    last_progress = time.monotonic()
+                    deadline = patience.Deadline()
                     break
-                if time.monotonic() - last_progress > STALL_S:
+                if deadline.is_over():
                     break
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(READ_AGAIN_S)
             runs.append(run)
             run_id = getattr(closing_of(run), "new_execution_run_id", "")
         return runs
@@ -301,13 +318,9 @@ async def run(options: argparse.Namespace, folder: Path) -> int:
         affairs = asyncio.ensure_future(agents.work(AGENTS))
         try:
             await kills.run(drivers)
-            progress = Progress(clients)
-            while not drivers.done():
-                progress.check()
-                await asyncio.sleep(0.1)
-            await drivers
+            await without_a_stop(drivers, progress_of(clients))
             agents.stopped = True
-            await asyncio.wait_for(affairs, AFFAIRS_END_S)
+            await without_a_stop(affairs, Progress("more of the affairs", agents.moves))
         except (Exception, asyncio.CancelledError) as error:
             state = f"{len(clients.unfinished)} unfinished runs, {clients.acked} acknowledged calls"
             for line in agents.left():

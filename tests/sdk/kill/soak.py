@@ -1,7 +1,8 @@
 """Errands at several nodes for a while, whatever happens to the nodes meanwhile; then the checker looks at what is left.
 
 soak.py ADDRESS[,ADDRESS...] SECONDS OPEN [SEED [ordinary]]: clients and a worker process at each address, OPEN errands at
-a time, until SECONDS are over or its input ends. `ordinary`: the SDK tries calls again by itself, and then none may fail.
+a time, until SECONDS are over or its input ends. `ordinary`: the SDK tries calls again by itself, and then none may fail,
+as long as the machine may take.
 """
 
 import asyncio
@@ -14,11 +15,13 @@ import uuid
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "python"), str(HERE.parents[1] / "patience")]
 
 from temporalio.client import Client  # noqa: E402
 from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig  # noqa: E402
+from temporalio.service import RetryConfig  # noqa: E402
 
+import patience  # noqa: E402
 from affairs import wrong_ends  # noqa: E402
 from agents import Agents  # noqa: E402
 from checker import check  # noqa: E402
@@ -32,6 +35,8 @@ from workload import Errand, errand_of, wrong_results  # noqa: E402
 SIGNALS = 3
 # At each node.
 AGENTS = 4
+# Of calls that the SDK tries again by itself: the same as its own, but for when it gives up.
+AS_LONG_AS_IT_TAKES = RetryConfig(max_elapsed_time_millis=round(1000 * patience.most_s()), max_retries=10_000)
 
 
 class Side:
@@ -92,7 +97,7 @@ async def run(
             at = folder / str(number)
             at.mkdir()
             workers += await start_workers(at, address, queue)
-            client = await Client.connect(address, namespace="default")
+            client = await Client.connect(address, namespace="default", retry_config=AS_LONG_AS_IT_TAKES)
             side = Side(Clients(client, queue, f"{prefix}-{number}", seed, SIGNALS, ordinary))
             await side.clients.pace.allow(float("inf"))
             sides.append(side)

@@ -25,7 +25,7 @@ class Call:
 
     activity: str
     arg: Any = None
-    start_to_close_s: float = 20
+    start_to_close_s: float = 100
     schedule_to_close_s: float = 0
     schedule_to_start_s: float = 0
     heartbeat_s: float = 0
@@ -135,28 +135,26 @@ async def ask_for_delay(delay_s: float) -> None:
 
 @activity.defn
 async def report_and_stall(steps: int) -> list[int]:
-    """Reports its steps, stalls on the first attempt, and on the second answers what the first reported."""
-    if activity.info().attempt > 1:
+    """Reports its steps and stalls; answers what an attempt before it reported, as soon as one has."""
+    if activity.info().heartbeat_details:
         return list(activity.info().heartbeat_details)
     for step in range(steps):
         activity.heartbeat(step, steps)
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
     return []
 
 
 @activity.defn
-async def sleep_for(seconds: float) -> str:
+async def stall(_: Any) -> None:
     seen().append(activity.info().attempt)
-    await asyncio.sleep(seconds)
-    return "slept"
+    await asyncio.Event().wait()
 
 
 @activity.defn
-async def fail_then_sleep(seconds: float) -> None:
-    seen().append(activity.info().attempt)
+async def fail_then_stall(_: Any) -> None:
     if activity.info().attempt == 1:
         raise ApplicationError("not at first")
-    await asyncio.sleep(seconds)
+    await asyncio.Event().wait()
 
 
 @activity.defn
@@ -195,8 +193,8 @@ ALL = [
     fail_as,
     ask_for_delay,
     report_and_stall,
-    sleep_for,
-    fail_then_sleep,
+    stall,
+    fail_then_stall,
     run_until_cancelled,
     ignore_cancellation,
     complete_later,
@@ -204,6 +202,8 @@ ALL = [
 
 
 def serving(world: World, **options: Any):
+    # Heartbeats tell of a cancellation however long their timeout is.
+    options.setdefault("max_heartbeat_throttle_interval", timedelta(milliseconds=100))
     return world.worker(CallActivity, CancelActivity, CallMany, activities=ALL, **options)
 
 

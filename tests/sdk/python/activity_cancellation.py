@@ -9,13 +9,13 @@ import expect
 from activity_calls import Call, CallActivity, CancelActivity, serving, until_seen
 from case import case
 from history import events_named, lines
-from world import World
+from world import TASK_TIMEOUT, World
 
 
 @case()
 async def waits_for_the_cancelled_attempt(world: World) -> None:
     async with serving(world):
-        call = Call("run_until_cancelled", 0.05, heartbeat_s=3)
+        call = Call("run_until_cancelled", 0.05, heartbeat_s=60)
         handle = await world.start(CancelActivity.run, call, "WAIT_CANCELLATION_COMPLETED")
         await until_seen(handle.id)
         await handle.signal(CancelActivity.cancel)
@@ -31,7 +31,7 @@ async def waits_for_the_cancelled_attempt(world: World) -> None:
 @case()
 async def does_not_wait_when_it_only_tries(world: World) -> None:
     async with serving(world):
-        call = Call("run_until_cancelled", 0.05, heartbeat_s=5)
+        call = Call("run_until_cancelled", 0.05, heartbeat_s=60)
         handle = await world.start(CancelActivity.run, call, "TRY_CANCEL")
         await until_seen(handle.id)
         await handle.signal(CancelActivity.cancel)
@@ -41,7 +41,7 @@ async def does_not_wait_when_it_only_tries(world: World) -> None:
 @case()
 async def is_left_alone_when_abandoned(world: World) -> None:
     async with serving(world):
-        handle = await world.start(CancelActivity.run, Call("sleep_for", 2), "ABANDON")
+        handle = await world.start(CancelActivity.run, Call("stall"), "ABANDON")
         await until_seen(handle.id)
         await handle.signal(CancelActivity.cancel)
         expect.that((await handle.result()).startswith("CancelledError"), "the workflow does not wait")
@@ -52,7 +52,7 @@ async def is_left_alone_when_abandoned(world: World) -> None:
 @case()
 async def may_ignore_its_cancellation(world: World) -> None:
     async with serving(world):
-        call = Call("ignore_cancellation", 0.05, heartbeat_s=3)
+        call = Call("ignore_cancellation", 0.05, heartbeat_s=60)
         handle = await world.start(CancelActivity.run, call, "WAIT_CANCELLATION_COMPLETED")
         await until_seen(handle.id)
         await handle.signal(CancelActivity.cancel)
@@ -63,7 +63,8 @@ async def may_ignore_its_cancellation(world: World) -> None:
 async def is_cancelled_at_once_before_it_starts(world: World) -> None:
     async with serving(world):
         call = Call("double", 1, queue=world.id("nobody"))
-        handle = await world.start(CancelActivity.run, call, "WAIT_CANCELLATION_COMPLETED")
+        options = {"task_timeout": TASK_TIMEOUT}
+        handle = await world.start(CancelActivity.run, call, "WAIT_CANCELLATION_COMPLETED", **options)
         await world.until_event(handle, "ActivityTaskScheduled")
         await handle.signal(CancelActivity.cancel)
         expect.equal(await handle.result(), "CancelledError early", "no worker was needed")
@@ -77,7 +78,7 @@ async def is_cancelled_at_once_before_it_starts(world: World) -> None:
 @case()
 async def is_cancelled_at_once_between_attempts(world: World) -> None:
     async with serving(world):
-        call = Call("fail_as", "Plain", first_interval_s=60)
+        call = Call("fail_as", "Plain", first_interval_s=3600)
         handle = await world.start(CancelActivity.run, call, "WAIT_CANCELLATION_COMPLETED")
         await until_seen(handle.id)
 
@@ -87,13 +88,13 @@ async def is_cancelled_at_once_between_attempts(world: World) -> None:
 
         await expect.eventually(backs_off, "the second attempt waits")
         await handle.signal(CancelActivity.cancel)
-        expect.that((await handle.result()).startswith("CancelledError"), "not after its backoff of 60 s")
+        expect.that((await handle.result()).startswith("CancelledError"), "not after its backoff of an hour")
 
 
 @case()
 async def is_cancelled_with_its_workflow(world: World) -> None:
     async with serving(world):
-        handle = await world.start(CallActivity.run, Call("run_until_cancelled", 0.05, heartbeat_s=3))
+        handle = await world.start(CallActivity.run, Call("run_until_cancelled", 0.05, heartbeat_s=60))
         await until_seen(handle.id)
         await handle.cancel()
         error = await expect.fails(WorkflowFailureError, handle.result())

@@ -1,8 +1,6 @@
 """Builds of workers: where each came in, as a run tells it, and the way back to before a bad one."""
 
-import asyncio
 import json
-from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.api.deployment.v1 import WorkerDeploymentOptions
@@ -100,9 +98,12 @@ async def each_is_told_once_and_the_run_that_follows_hears_of_it(world: World) -
         expect.equal(info.most_recent_worker_version_stamp.build_id, "two", "the latest")
         await handle.signal(Ledger.turn_the_page)
         latest = world.client.get_workflow_handle(handle.id)
-        async with asyncio.timeout(10):
-            while (run_id := (await told(latest)).execution.run_id) == first:
-                await asyncio.sleep(0.05)
+
+        async def follower() -> str:
+            run_id = (await told(latest)).execution.run_id
+            return "" if run_id == first else run_id
+
+        run_id = await expect.eventually(follower, "another run")
         world.remember(handle.id, run_id)
         await add(latest, 1, 4)
         info = await told(latest)
@@ -135,17 +136,17 @@ async def a_run_goes_back_to_before_a_bad_one(world: World) -> None:
 
 async def complete_as(world: World, queue: str, options: WorkerDeploymentOptions) -> None:
     """A task of the queue is completed, with nothing to do, by a worker that keeps its runs with its version."""
-    service, limit = world.client.workflow_service, timedelta(seconds=10)
+    service = world.client.workflow_service
     kind = TaskQueueKind.TASK_QUEUE_KIND_NORMAL
     poll = PollWorkflowTaskQueueRequest(namespace=NAMESPACE, task_queue=TaskQueue(name=queue, kind=kind))
-    task = await service.poll_workflow_task_queue(poll, timeout=limit)
+    task = await service.poll_workflow_task_queue(poll)
     completion = RespondWorkflowTaskCompletedRequest(
         namespace=NAMESPACE,
         task_token=task.task_token,
         versioning_behavior=VersioningBehavior.VERSIONING_BEHAVIOR_PINNED,
         deployment_options=options,
     )
-    await service.respond_workflow_task_completed(completion, timeout=limit)
+    await service.respond_workflow_task_completed(completion)
 
 
 @case()

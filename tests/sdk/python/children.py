@@ -22,7 +22,7 @@ from temporalio.workflow import ParentClosePolicy
 import expect
 from case import case
 from history import event_named, events_named
-from world import World
+from world import TASK_TIMEOUT, World
 
 
 @workflow.defn
@@ -161,7 +161,7 @@ async def ended_by(world: World, how: str) -> tuple[BaseException | None, Workfl
 async def a_child_returns_to_its_parent(world: World) -> None:
     async with world.worker(Tree, Leaf):
         child = world.id("child")
-        handle = await world.start(Tree.run, "return", child)
+        handle = await world.start(Tree.run, "return", child, task_timeout=TASK_TIMEOUT)
         found = await handle.result()
     known = {"heard": [], "attempt": 1, "parent": handle.id, "root": handle.id}
     expect.equal(found, known, "what the child knows")
@@ -380,7 +380,7 @@ async def a_parent_that_is_terminated_takes_its_child_along(world: World) -> Non
     expect.equal(reason, "by parent close policy", "why")
 
 
-@case(slow=True, deadline_s=100)
+@case(slow=True)
 async def a_hundred_children_at_once(world: World) -> None:
     async with world.worker(Crowd, Leaf):
         handle = await world.start(Crowd.run, 100, world.id("leaf"))

@@ -1,5 +1,6 @@
 """How runs are ended from outside: cancel, terminate, timeouts; and lost workflow tasks."""
 
+import asyncio
 import time
 from datetime import timedelta
 
@@ -19,11 +20,12 @@ from temporalio.exceptions import (
 from temporalio.service import RPCError, RPCStatusCode
 
 import expect
+import patience
 from acts import Act, Plan, Stand, status
 from case import case
 from gate import arrived, open_gate, stand_at_gate
 from history import events_named, lines, shape
-from world import NAMESPACE, World
+from world import NAMESPACE, TASK_TIMEOUT, World
 
 
 @case()
@@ -84,7 +86,7 @@ async def a_terminate_closes_a_run_at_once(world: World) -> None:
 @case()
 async def a_terminate_in_a_task_fails_the_task_first(world: World) -> None:
     async with world.worker(Stand, activities=[stand_at_gate]):
-        handle = await world.start(Stand.run)
+        handle = await world.start(Stand.run, task_timeout=TASK_TIMEOUT)
         await arrived(handle.id)
         await handle.signal(Stand.poke)
         await handle.terminate(reason="now")
@@ -114,10 +116,15 @@ async def a_run_timeout_closes_a_run(world: World) -> None:
 @case()
 async def a_run_timeout_in_a_task_fails_the_task_first(world: World) -> None:
     async with world.worker(Stand, activities=[stand_at_gate]):
-        handle = await world.start(Stand.run, run_timeout=timedelta(seconds=2))
-        await arrived(handle.id)
-        await expect.fails(WorkflowFailureError, handle.result())
-        open_gate(handle.id)
+        for span_s in patience.spans_s("the task begins before its run is over", 2):
+            options = {"run_timeout": timedelta(seconds=span_s), "task_timeout": TASK_TIMEOUT}
+            handle = await world.start(Stand.run, **options)
+            arrival = asyncio.create_task(arrived(handle.id))
+            await expect.fails(WorkflowFailureError, handle.result())
+            open_gate(handle.id)
+            if arrival.done():
+                break
+            arrival.cancel()
     expected = lines("WorkflowTaskStarted WorkflowTaskFailed WorkflowExecutionTimedOut")
     expect.same_lines((await world.shape(handle))[-3:], expected, "the end of the history")
 
@@ -132,7 +139,7 @@ async def a_run_timeout_needs_no_worker(world: World) -> None:
 
 @case()
 async def a_task_that_takes_too_long_is_given_again(world: World) -> None:
-    handle = await world.start(Act.run, Plan("wait"), task_timeout=timedelta(seconds=1))
+    handle = await world.start(Act.run, Plan("wait"), task_timeout=timedelta(seconds=5))
     taken = await take_task(world)
     expect.equal(taken.attempt, 1, "the attempt")
     await world.until_event(handle, "WorkflowTaskTimedOut")
@@ -152,7 +159,7 @@ async def a_task_that_takes_too_long_is_given_again(world: World) -> None:
 
 @case()
 async def a_signal_to_a_lost_task_is_kept(world: World) -> None:
-    handle = await world.start(Act.run, Plan("wait"), task_timeout=timedelta(seconds=1))
+    handle = await world.start(Act.run, Plan("wait"), task_timeout=timedelta(seconds=5))
     await take_task(world)
     await handle.signal(Act.proceed)
     async with world.worker(Act):
@@ -170,9 +177,7 @@ async def take_task(world: World) -> PollWorkflowTaskQueueResponse:
     request = PollWorkflowTaskQueueRequest(namespace=NAMESPACE, identity="takes and forgets")
     request.task_queue.name = world.queue
     while True:
-        task = await world.client.workflow_service.poll_workflow_task_queue(
-            request, timeout=timedelta(seconds=30)
-        )
+        task = await world.client.workflow_service.poll_workflow_task_queue(request)
         if task.task_token:
             return task
 

@@ -1,11 +1,11 @@
 """Claims about values and errors: the first one that is not met ends its case with a reason."""
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from temporalio.service import RPCError, RPCStatusCode
+
+import patience
 
 Value = TypeVar("Value")
 Error = TypeVar("Error", bound=BaseException)
@@ -53,11 +53,16 @@ async def refused(status: RPCStatusCode, awaitable: Awaitable[Any]) -> RPCError:
     return error
 
 
-async def eventually(probe: Callable[[], Awaitable[Value]], what: str, within_s: float = 20) -> Value:
+async def eventually(probe: Callable[[], Awaitable[Value]], what: str) -> Value:
     """The first true answer of the probe."""
-    deadline = time.monotonic() + within_s
-    while not (value := await probe()):
-        if time.monotonic() > deadline:
-            raise Unmet(f"not within {within_s} s: {what}; last answer {value!r}")
-        await asyncio.sleep(0.05)
-    return value
+    last: Value | None = None
+
+    async def look() -> Value:
+        nonlocal last
+        last = await probe()
+        return last
+
+    try:
+        return await patience.until(what, look)
+    except patience.Late as late:
+        raise Unmet(f"{late}; last answer {last!r}") from late

@@ -1,6 +1,7 @@
 """A gate inside a workflow task: a test sees the task arrive, does something, and lets it go on.
 
-It is a local activity, during which the workflow task stays started. Workflow and test live in one process.
+It is a local activity, during which the workflow task stays started, for nearly as long as its timeout (see TASK_TIMEOUT).
+Workflow and test live in one process.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ async def stand_at_gate() -> None:
 
 async def wait_at_gate() -> None:
     """Called by a workflow. Its worker needs the activity stand_at_gate."""
-    await workflow.execute_local_activity(stand_at_gate, start_to_close_timeout=timedelta(minutes=5))
+    await workflow.execute_local_activity(stand_at_gate, start_to_close_timeout=timedelta(hours=1))
 
 
 async def arrived(workflow_id: str) -> None:

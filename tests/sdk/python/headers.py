@@ -42,7 +42,7 @@ class Relayed:
     @workflow.run
     async def run(self) -> list[str]:
         await workflow.wait_condition(lambda: self.signalled)
-        await workflow.execute_activity(echo, 1, start_to_close_timeout=timedelta(seconds=10))
+        await workflow.execute_activity(echo, 1, start_to_close_timeout=timedelta(minutes=2))
         return []
 
     @workflow.signal
@@ -58,7 +58,7 @@ class Relayed:
 class Trivial:
     @workflow.run
     async def run(self, value: Any) -> Any:
-        return await workflow.execute_activity(echo, value, start_to_close_timeout=timedelta(seconds=10))
+        return await workflow.execute_activity(echo, value, start_to_close_timeout=timedelta(minutes=2))
 
 
 @workflow.defn

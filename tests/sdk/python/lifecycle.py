@@ -12,10 +12,11 @@ from temporalio.exceptions import (
 from temporalio.service import RPCStatusCode
 
 import expect
+import patience
 from acts import Act, Plan, status
 from case import case
 from history import event_named, events_named
-from world import NAMESPACE, World
+from world import NAMESPACE, ROUNDS, World
 
 
 @case()
@@ -31,18 +32,25 @@ async def a_result_is_waited_for(world: World) -> None:
     async with world.worker(Act):
         handle = await world.start(Act.run, Plan("wait", "worth it"))
         waiting = [asyncio.create_task(handle.result()) for _ in range(5)]
-        await asyncio.sleep(1)
+        await others_end(world)
         expect.that(not any(w.done() for w in waiting), "nobody has an answer yet")
         await handle.signal(Act.proceed)
         expect.equal(await asyncio.gather(*waiting), ["worth it"] * 5, "all get it")
 
 
-@case(slow=True, deadline_s=70)
+async def others_end(world: World) -> None:
+    """Some runs, one after the other, and who waits for their results has them."""
+    for _ in range(ROUNDS):
+        await world.execute(Act.run, Plan())
+
+
+@case(slow=True)
 async def a_result_is_waited_for_longer_than_one_poll(world: World) -> None:
     async with world.worker(Act):
         handle = await world.start(Act.run, Plan("wait", "at last"))
         waiting = asyncio.create_task(handle.result())
-        await asyncio.sleep(24)
+        # The server has the clock; it waits for 20 s at a time.
+        await patience.pass_s(24)
         expect.that(not waiting.done(), "an empty answer is not an end")
         await handle.signal(Act.proceed)
         expect.equal(await waiting, "at last", "the result")
@@ -84,6 +92,10 @@ async def describe_follows_the_run(world: World) -> None:
     expect.that(not described.HasField("pending_workflow_task"), "no task is pending")
 
 
+async def has(seen: list[int], count: int) -> bool:
+    return len(seen) >= count
+
+
 @case()
 async def a_history_is_followed_live(world: World) -> None:
     async with world.worker(Act):
@@ -96,10 +108,11 @@ async def a_history_is_followed_live(world: World) -> None:
 
         following = asyncio.create_task(follow())
         await world.until_event(handle, "WorkflowTaskCompleted")
-        await asyncio.sleep(0.3)
-        expect.that(not following.done() and len(seen) >= 3, "it waits for more", seen)
+        await patience.until("it has what there is", lambda: has(seen, 3))
+        await others_end(world)
+        expect.that(not following.done(), "it waits for more", seen)
         await handle.signal(Act.proceed)
-        await asyncio.wait_for(following, 25)
+        await following
     expect.equal(
         seen, list(range(1, len((await world.history(handle)).events) + 1)), "each event once, in order"
     )

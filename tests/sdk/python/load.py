@@ -37,7 +37,7 @@ class SquareAndAdd:
         self.given.append(n)
 
 
-@case(alone=True, deadline_s=120)
+@case(alone=True)
 async def a_thousand_workflows_at_once(world: World) -> None:
     begun = time.monotonic()
     slots = asyncio.Semaphore(100)

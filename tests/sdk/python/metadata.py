@@ -14,7 +14,7 @@ from temporalio.service import RPCStatusCode
 import expect
 from case import case
 from history import event_named, lines, shape
-from world import NAMESPACE, World
+from world import NAMESPACE, TASK_TIMEOUT, World
 
 
 WORD = SearchAttributeKey.for_keyword("SdkTestKeyword")
@@ -219,8 +219,9 @@ async def dynamic_handlers_answer_to_any_name(world: World) -> None:
 async def an_eager_start_brings_its_task_along(world: World) -> None:
     # A client of its own: only a worker of the same client can take the task.
     client = await Client.connect(world.address, namespace=NAMESPACE)
+    options = {"request_eager_start": True, "task_timeout": TASK_TIMEOUT}
     async with world.worker(Trivial, client=client, activities=[echo]):
-        handle = await world.start(Trivial.run, "quick", client=client, request_eager_start=True)
+        handle = await world.start(Trivial.run, "quick", client=client, **options)
         expect.that(getattr(handle, "__temporal_eagerly_started"), "the answer has the task in it")
         expect.equal(await handle.result(), "quick", "the result")
     history = await world.history(handle)

@@ -17,10 +17,11 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 import expect
+import patience
 from case import case
 from gate import arrived, open_gate, stand_at_gate, wait_at_gate
 from history import name_of
-from world import NAMESPACE, World
+from world import NAMESPACE, ROUNDS, TASK_TIMEOUT, World
 
 
 @workflow.defn
@@ -66,14 +67,14 @@ class Tally:
 
 @workflow.defn
 class Nap:
-    """Sleeps for a second."""
+    """Sleeps for so many seconds."""
 
     def __init__(self) -> None:
         self.over = False
 
     @workflow.run
-    async def run(self) -> None:
-        await asyncio.sleep(1)
+    async def run(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
         self.over = True
 
     @workflow.query
@@ -122,11 +123,13 @@ async def sees_every_signal_without_a_cache(world: World) -> None:
 @case()
 async def during_a_task_waits_for_it(world: World) -> None:
     async with world.worker(Tally, activities=[stand_at_gate]):
-        handle = await world.start(Tally.run)
+        handle = await world.start(Tally.run, task_timeout=TASK_TIMEOUT)
+        other = await world.start(Tally.run)
         await handle.signal(Tally.hold)
         await arrived(handle.id)
         answer = asyncio.create_task(handle.query(Tally.so_far))
-        await asyncio.sleep(0.5)
+        for _ in range(ROUNDS):
+            expect.equal(await other.query(Tally.so_far), 0, "the answer of a run whose task does not run")
         expect.that(not answer.done(), "no answer while the task runs")
         open_gate(handle.id)
         expect.equal(await answer, 1000, "the answer knows what the task did")
@@ -207,7 +210,7 @@ async def before_the_first_task_waits_for_a_worker(world: World) -> None:
     handle = await world.start(Tally.run)
     await handle.signal(Tally.add, 3)
     answer = asyncio.create_task(handle.query(Tally.so_far))
-    await asyncio.sleep(0.5)
+    await world.heard(handle)
     async with world.worker(Tally):
         expect.equal(await answer, 3, "the answer")
 
@@ -229,17 +232,19 @@ async def that_waited_gets_no_news_of_its_own(world: World) -> None:
 
     A Temporal server does give such news away: the run then does not fit its history any more.
     """
-    async with world.worker(Nap):
-        handle = await world.start(Nap.run)
-        await world.until_event(handle, "TimerStarted")
+    for span_s in patience.spans_s("the worker is gone before the timer fires", 1):
+        async with world.worker(Nap):
+            handle = await world.start(Nap.run, span_s)
+            await world.until_event(handle, "TimerStarted")
+        if "TimerFired" not in await world.shape(handle):
+            break
     answer = asyncio.create_task(handle.query(Nap.is_over))
     await world.until_event(handle, "TimerFired")
     request = PollWorkflowTaskQueueRequest(namespace=NAMESPACE, identity="looks and forgets")
     request.task_queue.name = world.queue
     for _ in range(2):
-        task = await world.client.workflow_service.poll_workflow_task_queue(
-            request, timeout=timedelta(seconds=20)
-        )
+        task = await world.client.workflow_service.poll_workflow_task_queue(request)
+        expect.that(task.task_token, "a task comes")
         if task.HasField("query"):
             names = [name_of(event) for event in task.history.events]
             expect.that("TimerFired" not in names, "a query of its own ends where the last task ended", names)

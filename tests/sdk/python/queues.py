@@ -62,7 +62,7 @@ async def described(world: World, kind: int, queue: str | None = None) -> Descri
         report_stats=True,
         include_task_queue_status=True,
     )
-    return await world.client.workflow_service.describe_task_queue(request, timeout=timedelta(seconds=10))
+    return await world.client.workflow_service.describe_task_queue(request)
 
 
 async def backlog_of(world: World, kind: int, count: int, queue: str | None = None) -> DescribeTaskQueueResponse:
@@ -85,9 +85,9 @@ async def the_rate_of_a_queue_holds_its_activities_back(world: World) -> None:
     ):
         begun = time.monotonic()
         expect.equal(await world.execute(Batch.run, 20, None, []), 20, "the result")
-        taken_s = time.monotonic() - begun
         # What a queue may hand out at once is the server's: a second's worth, and some more where it has parts.
-        expect.that(2.5 < taken_s < 15, "20 activities at 5 a second", taken_s)
+        taken_s = time.monotonic() - begun
+        expect.that(taken_s > 2.5, "20 activities at 5 a second", taken_s)
         found = await described(world, ACTIVITIES)
         rates = {poller.rate_per_second for poller in found.pollers}
         expect.equal(rates, {5.0}, "what its pollers say")
@@ -96,14 +96,23 @@ async def the_rate_of_a_queue_holds_its_activities_back(world: World) -> None:
 
 @case()
 async def a_queue_tells_what_waits_and_who_polls(world: World) -> None:
+    begun = time.monotonic()
     handles = [await world.start(Batch.run, 0, None, []) for _ in range(5)]
     found = await backlog_of(world, WORKFLOWS, 5)
     expect.equal(len(found.pollers), 0, "nobody polls")
     expect.that(found.stats.tasks_add_rate > 0, "tasks came", found.stats)
     expect.that(found.stats.tasks_dispatch_rate == 0, "and none went", found.stats)
-    await asyncio.sleep(0.1)
-    age = (await described(world, WORKFLOWS)).stats.approximate_backlog_age.ToTimedelta()
-    expect.that(timedelta(milliseconds=50) < age < timedelta(seconds=30), "the age of the oldest", age)
+
+    async def age() -> float:
+        return (await described(world, WORKFLOWS)).stats.approximate_backlog_age.ToTimedelta().total_seconds()
+
+    async def is_old() -> bool:
+        return await age() > 0.05
+
+    await expect.eventually(is_old, "the oldest grows old")
+    age_s, waited_s = await age(), time.monotonic() - begun
+    # The server may round it up.
+    expect.that(age_s < waited_s + 1, "it is no older than it is", (age_s, waited_s))
     async with world.worker(Batch, activities=[note], identity="somebody"):
         for handle in handles:
             await handle.result()
@@ -115,8 +124,8 @@ async def a_queue_tells_what_waits_and_who_polls(world: World) -> None:
 
         found = await expect.eventually(went, "tasks went")
         expect.equal({poller.identity for poller in found.pollers}, {"somebody"}, "who polls")
-        seen = [poller.last_access_time.ToDatetime().timestamp() for poller in found.pollers]
-        expect.that(all(abs(time.time() - at) < 86_400 for at in seen), "when", seen)
+        seen, now = [poller.last_access_time.ToDatetime().timestamp() for poller in found.pollers], time.time()
+        expect.that(all(now - 86_400 < at < now + 86_400 for at in seen), "when", seen)
         activities = await described(world, ACTIVITIES)
         expect.equal({poller.identity for poller in activities.pollers}, {"somebody"}, "who polls for activities")
     await backlog_of(world, WORKFLOWS, 0)
@@ -126,22 +135,28 @@ async def a_queue_tells_what_waits_and_who_polls(world: World) -> None:
 @case(everlog_only=True)
 async def a_run_with_many_activities_keeps_no_other_waiting(world: World) -> None:
     queue = world.id("activities")
-    async with world.worker(Batch, activities=[note]):
+    order: list[str] = []
+
+    @activity.defn(name="note")
+    async def written(word: str) -> str:
+        order.append(activity.info().workflow_id)
+        return word
+
+    async with world.worker(Batch):
         flood = await world.start(Batch.run, 1_000, queue, [])
         await backlog_of(world, ACTIVITIES, 1_000, queue)
         others = [await world.start(Batch.run, 2, queue, []) for _ in range(3)]
         await backlog_of(world, ACTIVITIES, 1_006, queue)
         async with world.worker(
-            activities=[note],
+            activities=[written],
             task_queue=queue,
             max_concurrent_activities=1,
             max_concurrent_activity_task_polls=1,
         ):
             await asyncio.gather(*(handle.result() for handle in others))
-            left = await described(world, ACTIVITIES, queue)
-            count = left.stats.approximate_backlog_count
-            expect.that(count > 500, "most of the flood waits when the others are done", count)
             await flood.terminate()
+    last = max(at for at, workflow_id in enumerate(order) if workflow_id != flood.id)
+    expect.that(last < 500, "most of the flood waits when the others are done", last)
 
 
 @case(everlog_only=True)
@@ -171,8 +186,11 @@ async def the_urgent_goes_first(world: World) -> None:
 
 @case(slow=True)
 async def killed_with_runs_in_its_cache_others_answer_for_it(world: World) -> None:
+    # A Temporal server waits for the sticky queue's timeout, each time. Whoever did so here would wait for hours.
+    sticky_s = 10 if world.reference else 10_000
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, sticky_worker.__file__, world.address, world.queue, stdout=asyncio.subprocess.PIPE
+        sys.executable, sticky_worker.__file__, world.address, world.queue, str(sticky_s), **pipes
     )
     tally = sticky_worker.Tally
     try:
@@ -186,14 +204,9 @@ async def killed_with_runs_in_its_cache_others_answer_for_it(world: World) -> No
             process.kill()
         await process.wait()
     async with world.worker(tally):
-        begun = time.monotonic()
         expect.equal(await handles[0].query(tally.counted), 1, "the answer of another")
         await handles[1].signal(tally.add)
         expect.equal(await handles[1].result(), 2, "the result")
-        taken_s = time.monotonic() - begun
-    # A Temporal server waits for the sticky queue's timeout, each time.
-    limit_s = 25 if world.reference else 5
-    expect.that(taken_s < limit_s, f"both within {limit_s} s", taken_s)
     await handles[0].signal(tally.add)
 
 
@@ -206,7 +219,7 @@ async def workers_tell_of_themselves(world: World) -> None:
 
     async def said() -> list[WorkerHeartbeat]:
         request = ListWorkersRequest(namespace=NAMESPACE, query=f"TaskQueue = '{world.queue}'")
-        listed = await world.client.workflow_service.list_workers(request, timeout=timedelta(seconds=10))
+        listed = await world.client.workflow_service.list_workers(request)
         return [info.worker_heartbeat for info in listed.workers_info]
 
     async with world.worker(Batch, activities=[note], client=telling):

@@ -1,6 +1,5 @@
 """Runs that go back to one of their tasks: what is done again, what goes along, and what is told of it."""
 
-import asyncio
 import uuid
 from datetime import timedelta
 
@@ -198,6 +197,5 @@ async def only_tasks_are_gone_back_to(world: World) -> None:
             expect.equal(error.status, RPCStatusCode.INVALID_ARGUMENT, f"event {event_id}")
         error = await expect.fails(RPCError, reset(world, handle, 4, str(uuid.uuid4())))
         expect.equal(error.status, RPCStatusCode.NOT_FOUND, "an unknown run")
-        await asyncio.sleep(0)
         await handle.signal(Basket.close)
         await handle.result()

@@ -15,7 +15,7 @@ from pathlib import Path
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 
-START_DEADLINE_S = 60
+import patience
 
 
 def free_port() -> int:
@@ -99,10 +99,10 @@ class Server:
 
     async def ready(self) -> float:
         """Seconds until the server answered a client."""
-        begun = time.monotonic()
+        begun, deadline = time.monotonic(), patience.Deadline()
         while True:
             try:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(deadline.left_s()):
                     client = await Client.connect(self.address)
                     await client.workflow_service.describe_namespace(
                         DescribeNamespaceRequest(namespace="default")
@@ -112,27 +112,29 @@ class Server:
                 if self.process and self.process.poll() is not None:
                     why = f"the server ended with {self.process.returncode}; it said: {self.tail()}"
                     raise ServerFailed(why) from error
-                if time.monotonic() - begun > START_DEADLINE_S:
-                    raise ServerFailed(
-                        f"no answer in {START_DEADLINE_S} s ({error}); it says: {self.tail()}"
-                    ) from error
-                await asyncio.sleep(0.02)
+                if deadline.is_over():
+                    why = f"no answer in {patience.most_s():.0f} s ({error}); it says: {self.tail()}"
+                    raise ServerFailed(why) from error
+                await asyncio.sleep(patience.LOOK_EVERY_S)
 
     async def serves_partitions(self) -> None:
         """Returns once some partitions are at work here: a node that joins others gets its part by and by."""
-        begun = time.monotonic()
-        while "everlog_partition_serving{" in (page := await asyncio.to_thread(self.metrics)):
+
+        async def has_some() -> bool:
+            page = await asyncio.to_thread(self.metrics)
             samples = [line for line in page.splitlines() if line.startswith("everlog_partition_serving{")]
-            if any(line.endswith(" 1") for line in samples):
-                return
-            if time.monotonic() - begun > START_DEADLINE_S:
-                raise ServerFailed(f"it has no partitions; it says: {self.tail()}")
-            await asyncio.sleep(0.1)
+            # A server that is none of ours tells of none.
+            return not samples or any(line.endswith(" 1") for line in samples)
+
+        try:
+            await patience.until("it has partitions", has_some)
+        except patience.Late as late:
+            raise ServerFailed(f"{late}; it says: {self.tail()}") from late
 
     def metrics(self) -> str:
         """The page, or nothing where nobody answers."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as page:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=patience.most_s()) as page:
                 return page.read().decode()
         except OSError:
             return ""
@@ -142,25 +144,25 @@ class Server:
         self._signal(signal.SIGKILL)
 
     def stop(self) -> int:
-        """SIGTERM, SIGKILL after 15 s; the exit code."""
+        """SIGTERM, SIGKILL when it does not heed that; the exit code."""
         if not self.process:
             return 0
-        self._signal(signal.SIGTERM, wait_s=15)
+        self._signal(signal.SIGTERM)
         return self.process.returncode
 
     def tail(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
 
-    def _signal(self, number: signal.Signals, wait_s: float = 5) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         process = self.process
         if not process:
             return
         if process.poll() is None:
             os.killpg(process.pid, number)
         try:
-            process.wait(wait_s)
+            process.wait(patience.most_s())
         except subprocess.TimeoutExpired:
-            print(f"the server did not end {wait_s} s after {number.name}", file=sys.stderr)
+            print(f"the server did not end after {number.name}", file=sys.stderr)
         # What the wrapper may have left in its group.
         try:
             os.killpg(process.pid, signal.SIGKILL)

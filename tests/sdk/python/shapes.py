@@ -13,9 +13,9 @@ from temporalio.workflow import ActivityCancellationType
 import expect
 from case import case
 from history import attributes_of, chain, lines, name_of, shape
-from world import NAMESPACE, World
+from world import NAMESPACE, TASK_TIMEOUT, World
 
-TIMEOUT = timedelta(seconds=10)
+TIMEOUT = timedelta(minutes=2)
 
 
 @activity.defn
@@ -93,7 +93,7 @@ SHAPES = {
 
 
 async def ran(world: World, script: str, **options: Any) -> tuple[WorkflowHandle[Any, Any], WorkflowHistory]:
-    handle = await world.start(Script.run, script, **options)
+    handle = await world.start(Script.run, script, task_timeout=TASK_TIMEOUT, **options)
     await handle.result()
     return handle, await world.history(handle)
 
@@ -172,7 +172,7 @@ async def of_two_activities_pair_them(world: World) -> None:
 @case()
 async def of_a_signal_after_the_first_task(world: World) -> None:
     async with world.worker(Script):
-        handle = await world.start(Script.run, "one_signal")
+        handle = await world.start(Script.run, "one_signal", task_timeout=TASK_TIMEOUT)
         await world.until_event(handle, "WorkflowTaskCompleted")
         await handle.signal(Script.hear, "x")
         await handle.result()
@@ -208,7 +208,7 @@ async def of_an_eager_start(world: World) -> None:
 @case()
 async def of_a_continued_run(world: World) -> None:
     async with world.worker(Script):
-        handle = await world.start(Script.run, "continue_once")
+        handle = await world.start(Script.run, "continue_once", task_timeout=TASK_TIMEOUT)
         await handle.result()
     first, second = [run async for run in chain(world.client, handle.id, handle.result_run_id)]
     expect.same_lines(shape(first), lines(SHAPES["continue_once"]), "the first run")
@@ -221,7 +221,7 @@ async def of_a_continued_run(world: World) -> None:
 
 @case()
 async def of_a_cancelled_run(world: World) -> None:
-    handle = await world.start(Script.run, "one_signal")
+    handle = await world.start(Script.run, "one_signal", task_timeout=TASK_TIMEOUT)
     await handle.cancel()
     async with world.worker(Script):
         try:
@@ -235,7 +235,7 @@ async def of_a_cancelled_run(world: World) -> None:
 
 @case()
 async def of_a_terminated_run(world: World) -> None:
-    handle = await world.start(Script.run, "one_signal")
+    handle = await world.start(Script.run, "one_signal", task_timeout=TASK_TIMEOUT)
     await handle.terminate()
     expected = "WorkflowExecutionStarted WorkflowTaskScheduled WorkflowExecutionTerminated"
     expect.same_lines(await world.shape(handle), lines(expected), "the history")

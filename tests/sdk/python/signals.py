@@ -19,7 +19,7 @@ import expect
 from case import case
 from gate import arrived, open_gate, stand_at_gate, wait_at_gate
 from history import events_named, lines, shape
-from world import NAMESPACE, World
+from world import NAMESPACE, TASK_TIMEOUT, World
 
 
 @workflow.defn
@@ -85,7 +85,7 @@ async def payloads_of(value: Any) -> list[Any]:
 
 @case()
 async def before_the_first_task(world: World) -> None:
-    handle = await world.start(Collect.run, 2)
+    handle = await world.start(Collect.run, 2, task_timeout=TASK_TIMEOUT)
     await handle.signal(Collect.add, "one")
     await handle.signal("add-pair", args=["two", "three"])
     async with world.worker(Collect):
@@ -100,7 +100,7 @@ async def before_the_first_task(world: World) -> None:
 @case()
 async def during_a_task(world: World) -> None:
     async with world.worker(CollectAtGate, activities=[stand_at_gate]):
-        handle = await world.start(CollectAtGate.run, False)
+        handle = await world.start(CollectAtGate.run, False, task_timeout=TASK_TIMEOUT)
         await arrived(handle.id)
         for item in ["one", "two"]:
             await handle.signal(CollectAtGate.add, item)
@@ -118,7 +118,7 @@ async def during_a_task(world: World) -> None:
 @case()
 async def after_a_task(world: World) -> None:
     async with world.worker(Collect):
-        handle = await world.start(Collect.run, 2)
+        handle = await world.start(Collect.run, 2, task_timeout=TASK_TIMEOUT)
         await world.until_event(handle, "WorkflowTaskCompleted")
         await handle.signal(Collect.add, "one")
         await world.until_event(handle, "WorkflowTaskCompleted", 2)
@@ -136,7 +136,7 @@ async def after_a_task(world: World) -> None:
 @case()
 async def in_the_last_task_is_not_lost(world: World) -> None:
     async with world.worker(CollectAtGate, activities=[stand_at_gate]):
-        handle = await world.start(CollectAtGate.run, True)
+        handle = await world.start(CollectAtGate.run, True, task_timeout=TASK_TIMEOUT)
         await arrived(handle.id)
         await handle.signal(CollectAtGate.add, "just in time")
         open_gate(handle.id)
@@ -228,7 +228,7 @@ async def signal_with_start(
 
 @case()
 async def with_start_starts(world: World) -> None:
-    handle = await signal_with_start(world, world.id(), "one")
+    handle = await signal_with_start(world, world.id(), "one", task_timeout=TASK_TIMEOUT)
     await handle.signal(Collect.add, "two")
     async with world.worker(Collect):
         expect.equal(await handle.result(), ["one", "two"], "the first comes with the start")

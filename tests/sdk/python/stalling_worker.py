@@ -1,4 +1,4 @@
-"""A worker to be killed: it serves the workflow Where, takes its activity in hand, and never returns it."""
+"""A worker to be killed: it serves the workflow Where, takes its activity in hand, never returns it, and ends with its input."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 @activity.defn(name="where")
 async def stall() -> str:
     print("in hand", flush=True)
-    await asyncio.sleep(120)
+    await asyncio.Event().wait()
     return "stalled"
 
 
@@ -37,7 +37,7 @@ async def serve(address: str, queue: str) -> None:
     async with Worker(
         client, task_queue=queue, workflows=[Where], activities=[stall], workflow_runner=runner
     ):
-        await asyncio.sleep(60)
+        await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""A worker to be killed: it serves the workflow Tally, and has its runs in its cache when it says so."""
+"""A worker to be killed: it serves the workflow Tally, has its runs in its cache when it says so, and ends with its input."""
 
 import asyncio
 import sys
+from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.client import Client
@@ -29,15 +30,19 @@ class Tally:
         return self.count
 
 
-async def serve(address: str, queue: str) -> None:
+async def serve(address: str, queue: str, sticky_s: str) -> None:
     client = await Client.connect(address, namespace="default")
     # Not in the sandbox, which cannot import what stands in the program that is run.
     async with Worker(
-        client, task_queue=queue, workflows=[Tally], workflow_runner=UnsandboxedWorkflowRunner()
+        client,
+        task_queue=queue,
+        workflows=[Tally],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=int(sticky_s)),
     ):
         print("polls", flush=True)
-        await asyncio.sleep(60)
+        await asyncio.to_thread(sys.stdin.read)
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1], sys.argv[2]))
+    asyncio.run(serve(*sys.argv[1:]))

@@ -1,7 +1,6 @@
 """Updates: executed, refused, polled, sent again, with a start, during activities, at the end of a run, over runs."""
 
 import asyncio
-import uuid
 from datetime import timedelta
 
 from temporalio import activity, workflow
@@ -19,7 +18,7 @@ import expect
 from case import case
 from gate import arrived, open_gate, stand_at_gate, wait_at_gate
 from history import shape
-from world import World
+from world import TASK_TIMEOUT, World
 
 
 @activity.defn
@@ -244,11 +243,11 @@ async def run_activities(world: World) -> None:
 @case()
 async def wait_while_a_task_runs(world: World) -> None:
     async with world.worker(Account, activities=[stand_at_gate]):
-        account = await world.start(Account.run)
+        account = await world.start(Account.run, task_timeout=TASK_TIMEOUT)
         held = asyncio.create_task(account.execute_update(Account.hold))
         await arrived(account.id)
-        added = asyncio.create_task(account.execute_update(Account.add, 9))
-        await asyncio.sleep(0.3)
+        added = asyncio.create_task(account.execute_update(Account.add, 9, id="meanwhile"))
+        await world.until_admitted(account, "meanwhile")
         open_gate(account.id)
         await held
         expect.equal(await added, 9, "the balance")
@@ -274,8 +273,8 @@ async def end_with_their_run(world: World) -> None:
 @case()
 async def of_a_run_that_is_terminated_end(world: World) -> None:
     account = await world.start(Account.run)
-    waits = asyncio.create_task(account.execute_update(Account.add, 1))
-    await asyncio.sleep(0.5)
+    waits = asyncio.create_task(account.execute_update(Account.add, 1, id="waits"))
+    await world.until_admitted(account, "waits")
     await account.terminate()
     error = await expect.fails(RPCError, waits)
     expect.equal(error.status, RPCStatusCode.NOT_FOUND, "the status")
@@ -299,14 +298,13 @@ async def go_on_over_continue_as_new(world: World) -> None:
 @case()
 async def wait_for_a_worker(world: World) -> None:
     account = await world.start(Account.run)
-    update = asyncio.create_task(account.execute_update(Account.add, 1, id=str(uuid.uuid4())))
-    await asyncio.sleep(1)
+    update = asyncio.create_task(account.execute_update(Account.add, 1, id="first"))
+    await world.until_admitted(account, "first")
     async with world.worker(Account):
         expect.equal(await update, 1, "the balance")
-    await asyncio.sleep(0.2)
     # Its worker is gone: the next update goes to whoever comes.
-    update = asyncio.create_task(account.execute_update(Account.add, 2))
-    await asyncio.sleep(1)
+    update = asyncio.create_task(account.execute_update(Account.add, 2, id="second"))
+    await world.until_admitted(account, "second")
     async with world.worker(Account):
         expect.equal(await update, 3, "the balance")
 

@@ -12,6 +12,7 @@ from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import (
     DescribeWorkflowExecutionRequest,
     DescribeWorkflowExecutionResponse,
+    PollWorkflowExecutionUpdateRequest,
 )
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.service import RPCError, RPCStatusCode
@@ -24,6 +25,10 @@ from history_rules import check_run
 from logs import Run
 
 NAMESPACE = "default"
+# The longest there is, for runs whose histories must not tell how quick a worker was.
+TASK_TIMEOUT = timedelta(minutes=2)
+# As many calls, one after the other, leave a call that was sent before them, and goes the same way, no reason to be under way.
+ROUNDS = 10
 # Sandboxed as by default, but the tests' own modules are not imported anew for each run.
 RUNNER = SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_all_modules())
 SEARCH_ATTRIBUTES = {
@@ -121,9 +126,7 @@ class World:
         request = DescribeWorkflowExecutionRequest(namespace=NAMESPACE)
         request.execution.workflow_id = workflow_id
         request.execution.run_id = run_id
-        return await self.client.workflow_service.describe_workflow_execution(
-            request, timeout=timedelta(seconds=10)
-        )
+        return await self.client.workflow_service.describe_workflow_execution(request)
 
     async def history(self, handle: WorkflowHandle[Any, Any]) -> WorkflowHistory:
         return await history.fetch(self.client, handle.id, handle.result_run_id or handle.run_id)
@@ -141,6 +144,28 @@ class World:
             return found if history.shape(found).count(name) >= count else None
 
         return await eventually(probe, f"{count} {name}")
+
+    async def heard(self, handle: WorkflowHandle[Any, Any]) -> None:
+        """Returns when calls about this run that came later than those under way were answered: the server has those too."""
+        for _ in range(ROUNDS):
+            await self.describe(handle.id)
+
+    async def until_admitted(self, handle: WorkflowHandle[Any, Any], update_id: str) -> None:
+        """Returns once the server has an update, which a worker may not have seen."""
+        request = PollWorkflowExecutionUpdateRequest(namespace=NAMESPACE)
+        request.update_ref.workflow_execution.workflow_id = handle.id
+        request.update_ref.update_id = update_id
+
+        async def probe() -> bool:
+            try:
+                await self.client.workflow_service.poll_workflow_execution_update(request)
+            except RPCError as error:
+                if error.status != RPCStatusCode.NOT_FOUND:
+                    raise
+                return False
+            return True
+
+        await eventually(probe, f"update {update_id} is there")
 
     async def close(self) -> None:
         """Ends what is still open; checks and replays every history that the case has made."""

@@ -38,7 +38,7 @@ export async function succeedAt(name: string, attempt: number): Promise<number> 
 /** Takes longer than anybody waits for it. */
 export async function hang(): Promise<void> {
   see('hang');
-  await sleep('10s');
+  await sleep('10h');
 }
 
 /** One step for each attempt; the steps of those before come from the details of their heartbeats. */

@@ -40,21 +40,18 @@ export async function comeInPages(w: World): Promise<void> {
 
 export async function goOnWhenAWorkerStops(w: World): Promise<void> {
   const run = await w.start(register, { args: [] });
-  // Nobody may wait until the time of a worker's own queue is over.
-  const serve = (identity: string, body: () => Promise<void>) => w.serve(body, { identity, stickyQueueScheduleToStartTimeout: '1 minute' });
+  // Whoever waited until the time of a worker's own queue is over would wait for hours.
+  const serve = (identity: string, body: () => Promise<void>) => w.serve(body, { identity, stickyQueueScheduleToStartTimeout: '10h' });
   await serve('first', async () => {
     await run.signal(put, 1);
     w.equal(await run.query(values), [1], 'by the first one');
   });
   await run.signal(put, 2);
-  const begun = Date.now();
   await serve('second', async () => {
     w.equal(await run.query(values), [1, 2], 'by the second one');
     await run.signal(put, 3);
     await run.signal(put, 0);
     w.equal(await run.result(), [1, 2, 3], 'the values');
-    const takenMs = Date.now() - begun;
-    w.that(takenMs < 20_000, 'it goes on at once', takenMs);
     w.equal(await run.query(values), [1, 2, 3], 'a query after the end');
   });
   const events = await w.events(run.workflowId);

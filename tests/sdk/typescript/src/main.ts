@@ -19,6 +19,7 @@ import * as limits from './limits';
 import * as markers from './markers';
 import * as namespaces from './namespaces';
 import * as nondeterminism from './nondeterminism';
+import { MOST_MS } from './patience';
 import * as queries from './queries';
 import * as queues from './queues';
 import * as scopes from './scopes';
@@ -76,8 +77,6 @@ const CASES: Record<string, (world: World) => Promise<void>> = {
   updates_in_flight_are_bounded: limits.boundUpdatesInFlight,
 };
 
-/** Bounds a case. */
-const DEADLINE_MS = 120_000;
 /** How many cases run beside each other: each has a worker, and threads. */
 const BESIDE = 6;
 
@@ -85,7 +84,7 @@ const BESIDE = 6;
 async function runCase(server: Server, name: string): Promise<boolean> {
   const begun = Date.now();
   const world = new World(server, `typescript-${name}-${randomUUID()}`);
-  const deadline = new Promise<never>((_, reject) => setTimeout(() => reject(new Error('not done in time')), DEADLINE_MS).unref());
+  const deadline = new Promise<never>((_, reject) => setTimeout(() => reject(new Error('not done in time')), 2 * MOST_MS).unref());
   try {
     const run = CASES[name](world).then(() => world.closeAndReplay());
     await Promise.race([run, deadline]);

@@ -14,7 +14,7 @@ export async function holdTheirActivitiesBack(w: World): Promise<void> {
     const takenMs = Date.now() - begun;
     w.equal(seenOf(run.workflowId).length, 20, 'activities');
     // What a queue may hand out at once is the server's: a second's worth, and some more where it has parts.
-    w.that(2_500 < takenMs && takenMs < 15_000, '20 activities at 5 a second', takenMs);
+    w.that(takenMs > 2_500, '20 activities at 5 a second', takenMs);
     const { pollers } = await w.client.workflowService.describeTaskQueue({
       namespace: w.namespace,
       taskQueue: { name: w.queue },

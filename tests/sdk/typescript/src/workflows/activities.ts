@@ -15,7 +15,7 @@ import {
 } from '@temporalio/workflow';
 import type * as activities from '../activities';
 
-const calling = (options: ActivityOptions) => proxyActivities<typeof activities>({ startToCloseTimeout: '20s', ...options });
+const calling = (options: ActivityOptions) => proxyActivities<typeof activities>({ startToCloseTimeout: '100s', ...options });
 const once = { maximumAttempts: 1 };
 
 /** Calls an activity that succeeds at its third attempt. */
@@ -49,13 +49,13 @@ export async function hopeless(): Promise<string[]> {
   return told;
 }
 
-/** Meets each of the four timeouts. */
-export async function expiring(): Promise<(string | undefined)[]> {
+/** Meets each of the four timeouts, of so many milliseconds. */
+export async function expiring(ms: number): Promise<(string | undefined)[]> {
   const calls = [
-    calling({ startToCloseTimeout: '300ms', retry: once }).hang(),
-    calling({ scheduleToCloseTimeout: '300ms', retry: { initialInterval: '10s' } }).hang(),
-    calling({ heartbeatTimeout: '300ms', retry: once }).hang(),
-    calling({ scheduleToStartTimeout: '300ms', taskQueue: 'nobody is here', retry: once }).hang(),
+    calling({ startToCloseTimeout: ms, retry: once }).hang(),
+    calling({ scheduleToCloseTimeout: ms, retry: { initialInterval: '10s' } }).hang(),
+    calling({ heartbeatTimeout: ms, retry: once }).hang(),
+    calling({ scheduleToStartTimeout: ms, taskQueue: 'nobody is here', retry: once }).hang(),
   ];
   const kinds = calls.map((call) =>
     call.then(
@@ -68,7 +68,7 @@ export async function expiring(): Promise<(string | undefined)[]> {
 
 /** Calls an activity that goes on from the details of its last heartbeat. */
 export async function beating(): Promise<number[]> {
-  return await calling({ heartbeatTimeout: '5s', retry: { initialInterval: '50ms' } }).climb(3);
+  return await calling({ heartbeatTimeout: '60s', retry: { initialInterval: '50ms' } }).climb(3);
 }
 
 export const enough = defineSignal('enough');
@@ -88,7 +88,7 @@ export async function cancelling(): Promise<Record<string, string>> {
     Promise.all(
       Object.entries(kinds).map(async ([name, cancellationType]) => {
         try {
-          await calling({ heartbeatTimeout: '5s', cancellationType, retry: once }).linger(name);
+          await calling({ heartbeatTimeout: '60s', cancellationType, retry: once }).linger(name);
           ends[name] = 'completed';
         } catch (error) {
           if (!(error instanceof ActivityFailure && error.cause instanceof CancelledFailure)) throw error;

@@ -13,7 +13,7 @@ import type * as activities from '../activities';
 export const giveUp = defineSignal('give up');
 
 /** Calls an activity that is completed from outside, and cancels it when it is told to. */
-export async function outside(maximumAttempts: number, startToCloseTimeout: number): Promise<string> {
+export async function outside(maximumAttempts: number | undefined, startToCloseTimeout: number): Promise<string> {
   const { leave } = proxyActivities<typeof activities>({
     startToCloseTimeout,
     retry: { initialInterval: '50ms', maximumAttempts },

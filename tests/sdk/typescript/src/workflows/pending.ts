@@ -15,7 +15,7 @@ import { child } from './children';
 
 const { stumble } = proxyActivities<typeof activities>({
   startToCloseTimeout: '10s',
-  retry: { initialInterval: '1 minute', maximumAttempts: 3 },
+  retry: { initialInterval: '1h', maximumAttempts: 3 },
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 });
 

@@ -7,6 +7,7 @@ import io.temporal.activity.ActivityInterface;
 import io.temporal.client.ActivityCanceledException;
 import io.temporal.client.ActivityCompletionException;
 import io.temporal.failure.ApplicationFailure;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -85,7 +86,7 @@ public interface Activities {
     @Override
     public void hang() {
       see("hang");
-      sleep(10_000);
+      sleep(Duration.ofHours(10).toMillis());
     }
 
     @Override

@@ -49,7 +49,7 @@ public final class Calls {
   private Calls() {}
 
   private static Activities calling(UnaryOperator<ActivityOptions.Builder> options) {
-    ActivityOptions.Builder usual = ActivityOptions.newBuilder().setStartToCloseTimeout(Duration.ofSeconds(20));
+    ActivityOptions.Builder usual = ActivityOptions.newBuilder().setStartToCloseTimeout(Duration.ofSeconds(100));
     return Workflow.newActivityStub(Activities.class, options.apply(usual).build());
   }
 
@@ -100,17 +100,17 @@ public final class Calls {
     }
   }
 
-  /** Meets each of the four timeouts. */
+  /** Meets each of the four timeouts, of so many milliseconds. */
   @WorkflowInterface
   public interface Expiring {
     @WorkflowMethod
-    List<String> run();
+    List<String> run(long ms);
   }
 
   public static final class ExpiringImpl implements Expiring {
     @Override
-    public List<String> run() {
-      Duration little = Duration.ofMillis(300);
+    public List<String> run(long ms) {
+      Duration little = Duration.ofMillis(ms);
       List<Promise<Void>> calls =
           List.of(
               Async.procedure(calling(it -> it.setStartToCloseTimeout(little).setRetryOptions(once()))::hang),
@@ -147,7 +147,7 @@ public final class Calls {
   public static final class BeatingImpl implements Beating {
     @Override
     public List<Integer> run() {
-      return calling(it -> it.setHeartbeatTimeout(Duration.ofSeconds(5)).setRetryOptions(every(50).build())).climb(3);
+      return calling(it -> it.setHeartbeatTimeout(Duration.ofSeconds(60)).setRetryOptions(every(50).build())).climb(3);
     }
   }
 
@@ -183,7 +183,7 @@ public final class Calls {
     }
 
     private static Promise<Void> linger(String name, ActivityCancellationType kind) {
-      Duration heartbeat = Duration.ofSeconds(5);
+      Duration heartbeat = Duration.ofSeconds(60);
       Activities activities =
           calling(it -> it.setHeartbeatTimeout(heartbeat).setCancellationType(kind).setRetryOptions(once()));
       return Async.procedure(activities::linger, name);
@@ -249,7 +249,7 @@ public final class Calls {
               .setWorkflowId(Workflow.getInfo().getWorkflowId() + "-child")
               .setParentClosePolicy(ParentClosePolicy.PARENT_CLOSE_POLICY_ABANDON)
               .build();
-      RetryOptions thrice = every(60_000).setMaximumAttempts(3).build();
+      RetryOptions thrice = every(3_600_000).setMaximumAttempts(3).build();
       ActivityCancellationType kind = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
       List<Promise<?>> both = new ArrayList<>();
       CancellationScope scope =
@@ -297,7 +297,11 @@ public final class Calls {
 
   static void timeOut(World w) {
     w.serve();
-    WorkflowStub run = w.remember(WorkflowClient.start(w.stub(Expiring.class)::run));
+    WorkflowStub run = w.remember(WorkflowClient.start(w.stub(Expiring.class)::run, 300L));
+    // A slow machine may take longer to begin an activity than there is until its close: then it gets twice as long.
+    for (long ms = 600; run.getResult(List.class).get(1).equals("TIMEOUT_TYPE_SCHEDULE_TO_START"); ms *= 2) {
+      run = w.remember(WorkflowClient.start(w.stub(Expiring.class)::run, ms));
+    }
     List<String> kinds =
         List.of(
             "TIMEOUT_TYPE_START_TO_CLOSE",
@@ -376,10 +380,10 @@ public final class Calls {
     Payload details = activity.getHeartbeatDetails().getPayloads(0);
     String told = DefaultDataConverter.STANDARD_INSTANCE.fromPayload(details, String.class, String.class);
     w.equal(told, "half the way", "what it last told");
-    w.equal(Math.round(Durations.toMillis(activity.getCurrentRetryInterval()) / 1e3), 60L, "how long it waits");
+    w.equal(Math.round(Durations.toMillis(activity.getCurrentRetryInterval()) / 1e3), 3600L, "how long it waits");
     com.google.protobuf.Duration waits =
         Timestamps.between(activity.getLastAttemptCompleteTime(), activity.getNextAttemptScheduleTime());
-    w.equal(Math.round(Durations.toMillis(waits) / 1e3), 60L, "from the last attempt to the next");
+    w.equal(Math.round(Durations.toMillis(waits) / 1e3), 3600L, "from the last attempt to the next");
 
     PendingChildExecutionInfo child = open.getPendingChildren(0);
     List<String> what = List.of(run.getExecution().getWorkflowId() + "-child", "Child");

@@ -82,9 +82,9 @@ public final class Histories {
     inPages(w, events, token -> pageBackwards(w, run.getExecution(), token));
   }
 
-  /** Runs a worker for which nobody may wait until the time of its own queue is over. */
+  /** Runs a worker; whoever waited until the time of its own queue is over would wait for hours. */
   private static void serve(World w, String identity) {
-    w.serve(it -> it.setIdentity(identity).setStickyQueueScheduleToStartTimeout(Duration.ofMinutes(1)));
+    w.serve(it -> it.setIdentity(identity).setStickyQueueScheduleToStartTimeout(Duration.ofHours(10)));
   }
 
   static void goOnWhenAWorkerStops(World w) {
@@ -96,14 +96,11 @@ public final class Histories {
     w.close();
 
     register.put(2);
-    long begun = System.nanoTime();
     serve(w, "second");
     w.equal(register.values(), List.of(1, 2), "by the second one");
     register.put(3);
     register.put(0);
     w.equal(run.getResult(List.class), List.of(1, 2, 3), "the values");
-    double seconds = (System.nanoTime() - begun) / 1e9;
-    w.that(seconds < 20, "it goes on at once", seconds);
     w.equal(register.values(), List.of(1, 2, 3), "a query after the end");
 
     List<HistoryEvent> events = w.events(run.getExecution());

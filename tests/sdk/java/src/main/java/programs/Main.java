@@ -3,7 +3,6 @@ package programs;
 import io.temporal.client.WorkflowClient;
 import io.temporal.serviceclient.WorkflowServiceStubs;
 import io.temporal.serviceclient.WorkflowServiceStubsOptions;
-import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
@@ -17,11 +16,6 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Programs with Temporal's Java SDK against the server whose HOST:PORT is the argument: a line per case. */
 public final class Main {
-  /** Bounds a case. */
-  private static final int DEADLINE_S = 120;
-
-  private static final Duration CONNECT = Duration.ofSeconds(20);
-
   /** How many cases run beside each other: each has a worker, and threads. */
   private static final int BESIDE = 6;
 
@@ -111,7 +105,7 @@ public final class Main {
   private static WorkflowServiceStubs connect(String address) {
     WorkflowServiceStubsOptions options = WorkflowServiceStubsOptions.newBuilder().setTarget(address).build();
     try {
-      return WorkflowServiceStubs.newConnectedServiceStubs(options, CONNECT);
+      return WorkflowServiceStubs.newConnectedServiceStubs(options, Patience.MOST);
     } catch (RuntimeException e) {
       System.out.println("FAIL java.connect: " + oneLine(e));
       System.out.println("0 passed, 1 failed");
@@ -134,7 +128,7 @@ public final class Main {
                 world.closeAndReplay();
                 return null;
               });
-      done.get(DEADLINE_S, TimeUnit.SECONDS);
+      done.get(2 * Patience.MOST.toSeconds(), TimeUnit.SECONDS);
       double seconds = (System.nanoTime() - begun) / 1e9;
       System.out.println(String.format(Locale.ROOT, "ok java.%s (%.1f s)", name, seconds));
       return true;

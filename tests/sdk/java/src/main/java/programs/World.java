@@ -312,7 +312,7 @@ final class World implements AutoCloseable {
   public void close() {
     if (serving != null) {
       serving.shutdownNow();
-      serving.awaitTermination(5, TimeUnit.SECONDS);
+      serving.awaitTermination(Patience.MOST.toSeconds(), TimeUnit.SECONDS);
     }
   }
 }
