@@ -8,6 +8,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item};
 
+use crate::patience::PATIENCE;
 use crate::tree::{File, files, none, ratchet};
 
 const FUNCTION_WALL_LINES: usize = 70;
@@ -17,9 +18,6 @@ const LONG_FUNCTIONS: &[(&str, usize)] =
 
 /// The only files that may hold unsafe code.
 const UNSAFE_LEAVES: &[&str] = &["processor/log-kafka/src/native.rs", "processor/node/src/memory.rs"];
-
-/// The one file of the tests that may sleep: between two looks at something outside the process.
-const SLEEPERS: &[&str] = &["tests/patience/src/lib.rs"];
 
 /// A word, a sign or a bracket of a Rust file. `::` is one sign.
 pub struct Token {
@@ -148,8 +146,15 @@ fn test_modules_of(file: &File) -> Vec<String> {
     declared.map(|name| format!("{home}/{name}")).collect()
 }
 
+/// All tokens of some code.
+pub fn tokens_of(code: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    flatten(code.parse().expect("it is Rust"), &mut tokens);
+    tokens
+}
+
 /// Where `rule` holds, for a file's path and a place among its tokens: in shipped code, in tests, or in both.
-fn found(shipped: bool, tests: bool, rule: impl Fn(&str, &[Token], usize) -> bool) -> Vec<String> {
+pub fn found(shipped: bool, tests: bool, rule: impl Fn(&str, &[Token], usize) -> bool) -> Vec<String> {
     let mut problems = Vec::new();
     for file in parted() {
         for (wanted, tokens) in [(shipped, &file.shipped), (tests, &file.tests)] {
@@ -188,7 +193,7 @@ fn no_test_sleeps() {
         ["sleep", "sleep_until"].contains(&tokens[at].text.as_str())
             && follows(tokens, at, &["("])
             && (at == 0 || ![".", "fn"].contains(&tokens[at - 1].text.as_str()))
-            && !SLEEPERS.contains(&path)
+            && !PATIENCE.contains(&path)
     });
     none(&problems, "tests that sleep: wait for a condition, with a deadline:");
 }
