@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Folders that are no part of what is written by hand.
 const SKIPPED: &[&str] = &[".git", ".venv", "__pycache__", "everlog-data", "node_modules", "target"];
+/// What ./everlog writes for cargo on this machine.
+const UNKEPT: &str = ".cargo/rocksdb.toml";
 
 /// A text file of the clone.
 pub struct File {
@@ -48,7 +50,9 @@ pub fn files() -> Vec<File> {
             {
                 let path = entry.path().strip_prefix(&root).expect("found under the root").to_path_buf();
                 let path = path.to_str().expect("names are UTF-8").replace('\\', "/");
-                found.push(File { path, text });
+                if path != UNKEPT {
+                    found.push(File { path, text });
+                }
             }
         }
     }
