@@ -1,6 +1,6 @@
 //! Faults of a node on Kafka: each is injected, seen to be injected, and followed by the independent checker.
 //!
-//! `cargo test --release --workspace --test kafka_faults` runs the short form; names of rows behind `--` run those alone
+//! `cargo test --workspace --test kafka_faults` runs the short form; names of rows behind `--` run those alone
 //! (`-- F11 F17`). `EVERLOG_FULL=1` runs all rows with a larger load, `EVERLOG_FAULTS_SEED=N` with other dice than those of the
 //! commit, `EVERLOG_FAULTS_KEEP=DIR` leaves there what nodes kept and said. A row is a part: `EVERLOG_FAULTS_FROM=ROW` goes on
 //! with that one and those after it.

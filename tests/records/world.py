@@ -20,7 +20,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from patience import Deadline, Late, most_s, until_blocking
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-BINARY = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release" / "everlog"
+BINARY = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "debug" / "everlog"
 
 
 def free_port() -> int:

@@ -30,7 +30,7 @@ pub fn run_plan(plan: Plan) -> Verdict {
 }
 
 fn command(seed: u64) -> String {
-    format!("EVERLOG_SIM_SEED={seed} cargo test --release --workspace --test simulation -- seeds --nocapture")
+    format!("EVERLOG_SIM_SEED={seed} cargo test --workspace --test simulation -- seeds --nocapture")
 }
 
 #[test]

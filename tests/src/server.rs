@@ -161,7 +161,7 @@ pub fn binary() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().and_then(Path::parent).context("the test runs from a target folder")?;
     let binary = folder.join("everlog");
-    ensure!(binary.exists(), "{} is not built: run `cargo build --release` first", binary.display());
+    ensure!(binary.exists(), "{} is not built: run `cargo build` first", binary.display());
     Ok(binary)
 }
 

@@ -55,7 +55,7 @@ unknown or not allowed stops the start with a message that names it and says wha
 
 Besides, `EVERLOG_LOG` (or `RUST_LOG`) says which log lines are written, and `NO_COLOR` turns colours off.
 
-This page is written from the settings in the code: `UPDATE_EXPECT=1 cargo test --release --workspace --bin everlog` does it.
+This page is written from the settings in the code: `UPDATE_EXPECT=1 cargo test --workspace --bin everlog` does it.
 ";
 
     fn page() -> String {

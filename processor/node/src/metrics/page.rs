@@ -17,7 +17,7 @@ The gateway's own go by the names that Temporal's dashboards know: `service_requ
 `service_pending_requests`, `service_errors`, `service_error_with_type`, `service_errors_resource_exhausted` and
 `service_panics`, by `operation`, `namespace` (a bounded number of them, then `_other_`) and `service_name`.
 
-This page is written from the code: `UPDATE_EXPECT=1 cargo test --release --workspace --bin everlog` does it.
+This page is written from the code: `UPDATE_EXPECT=1 cargo test --workspace --bin everlog` does it.
 ";
 
 /// A heading, when there is such a thing, and the rows.
