@@ -434,10 +434,8 @@ async fn nodes_are_shown_moved_drained_and_forgotten_by_hand() -> anyhow::Result
     let both = houses.until(|code, lines| {
         code == Some(0) && ["a", "b"].iter().all(|node| owners(lines, node).count() == 2)
     })?;
-    assert_eq!(
-        (state(&both, "a").as_deref(), state(&both, "b").as_deref()),
-        (Some("serves"), Some("serves"))
-    );
+    let states = ["a", "b"].map(|node| state(&both, node));
+    assert_eq!(states, ["serves", "serves"].map(|state| Some(state.to_owned())));
     for partition in 0..4 {
         let line = line(&both, "partition", partition).context("four partitions")?;
         assert!(line["fence"].as_u64() > Some(0) && line["end"].as_u64() > line["term"].as_u64(), "{line}");
