@@ -506,18 +506,11 @@ impl Peers for Others {
     }
 }
 
-/// Events that tell partitions here to offer all that waits.
+/// Events that tell partitions to offer all that waits. One that is not here has nothing to offer; one of a group that is on its way
+/// here may have offered something already.
 fn offer_all(cluster: &Cluster) {
-    // One that is on its way here may have offered something already.
-    let is_here = |group: &usize| {
-        let Group { is_held, is_coming, .. } = &cluster.groups[*group];
-        is_held.load(Ordering::Acquire) || is_coming.load(Ordering::Acquire)
-    };
-    for group in cluster.groups().filter(is_here) {
-        for partition in cluster.partitions_of(group) {
-            // One that is gone has nothing to offer.
-            (cluster.send)(partition, Event::OfferAgain);
-        }
+    for partition in 0..cluster.partitions {
+        (cluster.send)(partition, Event::OfferAgain);
     }
 }
 

@@ -86,8 +86,9 @@ impl Cluster {
             Err(Error::Journal { partition: 0, detail: format!("its recovery panicked: {panicked}") })
         });
         for group in &groups {
-            self.groups[*group].is_coming.store(false, Ordering::Release);
+            // In this order: in between it is both, and never neither.
             self.groups[*group].is_held.store(taken.is_ok(), Ordering::Release);
+            self.groups[*group].is_coming.store(false, Ordering::Release);
             if taken.is_ok() {
                 self.groups[*group].failures.store(0, Ordering::Relaxed);
             }

@@ -140,7 +140,8 @@ impl Cluster {
             Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
             Ready::Query { partition, query_id, .. } => (partition, Event::HandQuery { query_id, waiting }),
         };
-        if !self.holds(partition) || !(self.send)(partition, event) {
+        // Whether it is here its thread knows: one that has just been taken over offers before the others of its group are here.
+        if !(self.send)(partition, event) {
             return Claimed::default();
         }
         let delivered = tokio::time::timeout(CLAIMED_WITHIN, delivered).await;
