@@ -65,6 +65,9 @@ pub struct TaskRef {
     pub precedence: Precedence,
     /// The node that has offered it; none = a partition of this one has.
     pub offered_by: Option<Arc<str>>,
+    /// The term that it was offered in: the offset of its owner's record in the journal of the partition. None: by a node of a release
+    /// that does not tell.
+    pub term: Option<u64>,
 }
 
 /// Something that a poll can get.
@@ -426,6 +429,25 @@ impl Ready {
     pub fn offered_by(&self) -> Option<&Arc<str>> {
         let (Self::Task(TaskRef { offered_by, .. }) | Self::Query { offered_by, .. }) = self;
         offered_by.as_ref()
+    }
+
+    /// The term that it was offered in. A question has none: its owner alone knows it.
+    pub fn term(&self) -> Option<u64> {
+        match self {
+            Self::Task(task) => task.term,
+            Self::Query { .. } => None,
+        }
+    }
+
+    /// Of the same thing, true where the other one comes from the same owner or a later one. What an earlier one has offered may be
+    /// late, and is not to be had of it any more.
+    pub(crate) fn yields_to(&self, other: &Self) -> bool {
+        self.term().zip(other.term()).is_none_or(|(own, other)| other >= own)
+    }
+
+    /// Of the same thing, true where the other one is no later owner's.
+    pub fn is_as_late_as(&self, other: Option<u64>) -> bool {
+        self.term().zip(other).is_none_or(|(own, other)| own <= other)
     }
 
     fn leave_sticky_queue(&mut self) -> Option<String> {

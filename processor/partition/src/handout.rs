@@ -53,6 +53,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             normal_queue: sticky.is_some().then(|| normal.name.clone()),
             precedence: Precedence::of(None, run.start.priority.as_ref()),
             offered_by: None,
+            term: Some(self.position.term),
         };
         self.offer(&sticky.unwrap_or(normal), reference);
     }
@@ -72,6 +73,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             normal_queue: None,
             precedence: Precedence::of(activity.priority.as_ref(), run.start.priority.as_ref()),
             offered_by: None,
+            term: Some(self.position.term),
         };
         self.offer(&queue, reference);
     }

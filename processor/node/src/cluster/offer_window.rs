@@ -21,7 +21,8 @@ pub struct OfferWindow {
     turns: VecDeque<Lane>,
     /// Lanes that may go on once the home has fewer of this node.
     blocked: VecDeque<Lane>,
-    away: HashMap<ReadyId, Lane>,
+    /// With the terms that they were offered in.
+    away: HashMap<ReadyId, (Lane, Option<u64>)>,
 }
 
 /// Who takes turns.
@@ -42,20 +43,20 @@ struct LaneState {
 }
 
 impl OfferWindow {
-    /// Something is ready since `now_ms`. What waits already, or is at the home, is not offered twice.
+    /// Something is ready since `now_ms`. What waits already, or is at the home, is not offered twice in a term: in between others
+    /// may have had its partition.
     pub fn push(&mut self, now_ms: i64, Offer { queue, ready }: Offer) {
         let (id, lane) = (ReadyId::of(&ready), (queue, ready.partition()));
         match self.away.get(&id) {
-            Some(there) if *there == lane => return,
-            // It has left that queue.
+            Some((there, term)) if *there == lane && ready.is_as_late_as(*term) => return,
+            // It has left that queue, or is there for a former owner.
             Some(_elsewhere) => self.taken(&ready),
             None => {}
         }
         let state = self.lanes.entry(lane.clone()).or_default();
-        if state.ids.insert(id) {
-            state.waiting.push(now_ms, ready);
-            self.list(lane);
-        }
+        state.ids.insert(id);
+        state.waiting.push(now_ms, ready);
+        self.list(lane);
     }
 
     /// What goes next, in turn, and is at the home from now on.
@@ -83,8 +84,8 @@ impl OfferWindow {
             state.ids.remove(&id);
             state.away += 1;
             // What waits in two queues is at the home for the one that it joined last.
-            let former = self.away.insert(id, lane.clone());
-            if let Some(state) = former.and_then(|former| self.lanes.get_mut(&former)) {
+            let former = self.away.insert(id, (lane.clone(), ready.term()));
+            if let Some(state) = former.and_then(|(former, _)| self.lanes.get_mut(&former)) {
                 state.away -= 1;
             }
             offers.push(Offer { queue: lane.0.clone(), ready });
@@ -109,7 +110,7 @@ impl OfferWindow {
         for Offer { queue, ready } in offers.into_iter().rev() {
             let (id, lane) = (ReadyId::of(&ready), (queue, ready.partition()));
             // Forgotten meanwhile, it is offered anew by whoever has it.
-            if self.away.get(&id) != Some(&lane) {
+            if self.away.get(&id) != Some(&(lane.clone(), ready.term())) {
                 continue;
             }
             self.taken(&ready);
@@ -123,7 +124,7 @@ impl OfferWindow {
 
     /// Somebody is to get this: the home has it no more.
     pub fn taken(&mut self, ready: &Ready) {
-        let Some(lane) = self.away.remove(&ReadyId::of(ready)) else { return };
+        let Some((lane, _)) = self.away.remove(&ReadyId::of(ready)) else { return };
         if let Some(state) = self.lanes.get_mut(&lane) {
             state.away -= 1;
             state.is_blocked &= state.away >= LANE_AWAY_MIN;
@@ -152,7 +153,7 @@ impl OfferWindow {
     pub fn forget(&mut self, is_gone: impl Fn(&QueueKey, u32) -> bool) {
         let stays = |(queue, partition): &Lane| !is_gone(queue, *partition);
         self.lanes.retain(|lane, _| stays(lane));
-        self.away.retain(|_, lane| stays(lane));
+        self.away.retain(|_, (lane, _)| stays(lane));
         self.turns.retain(stays);
         self.blocked.retain(stays);
         let free = AWAY_MAX.saturating_sub(self.away.len()).min(self.blocked.len());
@@ -193,6 +194,7 @@ mod tests {
             normal_queue: None,
             precedence: Precedence::default(),
             offered_by: None,
+            term: None,
         };
         Offer { queue, ready: Ready::Task(task) }
     }
@@ -302,6 +304,30 @@ mod tests {
         window.taken(&offer("q", 1, 1).ready);
         window.push(0, offer("q", 1, 1));
         assert_eq!(names(&window.next(9)), [("q".into(), 1, 1)], "once taken, it may come again");
+    }
+
+    #[test]
+    fn what_is_at_the_home_for_a_former_owner_is_offered_by_the_next() {
+        let mut window = OfferWindow::default();
+        let of = |term| match offer("q", 1, 1) {
+            Offer { queue, ready: Ready::Task(task) } => {
+                Offer { queue, ready: Ready::Task(TaskRef { term, ..task }) }
+            }
+            query => query,
+        };
+        let terms = |offers: Vec<Offer>| offers.iter().map(|offer| offer.ready.term()).collect::<Vec<_>>();
+        let terms_of = |window: &mut OfferWindow| terms(window.next(9));
+        window.push(0, of(Some(0)));
+        assert_eq!(terms_of(&mut window), [Some(0)]);
+        window.push(0, of(Some(0)));
+        assert_eq!(terms_of(&mut window), [], "it is there");
+        window.push(0, of(Some(9)));
+        window.push(0, of(Some(11)));
+        assert_eq!(terms_of(&mut window), [Some(11)], "once, as the latest owner has it");
+        // It has not gone; meanwhile it was offered once more.
+        window.push(0, of(Some(13)));
+        window.back(0, vec![of(Some(11))]);
+        assert_eq!(terms_of(&mut window), [Some(13)]);
     }
 
     #[test]

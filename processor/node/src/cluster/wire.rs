@@ -35,6 +35,9 @@ pub struct TaskWire {
     /// 0 = the usual one.
     #[prost(uint32, tag = "6")]
     stride: u32,
+    /// See [`TaskRef`].
+    #[prost(uint64, optional, tag = "7")]
+    term: Option<u64>,
 }
 
 /// Something ready.
@@ -240,11 +243,12 @@ impl From<Ready> for ReadyWire {
                 normal_queue,
                 precedence,
                 offered_by: _,
+                term,
             }) => {
                 let Precedence { level, fairness_key, stride } = precedence;
                 let (run, level) = (Bytes::copy_from_slice(run.bytes()), level.into());
                 let fairness_key = fairness_key.into();
-                let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride };
+                let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride, term };
                 Self { partition, normal_queue, what: Some(What::Task(task)) }
             }
             Ready::Query { partition, run, query_id, normal_queue, offered_by: _ } => {
@@ -259,7 +263,7 @@ impl ReadyWire {
     fn read(self, offered_by: Option<Arc<str>>) -> Option<Ready> {
         let Self { partition, normal_queue, what } = self;
         match what? {
-            What::Task(TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride }) => {
+            What::Task(TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride, term }) => {
                 let run = RunKey::read(&run)?;
                 let precedence = Precedence::new(level, fairness_key.into(), stride);
                 Some(Ready::Task(TaskRef {
@@ -270,6 +274,7 @@ impl ReadyWire {
                     normal_queue,
                     precedence,
                     offered_by,
+                    term,
                 }))
             }
             What::Query(QueryWire { query_id, run }) => {
@@ -341,10 +346,18 @@ mod tests {
         let precedence = Precedence::new(1, "tenant".into(), 20);
         let normal_queue = Some("q".into());
         let (partition, scheduled_event_id, attempt) = (3, 5, 2);
-        let offered_by = None;
+        let (offered_by, term) = (None, Some(17));
         let asked = run.clone();
-        let task =
-            TaskRef { partition, run, scheduled_event_id, attempt, normal_queue, precedence, offered_by };
+        let task = TaskRef {
+            partition,
+            run,
+            scheduled_event_id,
+            attempt,
+            normal_queue,
+            precedence,
+            offered_by,
+            term,
+        };
         let query_id = "4-1-1".into();
         let query = Ready::Query { partition: 4, run: asked, query_id, normal_queue: None, offered_by: None };
         [Ready::Task(task), query]

@@ -89,7 +89,9 @@ impl Lane {
     /// the next task of that off by a turn, with each move of a partition.
     fn push(&mut self, offered_ms: i64, ready: Ready) -> bool {
         if let Some(known) = self.serial(&ready).and_then(|serial| self.entries.get_mut(&serial)) {
-            known.ready = ready;
+            if known.ready.yields_to(&ready) {
+                known.ready = ready;
+            }
             return false;
         }
         let (next, count) = self.shares.entry(share(&self.hashes, &ready)).or_insert((self.mark, 0));
@@ -105,7 +107,10 @@ impl Lane {
     fn push_first(&mut self, offered_ms: i64, ready: Ready) -> bool {
         let again = self.serial(&ready).and_then(|serial| self.take(serial));
         let is_new = again.is_none();
-        let ready = again.map_or(ready, |again| again.ready);
+        let ready = match again {
+            Some(again) if ready.yields_to(&again.ready) => again.ready,
+            Some(_) | None => ready,
+        };
         self.shares.entry(share(&self.hashes, &ready)).or_insert((self.mark, 0)).1 += 1;
         self.first -= 1;
         self.put(self.first, Entry { offered_ms, mark: 0, ready });
@@ -272,7 +277,7 @@ mod tests {
     fn task(workflow: &str, id: i64, precedence: Precedence) -> Ready {
         let run = WorkflowKey::new("n", workflow).run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
         let (partition, scheduled_event_id, attempt) = (1, id, 1);
-        let (normal_queue, offered_by) = (None, None);
+        let (normal_queue, offered_by, term) = (None, None, None);
         Ready::Task(TaskRef {
             partition,
             run,
@@ -281,6 +286,7 @@ mod tests {
             normal_queue,
             precedence,
             offered_by,
+            term,
         })
     }
 
@@ -347,6 +353,28 @@ mod tests {
         assert_eq!(next.len(), 99);
         assert_eq!(next.iter().position(|id| *id == 50), Some(48));
         assert!(next.contains(&1_000) && backlog.is_empty());
+    }
+
+    #[test]
+    fn what_an_earlier_owner_offers_late_does_not_stand_for_what_a_later_one_has_offered() {
+        let of = |term| match plain("w", 1) {
+            Ready::Task(task) => Ready::Task(TaskRef { term, ..task }),
+            query @ Ready::Query { .. } => query,
+        };
+        let terms = |offers: &[Option<u64>]| {
+            let mut backlog = Backlog::default();
+            offers.iter().for_each(|term| backlog.push(0, of(*term)));
+            let first = backlog.pop().expect("it waits").term();
+            // It was being handed out while another one was offered.
+            offers.iter().rev().for_each(|term| backlog.push_first(0, of(*term)));
+            assert_eq!(backlog.len(), 1);
+            (first, backlog.pop().expect("it waits").term())
+        };
+        assert_eq!(terms(&[Some(0), Some(9)]), (Some(9), Some(9)));
+        assert_eq!(terms(&[Some(9), Some(0)]), (Some(9), Some(9)));
+        assert_eq!(terms(&[Some(7), Some(7)]), (Some(7), Some(7)));
+        assert_eq!(terms(&[Some(9), None]).0, None, "where nobody knows the last one counts");
+        assert_eq!(terms(&[None, Some(9)]).0, Some(9));
     }
 
     #[test]

@@ -31,6 +31,7 @@ fn task(partition: u32, id: i64) -> Ready {
         normal_queue: Some("normal".into()),
         precedence: Precedence::default(),
         offered_by: None,
+        term: None,
     })
 }
 
