@@ -40,7 +40,7 @@ impl AlarmRows {
     }
 
     /// The next of them, `rows_max` at most: a slice of them may be empty, and not the last one.
-    fn read<B: Base>(
+    pub(crate) fn read<B: Base>(
         &mut self,
         store: &Store<B>,
         rows_max: usize,

@@ -67,6 +67,11 @@ impl Behind {
         self.next = next;
     }
 
+    /// Tasks that wait for their histories.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = &TaskRef> {
+        self.parked.iter().map(|(task, _)| task)
+    }
+
     /// The task waits for its history.
     pub(crate) fn park(&mut self, task: TaskRef, activity: bool) {
         self.parked.push((task, activity));

@@ -238,17 +238,23 @@ impl Dispatcher {
     /// The nodes have changed: queues that have their home elsewhere now are let go of, and their polls end empty. What waits is
     /// forgotten everywhere: owners, this node's own partitions too, offer it once more.
     pub fn rehome(&self) {
+        let mut ended = BTreeMap::new();
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             shard.retain(|key, queue| {
                 let is_far = self.home(key, queue.normal_queue.as_deref()).is_some();
                 if is_far {
-                    queue.end_polls();
+                    ended.append(&mut queue.waiting);
                 }
                 queue.ready = Backlog::default();
                 queue.flows = Flows::default();
                 !is_far
             });
+        }
+        // As they came, whatever queue they wait at.
+        for waiting in ended.into_values() {
+            // The poll may be gone: then nobody needs to be told.
+            tell(waiting.reply, Delivery::Nothing);
         }
     }
 
@@ -305,6 +311,18 @@ impl Dispatcher {
     /// Tasks that wait in a queue.
     pub fn backlog(&self, key: &QueueKey) -> usize {
         self.shard(key).get(key).map_or(0, |queue| queue.ready.len())
+    }
+
+    /// True where something waits here that a node has offered; none = a partition of this one. Looks through all that waits.
+    pub fn has(&self, id: &ReadyId, offered_by: Option<&str>) -> bool {
+        let is_it = |queue: &Queue| {
+            let found = queue.ready.find(id);
+            found.is_some_and(|ready| ready.offered_by().map(|node| &**node) == offered_by)
+        };
+        self.shards.iter().any(|shard| {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.values().any(is_it)
+        })
     }
 
     /// See [`crate::Router::retire_sticky_queue`].
@@ -432,7 +450,7 @@ impl Ready {
     }
 
     /// The term that it was offered in. A question has none: its owner alone knows it.
-    pub fn term(&self) -> Option<u64> {
+    pub(crate) fn term(&self) -> Option<u64> {
         match self {
             Self::Task(task) => task.term,
             Self::Query { .. } => None,
@@ -446,7 +464,7 @@ impl Ready {
     }
 
     /// Of the same thing, true where the other one is no later owner's.
-    pub fn is_as_late_as(&self, other: Option<u64>) -> bool {
+    pub(crate) fn is_as_late_as(&self, other: Option<u64>) -> bool {
         self.term().zip(other).is_none_or(|(own, other)| own <= other)
     }
 

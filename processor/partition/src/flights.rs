@@ -46,6 +46,11 @@ impl Flights {
         self.flights.iter().flat_map(|flight| &flight.entries)
     }
 
+    /// What was sent and not applied.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries().chain(&self.doubtful)
+    }
+
     /// The number of the next record.
     pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;

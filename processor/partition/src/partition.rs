@@ -250,6 +250,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         self.stats.clone()
     }
 
+    /// The term that it serves under: the offset of its record in the journal.
+    pub fn term(&self) -> u64 {
+        self.position.term
+    }
+
     /// True once orders are taken.
     pub fn is_serving(&self) -> bool {
         self.serving

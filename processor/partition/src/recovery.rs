@@ -27,7 +27,7 @@ const READ_BYTES: usize = 4 << 20;
 /// Runs whose tasks are offered in one turn of a new owner: calls wait for that.
 const OFFERED_RUNS_MAX: usize = 64;
 /// Where runs stand among the alarms that have a task waiting for a worker.
-const WAITING_MS: Range<i64> = 0..1;
+pub(crate) const WAITING_MS: Range<i64> = 0..1;
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term. Of

@@ -75,6 +75,24 @@ impl<B: Base> Runs<B> {
         Ok(Some(run))
     }
 
+    /// The store, to look at.
+    pub fn rows(&self) -> &Store<B> {
+        &self.store
+    }
+
+    /// Runs whose rows have not been written since they changed.
+    pub fn changed(&self) -> impl Iterator<Item = &RunKey> {
+        self.dirty.iter()
+    }
+
+    /// A run by its key, which does not stay in memory for that.
+    pub fn look(&self, key: &RunKey) -> Result<Option<Arc<Run>>, Error> {
+        match self.resident.get(key) {
+            Some(resident) => Ok(Some(Arc::clone(&resident.run))),
+            None => Ok(self.load(key)?.map(Arc::new)),
+        }
+    }
+
     /// Replaces a run, and returns it as it stood; its rows follow with the next commit.
     pub fn put(&mut self, key: &RunKey, run: Arc<Run>) -> Option<Arc<Run>> {
         match self.resident.get_mut(key) {

@@ -135,7 +135,7 @@ impl Cluster {
             places: placement.by == self.me,
             groups_owned: self.groups().filter(|group| self.groups[*group].is_held.load(Relaxed)).count(),
             groups_wanted: placement.groups.iter().filter(|node| node.as_ref() == Some(&self.me)).count(),
-            offers_waiting: self.offer_windows.waiting(),
+            offers_waiting: self.exchange.waiting(),
             receipts_open: self.receipts.count(),
         }
     }

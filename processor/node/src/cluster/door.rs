@@ -182,18 +182,16 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
         }
         "offers" => {
             let Ok(Offers { offers, era, node }) = Offers::decode(body) else { return unreadable() };
-            if era != cluster.offer_windows.era() {
-                // Whatever was there is forgotten when the nodes change: one of the two has not seen that yet.
+            let (node, count) = (node.into(), offers.len() as u64);
+            if !cluster.exchange.take_in(era, offers.into_iter().filter_map(|offer| offer.read(&node))) {
                 return plain(StatusCode::CONFLICT, Bytes::new());
             }
-            cluster.counts.offers_received.fetch_add(offers.len() as u64, Ordering::Relaxed);
-            let node = node.into();
-            offers.into_iter().filter_map(|offer| offer.read(&node)).for_each(|offer| cluster.offered(offer));
+            cluster.counts.offers_received.fetch_add(count, Ordering::Relaxed);
             plain(StatusCode::OK, Bytes::new())
         }
         "kept" => {
             let Ok(queue) = QueueWire::decode(body) else { return unreadable() };
-            let kept = Kept::from(cluster.keeps_back(&queue.into()));
+            let kept = Kept::from(cluster.exchange.keeps_back(&queue.into()));
             plain(StatusCode::OK, kept.encode_to_vec().into())
         }
         "claim" => {

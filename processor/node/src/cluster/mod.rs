@@ -14,8 +14,6 @@ mod former;
 mod lag;
 pub mod links;
 mod lives;
-mod offer_window;
-mod offer_windows;
 mod placement;
 mod placer;
 mod reach;
@@ -39,7 +37,7 @@ use everlog_log::{Log, Offset};
 use everlog_log_kafka::members::Members;
 use everlog_log_kafka::news::{Follow, News};
 use everlog_log_kafka::{Kafka, Options};
-use everlog_partition::{Dispatcher, Event, QueueKey, Stats};
+use everlog_partition::{Dispatcher, Exchange, QueueKey, Stats};
 use everlog_temporal::{Body, Broken, Calls, Later, POLL_HEADER, Peers, Place, Sealer, passing};
 use hyper::{Request, Response};
 use prost::Message;
@@ -55,10 +53,9 @@ use deference::Deference;
 use door::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
 use former::Former;
 use links::{Links, Trust};
-use offer_windows::OfferWindows;
 use rows::{NodeRow, Row, View};
 use steady::{PIECE_WITHIN, Steady};
-use tasks::{Asker, Receipts, Tasks};
+use tasks::{Asker, Receipts, Strays};
 
 /// What a node is told of itself.
 pub struct About {
@@ -92,7 +89,8 @@ pub struct Cluster {
     dispatcher: Arc<Dispatcher>,
     send: everlog_partition::Send,
     links: Links,
-    offer_windows: OfferWindows,
+    exchange: Arc<Exchange>,
+    this: Weak<Self>,
     receipts: Receipts,
     /// Polls that were brought to nodes and broke off, until those are told who may have to take something back.
     lost_polls: Mutex<HashMap<String, Vec<String>>>,
@@ -176,18 +174,20 @@ impl Cluster {
         let instance = uuid::Builder::from_random_bytes(instance).into_uuid().to_string();
         let (address, calls) = (about.address, about.calls);
         let own = NodeRow { address, calls, instance: instance.clone(), rows, ..NodeRow::default() };
-        let cluster = Arc::new(Self {
+        let (dispatcher, send) = (steering.dispatcher(), running.post());
+        let cluster = Arc::new_cyclic(|this: &Weak<Self>| Self {
             me: about.name,
             instance,
             log: Arc::downgrade(log),
             partitions: log.partitions(),
             group_partitions,
             stats: running.stats.clone(),
-            dispatcher: steering.dispatcher(),
+            exchange: Exchange::new(Arc::clone(&dispatcher), send.clone(), log.partitions(), this.clone()),
+            this: this.clone(),
+            dispatcher,
             steering,
-            send: running.post(),
+            send,
             links: Links::new(about.trust),
-            offer_windows: OfferWindows::default(),
             receipts: Receipts::default(),
             lost_polls: Mutex::default(),
             former: Mutex::default(),
@@ -211,8 +211,8 @@ impl Cluster {
             follow: Mutex::default(),
             over: watch::Sender::new(false),
         });
-        cluster.dispatcher.shares_with(Arc::new(Tasks(Arc::downgrade(&cluster))));
-        cluster.steering.send_elsewhere(Arc::new(Tasks(Arc::downgrade(&cluster))));
+        cluster.dispatcher.shares_with(cluster.exchange.clone());
+        cluster.steering.send_elsewhere(Arc::new(Strays(Arc::downgrade(&cluster))));
         let (hears, names, shares_keys) = (Arc::downgrade(&cluster), names.clone(), about.shares_keys);
         let follow = log.follow_control(move |news| {
             if let Some(cluster) = hears.upgrade() {
@@ -503,14 +503,6 @@ impl Peers for Others {
                 None => response,
             })
         })
-    }
-}
-
-/// Events that tell partitions to offer all that waits. One that is not here has nothing to offer; one of a group that is on its way
-/// here may have offered something already.
-fn offer_all(cluster: &Cluster) {
-    for partition in 0..cluster.partitions {
-        (cluster.send)(partition, Event::OfferAgain);
     }
 }
 

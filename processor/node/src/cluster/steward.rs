@@ -12,7 +12,7 @@ use tokio::time::MissedTickBehavior;
 use super::links::Links;
 use super::rows::{OwnerRow, Row, View};
 use super::wire::Leave;
-use super::{Cluster, Group, lock, offer_all};
+use super::{Cluster, Group, lock};
 use crate::share::Failed;
 use crate::verdict::End;
 
@@ -305,7 +305,7 @@ impl Cluster {
         let left = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
             cluster.steering.leave(partitions.clone());
-            cluster.offer_windows.forget(|_, partition| partitions.contains(&partition));
+            cluster.exchange.let_go(&partitions);
             if let Some(log) = cluster.log.upgrade() {
                 log.rest(partitions.start);
             }
@@ -382,7 +382,7 @@ impl Cluster {
         }
         if nodes.iter().eq([&self.me]) {
             // Whatever was offered is here.
-            self.offer_windows.begin(self.shown.load().era());
+            self.exchange.begin_alone(self.shown.load().era());
         }
         loop {
             tokio::select! {
@@ -401,8 +401,8 @@ impl Cluster {
                 nodes.clone_from(&view.placement.nodes);
                 tracing::info!(nodes = ?nodes, "the nodes are others now");
             }
-            if view.era() != self.offer_windows.era() {
-                self.begin_era();
+            if view.era() != self.exchange.era() {
+                self.exchange.begin(view.era());
             }
             for (group, node) in view.placement.groups.iter().enumerate().take(self.groups().end) {
                 let is_missed =
@@ -456,14 +456,5 @@ impl Cluster {
             node.as_ref() == Some(&self.me) && !group.is_held.load(Ordering::Acquire)
         };
         placed.filter(is_missed).count()
-    }
-
-    /// Other nodes, or other processes of the same: what was offered to whom counts no more, here and there, and everything that
-    /// waits is offered again. Whoever is offered something as of the new ones has forgotten all before it.
-    fn begin_era(&self) {
-        let era = self.shown.load().era();
-        self.dispatcher.rehome();
-        self.offer_windows.begin(era);
-        offer_all(self);
     }
 }

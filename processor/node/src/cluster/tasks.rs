@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_partition::{
-    Delivery, Event, Failure, Homes, KeptBack, Offer, Poll, QueueKey, Ready, Receipt, RunKey, Told, Waiting,
+    Claimed, Delivery, Event, Failure, KeptBack, Later, Line, Offer, Poll, QueueKey, Ready, Receipt, RunKey,
+    Told, add_kept_back,
 };
 use everlog_temporal::{Place, random_id};
 use prost::Message;
@@ -15,15 +16,14 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::counts::Outcome;
-use super::offer_windows::{Outlet, add_kept_back};
 use super::placement::home;
 use super::rows::{Placement, Row};
-use super::wire::{Claim, Claimed, Kept, Lost, LostPolls, Offers, QueueWire, Received, Release};
+use super::wire::{
+    Claim as ClaimWire, Claimed as ClaimedWire, Kept, Lost, LostPolls, Offers, QueueWire, Received, Release,
+};
 use super::{Cluster, lock};
 use crate::share::Elsewhere;
 
-/// Offers in one message.
-const OFFERS_AT_ONCE: usize = 500;
 /// How long a message between nodes may take.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// How long a node may take to say what it keeps back: somebody waits for it, and it is told about.
@@ -103,13 +103,8 @@ impl Cluster {
         home(view.hosts.iter().map(String::as_str), &of).map(str::to_owned)
     }
 
-    /// What this node has ready for a queue of another home, and keeps until there is room for it.
-    pub(super) fn keeps_back(&self, queue: &QueueKey) -> KeptBack {
-        self.offer_windows.kept_back(queue, self.dispatcher.now_ms())
-    }
-
-    /// The same of all other nodes that have partitions.
-    async fn kept_back(self: Arc<Self>, queue: QueueKey) -> KeptBack {
+    /// What the other nodes that have partitions keep until there is room for it at the home of a queue.
+    async fn others_keep_back(self: Arc<Self>, queue: QueueKey) -> KeptBack {
         let view = self.shown.load();
         let owners: BTreeSet<&String> = view.owners.values().map(|row| &row.node).collect();
         let mut asked = JoinSet::new();
@@ -125,75 +120,44 @@ impl Cluster {
         kept_back
     }
 
-    /// Another node has something ready for a queue whose home is here.
-    pub(super) fn offered(&self, offer: Offer) {
-        self.dispatcher.offered(offer, &self.send);
-    }
-
     /// Gives something of a partition of this node to a poll at the home of its queue, in words.
-    pub(super) async fn claimed(&self, ready: Ready, poll: Poll) -> Claimed {
-        let (reply, delivered) = oneshot::channel();
+    pub(super) async fn claimed(&self, ready: Ready, poll: Poll) -> ClaimedWire {
         let namespace_id = poll.namespace_id.clone();
-        self.offer_windows.taken(&ready);
-        let waiting = Waiting::visitor(poll, reply);
-        let (partition, event) = match ready {
-            Ready::Task(task) => (task.partition, Event::Claim { task, waiting }),
-            Ready::Query { partition, query_id, .. } => (partition, Event::HandQuery { query_id, waiting }),
-        };
-        // Whether it is here its thread knows: one that has just been taken over offers before the others of its group are here.
-        if !(self.send)(partition, event) {
-            return Claimed::default();
-        }
-        let delivered = tokio::time::timeout(CLAIMED_WITHIN, delivered).await;
-        let Ok(Ok(delivery)) = delivered else { return Claimed::default() };
+        let delivered = tokio::time::timeout(CLAIMED_WITHIN, self.exchange.give(ready, poll)).await;
+        let Ok(Some(delivery)) = delivered else { return ClaimedWire::default() };
         let told = self.gateway.get().and_then(|gateway| gateway.tell(&namespace_id, delivery));
         match told {
             Some((answer, receipt)) => {
                 let receipt = receipt.map_or(0, |receipt| self.receipts.keep(receipt));
-                Claimed { answer: Some(answer), receipt }
+                ClaimedWire { answer: Some(answer), receipt }
             }
-            None => Claimed::default(),
+            None => ClaimedWire::default(),
         }
     }
 
-    /// A poll at home here is to get something that another node has offered.
-    async fn claim(self: Arc<Self>, node: Arc<str>, ready: Ready, waiting: Waiting) {
-        let era = self.offer_windows.era();
-        let offer = Offer { queue: QueueKey::of(&waiting.poll), ready: ready.clone() };
-        let claim = Claim::new(ready, &waiting.poll);
+    /// Claims something of the node that has offered it, for a poll at home here. `claimed`: what it is a task of.
+    async fn claim(
+        self: Arc<Self>,
+        node: Arc<str>,
+        claim: ClaimWire,
+        poll_id: String,
+        claimed: Option<(u32, RunKey)>,
+    ) -> Claimed {
         let answer = self.ask(&node, "/node/claim", &claim, CLAIMED_WITHIN).await;
-        let claimed = answer.and_then(|answer| Claimed::decode(answer).ok());
-        self.counts.claims.count(match &claimed {
-            Some(Claimed { answer: Some(_), .. }) => Outcome::Answered,
-            Some(Claimed { answer: None, .. }) => Outcome::Refused,
-            None => Outcome::Unanswered,
-        });
-        match claimed {
-            Some(Claimed { answer: Some(answer), receipt }) => {
-                let claimed = match &offer.ready {
-                    Ready::Task(task) => Some((task.partition, task.run.clone())),
-                    Ready::Query { .. } => None,
-                };
-                let asker = Asker { poll_id: waiting.poll.poll_id.clone(), claimed };
+        match answer.and_then(|answer| ClaimedWire::decode(answer).ok()) {
+            Some(ClaimedWire { answer: Some(answer), receipt }) => {
+                self.counts.claims.count(Outcome::Answered);
+                let asker = Asker { poll_id, claimed };
                 let receipt = (receipt != 0).then(|| self.receipt(node, receipt, asker));
-                // Dropped unread, it goes back by its receipt.
-                let _gone = waiting.reply.send(Delivery::Told(Told { answer, receipt }));
+                Claimed::Given(Delivery::Told(Told { answer, receipt }))
             }
-            // It is gone, or its partition is: whoever has that now offers it.
-            Some(Claimed { answer: None, .. }) => self.dispatcher.poll_again(waiting, &self.send),
+            Some(ClaimedWire { answer: None, .. }) => {
+                self.counts.claims.count(Outcome::Refused);
+                Claimed::Refused
+            }
             None => {
-                if let Ready::Task(task) = &offer.ready {
-                    self.poll_lost_of(task.partition, task.run.clone(), waiting.poll.poll_id.clone());
-                }
-                // Another poll from now on: what the former one may have claimed goes back.
-                let mut waiting = waiting;
-                waiting.poll.poll_id = random_id();
-                self.dispatcher.poll_again(waiting, &self.send);
-                tokio::time::sleep(AGAIN_AFTER).await;
-                // When the nodes change everything is offered again.
-                if self.offer_windows.era() == era {
-                    self.offered(offer);
-                }
+                self.counts.claims.count(Outcome::Unanswered);
+                Claimed::Unanswered
             }
         }
     }
@@ -306,97 +270,80 @@ impl Cluster {
             _somebody_waits => None,
         }
     }
+}
 
-    fn outlet(self: &Arc<Self>, node: &str) -> Arc<Outlet> {
-        self.offer_windows.outlet(node, |outlet| {
-            drop(self.runtime.spawn(bring(Arc::downgrade(self), node.to_owned(), Arc::downgrade(outlet))));
+impl Line for Cluster {
+    fn far_home(&self, normal: &QueueKey) -> Option<String> {
+        self.home_of(normal).filter(|node| *node != self.me)
+    }
+
+    fn offer(&self, node: &str, era: u64, offers: Vec<Offer>) -> Later<bool> {
+        let (own, node) = (self.this.upgrade(), node.to_owned());
+        Box::pin(async move {
+            let Some(cluster) = own else { return false };
+            let offers: Vec<_> = offers.into_iter().map(Into::into).collect();
+            let count = offers.len() as u64;
+            let message = Offers { offers, era, node: cluster.me.clone() };
+            let has_taken = cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_some();
+            if has_taken {
+                cluster.counts.offers_sent.fetch_add(count, Ordering::Relaxed);
+            }
+            has_taken
         })
     }
-}
 
-/// Brings offers to a node for as long as the outlet to it is there. While there is nothing to bring, or no room at the home, it waits.
-async fn bring(cluster: Weak<Cluster>, node: String, outlet: Weak<Outlet>) {
-    loop {
-        let Some((outlet, cluster)) = held(&outlet, &node, &cluster) else { return };
-        let offers = outlet.window().next(OFFERS_AT_ONCE);
-        if offers.is_empty() {
-            drop(cluster);
-            // The outlet itself is held meanwhile; whoever throws it away says so.
-            outlet.has_more.notified().await;
-            continue;
-        }
-        let wires = offers.iter().cloned().map(Into::into).collect();
-        let message = Offers { offers: wires, era: outlet.era, node: cluster.me.clone() };
-        if cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_none() {
-            outlet.window().back(cluster.dispatcher.now_ms(), offers);
-            tokio::time::sleep(AGAIN_AFTER).await;
-        } else {
-            cluster.counts.offers_sent.fetch_add(message.offers.len() as u64, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Both, while the outlet is the one to the node.
-fn held(outlet: &Weak<Outlet>, node: &str, cluster: &Weak<Cluster>) -> Option<(Arc<Outlet>, Arc<Cluster>)> {
-    let (outlet, cluster) = outlet.upgrade().zip(cluster.upgrade())?;
-    cluster.offer_windows.has(node, &outlet).then_some((outlet, cluster))
-}
-
-/// The tasks of a node, as its partitions and its dispatcher know those of others.
-pub struct Tasks(pub Weak<Cluster>);
-
-impl Homes for Tasks {
-    fn is_far(&self, normal: &QueueKey) -> bool {
-        let Some(cluster) = self.0.upgrade() else { return false };
-        cluster.home_of(normal).is_some_and(|node| node != cluster.me)
-    }
-
-    fn bring(&self, offer: Offer) {
-        let Some(cluster) = self.0.upgrade() else { return };
-        let normal = match offer.ready.normal_queue() {
-            Some(name) => QueueKey { name: name.to_owned(), ..offer.queue.clone() },
-            None => offer.queue.clone(),
+    fn claim(&self, node: &Arc<str>, ready: Ready, poll: &Poll) -> Later<Claimed> {
+        let claimed = match &ready {
+            Ready::Task(task) => Some((task.partition, task.run.clone())),
+            Ready::Query { .. } => None,
         };
-        match cluster.home_of(&normal) {
-            Some(node) if node != cluster.me => {
-                let outlet = cluster.outlet(&node);
-                outlet.window().push(cluster.dispatcher.now_ms(), offer);
-                outlet.has_more.notify_one();
+        let (own, node) = (self.this.upgrade(), Arc::clone(node));
+        let (claim, poll_id) = (ClaimWire::new(ready, poll), poll.poll_id.clone());
+        Box::pin(async move {
+            match own {
+                Some(cluster) => cluster.claim(node, claim, poll_id, claimed).await,
+                None => Claimed::Unanswered,
             }
-            // It has come here meanwhile.
-            Some(_) | None => cluster.offered(offer),
+        })
+    }
+
+    fn poll_lost(&self, partition: u32, run: RunKey, poll_id: String) {
+        if let Some(cluster) = self.this.upgrade() {
+            cluster.poll_lost_of(partition, run, poll_id);
         }
     }
 
-    fn claim(&self, node: Arc<str>, ready: Ready, waiting: Waiting) {
-        let Some(cluster) = self.0.upgrade() else { return };
-        let runtime = cluster.runtime.clone();
-        runtime.spawn(cluster.claim(node, ready, waiting));
-    }
-
-    fn lost(&self, node: Arc<str>, partition: u32, query_id: String) {
-        let Some(cluster) = self.0.upgrade() else { return };
-        let runtime = cluster.runtime.clone();
-        runtime.spawn(async move {
+    fn question_lost(&self, node: Arc<str>, partition: u32, query_id: String) {
+        let Some(cluster) = self.this.upgrade() else { return };
+        self.runtime.spawn(async move {
             // Unheard, it waits for its deadline.
             let _ = cluster.ask(&node, "/node/lost", &Lost { partition, query_id }, TOLD_WITHIN).await;
         });
     }
 
     fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>) {
-        let Some(cluster) = self.0.upgrade() else { return };
-        let runtime = cluster.runtime.clone();
+        let Some(cluster) = self.this.upgrade() else { return };
         // Whoever asks may be gone.
-        runtime.spawn(async move { reply.send(cluster.kept_back(queue).await) });
+        self.runtime.spawn(async move { reply.send(cluster.others_keep_back(queue).await) });
     }
 
-    fn forget_namespace(&self, namespace_id: &str) {
-        let Some(cluster) = self.0.upgrade() else { return };
-        cluster.offer_windows.forget(|queue, _| queue.namespace_id == namespace_id);
+    fn poll_id(&self) -> String {
+        random_id()
+    }
+
+    fn rest(&self) -> Later<()> {
+        Box::pin(tokio::time::sleep(AGAIN_AFTER))
+    }
+
+    fn spawn(&self, task: Later<()>) {
+        self.runtime.spawn(task);
     }
 }
 
-impl Elsewhere for Tasks {
+/// What is for partitions of a node that are not there.
+pub struct Strays(pub Weak<Cluster>);
+
+impl Elsewhere for Strays {
     fn bring(&self, partition: u32, event: Event) {
         let Some(cluster) = self.0.upgrade() else { return event.refuse(Failure::Unavailable) };
         let runtime = cluster.runtime.clone();

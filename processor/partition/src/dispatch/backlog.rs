@@ -252,6 +252,13 @@ impl Backlog {
         self.levels.iter().filter_map(|(level, row)| Some((*level, row.count, row.oldest_ms()?)))
     }
 
+    /// What waits under an id.
+    pub fn find(&self, id: &ReadyId) -> Option<&Ready> {
+        let lanes = self.levels.values().flat_map(|level| level.partitions.values());
+        let mut all = lanes.flat_map(|lane| lane.entries.values()).map(|entry| &entry.ready);
+        all.find(|ready| ReadyId::of(ready) == *id)
+    }
+
     /// Everything, as it would go.
     pub fn into_all(mut self) -> impl Iterator<Item = Ready> {
         std::iter::from_fn(move || self.pop())

@@ -1,12 +1,13 @@
 //! Offers to the other nodes: a window at each, and what waits for it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use everlog_partition::{KeptBack, QueueKey, Ready};
 use tokio::sync::Notify;
 
-use super::offer_window::OfferWindow;
+use super::window::OfferWindow;
+use crate::dispatch::{QueueKey, Ready, ReadyId};
+use crate::homes::KeptBack;
 
 /// Offers to other nodes, by node.
 #[derive(Default)]
@@ -16,7 +17,7 @@ pub struct OfferWindows(Mutex<Outlets>);
 struct Outlets {
     /// See [`OfferWindows::era`].
     era: u64,
-    by_node: HashMap<String, Arc<Outlet>>,
+    by_node: BTreeMap<String, Arc<Outlet>>,
 }
 
 /// What waits for one node, what is there, and how its carrier hears that there is more to bring.
@@ -69,9 +70,21 @@ impl OfferWindows {
     /// The nodes are others, or have been started anew: nothing is at a home any more, and what they were offered is to be
     /// offered again. Both at once: what was offered between the two would be at a home that forgets it, and be thought there.
     pub fn begin(&self, era: u64) {
-        let before = std::mem::replace(&mut *self.outlets(), Outlets { era, by_node: HashMap::new() });
+        let before = std::mem::replace(&mut *self.outlets(), Outlets { era, by_node: BTreeMap::new() });
         // Whoever carries for one of these finds it gone.
         before.by_node.values().for_each(|outlet| outlet.has_more.notify_one());
+    }
+
+    /// The node that something is at, or on its way to.
+    pub fn away(&self, id: &ReadyId) -> Option<String> {
+        let outlets = self.outlets();
+        let mut away = outlets.by_node.iter().filter(|(_, outlet)| outlet.window().is_away(id));
+        away.next().map(|(node, _)| node.clone())
+    }
+
+    /// True for what waits here for room at its home.
+    pub fn has_waiting(&self, id: &ReadyId) -> bool {
+        self.outlets().by_node.values().any(|outlet| outlet.window().has(id))
     }
 
     /// How many offers are not on their way yet.
