@@ -10,6 +10,7 @@ mod checker;
 mod clock;
 mod commands;
 mod disk;
+mod exchange;
 mod gateway;
 mod house;
 mod ingress;

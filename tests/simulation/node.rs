@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use everlog_engine::Settings;
 use everlog_partition::{
-    Admission, Config, Dispatcher, Error, Event, Former, Partition, Room, Router, Stats, Unnamed,
+    Admission, Config, Dispatcher, Error, Event, Former, Partition, ReadyId, Room, Router, Stats, Unnamed,
 };
 use everlog_store::Store;
 
 use crate::disk::Disk;
+use crate::exchange::{Desk, Net};
 use crate::gateway::Gateway;
 use crate::log::{Shared, SimLog};
 use crate::rules::Loose;
@@ -46,6 +47,8 @@ pub struct Node {
     pub overlay_bytes_max: usize,
     /// Its public face, where there is one.
     pub gateway: Option<Rc<Gateway>>,
+    /// Its side of what nodes do for each other, where they do.
+    pub desk: Option<Arc<Desk>>,
     dispatcher: Arc<Dispatcher>,
     inbox: Inbox,
     life: u64,
@@ -93,10 +96,17 @@ impl Node {
             recovered_ms: 0,
             overlay_bytes_max: 64 << 20,
             gateway: None,
+            desk: None,
             dispatcher,
             inbox,
             life: 0,
         }
+    }
+
+    /// From now on it brings tasks and polls together with others. `instance`: which process of its name it is.
+    pub fn share(&mut self, net: &Arc<Net>, instance: u64) {
+        let send = post(&self.inbox, 0);
+        self.desk = Some(Desk::open(net, (self.id, instance), &self.dispatcher, &send, PARTITION + 1));
     }
 
     fn own_ms(&self, now_ms: i64) -> i64 {
@@ -183,7 +193,10 @@ impl Node {
         let own_ms = self.own_ms(now_ms);
         self.next_ms = None;
         let mut events = self.events();
-        let Some(partition) = self.partition.as_mut() else { return Ok(()) };
+        let Some(partition) = self.partition.as_mut() else {
+            self.strays(events);
+            return Ok(());
+        };
         let later = events.split_off(events.len().min(events_max));
         if let Some(inbox) = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             for event in later.into_iter().rev() {
@@ -199,6 +212,45 @@ impl Node {
         let next_ms = partition.turn(own_ms)?;
         self.next_ms = next_ms.map(|next_ms| (next_ms - own_ms + now_ms).max(now_ms));
         Ok(())
+    }
+
+    /// What reaches a partition that is not here: polls wait on, and what has reached nobody is told to whoever has it.
+    fn strays(&self, events: VecDeque<(Option<u64>, Event)>) {
+        let Some(desk) = &self.desk else { return };
+        let send = post(&self.inbox, 0);
+        for (_, event) in events {
+            match event {
+                Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
+                    self.dispatcher.poll_again(waiting, &send);
+                }
+                Event::Release { .. } | Event::PollsLost { .. } => desk.pass_on(PARTITION, event),
+                _nobody_waits => {}
+            }
+        }
+    }
+
+    /// A ready task of its partition that is nowhere: not at the home of its queue, nor on its way there or from there.
+    pub fn forgotten(&self) -> Option<String> {
+        let (desk, partition) = self.desk.as_ref().zip(self.partition.as_ref())?;
+        let offered = match partition.offered() {
+            Ok(offered) => offered,
+            Err(error) => return Some(format!("what node {} has offered cannot be read: {error}", self.id)),
+        };
+        if offered.is_empty() {
+            return None;
+        }
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claimed = Vec::new();
+        for (_, event) in inbox.iter().flatten() {
+            match event {
+                Event::OfferAgain => return None,
+                Event::Claim { task, .. } => {
+                    claimed.push(ReadyId::Task(task.run.clone(), task.scheduled_event_id, task.attempt));
+                }
+                _other => {}
+            }
+        }
+        offered.iter().filter(|id| !claimed.contains(id)).find_map(|id| desk.misses(id))
     }
 
     /// Nothing is left of the process.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::event::History;
@@ -10,12 +11,15 @@ use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{signal, start};
 use everlog_engine::vocabulary::{ReusePolicy, Status};
 use everlog_engine::{Rejection, Reply};
-use everlog_partition::{Address, Answer, Failure, QueryOutcome, QueryRequest, Reading, Router, Want};
+use everlog_partition::{
+    Address, Answer, Failure, QueryOutcome, QueryRequest, QueueKey, Reading, Router, Want,
+};
 use prost::Message;
 
 use crate::book::{Book, Sent};
 use crate::clock::Clock;
 use crate::dice::Dice;
+use crate::exchange::Desk;
 use crate::gateway::{Gateway, Heard};
 use crate::rules::POISON;
 use crate::workflow::{Program, QUEUE};
@@ -45,6 +49,7 @@ pub fn beginning(kind: &str, workflow_id: &str, program: &Program, dice: &mut Di
 pub struct Door {
     pub router: Router,
     pub gateway: Option<Rc<Gateway>>,
+    pub desk: Option<Arc<Desk>>,
 }
 
 /// What all of them share.
@@ -110,6 +115,16 @@ impl Town {
     /// A node, mostly the one that is thought to be the owner.
     pub fn router(&self, dice: &mut Dice) -> Option<Router> {
         self.door(dice).map(|door| door.router)
+    }
+
+    /// The home of a queue where nodes share it, by the word of one of them; else a node.
+    pub fn home(&self, queue: &QueueKey, dice: &mut Dice) -> Option<Router> {
+        let door = self.door(dice)?;
+        let Some(desk) = &door.desk else { return Some(door.router) };
+        let home = desk.home(queue)?;
+        let doors = self.doors.borrow();
+        let at_home = doors.iter().find(|door| door.desk.as_ref().is_some_and(|desk| desk.id == home));
+        at_home.map(|door| door.router.clone())
     }
 
     fn door(&self, dice: &mut Dice) -> Option<Door> {

@@ -61,6 +61,8 @@ pub struct Plan {
     pub poison: bool,
     /// Some of those who use the nodes do it by Temporal's API.
     pub gateways: bool,
+    /// Workers ask at the home of their queue, which is one of several nodes.
+    pub homes: bool,
     pub removed: Option<Removed>,
     /// A rule that the product does without.
     pub rule: Option<Rule>,
@@ -91,6 +93,7 @@ impl Plan {
             commands_made_again: false,
             poison: false,
             gateways: false,
+            homes: false,
             removed: None,
             rule: None,
             overlay_bytes_max: 64 << 20,
@@ -110,6 +113,7 @@ impl Plan {
         }
         plan.updates = dice.permille(400);
         plan.resets = dice.permille(300);
+        plan.homes = nodes > 1 && dice.permille(500);
         plan
     }
 

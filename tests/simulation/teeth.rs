@@ -1,6 +1,6 @@
 //! Teeth: where the log breaks a rule, some seed fails; where it keeps it, the same seed passes.
 
-use crate::bites::{brought_again, late_appends, old_rows, take_overs};
+use crate::bites::{brought_again, crashes, late_appends, old_rows, take_overs};
 use crate::log::{Nasty, Removed};
 use crate::plan::Plan;
 use crate::seeds::{run, run_plan};
@@ -81,6 +81,40 @@ fn an_ingress_that_believes_too_early_is_seen() {
 #[test]
 fn public_commands_that_are_not_recognised_are_seen() {
     some_seed_fails_without(Removed::IngressMarks, brought_again);
+}
+
+/// Several nodes share the queues, and take the partition from each other.
+fn homes(plan: &mut Plan) {
+    take_overs(plan);
+    plan.homes = true;
+}
+
+#[test]
+fn a_door_that_refuses_what_its_partition_has_offered_is_seen() {
+    some_seed_fails_without(Removed::Door, homes);
+}
+
+#[test]
+fn offers_that_count_in_another_era_are_seen() {
+    some_seed_fails_without(Removed::Eras, homes);
+}
+
+#[test]
+fn a_claim_that_nobody_has_answered_and_that_passes_for_refused_is_seen() {
+    some_seed_fails_without(Removed::Unanswered, homes);
+}
+
+#[test]
+fn offers_that_come_late_and_pass_for_the_latest_are_seen() {
+    some_seed_fails_without(Removed::OfferTerms, homes);
+}
+
+#[test]
+fn a_node_that_is_started_anew_and_passes_for_the_former_is_seen() {
+    some_seed_fails_without(Removed::Instances, |plan| {
+        crashes(plan);
+        plan.homes = true;
+    });
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use everlog_engine::event::{History, HistoryEvent};
 use everlog_engine::input::Order;
 use everlog_engine::machine::{attempt, completion, task};
-use everlog_partition::{ActivityTask, Delivery, Poll, QueryAnswer, QueryTask, Router, Want, WorkflowTask};
+use everlog_partition::{
+    ActivityTask, Delivery, Poll, QueryAnswer, QueryTask, QueueKey, Router, Want, WorkflowTask,
+};
 use prost::Message;
 
 use crate::dice::Dice;
@@ -35,14 +37,16 @@ impl Worker {
         let mut number = 0_u64;
         loop {
             number += 1;
-            let Some(router) = self.town.router(&mut self.dice) else {
+            let (namespace_id, name, activities) = (NAMESPACE.to_owned(), QUEUE.to_owned(), self.activities);
+            let queue = QueueKey { namespace_id, name, activities };
+            let Some(router) = self.town.home(&queue, &mut self.dice) else {
                 self.town.rest(&mut self.dice).await;
                 continue;
             };
             let poll = Poll {
-                namespace_id: NAMESPACE.into(),
-                queue: QUEUE.into(),
-                activities: self.activities,
+                namespace_id: queue.namespace_id,
+                queue: queue.name,
+                activities,
                 sticky: false,
                 normal_queue: None,
                 identity: self.name.clone(),
@@ -52,8 +56,10 @@ impl Worker {
             };
             let patience_ms = self.dice.span(1_000, 5_000);
             let delivery = self.town.clock.within(patience_ms, router.poll(poll)).await;
+            // Who has given it need not be who has offered it.
+            let owner = self.town.router(&mut self.dice).unwrap_or(router);
             match delivery {
-                Some(Ok(delivery)) => self.take(&router, delivery).await,
+                Some(Ok(delivery)) => self.take(&owner, delivery).await,
                 Some(Err(_)) => self.town.rest(&mut self.dice).await,
                 None => {}
             }

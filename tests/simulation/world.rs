@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
@@ -13,9 +14,10 @@ use everlog_wire::{Body, Error as WireError, Record as Entry};
 use crate::book::Book;
 use crate::checker;
 use crate::clock::{Clock, Tasks};
-use crate::commands::{Commands, PARTITIONS as SOURCES};
+use crate::commands::Commands;
 use crate::dice::Dice;
 use crate::disk::Disk;
+use crate::exchange::Net;
 use crate::gateway::Gateway;
 use crate::ingress::Connector;
 use crate::log::{Broker, Nasty, Removed, Shared, incarnation};
@@ -68,6 +70,8 @@ pub struct World {
     town: Town,
     nodes: Vec<Option<Node>>,
     commands: Commands,
+    /// What nodes tell each other, where they share queues.
+    net: Option<Arc<Net>>,
     /// What brings public commands in, of each node.
     connectors: Vec<Option<Connector>>,
     commands_seen: [u8; 16],
@@ -99,6 +103,7 @@ impl World {
         let broker = Shared::new(broker);
         let nodes = (0..plan.nodes).map(|id| Some(start(id, &broker, &clock, Disk::default(), &plan)));
         let nodes = nodes.collect();
+        let net = plan.homes.then(|| Net::new(clock.clone(), dice.fork(), plan.removed));
         let book = Rc::new(RefCell::new(Book::default()));
         let town = Town { clock: clock.clone(), book, doors: Rc::default(), peace_ms };
         let mut shocks: Vec<_> =
@@ -112,6 +117,7 @@ impl World {
             tasks: Tasks::default(),
             town,
             nodes,
+            net,
             connectors: Vec::new(),
             commands_seen: commands.incarnation(),
             commands,
@@ -122,6 +128,7 @@ impl World {
             at_peace: false,
             verdict: Verdict::default(),
         };
+        world.share();
         world.populate();
         world.connect();
         world
@@ -199,9 +206,10 @@ impl World {
     fn run(mut self) -> Verdict {
         let deadline_ms = self.town.peace_ms + ENDED_WITHIN_MS;
         loop {
-            self.tasks.run();
+            self.run_tasks();
             self.bring();
             self.gather();
+            self.look_for_forgotten();
             if !self.verdict.violations.is_empty() {
                 break;
             }
@@ -315,6 +323,11 @@ impl World {
     }
 
     fn turn(&mut self, index: usize) {
+        self.take_turn(index);
+        self.share();
+    }
+
+    fn take_turn(&mut self, index: usize) {
         let now_ms = self.clock.now_ms();
         let events_max = 1 + self.dice.index(8);
         let Some(node) = self.nodes[index].as_mut() else { return };
@@ -383,50 +396,6 @@ impl World {
         }
     }
 
-    /// Where there are public commands, every node brings them in.
-    fn connect(&mut self) {
-        if !self.plan.forwards {
-            return;
-        }
-        self.connectors.resize_with(self.nodes.len(), || None);
-        for (node, connector) in self.nodes.iter().zip(&mut self.connectors) {
-            if node.is_some() && connector.is_none() {
-                *connector = Some(Connector::start(&self.commands, &self.broker, &self.clock));
-            }
-        }
-    }
-
-    fn rebalance(&mut self) {
-        if self.plan.forwards && self.dice.permille(150) {
-            let partition = SOURCES[self.dice.index(SOURCES.len())];
-            let index = self.dice.index(self.connectors.len());
-            if let Some(connector) = &self.connectors[index] {
-                self.commands.move_to(partition, connector.member);
-            }
-        }
-    }
-
-    /// Lets every ingress go on whose node is not stopped.
-    fn bring(&mut self) {
-        if !self.plan.forwards {
-            return;
-        }
-        if self.commands.incarnation() != self.commands_seen {
-            self.commands_seen = self.commands.incarnation();
-            self.connectors.clear();
-            self.connect();
-        }
-        let now_ms = self.clock.now_ms();
-        for (node, connector) in self.nodes.iter().zip(&self.connectors) {
-            let awake = node.as_ref().is_some_and(|node| node.asleep_until_ms <= now_ms);
-            if let Some(connector) = connector.as_ref().filter(|_| awake)
-                && !connector.run()
-            {
-                self.town.book.borrow_mut().violate("an ingress has ended".into());
-            }
-        }
-    }
-
     /// Brings nodes back, and sees that somebody owns the partition.
     fn look(&mut self) {
         let now_ms = self.clock.now_ms();
@@ -437,6 +406,12 @@ impl World {
         let back: Vec<(usize, Disk, i64)> = back;
         for (index, disk, _) in back {
             self.nodes[index] = Some(start(index, &self.broker, &self.clock, disk, &self.plan));
+        }
+        self.share();
+        if let Some(net) = &self.net
+            && (self.at_peace || self.dice.permille(200))
+        {
+            net.place(self.at_peace);
         }
         self.connect();
         self.rebalance();
@@ -469,8 +444,11 @@ impl World {
     fn show_routers(&self) {
         let mut nodes: Vec<_> = self.nodes.iter().flatten().collect();
         nodes.sort_by_key(|node| (node.partition.is_none(), -node.recovered_ms));
-        let doors =
-            nodes.iter().map(|node| Door { router: node.router.clone(), gateway: node.gateway.clone() });
+        let doors = nodes.iter().map(|node| Door {
+            router: node.router.clone(),
+            gateway: node.gateway.clone(),
+            desk: node.desk.clone(),
+        });
         *self.town.doors.borrow_mut() = doors.collect();
     }
 
@@ -483,6 +461,7 @@ impl World {
             broker.away_until_ms = 0;
             broker.asleep.clear();
         }
+        self.net.iter().for_each(|net| net.calm());
         self.set_log_clock(0);
         for node in self.nodes.iter_mut().flatten() {
             node.asleep_until_ms = now_ms;
@@ -555,6 +534,7 @@ impl World {
     fn crash(&mut self, index: usize, rows: impl FnOnce(&mut Dice, &Disk) -> Disk) {
         let Some(node) = self.nodes[index].take() else { return };
         self.broker.lock().died(node.log.by);
+        self.net.iter().for_each(|net| net.dies(index));
         if let Some(connector) = self.connectors.get_mut(index).and_then(Option::take) {
             self.commands.leave(connector.member);
             self.broker.lock().died(connector.by);
@@ -577,3 +557,5 @@ fn start(id: usize, broker: &Shared, clock: &Clock, disk: Disk, plan: &Plan) -> 
     debug_assert_eq!(node.log.partitions(), PARTITIONS);
     node
 }
+
+mod apart;

@@ -52,6 +52,16 @@ pub enum Removed {
     Trims,
     /// Rows kept beside the log stand where the log does, they say.
     OldRows,
+    /// The door of a new owner refuses claims of what its partition has offered.
+    Door,
+    /// A home takes offers in whatever era they are of.
+    Eras,
+    /// A home takes a claim that nobody has answered for refused.
+    Unanswered,
+    /// A home takes what comes last for what was offered last.
+    OfferTerms,
+    /// A node that was started anew is taken for what it was before.
+    Instances,
     /// Who restores is told another time of the records than who appended them.
     Stamps,
     /// The ingress believes that whatever it sent was taken.
