@@ -1,7 +1,8 @@
 //! The load: so many workflows at a time, each started, signalled and seen to its end, then the next.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use anyhow::{Context, bail, ensure};
 use everlog_tests::dice::Dice;
@@ -30,6 +31,14 @@ struct Course {
     ends: AtomicBool,
     begun: AtomicU64,
     ended: AtomicU64,
+    /// The numbers of those that have begun and not ended.
+    open: Mutex<BTreeSet<u64>>,
+}
+
+impl Course {
+    fn open(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.open.lock().expect("nobody panics while it is open")
+    }
 }
 
 /// Kinds that records may start. Who terminates must know that the start has been taken.
@@ -89,6 +98,29 @@ impl Load {
         Ok(())
     }
 
+    /// Waits until each workflow that is open at this moment has ended, whatever others begin meanwhile. The next fault would have every
+    /// task offered again: what is lost now must not wait for it.
+    pub async fn turn_over(&mut self) -> anyhow::Result<()> {
+        let mut left = self.course.open().clone();
+        let (mut looks, mut deadline) = (patience::looks(), patience::deadline());
+        while !left.is_empty() {
+            looks.tick().await;
+            if let Some(ended) = self.slots.try_join_next() {
+                ended.context("a slot")??;
+            }
+            let before = left.len();
+            left = left.intersection(&self.course.open()).copied().collect();
+            if left.len() < before {
+                deadline = patience::deadline();
+            }
+            if deadline.is_over() {
+                let names: Vec<_> = left.iter().map(|number| id(*number)).collect();
+                bail!("these were open when all nodes were there again, and do not end: {names:?}");
+            }
+        }
+        Ok(())
+    }
+
     /// Begins no more workflows, and waits until those that are open have ended, one after the other.
     pub async fn pause(&mut self) -> anyhow::Result<()> {
         self.course.ends.store(true, Ordering::Relaxed);
@@ -115,15 +147,16 @@ impl Slot {
     async fn serve(self, mut dice: Dice) -> anyhow::Result<()> {
         while !self.course.ends.load(Ordering::Relaxed) {
             let number = self.course.begun.fetch_add(1, Ordering::Relaxed);
+            self.course.open().insert(number);
             self.workflow(number, &mut dice).await?;
+            self.course.open().remove(&number);
             self.course.ended.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
 
     async fn workflow(&self, number: u64, dice: &mut Dice) -> anyhow::Result<()> {
-        let kind = kind(number);
-        let id = format!("{kind}-{number}");
+        let (kind, id) = (kind(number), id(number));
         if kind == "account" {
             return account::keep(&self.client, &self.seen, &id, dice).await;
         }
@@ -171,6 +204,10 @@ impl Slot {
         }
         Ok(())
     }
+}
+
+fn id(number: u64) -> String {
+    format!("{}-{number}", kind(number))
 }
 
 /// What a workflow is, by its number.

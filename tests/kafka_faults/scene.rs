@@ -49,9 +49,9 @@ const OPEN_OF_SEVERAL: usize = 300;
 /// Three brokers on a small machine serve correctness, not speed.
 pub const OPEN_OF_THREE: usize = 12;
 pub const REPLICATED: &[(&str, &str)] = &[("EVERLOG_KAFKA__REPLICATION", "3")];
-/// Groups that can be shared, and journals of which the checker sees the most.
+/// Groups that can be shared, each of partitions that come one after the other, and journals of which the checker sees the most.
 const SEVERAL: &[(&str, &str)] =
-    &[("EVERLOG_KAFKA__GROUP_PARTITIONS", "1"), ("EVERLOG_PARTITION__JOURNAL_KEEP_RECORDS", "100000")];
+    &[("EVERLOG_KAFKA__GROUP_PARTITIONS", "2"), ("EVERLOG_PARTITION__JOURNAL_KEEP_RECORDS", "100000")];
 
 /// How much of everything.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ pub struct Outcome {
 }
 
 /// How many partitions a log has here.
-pub const PARTITIONS: &str = "4";
+pub const PARTITIONS: &str = "8";
 
 /// The variables of every node of a log.
 pub fn variables(bootstrap: &str, prefix: &str, more: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -99,6 +99,7 @@ pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
                 rejoin(node).await?;
             }
         }
+        load.turn_over().await?;
     }
     outcome.how = format!("{taken} of {} times another node had the partitions meanwhile", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
@@ -144,6 +145,7 @@ pub async fn paused<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
             let node = scene.node_at(number);
             ensure!(node.is_alive()?, "a node that slept has ended: {}", node.last_words());
         }
+        load.turn_over().await?;
     }
     outcome.how = format!(
         "{noticed} of {} sleeps were noticed; who woke answered {answered} who had asked meanwhile",
@@ -208,6 +210,7 @@ pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
         }
         load.further(1).await?;
         rejoin(scene.node_at(round as usize % NODES)).await?;
+        load.turn_over().await?;
     }
     outcome.how = format!("{} of {} nodes gave what they had to the other", outcome.seen, outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
@@ -272,7 +275,7 @@ pub async fn flapping<const NODES: usize>(site: Site, size: Size) -> anyhow::Res
         outcome.seen += 2;
     }
     go(&scene, &mut third)?;
-    load.further(1).await?;
+    load.turn_over().await?;
     outcome.how = format!("it came or went {} times", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
 }
@@ -310,7 +313,7 @@ pub async fn rows_gone<const NODES: usize>(site: Site, size: Size) -> anyhow::Re
         // It has rows again when it has a part.
         rejoin(node).await?;
         outcome.seen += u64::from(had_rows && node.rows().exists());
-        load.further(1).await?;
+        load.turn_over().await?;
     }
     outcome.how = format!("{} times", outcome.injected);
     Ok(scene.finish(load, outcome).await?.0)
