@@ -19,6 +19,8 @@ use crate::waits::Sleep;
 /// Where a node serves that has an address for itself.
 const FIRST_PORT: u16 = 7233;
 
+const NAME: &str = "EVERLOG_SERVER__NAME";
+
 /// A node. It is killed when dropped.
 pub struct Node {
     process: Child,
@@ -72,7 +74,7 @@ impl Node {
         let (data_dir, said) = (dir.join(folder), dir.join(format!("{folder}.log")));
         let mut variables = variables.to_vec();
         for (key, value) in [
-            ("EVERLOG_SERVER__NAME", name.to_owned()),
+            (NAME, name.to_owned()),
             ("EVERLOG_SERVER__ADDRESS", address.to_string()),
             ("EVERLOG_SERVER__METRICS_ADDRESS", metrics_address.to_string()),
             ("EVERLOG_HTTP__ADDRESS", http_address.to_string()),
@@ -138,6 +140,12 @@ impl Node {
     pub fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
+    }
+
+    /// The name that it goes by among the nodes.
+    pub fn name(&self) -> &str {
+        let named = self.variables.iter().find(|(key, _)| key == NAME);
+        named.map_or("", |(_, name)| name)
     }
 
     fn signal(&self, name: &str) -> anyhow::Result<()> {

@@ -205,9 +205,20 @@ impl Scene {
 
     /// The same with so many nodes that share four groups of partitions; each call goes to the next node.
     pub async fn of_nodes(site: &Site, name: &str, size: Size, nodes: usize) -> anyhow::Result<Self> {
+        Self::of_nodes_with(site, name, size, nodes, &[]).await
+    }
+
+    /// The same with further variables.
+    pub async fn of_nodes_with(
+        site: &Site,
+        name: &str,
+        size: Size,
+        nodes: usize,
+        more: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let homes = vec![Home::here(); nodes];
         let size = Size { open: size.open.min(OPEN_OF_SEVERAL), ..size };
-        Self::of_homes(site, name, size, &homes, &[]).await
+        Self::of_homes(site, name, size, &homes, more).await
     }
 
     /// The same on brokers that keep three copies; fewer workflows at a time, for a small machine.

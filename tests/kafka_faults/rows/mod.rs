@@ -6,6 +6,7 @@ mod brokers;
 mod gateways;
 mod inputs;
 mod kin_teeth;
+mod moves;
 mod nodes;
 mod quorum;
 mod several;
@@ -111,6 +112,9 @@ pub const ROWS: &[Row] = rows! {
     "F15x2" Short Each "a node that comes and goes keeps nobody from going on" several::flapping::<2>;
     "F16x2" Short Each "another broker coordinates the nodes, and misses a dead one" quorum::members::<2>;
     "F17x2" Short Each "rows of one of two nodes that are gone come back from the log" several::rows_gone::<2>;
+    "F1sx2" Full Each "a node whose groups another one follows is killed, and loses and doubles nothing" moves::killed_with_standby;
+    "movex2" Full Each "groups that are moved and nodes that are drained lose and double nothing" moves::moved::<2>;
+    "movex3" Full Each "three nodes: groups are moved and nodes drained" moves::moved::<3>;
     "F1x3" Full Each "one of three nodes that is killed loses and doubles nothing" several::killed::<3>;
     "F2x3" Full Each "one of three nodes that sleeps past its session changes nothing" several::paused::<3>;
     "F4x3" Full Each "three nodes killed at once lose and double nothing" several::all_killed::<3>;

@@ -76,7 +76,13 @@ pub async fn rejoin(node: &mut Node) -> anyhow::Result<()> {
 
 /// F1: SIGKILL of one of them; the other takes over while it is down, and it joins again.
 pub async fn killed<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
-    let mut scene = Scene::of_nodes(&site, &format!("f1x{NODES}"), size, NODES).await?;
+    let scene = Scene::of_nodes(&site, &format!("f1x{NODES}"), size, NODES).await?;
+    killed_in::<NODES>(scene, size).await
+}
+
+/// The same in a scene of so many nodes.
+pub async fn killed_in<const NODES: usize>(scene: Scene, size: Size) -> anyhow::Result<Outcome> {
+    let mut scene = scene;
     let (mut load, _) = scene.load_with_records()?;
     let mut dice = Dice::new(size.seed);
     let (mut outcome, mut taken) = (Outcome::default(), 0);
