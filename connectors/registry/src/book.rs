@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use apache_avro::Schema as Avro;
 use serde_json::Value;
 
 use crate::PREFIX;
+use crate::avro::AvroSchema;
 use crate::compatibility::Level;
 use crate::error::Error;
 
@@ -133,7 +133,7 @@ impl Book {
         if !is_there {
             self.check_room(subject)?;
             self.compatible(subject, &avro)
-                .map_err(|detail| Error::Incompatible { subject: subject.into(), detail })?;
+                .map_err(|found| Error::Incompatible { subject: subject.into(), detail: found.join(", ") })?;
             if known.is_none() {
                 rows.push((format!("{PREFIX}id/{id:010}"), text.as_bytes().to_vec()));
             }
@@ -228,7 +228,7 @@ impl Book {
     }
 
     /// Whether a schema could be registered, by the level of the subject.
-    pub(crate) fn check(&self, subject: &str, text: &str) -> Result<Result<(), String>, Error> {
+    pub(crate) fn check(&self, subject: &str, text: &str) -> Result<Result<(), Vec<String>>, Error> {
         let (avro, _) = self.parse(text)?;
         Ok(self.compatible(subject, &avro))
     }
@@ -239,21 +239,17 @@ impl Book {
         subject: &str,
         version: Option<u32>,
         text: &str,
-    ) -> Result<Result<(), String>, Error> {
+    ) -> Result<Result<(), Vec<String>>, Error> {
         let old = self.version(subject, version)?;
         let (avro, _) = self.parse(text)?;
-        let old = Avro::parse_str(&old.text).map_err(|error| Error::Storage(error.to_string()))?;
-        Ok(self.level_of(subject).unwrap_or(self.level).check(&avro, std::iter::once(&old)))
+        let level = self.level_of(subject).unwrap_or(self.level);
+        Ok(level.check(&avro, std::iter::once((old.version, old.text.as_str()))))
     }
 
-    fn compatible(&self, subject: &str, new: &Avro) -> Result<(), String> {
+    fn compatible(&self, subject: &str, new: &AvroSchema) -> Result<(), Vec<String>> {
         let level = self.level_of(subject).unwrap_or(self.level);
-        let Some(versions) = self.subjects.get(subject).filter(|_| level != Level::None) else {
-            return Ok(());
-        };
-        let texts = versions.values().filter_map(|id| self.text(*id));
-        let old: Result<Vec<_>, _> = texts.map(Avro::parse_str).collect();
-        level.check(new, old.map_err(|error| error.to_string())?.iter())
+        let versions = self.subjects.get(subject).into_iter().flatten().rev();
+        level.check(new, versions.filter_map(|(version, id)| Some((*version, self.text(*id)?))))
     }
 
     fn check_subject(&self, subject: &str) -> Result<(), Error> {
@@ -279,14 +275,15 @@ impl Book {
     }
 
     /// The schema, and what makes it the same as another.
-    fn parse(&self, text: &str) -> Result<(Avro, String), Error> {
+    fn parse(&self, text: &str) -> Result<(AvroSchema, String), Error> {
         if text.len() > self.limits.schema_bytes_max {
             return Err(Error::SchemaInvalid(format!(
                 "it has more than {} bytes",
                 self.limits.schema_bytes_max
             )));
         }
-        let avro = Avro::parse_str(text).map_err(|error| Error::SchemaInvalid(error.to_string()))?;
+        let avro = AvroSchema::parse(text).map_err(Error::SchemaInvalid)?;
+        avro.check_defaults().map_err(Error::SchemaInvalid)?;
         let same = same(text).ok_or_else(|| Error::SchemaInvalid("it is not JSON".into()))?;
         Ok((avro, same))
     }

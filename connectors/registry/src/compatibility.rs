@@ -1,7 +1,6 @@
-//! Which schemas go together.
+//! Which schemas go together: the levels of a subject.
 
-use apache_avro::Schema;
-use apache_avro::schema_compatibility::SchemaCompatibility;
+use crate::avro::{AvroSchema, incompatibilities};
 
 /// What a new schema of a subject has to be able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,35 +51,44 @@ impl Level {
         Self::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
     }
 
-    fn is_transitive(self) -> bool {
-        match self {
-            Self::BackwardTransitive | Self::ForwardTransitive | Self::FullTransitive => true,
-            Self::None | Self::Backward | Self::Forward | Self::Full => false,
-        }
-    }
-
-    /// Checks a new schema against those before it, the oldest first.
+    /// Checks a new schema against those before it: (version, text), the latest first.
     ///
     /// # Errors
-    /// What does not go together.
-    pub fn check<'a>(
+    /// What does not go together with the latest one that it does not go with, one line each.
+    pub(crate) fn check<'a>(
         self,
-        new: &Schema,
-        old: impl DoubleEndedIterator<Item = &'a Schema>,
-    ) -> Result<(), String> {
-        let most = if self.is_transitive() { usize::MAX } else { 1 };
-        old.rev().take(most).try_for_each(|old| self.check_one(new, old))
+        new: &AvroSchema,
+        old: impl Iterator<Item = (u32, &'a str)>,
+    ) -> Result<(), Vec<String>> {
+        let most = match self {
+            Self::None => 0,
+            Self::Backward | Self::Forward | Self::Full => 1,
+            Self::BackwardTransitive | Self::ForwardTransitive | Self::FullTransitive => usize::MAX,
+        };
+        old.take(most).try_for_each(|(version, old)| {
+            let mut found = self.check_one(new, old);
+            if found.is_empty() {
+                return Ok(());
+            }
+            found.push(format!("{{oldSchemaVersion: {version}}}"));
+            found.push(format!("{{compatibility: '{}'}}", self.name()));
+            Err(found)
+        })
     }
 
-    fn check_one(self, new: &Schema, old: &Schema) -> Result<(), String> {
-        let reads = |writer: &Schema, reader: &Schema| {
-            SchemaCompatibility::can_read(writer, reader).map(drop).map_err(|error| error.to_string())
+    fn check_one(self, new: &AvroSchema, old: &str) -> Vec<String> {
+        // Another release may have taken what this one does not.
+        let old = match AvroSchema::parse(old) {
+            Ok(old) => old,
+            Err(reason) => return vec![format!("the earlier schema cannot be read: {reason}")],
         };
+        let reads =
+            |reader, writer| incompatibilities(reader, writer).into_iter().map(|found| found.to_string());
         match self {
-            Self::None => Ok(()),
-            Self::Backward | Self::BackwardTransitive => reads(old, new),
-            Self::Forward | Self::ForwardTransitive => reads(new, old),
-            Self::Full | Self::FullTransitive => reads(old, new).and_then(|()| reads(new, old)),
+            Self::None => Vec::new(),
+            Self::Backward | Self::BackwardTransitive => reads(new, &old).collect(),
+            Self::Forward | Self::ForwardTransitive => reads(&old, new).collect(),
+            Self::Full | Self::FullTransitive => reads(new, &old).chain(reads(&old, new)).collect(),
         }
     }
 }
@@ -89,9 +97,8 @@ impl Level {
 mod tests {
     use super::*;
 
-    fn schema(fields: &str) -> Schema {
-        Schema::parse_str(&format!("{{\"type\":\"record\",\"name\":\"R\",\"fields\":[{fields}]}}"))
-            .expect("valid")
+    fn schema(fields: &str) -> String {
+        format!("{{\"type\":\"record\",\"name\":\"R\",\"fields\":[{fields}]}}")
     }
 
     #[test]
@@ -99,20 +106,36 @@ mod tests {
         let a = r#"{"name":"a","type":"string"}"#;
         let (one, two) = (schema(a), schema(&format!(r#"{a},{{"name":"b","type":"string"}}"#)));
         let both = schema(&format!(r#"{a},{{"name":"b","type":"string","default":""}}"#));
-        // The new one, the old ones, and the levels that take it.
-        let cases: [(&Schema, &[&Schema], &[Level]); 4] = [
+        let wide = schema(r#"{"name":"a","type":["string","int"]}"#);
+        let long = schema(r#"{"name":"a","type":["string","long"]}"#);
+        let backward = &[Level::None, Level::Backward, Level::BackwardTransitive];
+        let forward = &[Level::None, Level::Forward, Level::ForwardTransitive];
+        // The new one, the old ones, the latest first, and the levels that take it.
+        let cases: [(&str, &[&str], &[Level]); 9] = [
+            (&both, &[], &Level::ALL),
             (&both, &[&one], &Level::ALL),
-            (&two, &[&one], &[Level::None, Level::Forward, Level::ForwardTransitive]),
-            (&one, &[&two], &[Level::None, Level::Backward, Level::BackwardTransitive]),
+            (&two, &[&one], forward),
+            (&one, &[&two], backward),
             (
                 &two,
-                &[&one, &both],
+                &[&both, &one],
                 &[Level::None, Level::Backward, Level::Forward, Level::ForwardTransitive, Level::Full],
             ),
+            (
+                &one,
+                &[&both, &two],
+                &[Level::None, Level::Backward, Level::BackwardTransitive, Level::Forward, Level::Full],
+            ),
+            // A union that grows is read by the new one only, also where a branch of the old one would do.
+            (&wide, &[&one], backward),
+            (&one, &[&wide], forward),
+            (&long, &[&wide, &one], backward),
         ];
         for (place, (new, old, levels)) in cases.into_iter().enumerate() {
+            let new = AvroSchema::parse(new).expect("valid");
             for level in Level::ALL {
-                let taken = level.check(new, old.iter().copied()).is_ok();
+                let old = old.iter().zip(1..).map(|(text, version)| (version, *text));
+                let taken = level.check(&new, old).is_ok();
                 assert_eq!(taken, levels.contains(&level), "case {place}, {}", level.name());
             }
         }

@@ -220,10 +220,10 @@ async fn check_with(
         .await
 }
 
-fn verdict(checked: Result<(), String>) -> Value {
+fn verdict(checked: Result<(), Vec<String>>) -> Value {
     match checked {
         Ok(()) => json!({"is_compatible": true}),
-        Err(detail) => json!({"is_compatible": false, "messages": [detail]}),
+        Err(found) => json!({"is_compatible": false, "messages": found}),
     }
 }
 

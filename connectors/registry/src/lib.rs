@@ -1,6 +1,7 @@
 //! A schema registry with Confluent's REST interface, kept in the log; and the ids of our own schemas, from it or from
 //! a real one.
 
+mod avro;
 mod book;
 mod compatibility;
 mod error;

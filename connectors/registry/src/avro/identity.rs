@@ -1,0 +1,96 @@
+//! The text by which two schemas are told to be the same, whatever way they were written.
+//!
+//! It has what Confluent's registry compares, normalised: names with their namespaces, and all attributes in order,
+//! documentation and unknown ones too. Types are written once, and by their names from there on.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::{Body, Field, Named, Shape, Type, TypeId};
+
+/// The identity of a type; `look` finds those that it is made of, and nothing for one that is not defined yet.
+pub(super) fn of<'a>(this: &'a Type, look: &dyn Fn(TypeId) -> Option<&'a Type>) -> Value {
+    Writer { look, written: HashSet::new() }.written(this)
+}
+
+struct Writer<'a, 'l> {
+    look: &'l dyn Fn(TypeId) -> Option<&'a Type>,
+    /// The named types that were written out.
+    written: HashSet<&'a str>,
+}
+
+impl<'a> Writer<'a, '_> {
+    fn at(&mut self, id: TypeId) -> Value {
+        match (self.look)(id) {
+            Some(this) => self.written(this),
+            None => json!(id),
+        }
+    }
+
+    fn written(&mut self, this: &'a Type) -> Value {
+        let mut members = match &this.shape {
+            Shape::Primitive(primitive) if this.attributes.is_empty() => return json!(primitive.name()),
+            Shape::Union(branches) => return branches.iter().map(|branch| self.at(*branch)).collect(),
+            Shape::Named(named) if !self.written.insert(&named.full_name) => return json!(named.full_name),
+            Shape::Named(named) => self.named(named),
+            Shape::Primitive(_) => Map::new(),
+            Shape::Array(items) => Map::from_iter([("items".to_owned(), self.at(*items))]),
+            Shape::Map(values) => Map::from_iter([("values".to_owned(), self.at(*values))]),
+        };
+        members.entry("type").or_insert_with(|| json!(this.shape.kind()));
+        with(members, &this.attributes)
+    }
+
+    fn named(&mut self, named: &'a Named) -> Map<String, Value> {
+        let mut members = documented(named.doc.as_deref(), &named.aliases);
+        members.insert("name".into(), json!(named.full_name));
+        match &named.body {
+            Body::Record { is_error, fields } => {
+                if *is_error {
+                    members.insert("type".into(), json!("error"));
+                }
+                members.insert("fields".into(), fields.iter().map(|field| self.field(field)).collect());
+            }
+            Body::Enum { symbols, default } => {
+                members.insert("symbols".into(), json!(symbols));
+                if let Some(default) = default {
+                    members.insert("default".into(), json!(default));
+                }
+            }
+            Body::Fixed { size } => {
+                members.insert("size".into(), json!(size));
+            }
+        }
+        members
+    }
+
+    fn field(&mut self, field: &'a Field) -> Value {
+        let mut members = documented(field.doc.as_deref(), &field.aliases);
+        members.insert("name".into(), json!(field.name));
+        members.insert("type".into(), self.at(field.type_id));
+        members.insert("order".into(), json!(field.order));
+        if let Some(default) = &field.default {
+            members.insert("default".into(), default.clone());
+        }
+        with(members, &field.attributes)
+    }
+}
+
+fn documented(doc: Option<&str>, aliases: &[String]) -> Map<String, Value> {
+    let mut members = Map::new();
+    if let Some(doc) = doc {
+        members.insert("doc".into(), json!(doc));
+    }
+    if !aliases.is_empty() {
+        let mut sorted = aliases.to_vec();
+        sorted.sort_unstable();
+        members.insert("aliases".into(), json!(sorted));
+    }
+    members
+}
+
+fn with(mut members: Map<String, Value>, attributes: &Map<String, Value>) -> Value {
+    members.extend(attributes.iter().map(|(name, value)| (name.clone(), value.clone())));
+    Value::Object(members)
+}

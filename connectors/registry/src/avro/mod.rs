@@ -1,0 +1,146 @@
+//! Avro schemas as the registry needs them: parsed by the rules of Avro 1.12, compared with others, and told apart.
+//!
+//! No data is read or written by them here.
+
+mod default;
+mod identity;
+mod parse;
+mod resolution;
+
+use serde_json::{Map, Value};
+
+pub(crate) use resolution::incompatibilities;
+
+/// A schema. Named types that refer to one another make it a graph, so its types lie in a list.
+#[derive(Debug)]
+pub(crate) struct AvroSchema {
+    types: Vec<Type>,
+    root: TypeId,
+}
+
+/// A place in [`AvroSchema::types`].
+type TypeId = usize;
+
+/// Attributes that the specification does not name, `logicalType` among them, by their names.
+type Attributes = Map<String, Value>;
+
+#[derive(Debug)]
+struct Type {
+    shape: Shape,
+    attributes: Attributes,
+}
+
+#[derive(Debug)]
+enum Shape {
+    Primitive(Primitive),
+    Array(TypeId),
+    Map(TypeId),
+    Union(Vec<TypeId>),
+    Named(Named),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Primitive {
+    Null,
+    Boolean,
+    Int,
+    Long,
+    Float,
+    Double,
+    Bytes,
+    String,
+}
+
+#[derive(Debug)]
+struct Named {
+    /// With its namespace, where it has one.
+    full_name: String,
+    /// With their namespaces.
+    aliases: Vec<String>,
+    doc: Option<String>,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Record { is_error: bool, fields: Vec<Field> },
+    Enum { symbols: Vec<String>, default: Option<String> },
+    Fixed { size: i32 },
+}
+
+#[derive(Debug)]
+struct Field {
+    name: String,
+    type_id: TypeId,
+    default: Option<Value>,
+    /// `ascending`, `descending` or `ignore`.
+    order: String,
+    doc: Option<String>,
+    aliases: Vec<String>,
+    attributes: Attributes,
+}
+
+impl Primitive {
+    const ALL: [Self; 8] = [
+        Self::Null,
+        Self::Boolean,
+        Self::Int,
+        Self::Long,
+        Self::Float,
+        Self::Double,
+        Self::Bytes,
+        Self::String,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean => "boolean",
+            Self::Int => "int",
+            Self::Long => "long",
+            Self::Float => "float",
+            Self::Double => "double",
+            Self::Bytes => "bytes",
+            Self::String => "string",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|primitive| primitive.name() == name)
+    }
+}
+
+impl Shape {
+    /// The name of the kind of type, as a schema has it.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Primitive(primitive) => primitive.name(),
+            Self::Array(_) => "array",
+            Self::Map(_) => "map",
+            Self::Union(_) => "union",
+            Self::Named(Named { body: Body::Record { .. }, .. }) => "record",
+            Self::Named(Named { body: Body::Enum { .. }, .. }) => "enum",
+            Self::Named(Named { body: Body::Fixed { .. }, .. }) => "fixed",
+        }
+    }
+}
+
+impl Named {
+    /// The name without its namespace.
+    fn short_name(&self) -> &str {
+        self.full_name.rsplit_once('.').map_or(&self.full_name, |(_, name)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_schemas_are_valid() {
+        for noun in everlog_wire::public::Noun::ALL {
+            let schema = AvroSchema::parse(noun.text()).unwrap_or_else(|error| panic!("{noun:?}: {error}"));
+            assert_eq!(schema.check_defaults(), Ok(()), "{noun:?}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! From JSON to a schema, with what Avro asks of one: names, symbols, unions, and that each name is defined.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::{Attributes, AvroSchema, Body, Field, Named, Primitive, Shape, Type, TypeId, identity};
+
+/// Attributes of a type that are no [`Attributes`].
+const OF_A_TYPE: [&str; 10] =
+    ["type", "name", "namespace", "doc", "aliases", "fields", "items", "values", "symbols", "size"];
+const OF_AN_ENUM: [&str; 11] = [
+    "type",
+    "name",
+    "namespace",
+    "doc",
+    "aliases",
+    "fields",
+    "items",
+    "values",
+    "symbols",
+    "size",
+    "default",
+];
+const OF_A_FIELD: [&str; 6] = ["type", "name", "doc", "aliases", "order", "default"];
+
+type Parsed<T> = Result<T, String>;
+
+impl AvroSchema {
+    /// Parses a schema. Names may be used before they are defined. Defaults are not looked at:
+    /// [`AvroSchema::check_defaults`] does.
+    ///
+    /// # Errors
+    /// What it lacks, in words.
+    pub(crate) fn parse(text: &str) -> Parsed<Self> {
+        // The parser of JSON stops at a depth of 128, so what walks through the text does as well.
+        let json: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let mut parser = Parser::new();
+        let root = parser.parse(&json, None)?;
+        parser.finish(root)
+    }
+}
+
+/// A type on its way.
+enum Slot {
+    /// It is used, and not defined so far.
+    Missing,
+    /// Its definition has begun.
+    Open,
+    Done(Type),
+}
+
+struct Parser {
+    slots: Vec<Slot>,
+    /// The named types, by their full names.
+    names: HashMap<String, TypeId>,
+}
+
+impl Parser {
+    fn new() -> Self {
+        // A primitive type without attributes is at its place in the list of them.
+        let plain =
+            |primitive| Slot::Done(Type { shape: Shape::Primitive(primitive), attributes: Map::new() });
+        Self { slots: Primitive::ALL.map(plain).into(), names: HashMap::new() }
+    }
+
+    fn finish(self, root: TypeId) -> Parsed<AvroSchema> {
+        let missing = |id: TypeId| {
+            let name = self.names.iter().find(|(_, of)| **of == id).map(|(name, _)| name.as_str());
+            format!("the type {} is not defined", name.unwrap_or_default())
+        };
+        if let Some(id) = self.slots.iter().position(|slot| !matches!(slot, Slot::Done(_))) {
+            return Err(missing(id));
+        }
+        let types = self.slots.into_iter().filter_map(|slot| match slot {
+            Slot::Done(done) => Some(done),
+            Slot::Missing | Slot::Open => None,
+        });
+        Ok(AvroSchema { types: types.collect(), root })
+    }
+
+    fn add(&mut self, shape: Shape, attributes: Attributes) -> TypeId {
+        self.slots.push(Slot::Done(Type { shape, attributes }));
+        self.slots.len() - 1
+    }
+
+    /// Parses a type. `space` is the namespace that it stands in.
+    fn parse(&mut self, json: &Value, space: Option<&str>) -> Parsed<TypeId> {
+        match json {
+            Value::String(name) => Ok(self.find(name, space)),
+            Value::Array(branches) => self.union(branches, space),
+            Value::Object(members) => self.object(members, space),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Err(format!("{json} is no type")),
+        }
+    }
+
+    fn object(&mut self, members: &Map<String, Value>, space: Option<&str>) -> Parsed<TypeId> {
+        let kind = text(members, "type").ok_or("a type has no name of its type")?;
+        let of = |name: &str| members.get(name).ok_or_else(|| format!("{kind} without {name}"));
+        match kind {
+            "record" | "error" | "enum" | "fixed" => self.named(members, kind, space),
+            "array" => {
+                let items = self.parse(of("items")?, space)?;
+                Ok(self.add(Shape::Array(items), attributes(members, &OF_A_TYPE)))
+            }
+            "map" => {
+                let values = self.parse(of("values")?, space)?;
+                Ok(self.add(Shape::Map(values), attributes(members, &OF_A_TYPE)))
+            }
+            name => {
+                let attributes = attributes(members, &OF_A_TYPE);
+                match Primitive::parse(name) {
+                    Some(primitive) if !attributes.is_empty() => {
+                        Ok(self.add(Shape::Primitive(primitive), attributes))
+                    }
+                    // A reference has no attributes: they are those of the definition.
+                    Some(_) | None => Ok(self.find(name, space)),
+                }
+            }
+        }
+    }
+
+    /// The type of this name: of this namespace, or of none where it is not there.
+    fn find(&mut self, name: &str, space: Option<&str>) -> TypeId {
+        if let Some(place) = Primitive::ALL.iter().position(|primitive| primitive.name() == name) {
+            return place;
+        }
+        let full_name = match space {
+            Some(space) if !name.contains('.') => format!("{space}.{name}"),
+            Some(_) | None => name.to_owned(),
+        };
+        if let Some(id) = self.names.get(&full_name).or_else(|| self.names.get(name)) {
+            return *id;
+        }
+        self.slots.push(Slot::Missing);
+        self.names.insert(full_name, self.slots.len() - 1);
+        self.slots.len() - 1
+    }
+
+    fn union(&mut self, branches: &[Value], space: Option<&str>) -> Parsed<TypeId> {
+        let ids: Vec<_> =
+            branches.iter().map(|branch| self.parse(branch, space)).collect::<Result<_, _>>()?;
+        let mut kinds: Vec<String> = Vec::with_capacity(ids.len());
+        for id in &ids {
+            kinds.push(match &self.slots[*id] {
+                Slot::Done(Type { shape: Shape::Union(_), .. }) => {
+                    return Err("a union stands directly in a union".into());
+                }
+                Slot::Done(Type { shape: Shape::Named(named), .. }) => named.full_name.clone(),
+                Slot::Done(Type { shape, .. }) => shape.kind().to_owned(),
+                Slot::Missing | Slot::Open => format!("the type {id}"),
+            });
+        }
+        kinds.sort_unstable();
+        if let Some(twice) = kinds.windows(2).find(|two| two[0] == two[1]) {
+            return Err(format!("{} is twice in a union", twice[0]));
+        }
+        Ok(self.add(Shape::Union(ids), Map::new()))
+    }
+
+    /// A record, an enum or a fixed.
+    fn named(&mut self, members: &Map<String, Value>, kind: &str, space: Option<&str>) -> Parsed<TypeId> {
+        let name = text(members, "name").ok_or_else(|| format!("{kind} without a name"))?;
+        let full_name = full_name(name, text(members, "namespace").or(space))?;
+        if Primitive::parse(&full_name).is_some() {
+            return Err(format!("a type is called {full_name}"));
+        }
+        let known = self.names.get(&full_name).copied();
+        let (id, is_known) = match known.map(|id| (id, &self.slots[id])) {
+            Some((_, Slot::Open)) => return Err(format!("{full_name} is defined in itself")),
+            Some((id, Slot::Missing)) => (id, false),
+            Some((id, Slot::Done(_))) => (id, true),
+            None => {
+                self.slots.push(Slot::Missing);
+                self.names.insert(full_name.clone(), self.slots.len() - 1);
+                (self.slots.len() - 1, false)
+            }
+        };
+        if !is_known {
+            self.slots[id] = Slot::Open;
+        }
+        let own_space = full_name.rsplit_once('.').map(|(space, _)| space.to_owned());
+        let body = self.body(members, kind, own_space.as_deref())?;
+        let aliases = aliases(members)?.into_iter();
+        let aliases = aliases.map(|alias| self::full_name(&alias, own_space.as_deref()));
+        let named = Named {
+            full_name,
+            aliases: aliases.collect::<Result<_, _>>()?,
+            doc: text(members, "doc").map(str::to_owned),
+            body,
+        };
+        let reserved: &[&str] = if kind == "enum" { &OF_AN_ENUM } else { &OF_A_TYPE };
+        let defined = Type { shape: Shape::Named(named), attributes: attributes(members, reserved) };
+        if is_known {
+            return self.again(id, &defined);
+        }
+        self.slots[id] = Slot::Done(defined);
+        Ok(id)
+    }
+
+    /// A second definition of a name has to be the first one once more.
+    fn again(&self, id: TypeId, second: &Type) -> Parsed<TypeId> {
+        let look = |id: TypeId| match &self.slots[id] {
+            Slot::Done(done) => Some(done),
+            Slot::Missing | Slot::Open => None,
+        };
+        let first = look(id).map(|first| identity::of(first, &look));
+        if first == Some(identity::of(second, &look)) {
+            return Ok(id);
+        }
+        let name = self.names.iter().find(|(_, of)| **of == id).map_or("a type", |(name, _)| name);
+        Err(format!("{name} is defined twice, and not alike"))
+    }
+
+    fn body(&mut self, members: &Map<String, Value>, kind: &str, space: Option<&str>) -> Parsed<Body> {
+        let list = |name: &str| {
+            let found = members.get(name).and_then(Value::as_array);
+            found.ok_or_else(|| format!("{kind} without a list of {name}"))
+        };
+        match kind {
+            "enum" => symbols(list("symbols")?, text(members, "default")),
+            "fixed" => {
+                let size = members.get("size").and_then(Value::as_i64);
+                let size = size.and_then(|size| i32::try_from(size).ok()).filter(|size| *size >= 0);
+                Ok(Body::Fixed { size: size.ok_or("fixed without a size in bytes")? })
+            }
+            record_or_error => {
+                let mut fields: Vec<Field> = Vec::new();
+                for field in list("fields")? {
+                    let members = field.as_object().ok_or("a field is no object")?;
+                    fields.push(self.field(members, space)?);
+                }
+                let mut names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
+                names.sort_unstable();
+                if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+                    return Err(format!("the field {} is there twice", twice[0]));
+                }
+                Ok(Body::Record { is_error: record_or_error == "error", fields })
+            }
+        }
+    }
+
+    fn field(&mut self, members: &Map<String, Value>, space: Option<&str>) -> Parsed<Field> {
+        let name = text(members, "name").ok_or("a field has no name")?;
+        check_name(name)?;
+        let given = members.get("type").ok_or_else(|| format!("the field {name} has no type"))?;
+        let type_id = self.parse(given, space)?;
+        let order = match members.get("order") {
+            None => "ascending".to_owned(),
+            Some(order) => order.as_str().unwrap_or_default().to_ascii_lowercase(),
+        };
+        if !["ascending", "descending", "ignore"].contains(&order.as_str()) {
+            return Err(format!("the field {name} has an order that does not exist"));
+        }
+        let mut default = members.get("default").cloned();
+        let is_floating = Primitive::ALL
+            .get(type_id)
+            .is_some_and(|primitive| matches!(primitive, Primitive::Float | Primitive::Double));
+        if let Some(Value::String(number)) = default.as_ref().filter(|_| is_floating) {
+            let number: f64 =
+                number.trim().parse().map_err(|_error| format!("the default of {name} is no number"))?;
+            default = Some(serde_json::Number::from_f64(number).map_or(Value::Null, Value::Number));
+        }
+        Ok(Field {
+            name: name.to_owned(),
+            type_id,
+            default,
+            order,
+            doc: text(members, "doc").map(str::to_owned),
+            aliases: aliases(members)?,
+            attributes: attributes(members, &OF_A_FIELD),
+        })
+    }
+}
+
+fn symbols(given: &[Value], default: Option<&str>) -> Parsed<Body> {
+    let symbols: Vec<String> =
+        given.iter().map(|symbol| symbol.as_str().unwrap_or_default().to_owned()).collect();
+    let mut sorted: Vec<_> = symbols.iter().collect();
+    sorted.sort_unstable();
+    if let Some(twice) = sorted.windows(2).find(|two| two[0] == two[1]) {
+        return Err(format!("the symbol {} is there twice", twice[0]));
+    }
+    symbols.iter().try_for_each(|symbol| check_name(symbol))?;
+    if let Some(default) = default.filter(|default| !symbols.iter().any(|symbol| symbol == default)) {
+        return Err(format!("the default {default} is none of the symbols"));
+    }
+    Ok(Body::Enum { symbols, default: default.map(str::to_owned) })
+}
+
+fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    members.get(name).and_then(Value::as_str)
+}
+
+fn attributes(members: &Map<String, Value>, reserved: &[&str]) -> Attributes {
+    let others = members.iter().filter(|(name, _)| !reserved.contains(&name.as_str()));
+    others.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn aliases(members: &Map<String, Value>) -> Parsed<Vec<String>> {
+    let Some(given) = members.get("aliases") else { return Ok(Vec::new()) };
+    let list = given.as_array().ok_or("aliases are no list")?;
+    let mut aliases: Vec<String> = Vec::new();
+    for alias in list {
+        let alias = alias.as_str().ok_or("an alias is no text")?;
+        if !aliases.iter().any(|other| other == alias) {
+            aliases.push(alias.to_owned());
+        }
+    }
+    Ok(aliases)
+}
+
+/// A name with its namespace, which it may bring itself.
+fn full_name(name: &str, space: Option<&str>) -> Parsed<String> {
+    let (space, short) = match name.rsplit_once('.') {
+        Some((space, short)) => (Some(space), short),
+        None => (space, name),
+    };
+    check_name(short)?;
+    match space.filter(|space| !space.is_empty()) {
+        Some(space) => {
+            space.split('.').try_for_each(check_name)?;
+            Ok(format!("{space}.{short}"))
+        }
+        None => Ok(short.to_owned()),
+    }
+}
+
+/// Letters of all languages are taken, as Java takes them; those beyond 16 bits are none to it.
+fn check_name(name: &str) -> Parsed<()> {
+    let is_first = |letter: char| letter == '_' || (letter.is_alphabetic() && u32::from(letter) <= 0xFFFF);
+    let is_next = |letter: char| is_first(letter) || (letter.is_numeric() && u32::from(letter) <= 0xFFFF);
+    let mut letters = name.chars();
+    if letters.next().is_some_and(is_first) && letters.all(is_next) {
+        return Ok(());
+    }
+    Err(format!("\"{name}\" is no name"))
+}

@@ -1,0 +1,295 @@
+//! Whether whatever one schema writes can be read by another, by the verdicts of Java's `SchemaCompatibility`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+
+use super::{AvroSchema, Body, Field, Named, Primitive, Shape, TypeId};
+
+/// Types within types on the way of a comparison: a thread's stack holds many more.
+const DEPTH_MAX: usize = 600;
+/// Pairs of types of one comparison: it takes less than a second.
+const PAIRS_MAX: u32 = 1_000_000;
+/// Reasons that are told; there may be more.
+const TOLD_MAX: usize = 20;
+
+/// Why what one schema writes cannot always be read by another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Incompatibility {
+    /// As Java names it.
+    kind: &'static str,
+    /// Where in the reader's schema, as a JSON pointer; an index is of a field or a branch.
+    path: String,
+    detail: String,
+}
+
+impl fmt::Display for Incompatibility {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, path, detail } = self;
+        let path = if path.is_empty() { "/" } else { path };
+        write!(f, "{{errorType:'{kind}', description:'{detail}', additionalInfo:'{path}'}}")
+    }
+}
+
+/// Why `reader` cannot read whatever `writer` writes; empty where it can.
+pub(crate) fn incompatibilities(reader: &AvroSchema, writer: &AvroSchema) -> Vec<Rc<Incompatibility>> {
+    let mut comparison = Comparison {
+        reader,
+        writer,
+        seen: HashMap::new(),
+        path: Vec::new(),
+        depth: 0,
+        pairs_left: PAIRS_MAX,
+    };
+    comparison.pair(reader.root, writer.root)
+}
+
+/// What was found; nothing means compatible.
+type Found = Vec<Rc<Incompatibility>>;
+
+struct Comparison<'a> {
+    reader: &'a AvroSchema,
+    writer: &'a AvroSchema,
+    /// What is known of a pair (reader, writer); nothing while it is being compared. A pair within itself is
+    /// compatible for the time being.
+    seen: HashMap<(TypeId, TypeId), Option<Found>>,
+    path: Vec<String>,
+    depth: usize,
+    pairs_left: u32,
+}
+
+impl<'a> Comparison<'a> {
+    fn pair(&mut self, reader: TypeId, writer: TypeId) -> Found {
+        match self.seen.get(&(reader, writer)) {
+            Some(Some(known)) => return known.clone(),
+            Some(None) => return Found::new(),
+            None => {}
+        }
+        if self.depth == DEPTH_MAX || self.pairs_left == 0 {
+            return self.fault("TOO_LARGE", "the schemas are too large or too deep to be compared".into());
+        }
+        self.depth += 1;
+        self.pairs_left -= 1;
+        self.seen.insert((reader, writer), None);
+        let found = self.compare(reader, writer);
+        self.seen.insert((reader, writer), Some(found.clone()));
+        self.depth -= 1;
+        found
+    }
+
+    /// A pair one step further on the path.
+    fn below(&mut self, step: &str, reader: TypeId, writer: TypeId) -> Found {
+        self.path.push(step.to_owned());
+        let found = self.pair(reader, writer);
+        self.path.pop();
+        found
+    }
+
+    fn compare(&mut self, reader: TypeId, writer: TypeId) -> Found {
+        let (ours, theirs) = (&self.reader.types[reader].shape, &self.writer.types[writer].shape);
+        match (ours, theirs) {
+            (Shape::Union(_), Shape::Union(branches)) => {
+                let each = branches.iter().enumerate().map(|(place, branch)| {
+                    let found = self.pair(reader, *branch);
+                    if found.is_empty() { found } else { self.no_branch(*branch, Some(place)) }
+                });
+                merged(each.collect::<Vec<_>>())
+            }
+            (_, Shape::Union(branches)) => {
+                let each = branches.iter().enumerate();
+                let each = each.map(|(place, branch)| self.below(&place.to_string(), reader, *branch));
+                merged(each.collect::<Vec<_>>())
+            }
+            (Shape::Union(branches), _) => {
+                match branches.iter().any(|branch| self.pair(*branch, writer).is_empty()) {
+                    true => Found::new(),
+                    false => self.no_branch(writer, None),
+                }
+            }
+            (Shape::Primitive(ours), Shape::Primitive(theirs)) if ours.reads(*theirs) => Found::new(),
+            (Shape::Array(ours), Shape::Array(theirs)) => self.below("items", *ours, *theirs),
+            (Shape::Map(ours), Shape::Map(theirs)) => self.below("values", *ours, *theirs),
+            (Shape::Named(ours), Shape::Named(theirs)) if same_kind(&ours.body, &theirs.body) => {
+                let name = if ours.is_called(theirs) { Found::new() } else { self.other_name(theirs) };
+                merged([name, self.bodies(ours, theirs)])
+            }
+            (Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Named(_), _) => {
+                let detail = format!("{} does not read {}", ours.kind(), theirs.kind());
+                self.fault("TYPE_MISMATCH", detail)
+            }
+        }
+    }
+
+    fn bodies(&mut self, ours: &'a Named, theirs: &'a Named) -> Found {
+        match (&ours.body, &theirs.body) {
+            (Body::Record { fields, .. }, Body::Record { fields: written, .. }) => {
+                let each = fields.iter().enumerate().map(|(place, field)| {
+                    self.path.extend(["fields".to_owned(), place.to_string()]);
+                    let found = self.field(field, written);
+                    self.path.truncate(self.path.len() - 2);
+                    found
+                });
+                merged(each.collect::<Vec<_>>())
+            }
+            (Body::Enum { symbols, default }, Body::Enum { symbols: written, .. }) => {
+                let missing: Vec<_> = written.iter().filter(|symbol| !symbols.contains(symbol)).collect();
+                if missing.is_empty() || default.is_some() {
+                    return Found::new();
+                }
+                let missing: Vec<_> = missing.into_iter().take(TOLD_MAX).map(String::as_str).collect();
+                let detail =
+                    format!("the reader has neither the symbols {} nor a default", missing.join(", "));
+                self.fault("MISSING_ENUM_SYMBOLS", detail)
+            }
+            (Body::Fixed { size }, Body::Fixed { size: written }) if size != written => {
+                self.fault("FIXED_SIZE_MISMATCH", format!("{size} bytes are read, {written} written"))
+            }
+            _of_the_same_size => Found::new(),
+        }
+    }
+
+    fn field(&mut self, field: &'a Field, written: &'a [Field]) -> Found {
+        let named = |name: &String| written.iter().find(|other| other.name == *name);
+        let mut found = std::iter::once(&field.name).chain(&field.aliases).filter_map(named);
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => self.fault(
+                "NAME_MISMATCH",
+                format!("{} and its aliases are several fields of the writer", field.name),
+            ),
+            (Some(one), None) => self.below("type", field.type_id, one.type_id),
+            (None, _) if field.default.is_some() => Found::new(),
+            (None, _) => {
+                let detail = format!("the field {} has no default and is not written", field.name);
+                self.fault("READER_FIELD_MISSING_DEFAULT_VALUE", detail)
+            }
+        }
+    }
+
+    fn other_name(&self, theirs: &Named) -> Found {
+        self.fault("NAME_MISMATCH", format!("{} is written", theirs.full_name))
+    }
+
+    fn no_branch(&self, writer: TypeId, place: Option<usize>) -> Found {
+        let at = place.map(|place| format!(" (branch {place})")).unwrap_or_default();
+        let kind = self.writer.types[writer].shape.kind();
+        self.fault("MISSING_UNION_BRANCH", format!("no branch of the reader reads {kind}{at}"))
+    }
+
+    fn fault(&self, kind: &'static str, detail: String) -> Found {
+        let path = self.path.iter().map(|step| format!("/{step}")).collect();
+        vec![Rc::new(Incompatibility { kind, path, detail })]
+    }
+}
+
+fn merged(all: impl IntoIterator<Item = Found>) -> Found {
+    all.into_iter().flatten().take(TOLD_MAX).collect()
+}
+
+fn same_kind(ours: &Body, theirs: &Body) -> bool {
+    std::mem::discriminant(ours) == std::mem::discriminant(theirs)
+}
+
+impl Named {
+    /// Namespaces do not count, save in an alias.
+    fn is_called(&self, theirs: &Self) -> bool {
+        self.short_name() == theirs.short_name() || self.aliases.contains(&theirs.full_name)
+    }
+}
+
+impl Primitive {
+    fn reads(self, written: Self) -> bool {
+        match self {
+            Self::Null | Self::Boolean | Self::Int => self == written,
+            Self::Long => matches!(written, Self::Long | Self::Int),
+            Self::Float => matches!(written, Self::Float | Self::Long | Self::Int),
+            Self::Double => matches!(written, Self::Double | Self::Float | Self::Long | Self::Int),
+            Self::Bytes | Self::String => matches!(written, Self::Bytes | Self::String),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(text: &str) -> AvroSchema {
+        AvroSchema::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    /// The table is compared with Java's Avro by `tests/avro`.
+    #[test]
+    fn each_pair_of_the_table_has_the_verdict_of_java() {
+        let mut wrong = Vec::new();
+        let mut pairs = 0;
+        for line in include_str!("../../tests/resolution.tsv").lines().filter(|line| !line.starts_with('#')) {
+            let [name, verdict, reader, writer] =
+                line.split('\t').collect::<Vec<_>>().try_into().expect("four columns");
+            let found = incompatibilities(&schema(reader), &schema(writer));
+            if verdict != if found.is_empty() { "reads" } else { "refuses" } {
+                wrong.push(format!("{name}: not {verdict}: {found:?}"));
+            }
+            pairs += 1;
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert!(pairs > 200, "{pairs} pairs");
+    }
+
+    #[test]
+    fn a_reason_says_what_it_is_and_where() {
+        let reader = schema(
+            r#"{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"array","items":"int"}},
+                {"name":"b","type":"int"},{"name":"c","type":["null","int"],"default":null}]}"#,
+        );
+        let writer = schema(
+            r#"{"type":"record","name":"S","fields":[{"name":"a","type":{"type":"array","items":"string"}},
+                {"name":"c","type":["null","string"]}]}"#,
+        );
+        let found: Vec<_> =
+            incompatibilities(&reader, &writer).iter().map(|found| found.to_string()).collect();
+        let expected = [
+            "{errorType:'NAME_MISMATCH', description:'S is written', additionalInfo:'/'}",
+            "{errorType:'TYPE_MISMATCH', description:'int does not read string', additionalInfo:'/fields/0/type/items'}",
+            "{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'the field b has no default and is not written', additionalInfo:'/fields/1'}",
+            "{errorType:'MISSING_UNION_BRANCH', description:'no branch of the reader reads string (branch 1)', additionalInfo:'/fields/2/type'}",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    /// Records that refer to the one before them, entered at the last one: deeper than any JSON.
+    fn chain(length: usize, prefix: &str) -> AvroSchema {
+        let mut types = String::from(r#""int""#);
+        for number in 0..length {
+            let before = if number == 0 { "int".to_owned() } else { format!("N{}", number - 1) };
+            types += &format!(
+                r#",{{"type":"record","name":"N{number}","fields":[{{"name":"n","type":["null","{before}"]}}]}}"#
+            );
+        }
+        let text = format!(
+            r#"{{"type":"record","name":"T","fields":[{{"name":"{prefix}","type":[{types}],"default":0}},
+                {{"name":"last","type":"N{}"}}]}}"#,
+            length - 1
+        );
+        schema(&text)
+    }
+
+    #[test]
+    fn what_is_too_deep_or_too_large_is_refused_without_harm() {
+        assert!(incompatibilities(&chain(140, "a"), &chain(140, "b")).is_empty());
+        let found = incompatibilities(&chain(10_000, "a"), &chain(10_000, "b"));
+        assert!(found.iter().any(|found| found.kind == "MISSING_UNION_BRANCH"), "{found:?}");
+        let union = |space: &str| {
+            let record = |number| format!(r#"{{"type":"record","name":"{space}{number}.R","fields":[]}}"#);
+            schema(&format!("[{}]", (0..2_000).map(record).collect::<Vec<_>>().join(",")))
+        };
+        assert!(incompatibilities(&union("a"), &union("b")).is_empty(), "the first one is enough");
+        let field = |space: &str, kind: &str| {
+            let record = |number| {
+                format!(
+                    r#"{{"type":"record","name":"{space}{number}.R","fields":[{{"name":"f","type":"{kind}"}}]}}"#
+                )
+            };
+            schema(&format!("[{}]", (0..2_000).map(record).collect::<Vec<_>>().join(",")))
+        };
+        assert_eq!(incompatibilities(&field("a", "int"), &field("b", "string")).len(), TOLD_MAX);
+    }
+}
