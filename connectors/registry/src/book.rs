@@ -284,12 +284,16 @@ impl Book {
         }
         let avro = AvroSchema::parse(text).map_err(Error::SchemaInvalid)?;
         avro.check_defaults().map_err(Error::SchemaInvalid)?;
-        let same = same(text).ok_or_else(|| Error::SchemaInvalid("it is not JSON".into()))?;
+        let same = avro.identity();
         Ok((avro, same))
     }
 }
 
-/// Two schemas are the same if they are the same JSON, whatever their spaces and the order of their members.
+/// What makes a stored text the same as another. What another release took and this one does not parse is the same as what
+/// is the same JSON.
 fn same(text: &str) -> Option<String> {
-    serde_json::from_str::<Value>(text).ok().map(|json| json.to_string())
+    match AvroSchema::parse(text) {
+        Ok(avro) => Some(avro.identity()),
+        Err(_reason) => serde_json::from_str::<Value>(text).ok().map(|json| json.to_string()),
+    }
 }

@@ -7,7 +7,14 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Body, Field, Named, Shape, Type, TypeId};
+use super::{AvroSchema, Body, Field, Named, Shape, Type, TypeId};
+
+impl AvroSchema {
+    /// The text that is the same for schemas that are the same, and for no others.
+    pub(crate) fn identity(&self) -> String {
+        of(&self.types[self.root], &|id| self.types.get(id)).to_string()
+    }
+}
 
 /// The identity of a type; `look` finds those that it is made of, and nothing for one that is not defined yet.
 pub(super) fn of<'a>(this: &'a Type, look: &dyn Fn(TypeId) -> Option<&'a Type>) -> Value {

@@ -136,6 +136,48 @@ impl Named {
 mod tests {
     use super::*;
 
+    /// The table is compared with Java's Avro by `tests/avro`.
+    #[test]
+    fn each_schema_of_the_table_is_what_java_says_it_is() {
+        let parse = |text: &str| {
+            let schema = AvroSchema::parse(text)?;
+            schema.check_defaults().map(|()| schema)
+        };
+        let valid = |text: &str| parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let mut wrong = Vec::new();
+        for line in include_str!("../../tests/schemas.tsv").lines().filter(|line| !line.starts_with('#')) {
+            let [name, verdict, one, other] =
+                line.split('\t').collect::<Vec<_>>().try_into().expect("four columns");
+            let right = match verdict {
+                "same" => valid(one).identity() == valid(other).identity(),
+                "different" => valid(one).identity() != valid(other).identity(),
+                "valid" => parse(one).is_ok(),
+                "invalid" => parse(one).is_err(),
+                unknown => panic!("{unknown} is no verdict"),
+            };
+            if !right {
+                wrong
+                    .push(format!("{name}: not {verdict}: {:?}", parse(one).map(|schema| schema.identity())));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// As Confluent's registry has it with `normalize=true`; Java's text of a schema keeps these apart.
+    #[test]
+    fn the_order_of_attributes_and_aliases_does_not_count() {
+        for (one, other) in [
+            (r#"{"type":"int","x":{"a":1,"b":2},"y":1}"#, r#"{"y":1,"x":{"b":2,"a":1},"type":"int"}"#),
+            (
+                r#"{"type":"fixed","name":"X","size":1,"aliases":["A","B"]}"#,
+                r#"{"type":"fixed","name":"X","size":1,"aliases":["B","A"]}"#,
+            ),
+        ] {
+            let identity = |text| AvroSchema::parse(text).expect("valid").identity();
+            assert_eq!(identity(one), identity(other));
+        }
+    }
+
     #[test]
     fn our_own_schemas_are_valid() {
         for noun in everlog_wire::public::Noun::ALL {
