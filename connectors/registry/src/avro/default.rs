@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{AvroSchema, Body, Field, Primitive, Shape, TypeId};
 
-/// Comparisons of a value with a type, in one schema: a default that each of many records might take is given up here.
+/// Comparisons of a value with a type or a field, in one schema: a default that each of many records might take is given up here.
 const STEPS_MAX: u32 = 1_000_000;
 
 impl AvroSchema {
@@ -50,6 +50,7 @@ impl AvroSchema {
             }
             (Shape::Named(named), value) => match (&named.body, value) {
                 (Body::Record { fields, .. }, Value::Object(values)) => {
+                    *steps_left = steps_left.saturating_sub(u32::try_from(fields.len()).unwrap_or(u32::MAX));
                     // A default in the place of a missing value is checked at its own field.
                     let mut is_there = |field: &Field| match values.get(&field.name) {
                         Some(value) => self.takes(field.type_id, value, steps_left),

@@ -12,17 +12,22 @@ use super::{AvroSchema, Body, Field, Named, Shape, Type, TypeId};
 impl AvroSchema {
     /// The text that is the same for schemas that are the same, and for no others.
     pub(crate) fn identity(&self) -> String {
-        of(&self.types[self.root], &|id| self.types.get(id)).to_string()
+        let look = |id: TypeId| self.types.get(id);
+        let mut writer = Writer { look: &look, by_name: false, written: HashSet::new() };
+        writer.at(self.root).to_string()
     }
 }
 
-/// The identity of a type; `look` finds those that it is made of, and nothing for one that is not defined yet.
-pub(super) fn of<'a>(this: &'a Type, look: &dyn Fn(TypeId) -> Option<&'a Type>) -> Value {
-    Writer { look, written: HashSet::new() }.written(this)
+/// The identity of a type alone, with the names of those that it is made of; `look` finds the others, and nothing for one
+/// that is not defined yet.
+pub(super) fn definition<'a>(this: &'a Type, look: &dyn Fn(TypeId) -> Option<&'a Type>) -> Value {
+    Writer { look, by_name: true, written: HashSet::new() }.written(this)
 }
 
 struct Writer<'a, 'l> {
     look: &'l dyn Fn(TypeId) -> Option<&'a Type>,
+    /// Only the first named type is written out.
+    by_name: bool,
     /// The named types that were written out.
     written: HashSet<&'a str>,
 }
@@ -39,7 +44,7 @@ impl<'a> Writer<'a, '_> {
         let mut members = match &this.shape {
             Shape::Primitive(primitive) if this.attributes.is_empty() => return json!(primitive.name()),
             Shape::Union(branches) => return branches.iter().map(|branch| self.at(*branch)).collect(),
-            Shape::Named(named) if !self.written.insert(&named.full_name) => return json!(named.full_name),
+            Shape::Named(named) if self.is_known(named) => return json!(named.full_name),
             Shape::Named(named) => self.named(named),
             Shape::Primitive(_) => Map::new(),
             Shape::Array(items) => Map::from_iter([("items".to_owned(), self.at(*items))]),
@@ -47,6 +52,11 @@ impl<'a> Writer<'a, '_> {
         };
         members.entry("type").or_insert_with(|| json!(this.shape.kind()));
         with(members, &this.attributes)
+    }
+
+    /// Whether the name is enough.
+    fn is_known(&mut self, named: &'a Named) -> bool {
+        (self.by_name && !self.written.is_empty()) || !self.written.insert(&named.full_name)
     }
 
     fn named(&mut self, named: &'a Named) -> Map<String, Value> {

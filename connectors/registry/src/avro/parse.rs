@@ -1,6 +1,6 @@
 //! From JSON to a schema, with what Avro asks of one: names, symbols, unions, and that each name is defined.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -204,8 +204,8 @@ impl Parser {
             Slot::Done(done) => Some(done),
             Slot::Missing | Slot::Open => None,
         };
-        let first = look(id).map(|first| identity::of(first, &look));
-        if first == Some(identity::of(second, &look)) {
+        let first = look(id).map(|first| identity::definition(first, &look));
+        if first == Some(identity::definition(second, &look)) {
             return Ok(id);
         }
         let name = self.names.iter().find(|(_, of)| **of == id).map_or("a type", |(name, _)| name);
@@ -300,10 +300,11 @@ fn attributes(members: &Map<String, Value>, reserved: &[&str]) -> Attributes {
 fn aliases(members: &Map<String, Value>) -> Parsed<Vec<String>> {
     let Some(given) = members.get("aliases") else { return Ok(Vec::new()) };
     let list = given.as_array().ok_or("aliases are no list")?;
-    let mut aliases: Vec<String> = Vec::new();
+    let mut known = HashSet::new();
+    let mut aliases = Vec::new();
     for alias in list {
         let alias = alias.as_str().ok_or("an alias is no text")?;
-        if !aliases.iter().any(|other| other == alias) {
+        if known.insert(alias) {
             aliases.push(alias.to_owned());
         }
     }
