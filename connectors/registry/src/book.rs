@@ -1,13 +1,15 @@
-//! What is registered, in memory: subjects, versions, ids, levels; and how it is written as rows.
+//! What is registered, in memory: subjects, versions, ids, levels, modes; and which changes a request asks for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::PREFIX;
 use crate::avro::AvroSchema;
 use crate::compatibility::Level;
 use crate::error::Error;
+use crate::mode::Mode;
+use crate::rows::Change;
 
 /// How much is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,32 +43,61 @@ impl Default for Limits {
 pub struct Schema {
     /// Its id.
     pub id: u32,
-    /// From 1, without a gap.
+    /// From 1; a number that was deleted for good is missing.
     pub version: u32,
     /// Its text.
     pub text: String,
+    /// It is deleted, and can still be read by its id.
+    pub is_deleted: bool,
 }
 
-/// A schema that is to be registered, with the rows that say so.
-pub(crate) struct Plan {
-    subject: String,
-    id: u32,
+/// Which versions are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    Live,
+    All,
+    Deleted,
+}
+
+impl Which {
+    pub(crate) fn takes(self, is_deleted: bool) -> bool {
+        match self {
+            Self::Live => !is_deleted,
+            Self::All => true,
+            Self::Deleted => is_deleted,
+        }
+    }
+}
+
+/// A version of a subject.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    pub(crate) id: u32,
+    pub(crate) is_deleted: bool,
+}
+
+type Versions = BTreeMap<u32, Version>;
+
+#[derive(Debug)]
+struct Text {
     text: String,
-    is_new: bool,
-    adds_version: bool,
-    pub(crate) rows: Vec<(String, Vec<u8>)>,
+    identity: Arc<str>,
 }
 
 /// Everything that is registered.
 pub(crate) struct Book {
     pub(crate) limits: Limits,
-    texts: BTreeMap<u32, String>,
-    /// By what makes two schemas the same.
-    ids: HashMap<String, u32>,
-    /// The ids of the versions, from version 1.
-    subjects: BTreeMap<String, BTreeMap<u32, u32>>,
+    texts: BTreeMap<u32, Text>,
+    /// The lowest id of each schema, by what makes two schemas the same.
+    ids: HashMap<Arc<str>, u32>,
+    /// How many versions have an id.
+    uses: BTreeMap<u32, usize>,
+    /// No subject without a version.
+    subjects: BTreeMap<String, Versions>,
     levels: BTreeMap<String, Level>,
     level: Level,
+    modes: BTreeMap<String, Mode>,
+    mode: Mode,
 }
 
 impl Book {
@@ -75,114 +106,183 @@ impl Book {
             limits,
             texts: BTreeMap::new(),
             ids: HashMap::new(),
+            uses: BTreeMap::new(),
             subjects: BTreeMap::new(),
             levels: BTreeMap::new(),
             level: Level::Backward,
+            modes: BTreeMap::new(),
+            mode: Mode::ReadWrite,
         }
     }
 
-    /// Takes a stored row; rows of others are left alone.
-    pub(crate) fn row(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        let damaged = || Error::Storage(format!("the row {} cannot be read", String::from_utf8_lossy(key)));
-        let Some(key) = key.strip_prefix(PREFIX.as_bytes()) else { return Ok(()) };
-        let key = std::str::from_utf8(key).map_err(|_error| damaged())?;
-        let value = std::str::from_utf8(value).map_err(|_error| damaged())?;
-        let (kind, name) = key.split_once('/').ok_or_else(damaged)?;
-        match kind {
-            "id" => {
-                let id = name.parse().map_err(|_error| damaged())?;
-                self.ids.insert(same(value).ok_or_else(damaged)?, id);
-                self.texts.insert(id, value.to_owned());
+    /// Keeps what is stored now.
+    pub(crate) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Text { id, text, identity } => {
+                let lowest = self.ids.entry(Arc::clone(&identity)).or_insert(id);
+                *lowest = id.min(*lowest);
+                self.texts.insert(id, Text { text, identity });
             }
-            "subject" => {
-                let (subject, version) = name.rsplit_once('/').ok_or_else(damaged)?;
-                let version = version.parse().map_err(|_error| damaged())?;
-                let id = value.parse().map_err(|_error| damaged())?;
-                self.subjects.entry(subject.to_owned()).or_default().insert(version, id);
+            Change::NoText { id } => {
+                if let Some(Text { identity, .. }) = self.texts.remove(&id) {
+                    let others = self.texts.iter().filter(|(_, other)| other.identity == identity);
+                    match others.map(|(other, _)| *other).next() {
+                        Some(other) => self.ids.insert(identity, other),
+                        None => self.ids.remove(&identity),
+                    };
+                }
             }
-            "level" => {
-                let level = Level::parse(value).ok_or_else(damaged)?;
-                self.set_level(Some(name).filter(|name| !name.is_empty()), level);
+            Change::Version { subject, version, id, is_deleted } => {
+                *self.uses.entry(id).or_default() += 1;
+                let versions = self.subjects.entry(subject).or_default();
+                if let Some(before) = versions.insert(version, Version { id, is_deleted }) {
+                    self.uses.entry(before.id).and_modify(|uses| *uses -= 1);
+                }
             }
-            _of_a_later_release => return Err(damaged()),
+            Change::NoVersion { subject, version } => {
+                if let Some(versions) = self.subjects.get_mut(&subject) {
+                    if let Some(before) = versions.remove(&version) {
+                        self.uses.entry(before.id).and_modify(|uses| *uses -= 1);
+                    }
+                    if versions.is_empty() {
+                        self.subjects.remove(&subject);
+                    }
+                }
+            }
+            Change::Level { subject: None, level } => self.level = level.unwrap_or(Level::Backward),
+            Change::Level { subject: Some(subject), level } => set(&mut self.levels, subject, level),
+            Change::Mode { subject: None, mode } => self.mode = mode.unwrap_or(Mode::ReadWrite),
+            Change::Mode { subject: Some(subject), mode } => set(&mut self.modes, subject, mode),
         }
-        Ok(())
     }
 
     /// Checks that what was stored belongs together.
     pub(crate) fn finish(&self) -> Result<(), Error> {
-        for (subject, versions) in &self.subjects {
-            let whole = versions.keys().copied().eq(1..=u32::try_from(versions.len()).unwrap_or(u32::MAX));
-            if !whole || versions.values().any(|id| !self.texts.contains_key(id)) {
-                return Err(Error::Storage(format!("versions of {subject} are missing")));
-            }
+        let lacking = |versions: &Versions| versions.values().any(|one| !self.texts.contains_key(&one.id));
+        match self.subjects.iter().find(|(_, versions)| lacking(versions)) {
+            Some((subject, _)) => Err(Error::Storage(format!("a schema of {subject} is missing"))),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// What has to be stored so that a schema is registered under a subject.
-    pub(crate) fn plan(&self, subject: &str, text: &str) -> Result<Plan, Error> {
+    /// The id of a schema under a subject, and what has to be stored so that it is registered there.
+    pub(crate) fn register(&self, subject: &str, text: &str) -> Result<(u32, Vec<Change>), Error> {
         self.check_subject(subject)?;
-        let (avro, same) = self.parse(text)?;
-        let known = self.ids.get(&same).copied();
-        let versions = self.subjects.get(subject);
-        let is_there = known.is_some_and(|id| versions.is_some_and(|v| v.values().any(|other| *other == id)));
-        let id =
-            known.unwrap_or_else(|| self.texts.last_key_value().map_or(1, |(id, _)| id.saturating_add(1)));
-        let mut rows = Vec::new();
-        if !is_there {
-            self.check_room(subject)?;
-            self.compatible(subject, &avro)
-                .map_err(|found| Error::Incompatible { subject: subject.into(), detail: found.join(", ") })?;
-            if known.is_none() {
-                rows.push((format!("{PREFIX}id/{id:010}"), text.as_bytes().to_vec()));
+        let (avro, identity) = self.parse(text)?;
+        if let Some((_, found)) = self.same_in(subject, &identity, Which::Live) {
+            return Ok((found.id, Vec::new()));
+        }
+        self.check_mode(subject)?;
+        self.check_room(subject)?;
+        self.compatible(subject, &avro)
+            .map_err(|found| Error::Incompatible { subject: subject.into(), detail: found.join(", ") })?;
+        let mut changes = Vec::new();
+        let id = self.ids.get(identity.as_str()).copied().unwrap_or_else(|| self.last_id().saturating_add(1));
+        if !self.texts.contains_key(&id) {
+            changes.push(Change::Text { id, text: text.into(), identity: identity.into() });
+        }
+        let last = self.subjects.get(subject).and_then(|versions| versions.last_key_value());
+        let version = last.map_or(1, |(version, _)| version.saturating_add(1));
+        changes.push(Change::Version { subject: subject.into(), version, id, is_deleted: false });
+        Ok((id, changes))
+    }
+
+    /// The versions of a subject that are deleted, and what has to be stored for it. For good: once they are deleted.
+    pub(crate) fn delete_subject(
+        &self,
+        subject: &str,
+        for_good: bool,
+    ) -> Result<(Vec<u32>, Vec<Change>), Error> {
+        let versions = self.versions(subject, Which::All)?;
+        self.check_mode(subject)?;
+        let is_live = versions.values().any(|version| !version.is_deleted);
+        let mut changes = match (is_live, for_good) {
+            (false, false) => return Err(Error::SubjectDeleted(subject.into())),
+            (true, true) => return Err(Error::SubjectNotDeleted(subject.into())),
+            (true, false) => {
+                let live = versions.iter().filter(|(_, version)| !version.is_deleted);
+                live.map(|(number, version)| deleted(subject, *number, *version)).collect::<Vec<_>>()
             }
-            let version = versions.map_or(1, |versions| versions.len() + 1);
-            rows.push((format!("{PREFIX}subject/{subject}/{version:010}"), id.to_string().into_bytes()));
+            (false, true) => {
+                let gone = |version: &u32| Change::NoVersion { subject: subject.into(), version: *version };
+                versions.keys().map(gone).collect()
+            }
+        };
+        let numbers = changes.iter().filter_map(|change| match change {
+            Change::Version { version, .. } | Change::NoVersion { version, .. } => Some(*version),
+            Change::Text { .. } | Change::NoText { .. } | Change::Level { .. } | Change::Mode { .. } => None,
+        });
+        let numbers = numbers.collect();
+        if for_good {
+            changes.extend(self.left_over(subject, None));
+        } else {
+            let of = || Some(subject.to_owned());
+            changes.extend(self.levels.get(subject).map(|_| Change::Level { subject: of(), level: None }));
+            changes.extend(self.modes.get(subject).map(|_| Change::Mode { subject: of(), mode: None }));
         }
-        Ok(Plan {
-            subject: subject.into(),
-            id,
-            text: text.into(),
-            is_new: known.is_none(),
-            adds_version: !is_there,
-            rows,
-        })
+        Ok((numbers, changes))
     }
 
-    /// Keeps what is stored now; its id.
-    pub(crate) fn keep(&mut self, plan: Plan) -> u32 {
-        if plan.is_new {
-            self.ids.insert(same(&plan.text).expect("it was parsed when it was planned"), plan.id);
-            self.texts.insert(plan.id, plan.text);
-        }
-        if plan.adds_version {
-            let versions = self.subjects.entry(plan.subject).or_default();
-            let version = versions.last_key_value().map_or(1, |(version, _)| version + 1);
-            versions.insert(version, plan.id);
-        }
-        plan.id
+    /// The version of a subject that is deleted, none meaning the latest, and what has to be stored for it. For good:
+    /// once it is deleted.
+    pub(crate) fn delete_version(
+        &self,
+        subject: &str,
+        version: Option<u32>,
+        for_good: bool,
+    ) -> Result<(u32, Vec<Change>), Error> {
+        let versions = self.versions(subject, Which::All)?;
+        let latest = || versions.iter().rev().find(|(_, version)| for_good || !version.is_deleted);
+        let found = match version {
+            Some(version) => versions.get_key_value(&version),
+            None => latest(),
+        };
+        let (number, version) = found.ok_or(Error::VersionUnknown(version))?;
+        self.check_mode(subject)?;
+        let changes = match (version.is_deleted, for_good) {
+            (true, false) => return Err(Error::VersionDeleted(subject.into(), *number)),
+            (false, true) => return Err(Error::VersionNotDeleted(subject.into(), *number)),
+            (false, false) => vec![deleted(subject, *number, *version)],
+            (true, true) => {
+                let mut changes = vec![Change::NoVersion { subject: subject.into(), version: *number }];
+                changes.extend(self.left_over(subject, Some(*number)));
+                changes
+            }
+        };
+        Ok((*number, changes))
     }
 
-    /// The row that keeps a level.
-    pub(crate) fn level_row(&self, subject: Option<&str>, level: Level) -> Result<(String, Vec<u8>), Error> {
+    /// The texts that nothing has without a version of a subject, or without the whole subject. The last id stays, so that
+    /// it is not given out again.
+    fn left_over(&self, subject: &str, version: Option<u32>) -> impl Iterator<Item = Change> {
+        let is_gone =
+            |of: &str, number: u32| of == subject && version.is_none_or(|version| version == number);
+        let all = self.subjects.iter().flat_map(|(of, versions)| versions.iter().map(move |one| (of, one)));
+        let stay = all.filter(|(of, (number, _))| !is_gone(of, **number));
+        let used: BTreeSet<u32> = stay.map(|(_, (_, version))| version.id).chain([self.last_id()]).collect();
+        self.texts.keys().filter(move |id| !used.contains(id)).map(|id| Change::NoText { id: *id })
+    }
+
+    /// What sets a level; none takes it back.
+    pub(crate) fn set_level(&self, subject: Option<&str>, level: Option<Level>) -> Result<Change, Error> {
         if let Some(subject) = subject {
             self.check_subject(subject)?;
-            if self.levels.len() >= self.limits.subjects_max && !self.levels.contains_key(subject) {
-                return Err(Error::Limit(format!("{} subjects with a level", self.limits.subjects_max)));
+            if level.is_some() && !self.levels.contains_key(subject) {
+                self.check_settings(self.levels.len(), "level")?;
             }
         }
-        let key = format!("{PREFIX}level/{}", subject.unwrap_or_default());
-        Ok((key, level.name().as_bytes().to_vec()))
+        Ok(Change::Level { subject: subject.map(str::to_owned), level })
     }
 
-    pub(crate) fn set_level(&mut self, subject: Option<&str>, level: Level) {
-        match subject {
-            Some(subject) => {
-                self.levels.insert(subject.to_owned(), level);
+    /// What sets a mode; none takes it back.
+    pub(crate) fn set_mode(&self, subject: Option<&str>, mode: Option<Mode>) -> Result<Change, Error> {
+        if let Some(subject) = subject {
+            self.check_subject(subject)?;
+            if mode.is_some() && !self.modes.contains_key(subject) {
+                self.check_settings(self.modes.len(), "mode")?;
             }
-            None => self.level = level,
         }
+        Ok(Change::Mode { subject: subject.map(str::to_owned), mode })
     }
 
     pub(crate) fn level(&self) -> Level {
@@ -193,38 +293,69 @@ impl Book {
         self.levels.get(subject).copied()
     }
 
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(crate) fn mode_of(&self, subject: &str) -> Option<Mode> {
+        self.modes.get(subject).copied()
+    }
+
+    /// The highest id that was ever given out, 0 for none.
+    pub(crate) fn last_id(&self) -> u32 {
+        self.texts.last_key_value().map_or(0, |(id, _)| *id)
+    }
+
+    /// The text of a schema that a subject has, or had and deleted, but not for good.
     pub(crate) fn text(&self, id: u32) -> Option<&str> {
-        self.texts.get(&id).map(String::as_str)
+        let is_there = self.uses.get(&id).is_some_and(|uses| *uses > 0);
+        self.texts.get(&id).filter(|_| is_there).map(|text| text.text.as_str())
     }
 
-    pub(crate) fn subjects(&self) -> impl Iterator<Item = (&str, &BTreeMap<u32, u32>)> {
-        self.subjects.iter().map(|(subject, versions)| (subject.as_str(), versions))
+    /// The subjects of which a version is live, of which one is there, or of which all are deleted.
+    pub(crate) fn subjects(&self, which: Which) -> impl Iterator<Item = (&str, &Versions)> {
+        let all = self.subjects.iter().map(|(subject, versions)| (subject.as_str(), versions));
+        all.filter(move |(_, versions)| which.takes(versions.values().all(|version| version.is_deleted)))
     }
 
-    /// The ids of a subject's versions.
-    pub(crate) fn versions(&self, subject: &str) -> Result<&BTreeMap<u32, u32>, Error> {
-        self.subjects.get(subject).ok_or_else(|| Error::SubjectUnknown(subject.into()))
+    /// All versions of a subject: of one that has such versions.
+    pub(crate) fn versions(&self, subject: &str, which: Which) -> Result<&Versions, Error> {
+        let found = self.subjects.get(subject);
+        let found = found.filter(|versions| versions.values().any(|version| which.takes(version.is_deleted)));
+        found.ok_or_else(|| Error::SubjectUnknown(subject.into()))
     }
 
     /// One version of a subject; none means the latest.
-    pub(crate) fn version(&self, subject: &str, version: Option<u32>) -> Result<Schema, Error> {
-        let versions = self.versions(subject)?;
-        let found = match version {
-            Some(version) => versions.get_key_value(&version),
-            None => versions.last_key_value(),
-        };
-        let (version, id) = found.ok_or_else(|| Error::VersionUnknown(version.unwrap_or_default()))?;
-        let text = self.text(*id).unwrap_or_default().to_owned();
-        Ok(Schema { id: *id, version: *version, text })
+    pub(crate) fn version(&self, subject: &str, version: Option<u32>, which: Which) -> Result<Schema, Error> {
+        let versions = self.versions(subject, which)?;
+        let mut found = versions.iter().rev().filter(|(_, one)| which.takes(one.is_deleted));
+        let found = found.find(|(number, _)| version.is_none_or(|version| version == **number));
+        let (number, found) = found.ok_or(Error::VersionUnknown(version))?;
+        Ok(self.schema(*number, *found))
+    }
+
+    pub(crate) fn schema(&self, number: u32, version: Version) -> Schema {
+        let text = self.texts.get(&version.id).map(|text| text.text.clone()).unwrap_or_default();
+        Schema { id: version.id, version: number, text, is_deleted: version.is_deleted }
     }
 
     /// The version of a subject that is this schema.
-    pub(crate) fn find(&self, subject: &str, text: &str) -> Result<Schema, Error> {
-        let versions = self.versions(subject)?;
-        let (_, same) = self.parse(text)?;
-        let id = self.ids.get(&same);
-        let version = versions.iter().find(|(_, other)| Some(*other) == id).map(|(version, _)| *version);
-        self.version(subject, Some(version.ok_or_else(|| Error::SchemaUnknown(String::new()))?))
+    pub(crate) fn find(&self, subject: &str, text: &str, which: Which) -> Result<Schema, Error> {
+        let (_, identity) = self.parse(text)?;
+        self.versions(subject, which)?;
+        let (number, version) =
+            self.same_in(subject, &identity, which).ok_or_else(|| Error::SchemaUnknown(String::new()))?;
+        Ok(self.schema(number, version))
+    }
+
+    /// The latest version of a subject that is the same; one that is not deleted before one that is.
+    fn same_in(&self, subject: &str, identity: &str, which: Which) -> Option<(u32, Version)> {
+        let versions = self.subjects.get(subject)?;
+        let same = versions.iter().filter(|(_, version)| {
+            which.takes(version.is_deleted)
+                && self.texts.get(&version.id).is_some_and(|text| *text.identity == *identity)
+        });
+        same.max_by_key(|(number, version)| (!version.is_deleted, **number)).map(|(n, v)| (*n, *v))
     }
 
     /// Whether a schema could be registered, by the level of the subject.
@@ -233,23 +364,30 @@ impl Book {
         Ok(self.compatible(subject, &avro))
     }
 
-    /// Whether a schema goes with one version.
+    /// Whether a schema goes with one version, none meaning the latest: with none of them it does.
     pub(crate) fn check_with(
         &self,
         subject: &str,
         version: Option<u32>,
         text: &str,
     ) -> Result<Result<(), Vec<String>>, Error> {
-        let old = self.version(subject, version)?;
         let (avro, _) = self.parse(text)?;
-        let level = self.level_of(subject).unwrap_or(self.level);
-        Ok(level.check(&avro, std::iter::once((old.version, old.text.as_str()))))
+        match self.version(subject, version, Which::Live) {
+            Ok(old) => {
+                let level = self.level_of(subject).unwrap_or(self.level);
+                Ok(level.check(&avro, std::iter::once((old.version, old.text.as_str()))))
+            }
+            Err(_nothing) if version.is_none() => Ok(Ok(())),
+            Err(_nothing) => Err(Error::VersionUnknown(version)),
+        }
     }
 
     fn compatible(&self, subject: &str, new: &AvroSchema) -> Result<(), Vec<String>> {
         let level = self.level_of(subject).unwrap_or(self.level);
         let versions = self.subjects.get(subject).into_iter().flatten().rev();
-        level.check(new, versions.filter_map(|(version, id)| Some((*version, self.text(*id)?))))
+        let live = versions.filter(|(_, version)| !version.is_deleted);
+        let text = |id| self.texts.get(id).map(|text| text.text.as_str());
+        level.check(new, live.filter_map(|(number, version)| Some((*number, text(&version.id)?))))
     }
 
     fn check_subject(&self, subject: &str) -> Result<(), Error> {
@@ -260,6 +398,13 @@ impl Book {
             )));
         }
         Ok(())
+    }
+
+    fn check_mode(&self, subject: &str) -> Result<(), Error> {
+        match self.mode_of(subject).unwrap_or(self.mode) {
+            Mode::ReadWrite => Ok(()),
+            Mode::ReadOnly => Err(Error::NotPermitted(format!("Subject {subject} is in read-only mode"))),
+        }
     }
 
     fn check_room(&self, subject: &str) -> Result<(), Error> {
@@ -274,6 +419,13 @@ impl Book {
         }
     }
 
+    fn check_settings(&self, count: usize, what: &str) -> Result<(), Error> {
+        if count >= self.limits.subjects_max {
+            return Err(Error::Limit(format!("{} subjects with a {what}", self.limits.subjects_max)));
+        }
+        Ok(())
+    }
+
     /// The schema, and what makes it the same as another.
     fn parse(&self, text: &str) -> Result<(AvroSchema, String), Error> {
         if text.len() > self.limits.schema_bytes_max {
@@ -284,14 +436,25 @@ impl Book {
         }
         let avro = AvroSchema::parse(text).map_err(Error::SchemaInvalid)?;
         avro.check_defaults().map_err(Error::SchemaInvalid)?;
-        let same = avro.identity();
-        Ok((avro, same))
+        let identity = avro.identity();
+        Ok((avro, identity))
     }
+}
+
+fn set<T>(settings: &mut BTreeMap<String, T>, subject: String, value: Option<T>) {
+    match value {
+        Some(value) => settings.insert(subject, value),
+        None => settings.remove(&subject),
+    };
+}
+
+fn deleted(subject: &str, number: u32, version: Version) -> Change {
+    Change::Version { subject: subject.into(), version: number, id: version.id, is_deleted: true }
 }
 
 /// What makes a stored text the same as another. What another release took and this one does not parse is the same as what
 /// is the same JSON.
-fn same(text: &str) -> Option<String> {
+pub(crate) fn identity(text: &str) -> Option<String> {
     match AvroSchema::parse(text) {
         Ok(avro) => Some(avro.identity()),
         Err(_reason) => serde_json::from_str::<Value>(text).ok().map(|json| json.to_string()),

@@ -6,15 +6,30 @@ pub enum Error {
     /// No such subject.
     #[error("Subject '{0}' not found.")]
     SubjectUnknown(String),
-    /// No such version of the subject.
-    #[error("Version {0} not found.")]
-    VersionUnknown(u32),
+    /// No such version of the subject; none means the latest.
+    #[error("Version {} not found.", number(*.0))]
+    VersionUnknown(Option<u32>),
     /// No such schema.
     #[error("Schema {0}not found")]
     SchemaUnknown(String),
+    /// The subject is deleted, and can be deleted for good.
+    #[error("Subject '{0}' was soft deleted. Set permanent=true to delete permanently")]
+    SubjectDeleted(String),
+    /// The subject is to be deleted for good, and is not deleted yet.
+    #[error("Subject '{0}' was not deleted first before being permanently deleted")]
+    SubjectNotDeleted(String),
+    /// The version is deleted, and can be deleted for good.
+    #[error("Subject '{0}' Version {1} was soft deleted. Set permanent=true to delete permanently")]
+    VersionDeleted(String, u32),
+    /// The version is to be deleted for good, and is not deleted yet.
+    #[error("Subject '{0}' Version {1} was not deleted first before being permanently deleted")]
+    VersionNotDeleted(String, u32),
     /// The subject has no level of its own.
     #[error("Subject '{0}' does not have subject-level compatibility configured")]
     LevelUnknown(String),
+    /// The subject has no mode of its own.
+    #[error("Subject '{0}' does not have subject-level mode configured")]
+    ModeUnknown(String),
     /// The schema is none, or one that is not taken.
     #[error("Invalid schema: {0}")]
     SchemaInvalid(String),
@@ -28,6 +43,12 @@ pub enum Error {
         "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
     )]
     LevelInvalid,
+    /// There is no such mode.
+    #[error("Invalid mode. Valid values are READWRITE and READONLY")]
+    ModeInvalid,
+    /// The mode of the subject does not let it happen.
+    #[error("{0}")]
+    NotPermitted(String),
     /// The request is not what it should be.
     #[error("Unprocessable entity: {0}")]
     Request(String),
@@ -59,9 +80,19 @@ impl Error {
             Self::SubjectUnknown(_)
             | Self::VersionUnknown(_)
             | Self::SchemaUnknown(_)
-            | Self::LevelUnknown(_) => 404,
+            | Self::SubjectDeleted(_)
+            | Self::SubjectNotDeleted(_)
+            | Self::VersionDeleted(..)
+            | Self::VersionNotDeleted(..)
+            | Self::LevelUnknown(_)
+            | Self::ModeUnknown(_) => 404,
             Self::Incompatible { .. } => 409,
-            Self::SchemaInvalid(_) | Self::VersionInvalid(_) | Self::LevelInvalid | Self::Request(_) => 422,
+            Self::SchemaInvalid(_)
+            | Self::VersionInvalid(_)
+            | Self::LevelInvalid
+            | Self::ModeInvalid
+            | Self::NotPermitted(_)
+            | Self::Request(_) => 422,
             Self::Limit(_) => 429,
             Self::Storage(_) => 500,
             Self::Busy => 503,
@@ -74,15 +105,27 @@ impl Error {
             Self::SubjectUnknown(_) => 40_401,
             Self::VersionUnknown(_) => 40_402,
             Self::SchemaUnknown(_) => 40_403,
+            Self::SubjectDeleted(_) => 40_404,
+            Self::SubjectNotDeleted(_) => 40_405,
+            Self::VersionDeleted(..) => 40_406,
+            Self::VersionNotDeleted(..) => 40_407,
             Self::LevelUnknown(_) => 40_408,
+            Self::ModeUnknown(_) => 40_409,
             Self::Incompatible { .. } => 409,
             Self::SchemaInvalid(_) => 42_201,
             Self::VersionInvalid(_) => 42_202,
             Self::LevelInvalid => 42_203,
+            Self::ModeInvalid => 42_204,
+            Self::NotPermitted(_) => 42_205,
             Self::Request(_) => 422,
             Self::Limit(_) => 42_901,
             Self::Storage(_) => 50_001,
             Self::Busy => 50_302,
         }
     }
+}
+
+/// The latest version has the number -1 to Confluent's clients.
+fn number(version: Option<u32>) -> i64 {
+    version.map_or(-1, i64::from)
 }

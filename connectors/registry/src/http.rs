@@ -13,12 +13,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::book::Book;
+use crate::book::{Book, Version, Which};
 use crate::compatibility::Level;
 use crate::error::Error;
+use crate::mode::Mode;
 use crate::{Registry, Schema};
 
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
+/// Schemas of one list of them.
+const SCHEMAS_MAX: usize = 1_000;
 
 #[derive(Clone)]
 struct Shop {
@@ -35,22 +38,31 @@ pub fn router(registry: Registry) -> Router {
     let body_bytes_max = limits.schema_bytes_max.saturating_mul(2).saturating_add(4_096);
     Router::new()
         .route("/", get(async || answer(Ok(json!({})))))
-        .route("/mode", get(async || answer(Ok(json!({"mode": "READWRITE"})))))
+        .route("/contexts", get(async || answer(Ok(json!(["."])))))
+        .route("/schemas", get(schemas))
         .route("/schemas/types", get(async || answer(Ok(json!(["AVRO"])))))
+        .route("/schemas/guids/{guid}", get(by_guid))
         .route("/schemas/ids/{id}", get(by_id))
         .route("/schemas/ids/{id}/schema", get(text_by_id))
         .route("/schemas/ids/{id}/versions", get(versions_of_id))
         .route("/schemas/ids/{id}/subjects", get(subjects_of_id))
         .route("/subjects", get(subjects))
-        .route("/subjects/{subject}", post(find))
+        .route("/subjects/{subject}", post(find).delete(delete_subject))
+        .route("/subjects/{subject}/metadata", get(latest_with_metadata))
         .route("/subjects/{subject}/versions", get(versions).post(register))
-        .route("/subjects/{subject}/versions/{version}", get(version))
+        .route("/subjects/{subject}/versions/{version}", get(version).delete(delete_version))
         .route("/subjects/{subject}/versions/{version}/schema", get(version_text))
+        .route("/subjects/{subject}/versions/{version}/referencedby", get(referenced_by))
         .route("/compatibility/subjects/{subject}/versions", post(check))
         .route("/compatibility/subjects/{subject}/versions/{version}", post(check_with))
-        .route("/config", get(level).put(set_level))
-        .route("/config/{subject}", get(level_of).put(set_level_of))
+        .route("/config", get(level).put(set_level).delete(unset_level))
+        .route("/config/{subject}", get(level_of).put(set_level_of).delete(unset_level_of))
+        .route("/mode", get(mode).put(set_mode).delete(unset_mode))
+        .route("/mode/{subject}", get(mode_of).put(set_mode_of).delete(unset_mode_of))
         .fallback(async || failure(StatusCode::NOT_FOUND, 404, "HTTP 404 Not Found"))
+        .method_not_allowed_fallback(async || {
+            failure(StatusCode::METHOD_NOT_ALLOWED, 405, "HTTP 405 Method Not Allowed")
+        })
         .layer(DefaultBodyLimit::max(body_bytes_max))
         .with_state(Shop { registry, requests: Arc::new(Semaphore::new(limits.requests_max)) })
 }
@@ -89,6 +101,38 @@ impl Shop {
     }
 }
 
+/// Whether a parameter is true, in whatever letters a language writes that.
+fn is_true(asked: &Asked, name: &str) -> bool {
+    asked.get(name).is_some_and(|given| given.eq_ignore_ascii_case("true"))
+}
+
+fn which(asked: &Asked) -> Which {
+    match is_true(asked, "deleted") {
+        true => Which::All,
+        false => Which::Live,
+    }
+}
+
+/// Which members of a list: with those that are deleted, or only those.
+fn which_of_a_list(asked: &Asked) -> Which {
+    match is_true(asked, "deletedOnly") || is_true(asked, "deleted_only") {
+        true => Which::Deleted,
+        false => which(asked),
+    }
+}
+
+/// The part of a list that is asked for: from `offset` on, `limit` at most where that is not negative.
+fn page(asked: &Asked, list: impl Iterator<Item = Value>) -> Value {
+    let number = |name: &str| asked.get(name).and_then(|given| given.parse::<usize>().ok());
+    list.skip(number("offset").unwrap_or(0)).take(number("limit").unwrap_or(usize::MAX)).collect()
+}
+
+/// Subjects begin with this; `:*:` stands in front for all contexts, of which there is one.
+fn prefix(asked: &Asked) -> &str {
+    let given = asked.get("subjectPrefix").map(String::as_str).unwrap_or_default();
+    given.strip_prefix(":*:").unwrap_or(given)
+}
+
 /// The body of a request that brings a schema.
 #[derive(Deserialize)]
 struct Given {
@@ -96,6 +140,9 @@ struct Given {
     #[serde(rename = "schemaType")]
     kind: Option<String>,
     references: Option<Vec<Value>>,
+    metadata: Option<Value>,
+    #[serde(rename = "ruleSet")]
+    rules: Option<Value>,
 }
 
 fn given(body: &[u8]) -> Result<String, Error> {
@@ -106,12 +153,21 @@ fn given(body: &[u8]) -> Result<String, Error> {
     if given.references.is_some_and(|references| !references.is_empty()) {
         return Err(Error::SchemaInvalid("references are not taken: a schema has to be whole".into()));
     }
+    if given.metadata.is_some() || given.rules.is_some() {
+        return Err(Error::SchemaInvalid("metadata and rules are not taken".into()));
+    }
     Ok(given.schema)
 }
 
 fn level_given(body: &[u8]) -> Result<Level, Error> {
     let body: Value = serde_json::from_slice(body).map_err(|error| Error::Request(error.to_string()))?;
-    body["compatibility"].as_str().and_then(Level::parse).ok_or(Error::LevelInvalid)
+    let level = body.get("compatibility").or(body.get("compatibilityLevel")).and_then(Value::as_str);
+    level.and_then(Level::parse).ok_or(Error::LevelInvalid)
+}
+
+fn mode_given(body: &[u8]) -> Result<Mode, Error> {
+    let body: Value = serde_json::from_slice(body).map_err(|error| Error::Request(error.to_string()))?;
+    body["mode"].as_str().and_then(Mode::parse).ok_or(Error::ModeInvalid)
 }
 
 fn version_given(version: &str) -> Result<Option<u32>, Error> {
@@ -129,15 +185,46 @@ fn id_given(id: &str) -> Result<u32, Error> {
 }
 
 fn told(subject: &str, schema: &Schema) -> Value {
-    json!({"subject": subject, "version": schema.version, "id": schema.id, "schema": schema.text})
+    let Schema { id, version, text, is_deleted } = schema;
+    let mut told = json!({"subject": subject, "version": version, "id": id, "schema": text});
+    if *is_deleted {
+        told["deleted"] = json!(true);
+    }
+    told
 }
 
 fn json_of(text: &str) -> Result<Value, Error> {
     serde_json::from_str(text).map_err(|error| Error::Storage(error.to_string()))
 }
 
-async fn by_id(State(shop): State<Shop>, Path(id): Path<String>) -> Response {
-    shop.look(move |book| Ok(json!({"schema": text_of(book, &id)?}))).await
+async fn schemas(State(shop): State<Shop>, Query(asked): Query<Asked>) -> Response {
+    shop.look(move |book| {
+        let (which, latest) = (which(&asked), is_true(&asked, "latestOnly"));
+        let subjects = book.subjects(which).filter(|(subject, _)| subject.starts_with(prefix(&asked)));
+        let found = subjects.flat_map(|(subject, versions)| {
+            let taken = versions.iter().rev().filter(move |(_, version)| which.takes(version.is_deleted));
+            let taken: Vec<_> = taken.take(if latest { 1 } else { usize::MAX }).collect();
+            let schema = |(number, version): (&u32, &Version)| book.schema(*number, *version);
+            taken.into_iter().rev().map(move |one| told(subject, &schema(one)))
+        });
+        Ok(page(&asked, found.take(SCHEMAS_MAX)))
+    })
+    .await
+}
+
+async fn by_guid(Path(guid): Path<String>) -> Response {
+    answer(Err(Error::SchemaUnknown(format!("{guid} "))))
+}
+
+async fn by_id(State(shop): State<Shop>, Path(id): Path<String>, Query(asked): Query<Asked>) -> Response {
+    shop.look(move |book| {
+        let mut found = json!({"schema": text_of(book, &id)?});
+        if is_true(&asked, "fetchMaxId") {
+            found["maxId"] = json!(book.last_id());
+        }
+        Ok(found)
+    })
+    .await
 }
 
 async fn text_by_id(State(shop): State<Shop>, Path(id): Path<String>) -> Response {
@@ -148,83 +235,184 @@ fn text_of<'b>(book: &'b Book, id: &str) -> Result<&'b str, Error> {
     book.text(id_given(id)?).ok_or_else(|| Error::SchemaUnknown(format!("{id} ")))
 }
 
-async fn versions_of_id(State(shop): State<Shop>, Path(id): Path<String>) -> Response {
+/// The places (subject, version) of an id.
+fn places<'b>(book: &'b Book, id: &str, asked: &Asked) -> Result<Vec<(&'b str, u32)>, Error> {
+    text_of(book, id)?;
+    let (id, which, only) = (id_given(id)?, which(asked), asked.get("subject"));
+    let subjects = book.subjects(Which::All).filter(|(subject, _)| only.is_none_or(|only| only == subject));
+    let all = subjects.flat_map(|(subject, versions)| versions.iter().map(move |one| (subject, one)));
+    let found = all.filter(|(_, (_, version))| version.id == id && which.takes(version.is_deleted));
+    Ok(found.map(|(subject, (number, _))| (subject, *number)).collect())
+}
+
+async fn versions_of_id(
+    State(shop): State<Shop>,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Response {
     shop.look(move |book| {
-        text_of(book, &id)?;
-        let id = id_given(&id)?;
-        let places = book.subjects().flat_map(|(subject, versions)| {
-            let found = versions.iter().filter(move |(_, other)| **other == id);
-            found.map(move |(version, _)| json!({"subject": subject, "version": version}))
-        });
-        Ok(places.collect())
+        let found = places(book, &id, &asked)?.into_iter();
+        Ok(page(&asked, found.map(|(subject, version)| json!({"subject": subject, "version": version}))))
     })
     .await
 }
 
-async fn subjects_of_id(State(shop): State<Shop>, Path(id): Path<String>) -> Response {
+async fn subjects_of_id(
+    State(shop): State<Shop>,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Response {
     shop.look(move |book| {
-        text_of(book, &id)?;
-        let id = id_given(&id)?;
-        let found = book.subjects().filter(|(_, versions)| versions.values().any(|other| *other == id));
-        Ok(found.map(|(subject, _)| json!(subject)).collect())
+        let mut found = places(book, &id, &asked)?;
+        found.dedup_by_key(|(subject, _)| *subject);
+        Ok(page(&asked, found.into_iter().map(|(subject, _)| json!(subject))))
     })
     .await
 }
 
 async fn subjects(State(shop): State<Shop>, Query(asked): Query<Asked>) -> Response {
     shop.look(move |book| {
-        let prefix = asked.get("subjectPrefix").map(String::as_str).unwrap_or_default();
-        let found = book.subjects().filter(|(subject, _)| subject.starts_with(prefix));
-        Ok(found.map(|(subject, _)| json!(subject)).collect())
+        let found = book.subjects(which_of_a_list(&asked)).map(|(subject, _)| subject);
+        let found = found.filter(|subject| subject.starts_with(prefix(&asked)));
+        Ok(page(&asked, found.map(|subject| json!(subject))))
     })
     .await
 }
 
-async fn find(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
+async fn find(
+    State(shop): State<Shop>,
+    Path(subject): Path<String>,
+    Query(asked): Query<Asked>,
+    body: Bytes,
+) -> Response {
+    shop.look(move |book| Ok(told(&subject, &book.find(&subject, &given(&body)?, which(&asked))?))).await
+}
+
+async fn delete_subject(
+    State(shop): State<Shop>,
+    Path(subject): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Response {
+    let for_good = is_true(&asked, "permanent");
+    shop.serve(move |registry| {
+        registry.change(|book| book.delete_subject(&subject, for_good)).map(|versions| json!(versions))
+    })
+    .await
+}
+
+/// Nothing has metadata: what is looked for by any is not there.
+async fn latest_with_metadata(
+    State(shop): State<Shop>,
+    Path(subject): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Response {
     shop.look(move |book| {
-        let schema = given(&body)?;
-        Ok(told(&subject, &book.find(&subject, &schema)?))
+        let latest = book.version(&subject, None, which(&asked))?;
+        match asked.contains_key("key") {
+            true => Err(Error::SchemaUnknown(String::new())),
+            false => Ok(told(&subject, &latest)),
+        }
     })
     .await
 }
 
-async fn versions(State(shop): State<Shop>, Path(subject): Path<String>) -> Response {
-    shop.look(move |book| Ok(book.versions(&subject)?.keys().map(|version| json!(version)).collect())).await
+async fn versions(
+    State(shop): State<Shop>,
+    Path(subject): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Response {
+    shop.look(move |book| {
+        let which = which_of_a_list(&asked);
+        let found = book.versions(&subject, which)?.iter();
+        let found = found.filter(|(_, version)| which.takes(version.is_deleted));
+        Ok(page(&asked, found.map(|(number, _)| json!(number))))
+    })
+    .await
 }
 
 async fn register(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
     shop.serve(move |registry| Ok(json!({"id": registry.register(&subject, &given(&body)?)?}))).await
 }
 
-async fn version(State(shop): State<Shop>, Path((subject, version)): Path<(String, String)>) -> Response {
-    shop.look(move |book| Ok(told(&subject, &book.version(&subject, version_given(&version)?)?))).await
+/// The subject and the version of a path.
+type Place = Path<(String, String)>;
+
+async fn version(
+    State(shop): State<Shop>,
+    Path((subject, version)): Place,
+    Query(asked): Query<Asked>,
+) -> Response {
+    shop.look(move |book| {
+        Ok(told(&subject, &book.version(&subject, version_given(&version)?, which(&asked))?))
+    })
+    .await
+}
+
+async fn delete_version(
+    State(shop): State<Shop>,
+    Path((subject, version)): Place,
+    Query(asked): Query<Asked>,
+) -> Response {
+    let for_good = is_true(&asked, "permanent");
+    shop.serve(move |registry| {
+        let version = version_given(&version)?;
+        registry.change(|book| book.delete_version(&subject, version, for_good)).map(|version| json!(version))
+    })
+    .await
 }
 
 async fn version_text(
     State(shop): State<Shop>,
-    Path((subject, version)): Path<(String, String)>,
+    Path((subject, version)): Place,
+    Query(asked): Query<Asked>,
 ) -> Response {
-    shop.look(move |book| json_of(&book.version(&subject, version_given(&version)?)?.text)).await
+    shop.look(move |book| json_of(&book.version(&subject, version_given(&version)?, which(&asked))?.text))
+        .await
 }
 
-async fn check(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
-    shop.look(move |book| Ok(verdict(book.check(&subject, &given(&body)?)?))).await
+/// References are not taken, so nothing has any.
+async fn referenced_by(State(shop): State<Shop>, Path((subject, version)): Place) -> Response {
+    shop.look(move |book| {
+        book.version(&subject, version_given(&version)?, Which::All)?;
+        Ok(json!([]))
+    })
+    .await
+}
+
+async fn check(
+    State(shop): State<Shop>,
+    Path(subject): Path<String>,
+    Query(asked): Query<Asked>,
+    body: Bytes,
+) -> Response {
+    shop.look(move |book| Ok(verdict(&asked, book.check(&subject, &given(&body)?)?))).await
 }
 
 async fn check_with(
     State(shop): State<Shop>,
-    Path((subject, version)): Path<(String, String)>,
+    Path((subject, version)): Place,
+    Query(asked): Query<Asked>,
     body: Bytes,
 ) -> Response {
-    shop.look(move |book| Ok(verdict(book.check_with(&subject, version_given(&version)?, &given(&body)?)?)))
-        .await
+    shop.look(move |book| {
+        let checked = book.check_with(&subject, version_given(&version)?, &given(&body)?)?;
+        Ok(verdict(&asked, checked))
+    })
+    .await
 }
 
-fn verdict(checked: Result<(), Vec<String>>) -> Value {
+/// Reasons are told to who asks for them.
+fn verdict(asked: &Asked, checked: Result<(), Vec<String>>) -> Value {
     match checked {
         Ok(()) => json!({"is_compatible": true}),
-        Err(found) => json!({"is_compatible": false, "messages": found}),
+        Err(found) if is_true(asked, "verbose") => json!({"is_compatible": false, "messages": found}),
+        Err(_found) => json!({"is_compatible": false}),
     }
+}
+
+/// What a subject has itself, or what all have where that is asked for.
+fn own_or_global<T>(asked: &Asked, own: Option<T>, global: T) -> Option<T> {
+    own.or_else(|| is_true(asked, "defaultToGlobal").then_some(global))
 }
 
 async fn level(State(shop): State<Shop>) -> Response {
@@ -237,8 +425,7 @@ async fn level_of(
     Query(asked): Query<Asked>,
 ) -> Response {
     shop.look(move |book| {
-        let or_global = asked.get("defaultToGlobal").is_some_and(|given| given == "true");
-        let level = book.level_of(&subject).or_else(|| or_global.then(|| book.level()));
+        let level = own_or_global(&asked, book.level_of(&subject), book.level());
         let level = level.ok_or(Error::LevelUnknown(subject))?;
         Ok(json!({"compatibilityLevel": level.name()}))
     })
@@ -257,4 +444,73 @@ fn leveled(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Va
     let level = level_given(body)?;
     registry.set_level(subject, level)?;
     Ok(json!({"compatibility": level.name()}))
+}
+
+async fn unset_level(State(shop): State<Shop>) -> Response {
+    shop.serve(|registry| unleveled(registry, None)).await
+}
+
+async fn unset_level_of(State(shop): State<Shop>, Path(subject): Path<String>) -> Response {
+    shop.serve(move |registry| unleveled(registry, Some(&subject))).await
+}
+
+fn unleveled(registry: &Registry, subject: Option<&str>) -> Result<Value, Error> {
+    registry.change(|book| {
+        let before = match subject {
+            None => book.level(),
+            Some(subject) => {
+                book.level_of(subject).ok_or_else(|| Error::SubjectUnknown(subject.to_owned()))?
+            }
+        };
+        Ok((json!({"compatibilityLevel": before.name()}), vec![book.set_level(subject, None)?]))
+    })
+}
+
+async fn mode(State(shop): State<Shop>) -> Response {
+    shop.look(|book| Ok(json!({"mode": book.mode().name()}))).await
+}
+
+async fn mode_of(
+    State(shop): State<Shop>,
+    Path(subject): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Response {
+    shop.look(move |book| {
+        let mode = own_or_global(&asked, book.mode_of(&subject), book.mode());
+        Ok(json!({"mode": mode.ok_or(Error::ModeUnknown(subject))?.name()}))
+    })
+    .await
+}
+
+async fn set_mode(State(shop): State<Shop>, body: Bytes) -> Response {
+    shop.serve(move |registry| moded(registry, None, &body)).await
+}
+
+async fn set_mode_of(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
+    shop.serve(move |registry| moded(registry, Some(&subject), &body)).await
+}
+
+fn moded(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Value, Error> {
+    let mode = mode_given(body)?;
+    registry.change(|book| Ok((json!({"mode": mode.name()}), vec![book.set_mode(subject, Some(mode))?])))
+}
+
+async fn unset_mode(State(shop): State<Shop>) -> Response {
+    shop.serve(|registry| unmoded(registry, None)).await
+}
+
+async fn unset_mode_of(State(shop): State<Shop>, Path(subject): Path<String>) -> Response {
+    shop.serve(move |registry| unmoded(registry, Some(&subject))).await
+}
+
+fn unmoded(registry: &Registry, subject: Option<&str>) -> Result<Value, Error> {
+    registry.change(|book| {
+        let before = match subject {
+            None => book.mode(),
+            Some(subject) => {
+                book.mode_of(subject).ok_or_else(|| Error::SubjectUnknown(subject.to_owned()))?
+            }
+        };
+        Ok((json!({"mode": before.name()}), vec![book.set_mode(subject, None)?]))
+    })
 }

@@ -19,8 +19,8 @@ impl Rows {
         self.0.upgrade().ok_or_else(|| everlog_log::Error::Closed.to_string())
     }
 
-    fn write(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.log()?.control_put(key, Some(value)).map_err(|error| error.to_string())
+    fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), String> {
+        self.log()?.control_put(key, value).map_err(|error| error.to_string())
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
@@ -30,7 +30,7 @@ impl Rows {
 
 impl Control for Rows {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.write(key, value)
+        self.write(key, Some(value))
     }
 
     fn scan(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
@@ -42,7 +42,11 @@ impl Control for Rows {
 
 impl Storage for Rows {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.write(key, value)
+        self.write(key, Some(value))
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), String> {
+        self.write(key, None)
     }
 
     fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String> {
@@ -72,5 +76,7 @@ mod tests {
         let mut seen = 0;
         Storage::scan(&rows, &mut |_, _| seen += 1).expect("it is open");
         assert_eq!(seen, 1);
+        rows.remove(b"namespace/1").expect("it is open");
+        assert_eq!(Control::scan(&rows), Ok(Vec::new()));
     }
 }

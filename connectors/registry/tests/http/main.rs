@@ -1,5 +1,8 @@
 //! The built-in registry by real HTTP, with clients of others; and the same conversation with a real registry.
 
+mod deletion;
+mod paths;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -31,6 +34,14 @@ impl Storage for Rows {
             return Err("the disk is full".into());
         }
         self.rows.lock().expect("nobody panics").insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), String> {
+        if *self.is_broken.lock().expect("nobody panics") {
+            return Err("the disk is full".into());
+        }
+        self.rows.lock().expect("nobody panics").remove(key);
         Ok(())
     }
 
