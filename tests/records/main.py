@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "patience"))
 
+import client  # noqa: E402, F401
 import effects  # noqa: E402, F401
 import page  # noqa: E402, F401
 import records  # noqa: E402, F401
@@ -15,7 +16,7 @@ import starts  # noqa: E402, F401
 from case import CASES, Report  # noqa: E402
 from world import Node, Part, World, free_port, temporary_folder  # noqa: E402
 
-SUITES = ["records", "effects", "registries", "page", "starts"]
+SUITES = ["records", "effects", "client", "registries", "page", "starts"]
 
 
 def open_world(stack: ExitStack, bootstrap: str, folder: Path, registry: str | None) -> World:
