@@ -149,7 +149,7 @@ impl Writer {
         Self { noun, foreign: None }
     }
 
-    /// A schema from a registry, checked once: it is of the noun, and what it writes can be read.
+    /// A schema from a registry, checked once: it is of the noun, and what it writes can be read, or some of it.
     ///
     /// # Errors
     /// [`WriterError`].
@@ -173,6 +173,7 @@ impl Writer {
         if schema.canonical_form() == noun.parts().canonical {
             return Ok(Self::own(noun));
         }
+        // What is read in part is taken: a record that cannot be read is refused by itself.
         SchemaCompatibility::can_read(&schema, noun.schema())
             .map_err(|error| WriterError::Incompatible(error.to_string()))?;
         let plan =
