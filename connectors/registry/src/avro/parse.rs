@@ -120,7 +120,8 @@ impl Parser {
         }
     }
 
-    /// The type of this name: of this namespace, or of none where it is not there.
+    /// The type of this name in this namespace; where that is not defined before, one that is and has none. Else the name
+    /// is defined later, or is that of a type around this one.
     fn find(&mut self, name: &str, space: Option<&str>) -> TypeId {
         if let Some(place) = Primitive::ALL.iter().position(|primitive| primitive.name() == name) {
             return place;
@@ -129,12 +130,16 @@ impl Parser {
             Some(space) if !name.contains('.') => format!("{space}.{name}"),
             Some(_) | None => name.to_owned(),
         };
-        if let Some(id) = self.names.get(&full_name).or_else(|| self.names.get(name)) {
-            return *id;
+        let is_done = |id: &TypeId| matches!(self.slots[*id], Slot::Done(_));
+        let done = |name: &str| self.names.get(name).copied().filter(is_done);
+        if let Some(id) = done(&full_name).or_else(|| done(name)) {
+            return id;
         }
-        self.slots.push(Slot::Missing);
-        self.names.insert(full_name, self.slots.len() - 1);
-        self.slots.len() - 1
+        let slots = &mut self.slots;
+        *self.names.entry(full_name).or_insert_with(|| {
+            slots.push(Slot::Missing);
+            slots.len() - 1
+        })
     }
 
     fn union(&mut self, branches: &[Value], space: Option<&str>) -> Parsed<TypeId> {

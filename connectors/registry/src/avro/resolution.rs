@@ -40,8 +40,10 @@ pub(crate) fn incompatibilities(reader: &AvroSchema, writer: &AvroSchema) -> Vec
         path: Vec::new(),
         depth: 0,
         steps_left: STEPS_MAX,
+        ambiguous: Found::new(),
     };
-    comparison.pair(reader.root, writer.root)
+    let found = comparison.pair(reader.root, writer.root);
+    if found.is_empty() { comparison.ambiguous } else { found }
 }
 
 /// What was found; nothing means compatible.
@@ -56,6 +58,8 @@ struct Comparison<'a> {
     path: Vec<String>,
     depth: usize,
     steps_left: usize,
+    /// A field that might be one of several, wherever it was met: Java breaks off there, also in a branch that it only tries.
+    ambiguous: Found,
 }
 
 impl<'a> Comparison<'a> {
@@ -178,10 +182,11 @@ impl<'a> Comparison<'a> {
         let names = std::iter::once(&field.name).chain(&field.aliases);
         let mut found = names.filter_map(|name| written.get(name.as_str()));
         match (found.next(), found.next()) {
-            (Some(_), Some(_)) => self.fault(
-                "NAME_MISMATCH",
-                format!("{} and its aliases are several fields of the writer", field.name),
-            ),
+            (Some(_), Some(_)) => {
+                let detail = format!("{} and its aliases are several fields of the writer", field.name);
+                self.ambiguous = self.fault("NAME_MISMATCH", detail);
+                self.ambiguous.clone()
+            }
             (Some(one), None) => self.below("type", field.type_id, one.type_id),
             (None, _) if field.default.is_some() => Found::new(),
             (None, _) => {
