@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everlog_patience as patience;
-use everlog_registry::{Client, ClientError, Error, Found, Ids, Limits, Registry, Storage, router};
+use everlog_registry::{Client, ClientError, Error, Found, Ids, Level, Limits, Registry, Storage, router};
 use everlog_wire::public::Noun;
 use schema_registry_converter::async_impl::schema_registry::{
     SrSettings, get_schema_by_id, get_schema_by_subject, is_compatible_schema, post_schema,
@@ -267,6 +267,24 @@ async fn what_was_registered_is_there_after_a_restart() {
     assert_eq!(level, (200, json!({"compatibilityLevel": "FULL_TRANSITIVE"})));
     let next = open(&rows).register("other", schema("o", A)["schema"].as_str().unwrap()).expect("registered");
     assert_eq!(next, 5, "ids go on where they ended");
+}
+
+/// A log in which every earlier release has registered its schemas, at the level that they have.
+#[test]
+fn our_schemas_go_with_those_of_every_earlier_release() {
+    let registry = open(&Arc::default());
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas/versions");
+    for noun in Noun::ALL {
+        let subject = Noun::subject(&topic(noun));
+        registry.set_level(Some(&subject), Level::FullTransitive).expect("stored");
+        let path = |number: u32| folder.join(format!("{}.{number}.avsc", noun.name()));
+        let earlier = (1..).map_while(|number| std::fs::read_to_string(path(number)).ok());
+        for (text, number) in earlier.zip(1..) {
+            let registered = registry.register(&subject, &text);
+            registered.unwrap_or_else(|error| panic!("{noun:?} {number}: {error}"));
+        }
+    }
+    Ids::built_in(&registry, topic).expect("registered");
 }
 
 #[tokio::test]

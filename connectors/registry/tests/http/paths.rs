@@ -138,6 +138,14 @@ async fn what_is_asked_for_with_parameters_is_answered_with_them() {
                 whole("b", 1, 1, "\"int\"")
             ]),
         ),
+    ];
+    each(&api, rows).await;
+}
+
+#[tokio::test]
+async fn levels_are_set_taken_back_and_inherited() {
+    let api = api().await;
+    let rows = vec![
         ("GET", "/config", None, 200, json!({"compatibilityLevel": "BACKWARD"})),
         ("GET", "/config/b?defaultToGlobal=true", None, 200, json!({"compatibilityLevel": "BACKWARD"})),
         (
