@@ -1,5 +1,6 @@
 //! A node on a real Kafka: what it acknowledged is there once, whoever is killed and whatever is deleted.
 
+mod away;
 mod closed;
 mod nodes;
 mod orders;

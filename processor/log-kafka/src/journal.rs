@@ -30,6 +30,8 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// How often a producer's thread looks whether it must end. The client waits in whole milliseconds and spins for the rest:
 /// without deliveries through the tenth of one, with them through half of one on average, which must be seldom.
 const POLL: Duration = Duration::from_micros(250_100);
+/// An append that comes so long after others were given up does not go on with what they waited for.
+const SAME_WAIT_WITHIN: Duration = Duration::from_secs(10);
 /// How soon a client that could not be made is tried again.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 
@@ -73,6 +75,31 @@ struct Lane {
     rounds: Vec<Arc<Round>>,
     /// An outcome is unknown: what comes after it on the same producer is too.
     doubtful: bool,
+    wait: AckWait,
+}
+
+/// Since when a journal waits for an acknowledgement, over all appends that were given up meanwhile.
+#[derive(Default)]
+struct AckWait {
+    since: Option<Instant>,
+    given_up: Option<Instant>,
+}
+
+impl AckWait {
+    fn begins(&mut self, now: Instant) {
+        let is_another = self.given_up.is_some_and(|given_up| now - given_up > SAME_WAIT_WITHIN);
+        self.since = self.since.filter(|_| !is_another).or(Some(now));
+        self.given_up = None;
+    }
+
+    /// A round was acknowledged.
+    fn ends(&mut self, goes_on: bool, now: Instant) {
+        self.since = goes_on.then_some(now);
+    }
+
+    fn is_given_up(&mut self, now: Instant) {
+        self.given_up = Some(now);
+    }
 }
 
 /// A producer and its thread.
@@ -170,6 +197,16 @@ impl Journal {
     pub(crate) fn saw_end(&self, partition: PartitionId, end: Offset) {
         self.shared.ends[partition as usize].fetch_max(end, Ordering::AcqRel);
     }
+
+    /// The partition whose appends have waited longest for an acknowledgement, and for how long; none where nothing is under way.
+    pub(crate) fn unacknowledged_for(&self, now: Instant) -> Option<(PartitionId, Duration)> {
+        let wait = |(partition, lane): (PartitionId, &Mutex<Lane>)| {
+            let lane = lock(lane);
+            let since = lane.wait.since.filter(|_| !lane.rounds.is_empty())?;
+            Some((partition, now.saturating_duration_since(since)))
+        };
+        (0..).zip(&self.shared.lanes).filter_map(wait).max_by_key(|(_, span)| *span)
+    }
 }
 
 impl Drop for Journal {
@@ -253,6 +290,7 @@ impl Shared {
         let round =
             Arc::new(Round { flights: Mutex::new(flights), records_left: AtomicU64::new(count as u64) });
         lane.rounds.push(Arc::clone(&round));
+        lane.wait.begins(Instant::now());
         add(&self.counters.rounds, 1);
         for (flight, records) in records.iter().enumerate() {
             for bytes in records {
@@ -299,6 +337,10 @@ impl Shared {
         if ticket.round.records_left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let mut lane = lock(lane_mutex);
             lane.rounds.retain(|round| !Arc::ptr_eq(round, &ticket.round));
+            if !lane.doubtful {
+                let goes_on = !lane.rounds.is_empty();
+                lane.wait.ends(goes_on, Instant::now());
+            }
             self.pump(ticket.partition, &mut lane);
         }
     }
@@ -358,6 +400,7 @@ impl Shared {
             let (rounds, waiting, error) = {
                 let mut lane = lock(lane);
                 lane.doubtful = false;
+                lane.wait.is_given_up(Instant::now());
                 let error = if closing { Error::Closed } else { busy(&lane) };
                 lane.waiting_bytes = 0;
                 (std::mem::take(&mut lane.rounds), std::mem::take(&mut lane.waiting), error)
@@ -483,4 +526,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_waits_on_when_appends_are_given_up_and_no_longer_when_one_is_acknowledged() {
+        let (mut wait, begin) = (AckWait::default(), Instant::now());
+        let at = |second| begin + Duration::from_secs(second);
+        wait.begins(at(0));
+        wait.begins(at(5));
+        wait.is_given_up(at(30));
+        wait.begins(at(31));
+        assert_eq!(wait.since, Some(at(0)), "it is the same wait");
+        wait.ends(true, at(32));
+        assert_eq!(wait.since, Some(at(32)), "a round is under way");
+        wait.is_given_up(at(62));
+        wait.begins(at(3_600));
+        assert_eq!(wait.since, Some(at(3_600)), "the partition was elsewhere meanwhile");
+        wait.ends(false, at(3_601));
+        assert_eq!(wait.since, None);
+    }
 }

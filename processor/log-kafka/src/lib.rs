@@ -23,6 +23,7 @@ mod options;
 mod owned;
 mod parts;
 pub mod public;
+mod reachability;
 mod reader;
 mod rouse;
 mod rows;
@@ -40,6 +41,7 @@ mod voice;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{
@@ -56,6 +58,7 @@ use group::Group;
 use journal::Journal;
 use owned::Table;
 use parts::Parts;
+use reachability::Reachability;
 use reader::Reader;
 use slices::{Job, Slices};
 use stats::Counters;
@@ -66,6 +69,10 @@ pub use options::{Options, PARTITIONS_MAX};
 pub use stats::{CYCLE_BOUNDS_US, Stats};
 pub use traffic::{Traffic, Wait};
 
+/// What the brokers leave unanswered for so long is trouble: longer than a partition is without a leader after a broker was
+/// killed, which is `broker.session.timeout.ms`, 9 s.
+const TROUBLE_AFTER: Duration = Duration::from_secs(10);
+
 /// The log on Kafka. Dropping it writes what waits, within 5 s, then closes.
 pub struct Kafka {
     // The threads end before what they use.
@@ -74,6 +81,7 @@ pub struct Kafka {
     opening: std::sync::Mutex<()>,
     rehearsing: std::sync::Mutex<()>,
     parts: Arc<Parts>,
+    reachability: Arc<Reachability>,
     admin: Arc<Admin>,
     trims: Trims,
     reader: Reader,
@@ -134,6 +142,7 @@ impl Kafka {
             opening: std::sync::Mutex::default(),
             rehearsing: std::sync::Mutex::default(),
             reader: Reader::new(&parts.options),
+            reachability: Reachability::watch(&parts.options, &parts.ends)?,
             tails: std::sync::Mutex::default(),
             parts,
             admin,
@@ -151,6 +160,27 @@ impl Kafka {
     /// What its clients have sent and received so far; nothing unless `statistics_interval_ms` is set.
     pub fn traffic(&self) -> Traffic {
         traffic::lock(&self.parts.counters.traffic).clone()
+    }
+
+    /// Why nothing can be written at the moment, if the brokers have left that unanswered for a while.
+    pub fn trouble(&self) -> Option<String> {
+        let now = Instant::now();
+        let lasts =
+            |span: Option<Duration>| span.filter(|span| *span >= TROUBLE_AFTER).map(|span| span.as_secs());
+        let servers = &self.parts.options.bootstrap_servers;
+        let silent = lasts(self.reachability.silent_for(now));
+        let silent = silent.map(|seconds| format!("no broker of {servers} answers, for {seconds} s"));
+        silent.or_else(|| {
+            let (partition, span) = self.parts.journal.unacknowledged_for(now)?;
+            let topic = self.parts.options.topic("journal");
+            let seconds = lasts(Some(span))?;
+            Some(format!("the brokers acknowledge nothing in {topic}-{partition}, for {seconds} s"))
+        })
+    }
+
+    /// True where no broker answered when one was asked last: what is asked now is not answered within a moment.
+    pub fn is_unreachable(&self) -> bool {
+        self.reachability.silent_for(Instant::now()).is_some()
     }
 
     /// The partitions that share a transactional producer with this one: they are fenced together.

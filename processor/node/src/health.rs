@@ -16,6 +16,8 @@ pub struct Signs {
     pub stopping: bool,
     /// Why the log has ended, if it has.
     pub log_failure: Option<String>,
+    /// Why the log takes nothing at the moment, though it goes on when that passes.
+    pub log_trouble: Option<String>,
     /// Nothing new is taken for want of space.
     pub disk_full: bool,
     /// How many partitions there are.
@@ -38,7 +40,15 @@ impl Signs {
     /// Why the node is not ready; empty where it is.
     pub fn unready(&self) -> Vec<String> {
         let Self {
-            stopping, log_failure, disk_full, partitions, serving, restored_percent, troubles, ..
+            stopping,
+            log_failure,
+            log_trouble,
+            disk_full,
+            partitions,
+            serving,
+            restored_percent,
+            troubles,
+            ..
         } = self;
         let mut reasons = Vec::new();
         if *stopping {
@@ -47,6 +57,7 @@ impl Signs {
         if let Some(failure) = log_failure {
             reasons.push(format!("the log has ended: {failure}"));
         }
+        reasons.extend(log_trouble.clone());
         if *disk_full {
             reasons.push("the disk is full".to_owned());
         }
@@ -230,6 +241,7 @@ impl Health {
         Signs {
             stopping,
             log_failure: log.and_then(Sight::failure),
+            log_trouble: log.and_then(Sight::trouble),
             disk_full: log.is_some_and(Sight::is_full),
             partitions,
             serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
@@ -268,6 +280,14 @@ mod tests {
         let full = Signs { disk_full: true, ..serving() };
         assert_eq!(full.unready(), ["the disk is full"]);
         assert_eq!(full.dead(), None);
+    }
+
+    #[test]
+    fn brokers_that_do_not_answer_end_readiness_but_not_life_and_come_first() {
+        let trouble = "no broker of localhost:9092 answers, for 12 s";
+        let silent = Signs { log_trouble: Some(trouble.into()), serving: 7, ..serving() };
+        assert_eq!(silent.unready(), [trouble, "7 of 8 partitions serve"]);
+        assert_eq!((silent.lifeless(), silent.dead()), (Vec::new(), None));
     }
 
     #[test]

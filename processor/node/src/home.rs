@@ -206,6 +206,14 @@ impl Sight {
         }
     }
 
+    /// Why nothing can be written at the moment: the brokers do not answer.
+    pub fn trouble(&self) -> Option<String> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Kafka(log) => log.upgrade()?.trouble(),
+        }
+    }
+
     /// Nothing new is taken for want of space.
     pub fn is_full(&self) -> bool {
         match self {
