@@ -4,11 +4,23 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use everlog_log::Error;
 use everlog_log::embedded::{Embedded, Limits, Options, Recover, Sync};
 
 use crate::config::{self, Config};
+
+/// The folder for the rows of a log on Kafka.
+const ROWS: &str = "rows";
+
+/// Where a node's log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogPlace {
+    /// In the data directory.
+    Embedded,
+    /// On brokers; the data directory has rows that they bring again.
+    Kafka,
+}
 
 /// A directory that a server keeps everything in.
 pub struct DataDir {
@@ -64,6 +76,41 @@ impl DataDir {
         // Payloads and keys are in it: nobody else reads them unless whoever made the directory says so.
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
         made.map_err(|error| self.unusable(&error.to_string()))
+    }
+
+    /// Where the log is whose node keeps its data here; none where nothing is kept yet.
+    pub fn log_place(&self) -> Option<LogPlace> {
+        let has = |name: &str| self.path.join(name).exists();
+        if has("db") {
+            return Some(LogPlace::Embedded);
+        }
+        // The broker that `everlog dev --kafka` starts keeps its own data beside the rows.
+        (has(ROWS) || has("kafka")).then_some(LogPlace::Kafka)
+    }
+
+    /// Refuses the directory of a node whose log is elsewhere: its workflows would seem lost.
+    ///
+    /// # Errors
+    /// It is such a directory; says how it is started.
+    pub fn fits(&self, config: &Config) -> Result<()> {
+        let dir = self.path.display();
+        let other = "choose another data directory (--data-dir, server.data_dir)";
+        match (self.log_place(), config.kafka.is_used()) {
+            (Some(LogPlace::Kafka), false) => bail!(
+                "{dir} belongs to a server whose log is on Kafka, and its workflows are there; start it with --kafka, as \
+                 before (--kafka-bootstrap, kafka.bootstrap_servers), or {other}"
+            ),
+            (Some(LogPlace::Embedded), true) => bail!(
+                "{dir} has an embedded log, whose workflows are not on Kafka; start it without --kafka (--kafka-bootstrap, \
+                 kafka.bootstrap_servers), or {other}"
+            ),
+            (None | Some(_), _) => Ok(()),
+        }
+    }
+
+    /// Where the rows of a log on Kafka are kept.
+    pub fn rows(&self) -> PathBuf {
+        self.path.join(ROWS)
     }
 
     /// What to say where another process has it.
@@ -156,6 +203,11 @@ mod tests {
         told.replace(&dir.display().to_string(), "DIR")
     }
 
+    fn unfit(dir: &Path, config: &Config) -> String {
+        let told = DataDir::lasting(dir).fits(config).expect_err("it is refused").to_string();
+        told.replace(&dir.display().to_string(), "DIR")
+    }
+
     #[test]
     fn a_directory_in_use_is_refused_with_the_way_out() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -173,6 +225,30 @@ mod tests {
         drop(DataDir::lasting(dir.path()).open(&config).expect("it is new"));
         config.log.partitions = 16;
         expect!["DIR was made with 8 partitions, log.partitions is 16; set it to 8, or choose another data directory (--data-dir, server.data_dir)"].assert_eq(&refused(dir.path(), &config));
+    }
+
+    #[test]
+    fn a_directory_of_a_log_on_kafka_is_refused_naming_kafka() {
+        for beside in ["rows/0", "kafka/node-1"] {
+            let dir = tempfile::tempdir().expect("a directory");
+            std::fs::create_dir_all(dir.path().join(beside)).expect("ours");
+            let refused = unfit(dir.path(), &Config::default());
+            expect!["DIR belongs to a server whose log is on Kafka, and its workflows are there; start it with --kafka, as before (--kafka-bootstrap, kafka.bootstrap_servers), or choose another data directory (--data-dir, server.data_dir)"].assert_eq(&refused);
+        }
+    }
+
+    #[test]
+    fn a_directory_of_an_embedded_log_is_refused_for_one_on_kafka() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let data = DataDir::lasting(dir.path());
+        let mut config = Config::default();
+        config.kafka.bootstrap_servers = "localhost:9092".into();
+        data.fits(&config).expect("it is new");
+        drop(data.open(&Config::default()).expect("it is new"));
+        // Somebody has tried it before.
+        std::fs::create_dir_all(dir.path().join("kafka")).expect("ours");
+        expect!["DIR has an embedded log, whose workflows are not on Kafka; start it without --kafka (--kafka-bootstrap, kafka.bootstrap_servers), or choose another data directory (--data-dir, server.data_dir)"].assert_eq(&unfit(dir.path(), &config));
+        data.fits(&Config::default()).expect("it serves on as before");
     }
 
     #[test]

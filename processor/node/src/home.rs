@@ -54,8 +54,7 @@ impl Home {
                 took_ms = crate::node::millis(began),
                 "opened the log on Kafka"
             );
-            let dir = data.path().join("rows");
-            let rows = RowsDir::new(dir, config.memory.database_bytes, config.kafka.rows_aside_max);
+            let rows = RowsDir::new(data.rows(), config.memory.database_bytes, config.kafka.rows_aside_max);
             return Ok(Self::Kafka(OnKafka { log: Arc::new(log), rows: Arc::new(rows) }));
         }
         let log = data.open(config)?;

@@ -129,17 +129,20 @@ fn run_dev(dev: &Dev) -> Result<Ended> {
     }
     config.validate()?;
     logs::start(&config.logs)?;
+    let data = if dev.ephemeral { DataDir::ephemeral()? } else { DataDir::lasting(&config.server.data_dir) };
+    data.fits(&config)?;
     if config.kafka.is_used() {
         topics::make_missing(&config)?;
     }
-    let data = if dev.ephemeral { DataDir::ephemeral()? } else { DataDir::lasting(&config.server.data_dir) };
     node::run(&config, &data, true)
 }
 
 fn run_serve(settings: &Settings) -> Result<Ended> {
     let config = Config::load(settings.config.as_deref(), &environment())?;
     logs::start(&config.logs)?;
-    node::run(&config, &DataDir::lasting(&config.server.data_dir), false)
+    let data = DataDir::lasting(&config.server.data_dir);
+    data.fits(&config)?;
+    node::run(&config, &data, false)
 }
 
 fn show_config(settings: &Settings) -> Result<Ended> {

@@ -53,7 +53,8 @@ section! {
         address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7233)), ();
         /// Where metrics and health are served (HTTP). Port 0 takes a free one.
         metrics_address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 9233)), ();
-        /// Where everything durable is kept; made when missing. One process at a time can use it.
+        /// Where everything durable is kept; made when missing. One process at a time can use it,
+        /// and always with the same kind of log: the embedded one, or one on Kafka.
         data_dir: PathBuf = PathBuf::from("./everlog-data"), ();
     }
 }

@@ -8,7 +8,7 @@ use everlog_log::embedded::Embedded;
 
 use super::Finding;
 use crate::config::Config;
-use crate::data::DataDir;
+use crate::data::{DataDir, LogPlace};
 use crate::hand::browse;
 
 /// Looks at it. It is opened where no node runs, as a node would open it, and otherwise the node is asked.
@@ -34,6 +34,18 @@ pub fn look(config: &Config) -> Vec<Finding> {
     }];
     findings.push(room(dir, config.log.free_bytes_min));
     let data = DataDir::lasting(dir);
+    match data.log_place() {
+        Some(LogPlace::Embedded) => {}
+        Some(LogPlace::Kafka) => {
+            let found = "it belongs to a node whose log is on Kafka";
+            findings.push(Finding::warn("log", found, "name its brokers (--kafka-bootstrap, --config)"));
+            return findings;
+        }
+        None => {
+            findings.push(Finding::good("log", "there is none yet: a node makes it at its start"));
+            return findings;
+        }
+    }
     match Embedded::open(data.options(config)) {
         Ok(log) => findings.push(recovered(&log)),
         Err(Error::Locked { .. }) => findings.push(node(config)),
@@ -117,6 +129,20 @@ mod tests {
         assert_eq!(verdicts(&config)[0], ("directory", Verdict::Warn));
         config.log.free_bytes_min = u64::MAX / 4;
         assert!(verdicts(&config).contains(&("disk", Verdict::Fail)));
+    }
+
+    #[test]
+    fn no_log_is_made_by_looking_for_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).expect("ours");
+        let mut config = Config::default();
+        config.server.data_dir = dir.path().into();
+        let good = [("directory", Verdict::Good), ("disk", Verdict::Good)];
+        assert_eq!(verdicts(&config), [&good[..], &[("log", Verdict::Good)]].concat());
+        assert_eq!(std::fs::read_dir(dir.path()).expect("ours").count(), 0);
+        std::fs::create_dir(dir.path().join("rows")).expect("ours");
+        assert_eq!(verdicts(&config), [&good[..], &[("log", Verdict::Warn)]].concat());
+        assert_eq!(std::fs::read_dir(dir.path()).expect("ours").count(), 1);
     }
 
     #[test]
