@@ -344,6 +344,9 @@ fn join(
     (nodes, calls): (Option<Bound>, SocketAddr),
 ) -> Result<Option<Arc<Cluster>>> {
     let (Home::Kafka(kafka), Some((listener, address))) = (home, nodes) else { return Ok(None) };
+    if let Some(remark) = config.cluster.remark() {
+        tracing::warn!("{remark}");
+    }
     let advertised = &config.cluster.advertised;
     let about = cluster::About {
         name: config.server.name.clone(),

@@ -247,7 +247,7 @@ impl Config {
         gateway.check(faults);
         kafka.check(self, faults);
         ingress.check(self, faults);
-        cluster.check(faults);
+        cluster.check(kafka.is_used(), faults);
     }
 }
 

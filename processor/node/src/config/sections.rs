@@ -1,6 +1,6 @@
 //! What the node itself is told: where it listens, its log, memory, threads, partitions, keys and log lines.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -138,7 +138,8 @@ section! {
     Cluster = "cluster" {
         /// Where other nodes reach this one (HTTP/2); told to them through the topic `control`. Port 0 takes a free one.
         address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0)), ();
-        /// What they are told instead, where they reach it otherwise; empty = the address.
+        /// What they are told instead, where they reach it otherwise; empty = the address, which is none for them where it is
+        /// 0.0.0.0 or [::].
         advertised: String = String::new(), "host:port or \"\"";
         /// A file with what nodes show each other: whoever does not is refused. The same on all of them.
         secret_file: Option<PathBuf> = None, ();
@@ -162,7 +163,11 @@ section! {
 }
 
 impl Cluster {
-    pub(super) fn check(&self, faults: &mut Vec<String>) {
+    /// What no key can tell alone, where there may be other nodes.
+    pub(super) fn check(&self, is_on_kafka: bool, faults: &mut Vec<String>) {
+        if is_on_kafka {
+            faults.extend(self.unreachable());
+        }
         let files = [
             ("certificate_file", &self.certificate_file),
             ("key_file", &self.key_file),
@@ -173,6 +178,39 @@ impl Cluster {
             faults
                 .push(format!("cluster.{key} = \"\" is not allowed with cluster.{given}; allowed is a path"));
         }
+    }
+
+    /// Why other nodes would not reach what they are told.
+    fn unreachable(&self) -> Option<String> {
+        let Self { address, advertised, .. } = self;
+        let allowed = "allowed is a name or an address by which other nodes reach this one, with its port, such as \
+                       \"node-a.internal:7235\"";
+        if advertised.is_empty() {
+            let fault = format!(
+                "cluster.advertised = \"\" is not allowed with cluster.address = \"{address}\", which is no address for \
+                 other nodes; {allowed}"
+            );
+            return address.ip().is_unspecified().then_some(fault);
+        }
+        let is_reachable = |(host, port): (&str, &str)| {
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let is_unspecified = host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
+            !host.is_empty() && !is_unspecified && port.parse().is_ok_and(|port: u16| port != 0)
+        };
+        let fault = format!("cluster.advertised = \"{advertised}\" is not allowed; {allowed}");
+        (!advertised.rsplit_once(':').is_some_and(is_reachable)).then_some(fault)
+    }
+
+    /// What somebody should know of how nodes know each other: none where nobody else reaches the address, or they do.
+    pub fn remark(&self) -> Option<String> {
+        let knows_nodes = self.secret_file.is_some() || self.tls_files().is_some();
+        (!self.address.ip().is_loopback() && !knows_nodes).then(|| {
+            format!(
+                "whoever reaches cluster.address = {} is taken for a node: set cluster.secret_file, and \
+                 cluster.certificate_file, cluster.key_file and cluster.ca_file, or keep it on a network that only nodes reach",
+                self.address
+            )
+        })
     }
 
     /// The files of TLS between nodes, if they speak it: certificate, key and authorities.
@@ -216,5 +254,56 @@ section! {
         format: LogFormat = LogFormat::Auto, ();
         /// Which of them are written. The variables EVERLOG_LOG and, failing that, RUST_LOG go before it.
         filter: String = "info".into(), "a level (error, warn, info, debug, trace) or a list such as \"info,everlog_log=debug\"";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(address: &str, advertised: &str) -> Cluster {
+        let address = address.parse().expect("an address");
+        Cluster { address, advertised: advertised.into(), ..Cluster::default() }
+    }
+
+    fn faults(address: &str, advertised: &str) -> Vec<String> {
+        let mut faults = Vec::new();
+        cluster(address, advertised).check(true, &mut faults);
+        faults
+    }
+
+    #[test]
+    fn what_other_nodes_are_told_leads_to_this_one() {
+        for (address, advertised) in [
+            ("127.0.0.1:0", ""),
+            ("10.0.0.1:7235", ""),
+            ("0.0.0.0:7235", "node-a.internal:7235"),
+            ("[::]:7235", "[fd00::1]:7235"),
+        ] {
+            assert_eq!(faults(address, advertised), [] as [&str; 0], "{address} {advertised}");
+        }
+        for (address, advertised) in [
+            ("0.0.0.0:7235", ""),
+            ("[::]:7235", ""),
+            ("0.0.0.0:7235", "0.0.0.0:7235"),
+            ("10.0.0.1:7235", "[::]:7235"),
+            ("10.0.0.1:7235", "node-a"),
+            ("10.0.0.1:7235", "node-a:0"),
+            ("10.0.0.1:7235", ":7235"),
+        ] {
+            let told = faults(address, advertised).join("\n");
+            assert!(told.contains("cluster.advertised") && told.contains("node-a.internal:7235"), "{told}");
+        }
+        let mut told = Vec::new();
+        cluster("0.0.0.0:7235", "").check(false, &mut told);
+        assert_eq!(told, [] as [&str; 0], "there are no others on the embedded log");
+    }
+
+    #[test]
+    fn an_address_that_takes_anybody_for_a_node_is_remarked() {
+        let open = cluster("0.0.0.0:7235", "node-a.internal:7235");
+        assert!(open.remark().is_some_and(|remark| remark.contains("cluster.secret_file")));
+        assert_eq!(Cluster { secret_file: Some("/secret".into()), ..open }.remark(), None);
+        assert_eq!(Cluster::default().remark(), None);
     }
 }
