@@ -268,6 +268,20 @@ fn an_outcome_that_nobody_writes_is_not_waited_for_longer_than_said() -> anyhow:
     Ok(())
 }
 
+/// What to do was not said, but that a broker which had answered does not answer.
+#[test]
+fn more_replicas_than_brokers_are_refused_with_what_to_set() -> anyhow::Result<()> {
+    let mut spot = Spot::new(Cluster::shared()?)?;
+    spot.variables.retain(|(name, _)| *name != "EVERLOG_KAFKA__REPLICATION");
+    let told = spot.run(&["topics", "create"], "")?;
+    let expected = "the cluster has 1 broker, kafka.replication is 3: set it to 1, or add brokers\n";
+    assert!(told.code == Some(1) && told.err.ends_with(expected), "{told:?}");
+    assert!(!told.err.contains("does not answer"), "{told:?}");
+    let none = spot.run(&["topics", "check"], "")?;
+    assert_eq!((none.code, none.out.matches("missing").count()), (Some(3), 9), "{none:?}");
+    Ok(())
+}
+
 fn read(options: &Options, topic: &str, count: usize) -> anyhow::Result<Vec<Record>> {
     let mut tail = Tail::open(options, topic, None, From::Beginning)?;
     let mut records = Vec::new();

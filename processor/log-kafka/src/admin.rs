@@ -15,7 +15,7 @@ use rdkafka::admin::{
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
-use crate::fault::{io, io_text};
+use crate::fault::{answered, io, io_text, refused};
 use crate::options::Options;
 use crate::topics::{Existing, Wanted};
 use crate::voice::Voice;
@@ -61,7 +61,7 @@ impl Admin {
         let described = self.wait(self.client.describe_configs(&resources, &self.asked()))?;
         let described = described.map_err(|error| io("the settings of the topics", &error))?;
         for described in described {
-            let described = described.map_err(|code| io_text(format!("the settings of a topic: {code}")))?;
+            let described = described.map_err(|code| answered("the settings of a topic", code))?;
             let OwnedResourceSpecifier::Topic(name) = described.specifier else { continue };
             let settings = described.entries.into_iter();
             let settings = settings.filter_map(|entry| Some((entry.name, entry.value?))).collect();
@@ -101,10 +101,22 @@ impl Admin {
         for result in made.map_err(|error| io("making the topics", &error))? {
             match result {
                 Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
-                Err((name, code)) => return Err(io_text(format!("making the topic {name}: {code}"))),
+                Err((_, RDKafkaErrorCode::InvalidReplicationFactor)) => {
+                    return Err(self.too_few_brokers(wanted));
+                }
+                Err((name, code)) => return Err(answered(&format!("making the topic {name}"), code)),
             }
         }
         Ok(())
+    }
+
+    /// Why topics cannot have so many replicas.
+    fn too_few_brokers(&self, wanted: &[&Wanted]) -> Error {
+        let replication = wanted.iter().map(|topic| topic.replication).max().unwrap_or(0);
+        match self.client.inner().fetch_metadata(None, self.timeout) {
+            Ok(metadata) => refused(too_few(metadata.brokers().len(), replication)),
+            Err(error) => io("which brokers there are", &error),
+        }
     }
 
     /// Removes topics; those that are not there are none.
@@ -115,7 +127,7 @@ impl Admin {
             match result {
                 Ok(_)
                 | Err((_, RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic)) => {}
-                Err((name, code)) => return Err(io_text(format!("removing the topic {name}: {code}"))),
+                Err((name, code)) => return Err(answered(&format!("removing the topic {name}"), code)),
             }
         }
         Ok(())
@@ -158,10 +170,37 @@ impl Admin {
     }
 }
 
+fn too_few(brokers: usize, replication: u16) -> String {
+    let plural = if brokers == 1 { "" } else { "s" };
+    if brokers >= usize::from(replication) {
+        // Some of them take no replicas at the moment.
+        return format!(
+            "the cluster has {brokers} broker{plural} and does not place {replication} replicas on them now \
+             (kafka.replication): look at its brokers, or try again"
+        );
+    }
+    format!(
+        "the cluster has {brokers} broker{plural}, kafka.replication is {replication}: set it to {brokers}, or add brokers"
+    )
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_replicas_than_brokers_are_refused_with_both_numbers() {
+        let told = "the cluster has 1 broker, kafka.replication is 3: set it to 1, or add brokers";
+        assert_eq!(too_few(1, 3), told);
+        assert!(too_few(2, 3).starts_with("the cluster has 2 brokers, "));
+        assert!(too_few(3, 3).contains("does not place 3 replicas"));
     }
 }

@@ -11,6 +11,26 @@ pub(crate) fn io(what: &str, error: &KafkaError) -> Error {
     Error::Io { detail: format!("{what}: {error}") }
 }
 
+/// What a broker answered to a wish: one that it refuses, and would refuse again, was answered all the same.
+pub(crate) fn answered(what: &str, code: RDKafkaErrorCode) -> Error {
+    let detail = format!("{what}: {code}");
+    let is_refusal = matches!(
+        code,
+        RDKafkaErrorCode::ClusterAuthorizationFailed
+            | RDKafkaErrorCode::TopicAuthorizationFailed
+            | RDKafkaErrorCode::InvalidConfig
+            | RDKafkaErrorCode::InvalidPartitions
+            | RDKafkaErrorCode::InvalidReplicaAssignment
+            | RDKafkaErrorCode::InvalidReplicationFactor
+            | RDKafkaErrorCode::InvalidRequest
+            | RDKafkaErrorCode::InvalidTopic
+            | RDKafkaErrorCode::PolicyViolation
+            | RDKafkaErrorCode::TopicDeletionDisabled
+            | RDKafkaErrorCode::UnsupportedVersion
+    );
+    if is_refusal { refused(detail) } else { io_text(detail) }
+}
+
 pub(crate) fn io_text(detail: impl Into<String>) -> Error {
     Error::Io { detail: detail.into() }
 }
@@ -45,4 +65,18 @@ pub(crate) fn is_fence(code: RDKafkaErrorCode) -> bool {
         code,
         RDKafkaErrorCode::Fenced | RDKafkaErrorCode::ProducerFenced | RDKafkaErrorCode::InvalidProducerEpoch
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_refuses_a_wish_has_answered() {
+        let told = |code| answered("making the topic events", code);
+        assert!(matches!(told(RDKafkaErrorCode::TopicAuthorizationFailed), Error::Refused { .. }));
+        assert!(matches!(told(RDKafkaErrorCode::PolicyViolation), Error::Refused { .. }));
+        assert!(matches!(told(RDKafkaErrorCode::RequestTimedOut), Error::Io { .. }));
+        assert!(matches!(told(RDKafkaErrorCode::NotController), Error::Io { .. }));
+    }
 }
