@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod data;
 mod driver;
+mod ending;
 mod face;
 mod gateway;
 mod hand;

@@ -21,6 +21,7 @@ use crate::commands::Commands;
 use crate::config::{Config, Sync};
 use crate::data::DataDir;
 use crate::driver::{self, Running};
+use crate::ending::{Ends, end, leave, log_ended};
 use crate::gateway::Gateway;
 use crate::health::Health;
 use crate::home::{self, Home};
@@ -40,7 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const START_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AT_START_EVERY: Duration = Duration::from_millis(2);
 /// How long what is left on the runtime may take to go, once everything has been stopped in order.
-const LEFTOVERS_WITHIN: Duration = Duration::from_millis(100);
+pub const LEFTOVERS_WITHIN: Duration = Duration::from_millis(100);
 
 /// Partitions that are heard of when they cannot go on.
 const LOSSES_MAX: usize = 64;
@@ -56,22 +57,25 @@ pub enum Ended {
 
 /// Why a node begins to end.
 #[derive(Debug, PartialEq, Eq)]
-enum Cause {
+pub enum Cause {
+    /// Somebody asked it to.
     Asked,
     /// Nothing can be written any more: there is nothing to stop in order.
     LogEnded(String),
     /// The other partitions can be stopped in order.
     PartitionEnded(Loss),
+    /// Nobody serves calls any more.
     GatewayEnded(String),
 }
 
 /// A partition that cannot go on.
 #[derive(Debug, PartialEq, Eq)]
-enum Loss {
+pub enum Loss {
     /// Somebody else has it, perhaps known by name.
     TakenOver(u32, Option<String>),
     /// What is in the log keeps it from being served by any node.
     Closed(String),
+    /// Something else, in words.
     Other(String),
 }
 
@@ -97,7 +101,7 @@ impl Loss {
     }
 
     /// What is told; a later loss may know who took over.
-    fn reason(self, mut later: impl Iterator<Item = Loss>) -> String {
+    pub fn reason(self, mut later: impl Iterator<Item = Loss>) -> String {
         let told = |partition, by: &str| {
             format!(
                 "partition {partition} was taken over by {by}: this node steps down; nothing acknowledged is lost"
@@ -497,87 +501,6 @@ async fn lost(loss: Loss, cluster: Option<&Arc<Cluster>>) -> Option<Cause> {
             None
         }
         _other => Some(Cause::PartitionEnded(loss)),
-    }
-}
-
-/// What ends with the node, besides the partitions and their log.
-struct Ends {
-    commands: Option<Commands>,
-    gateway: Option<Gateway>,
-    cluster: Option<Arc<Cluster>>,
-}
-
-/// Stops everything in order: what others can take over goes to them, then connections, partitions with their last
-/// commit, the log.
-async fn end(
-    cause: Cause,
-    Ends { commands, gateway, cluster }: Ends,
-    running: Running,
-    home: Home,
-    mut failures: mpsc::Receiver<Loss>,
-) -> Ended {
-    if let Cause::LogEnded(reason) = cause {
-        let ended = log_ended(&reason);
-        leave(home, &ended);
-        return ended;
-    }
-    let began = Instant::now();
-    let no_commands = async {
-        if let Some(commands) = commands {
-            commands.stop().await;
-        }
-    };
-    let mut unminded = Vec::new();
-    if let Some(cluster) = &cluster {
-        let mut departs = std::pin::pin!(cluster.depart());
-        loop {
-            tokio::select! {
-                () = &mut departs => break,
-                // What another node has taken is not waited for.
-                Some(loss) = failures.recv() => match loss {
-                    Loss::TakenOver(partition, _) if cluster.steps_down(partition).await => {}
-                    loss => unminded.push(loss),
-                },
-            }
-        }
-    }
-    let no_calls = async {
-        if let Some(gateway) = gateway {
-            gateway.stop().await;
-        }
-    };
-    tokio::join!(no_calls, no_commands);
-    if let Some(cluster) = cluster {
-        cluster.end().await;
-    }
-    running.stop_polls();
-    if !running.stop() {
-        tracing::warn!("partitions are still being taken over at the end; what was acknowledged is safe");
-        std::mem::forget(home);
-    } else if !home.close() {
-        tracing::warn!("the log is still in use at the end; what was acknowledged is safe");
-    }
-    tracing::info!(took_ms = millis(began), "stopped");
-    let later = unminded.into_iter().chain(std::iter::from_fn(|| failures.try_recv().ok()));
-    match cause {
-        Cause::Asked => Ended::Asked,
-        Cause::LogEnded(reason) | Cause::GatewayEnded(reason) => Ended::Failed(reason),
-        Cause::PartitionEnded(loss) => Ended::Failed(loss.reason(later)),
-    }
-}
-
-fn log_ended(reason: &str) -> Ended {
-    Ended::Failed(format!("{reason}; nothing acknowledged is lost: mend the disk, then start again"))
-}
-
-/// Ends with a log that is closed only where it is whole. Others may still be about to go, on threads that nobody waits
-/// for. Whoever goes last would close a database that has failed while the process ends around it, and RocksDB would
-/// abort; so nobody is the last one.
-fn leave(home: Home, ended: &Ended) {
-    if *ended == Ended::Asked {
-        home.close();
-    } else {
-        std::mem::forget(home);
     }
 }
 
