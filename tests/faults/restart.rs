@@ -1,4 +1,6 @@
-//! What a server has given out before a kill is good after it: tokens of tasks and of pages.
+//! What a server has given out before a kill is good after it: tokens of tasks and of pages; and it ends when it is asked to.
+
+use std::process::{Command as Spawned, Stdio};
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
@@ -10,7 +12,9 @@ use everlog_temporal_api::workflowservice::{
     GetWorkflowExecutionHistoryRequest, GetWorkflowExecutionHistoryResponse,
 };
 use everlog_tests::caller::{Caller, execution};
-use everlog_tests::server::Server;
+use everlog_tests::page::get;
+use everlog_tests::patience;
+use everlog_tests::server::{Server, binary, free_address};
 use prost::Message;
 
 const ID: &str = "order-1";
@@ -60,5 +64,40 @@ async fn a_history_is_read_on_and_a_task_completed_after_a_kill_with_the_tokens_
     let ends = caller.history(ID).await?.split_off(whole.len());
     let types: Vec<_> = ends.iter().map(HistoryEvent::event_type).collect();
     ensure!(types == [EventType::WorkflowTaskCompleted, EventType::WorkflowExecutionCompleted], "{types:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_node_that_waits_for_its_brokers_at_its_start_ends_when_it_is_asked_to() -> anyhow::Result<()> {
+    let (dir, metrics) = (tempfile::tempdir()?, free_address()?);
+    let mut command = Spawned::new(binary()?);
+    command.arg("serve").stdin(Stdio::null()).stderr(Stdio::null()).envs([
+        ("EVERLOG_SERVER__DATA_DIR", dir.path().display().to_string()),
+        ("EVERLOG_SERVER__ADDRESS", free_address()?.to_string()),
+        ("EVERLOG_SERVER__METRICS_ADDRESS", metrics.to_string()),
+        ("EVERLOG_HTTP__ADDRESS", free_address()?.to_string()),
+        ("EVERLOG_KAFKA__BOOTSTRAP_SERVERS", "127.0.0.1:1".into()),
+        // Longer than any test.
+        ("EVERLOG_KAFKA__CALL_TIMEOUT_MS", "900000".into()),
+    ]);
+    let mut node = command.spawn()?;
+    let ended = async {
+        let serves = async || get(metrics, "/health/live").await.is_ok();
+        patience::until("its pages are served", serves).await?;
+        let asked = Spawned::new("kill").arg("-TERM").arg(node.id().to_string()).status()?;
+        ensure!(asked.success(), "kill -TERM");
+        let mut code = None;
+        let ends = async || {
+            code = node.try_wait().ok().flatten();
+            code.is_some()
+        };
+        patience::until("it ends", ends).await?;
+        anyhow::Ok(code.and_then(|status| status.code()))
+    };
+    let ended = ended.await;
+    // It is gone already where all is well.
+    node.kill().ok();
+    node.wait()?;
+    ensure!(ended? == Some(0), "it was asked to end, and has");
     Ok(())
 }

@@ -49,3 +49,31 @@ async fn while_no_broker_answers_no_node_is_ready_and_each_says_why() -> anyhow:
     }
     Ok(())
 }
+
+/// Nobody waits for so long, in ms: whatever waits for an answer of brokers waits longer than a test.
+const FOR_EVER: &str = "900000";
+const PATIENT: [&str; 3] = [
+    "EVERLOG_KAFKA__CALL_TIMEOUT_MS",
+    "EVERLOG_KAFKA__APPEND_TIMEOUT_MS",
+    "EVERLOG_KAFKA__TRANSACTION_TIMEOUT_MS",
+];
+
+/// Orchestrators kill what takes longer than 30 s; whatever has been acknowledged is in the journal.
+#[tokio::test]
+async fn while_no_broker_answers_a_node_that_is_asked_to_end_waits_for_none() -> anyhow::Result<()> {
+    let cluster = Cluster::start(Version::V4_4_0, 1)?;
+    let place = Place::new(cluster.bootstrap())?;
+    let patient = PATIENT.map(|name| (name, FOR_EVER.to_owned()));
+    let (mut one, mut two) = (node(&place, "one", &patient)?, node(&place, "two", &patient)?);
+    for node in [&mut one, &mut two] {
+        let client = node.ready().await?;
+        is_ready(node).await?;
+        client.start(&format!("at-{}", node.address())).await?;
+    }
+    cluster.kill(1)?;
+    for node in [&mut one, &mut two] {
+        silence(node, cluster.bootstrap(), 10).await?;
+        node.stop().await?;
+    }
+    Ok(())
+}

@@ -72,6 +72,8 @@ pub use traffic::{Traffic, Wait};
 /// What the brokers leave unanswered for so long is trouble: longer than a partition is without a leader after a broker was
 /// killed, which is `broker.session.timeout.ms`, 9 s.
 const TROUBLE_AFTER: Duration = Duration::from_secs(10);
+/// Brokers that are silent for so long are not waited for: one of several may be asked twice before it is known to hang.
+const UNREACHABLE_AFTER: Duration = Duration::from_secs(5);
 
 /// The log on Kafka. Dropping it writes what waits, within 5 s, then closes.
 pub struct Kafka {
@@ -178,9 +180,9 @@ impl Kafka {
         })
     }
 
-    /// True where no broker answered when one was asked last: what is asked now is not answered within a moment.
+    /// True where no broker has answered for long enough that nobody should wait for an answer.
     pub fn is_unreachable(&self) -> bool {
-        self.reachability.silent_for(Instant::now()).is_some()
+        self.reachability.silent_for(Instant::now()).is_some_and(|span| span >= UNREACHABLE_AFTER)
     }
 
     /// The partitions that share a transactional producer with this one: they are fenced together.

@@ -23,7 +23,7 @@ use crate::schemas::Lookup;
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long a stop waits until the group knows what was read last.
-const END_WITHIN: Duration = Duration::from_millis(1_500);
+pub const END_WITHIN: Duration = Duration::from_millis(1_500);
 /// How often old commands are looked for: in parts of the time for which they are kept, within bounds.
 const KEEP_PARTS: u64 = 8;
 const KEEP_LOOK_MS_MIN: u64 = 1_000;

@@ -20,7 +20,7 @@ const EVENTS_PER_TURN: usize = 4_096;
 /// How long a stop waits for the last commit.
 const STOP_WITHIN: Duration = Duration::from_millis(1_500);
 /// How long a stop waits for threads: one that takes a partition over may hang on brokers that do not answer.
-const END_WITHIN: Duration = Duration::from_secs(3);
+pub const END_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_AT_END_EVERY: Duration = Duration::from_millis(2);
 /// The longest sleep of a thread.
 const SLEEP_MAX: Duration = Duration::from_secs(5);

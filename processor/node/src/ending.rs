@@ -1,7 +1,7 @@
 //! The end of a node, in order: what others can take over goes to them, then connections, partitions, the log.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
@@ -11,6 +11,9 @@ use crate::driver::Running;
 use crate::gateway::Gateway;
 use crate::home::Home;
 use crate::node::{Cause, Ended, Loss, millis};
+
+/// How long a log on Kafka may take to close: what was not committed by then is applied again by whoever has the partitions next.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// What ends with the node, besides the partitions and their log.
 pub struct Ends {
@@ -44,17 +47,7 @@ pub async fn end(
     };
     let mut unminded = Vec::new();
     if let Some(cluster) = &cluster {
-        let mut departs = std::pin::pin!(cluster.depart());
-        loop {
-            tokio::select! {
-                () = &mut departs => break,
-                // What another node has taken is not waited for.
-                Some(loss) = failures.recv() => match loss {
-                    Loss::TakenOver(partition, _) if cluster.steps_down(partition).await => {}
-                    loss => unminded.push(loss),
-                },
-            }
-        }
+        depart(cluster, &mut failures, &mut unminded).await;
     }
     let no_calls = async {
         if let Some(gateway) = gateway {
@@ -69,7 +62,7 @@ pub async fn end(
     if !running.stop() {
         tracing::warn!("partitions are still being taken over at the end; what was acknowledged is safe");
         std::mem::forget(home);
-    } else if !home.close() {
+    } else if !close(home) {
         tracing::warn!("the log is still in use at the end; what was acknowledged is safe");
     }
     tracing::info!(took_ms = millis(began), "stopped");
@@ -79,6 +72,37 @@ pub async fn end(
         Cause::LogEnded(reason) | Cause::GatewayEnded(reason) => Ended::Failed(reason),
         Cause::PartitionEnded(loss) => Ended::Failed(loss.reason(later)),
     }
+}
+
+/// What others can take over goes to them; what they have taken already is not waited for, however long the brokers take to say so.
+async fn depart(cluster: &Arc<Cluster>, failures: &mut mpsc::Receiver<Loss>, unminded: &mut Vec<Loss>) {
+    let steps_down = async {
+        while let Some(loss) = failures.recv().await {
+            match loss {
+                Loss::TakenOver(partition, _) if cluster.steps_down(partition).await => {}
+                loss => unminded.push(loss),
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = cluster.depart() => {}
+        () = steps_down => {}
+    }
+}
+
+/// Closes the log; false where somebody else still uses it, or the brokers keep it from closing.
+fn close(home: Home) -> bool {
+    if !home.is_remote() {
+        return home.close();
+    }
+    let (sender, closed) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("close".into());
+    // Nobody listens any more where it took too long.
+    let spawned = thread.spawn(move || {
+        let _ = sender.send(home.close());
+    });
+    spawned.is_ok() && closed.recv_timeout(CLOSE_WITHIN) == Ok(true)
 }
 
 /// How a node ends whose log has failed.
@@ -94,5 +118,22 @@ pub fn leave(home: Home, ended: &Ended) {
         home.close();
     } else {
         std::mem::forget(home);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::entry;
+    use crate::config::Config;
+    use crate::node::LEFTOVERS_WITHIN;
+    use crate::{commands, driver};
+
+    #[test]
+    fn all_of_a_stop_takes_less_than_orchestrators_wait_before_they_kill() {
+        let drain = Duration::from_millis(Config::default().gateway.drain_ms);
+        let after = entry::LEAVE_WITHIN + driver::END_WITHIN + CLOSE_WITHIN + LEFTOVERS_WITHIN;
+        let all = entry::DEPART_WITHIN + drain.max(commands::END_WITHIN) + after;
+        assert!(all < Duration::from_secs(29), "{all:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use everlog_log::Log;
 use everlog_log::embedded::Embedded;
 use everlog_log_kafka::Kafka;
@@ -37,16 +37,18 @@ pub struct OnKafka {
 }
 
 impl Home {
-    /// Opens the log that the settings name. On Kafka the topics must be there.
+    /// Opens the log that the settings name. On Kafka the topics must be there, and brokers that do not answer are waited for in the
+    /// background, so that whoever asks meanwhile may give up.
     ///
     /// # Errors
     /// What is wrong and the way out.
-    pub fn open(config: &Config, data: &DataDir) -> Result<Self> {
+    pub async fn open(config: &Config, data: &DataDir) -> Result<Self> {
         let began = Instant::now();
         if config.kafka.is_used() {
             data.make()?;
-            let log = Kafka::open(config.kafka.options(&config.server.name))
-                .map_err(|error| config.kafka.explain(error))?;
+            let options = config.kafka.options(&config.server.name);
+            let opened = tokio::task::spawn_blocking(move || Kafka::open(options)).await;
+            let log = opened.context("its opening panicked")?.map_err(|error| config.kafka.explain(error))?;
             tracing::info!(
                 brokers = config.kafka.bootstrap_servers,
                 prefix = config.kafka.prefix,
@@ -226,10 +228,10 @@ impl Sight {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_embedded_log_is_closed_by_whoever_has_it_last() {
+    #[tokio::test]
+    async fn the_embedded_log_is_closed_by_whoever_has_it_last() {
         let data = DataDir::ephemeral().expect("a directory");
-        let home = Home::open(&Config::default(), &data).expect("it is new");
+        let home = Home::open(&Config::default(), &data).await.expect("it is new");
         assert_eq!((home.store_name(), home.is_remote()), ("rocksdb", false));
         let (user, sight) = (home.log(), home.sight());
         home.rows(0).map(drop).expect("the database has them");

@@ -152,7 +152,11 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     ));
 
     // From here on this thread blocks now and then; the pages are served by others.
-    let home = Home::open(config, data)?;
+    let mut stops = asked.clone();
+    let home = tokio::select! {
+        home = Home::open(config, data) => home?,
+        _ = stops.wait_for(|asked| *asked) => return Ok(Ended::Asked),
+    };
     health.log_is_open(home.sight(), home.log().partitions());
     metrics::watch_log(&registry, home.sight());
     let sealer = gateway::open_sealer(config, data.path(), &home)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use everlog_partition::Error;
@@ -18,7 +18,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long the rows of `control` may take to be there at the start.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
 /// How long a node that ends waits for others to take what it has.
-const DEPART_WITHIN: Duration = Duration::from_secs(25);
+pub const DEPART_WITHIN: Duration = Duration::from_secs(20);
+/// How long it may take to leave the group of nodes: others find out by themselves.
+pub const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_AT_DEPARTURE_EVERY: Duration = Duration::from_millis(10);
 
 impl Cluster {
@@ -149,44 +151,68 @@ impl Cluster {
         }
     }
 
-    /// Gives all groups to other nodes, where there are some, and leaves.
+    /// Gives all groups to other nodes, where there are some and the brokers tell them of it, and leaves.
     pub async fn depart(self: &Arc<Self>) {
         let has_others = {
             let view = self.shown.load();
             view.placement.nodes.iter().any(|node| *node != self.me)
         };
-        if has_others {
-            let own = {
-                let mut own = lock(&self.own);
-                own.leaves = true;
-                own.clone()
-            };
-            let row = Row::Node(self.me.clone(), Some(own));
-            // Where it is this node that places, what it places must come behind: to whoever reads that first this node is gone, and
-            // is fenced.
-            let told = self.write(row.clone()).await;
-            self.note(row);
-            let deadline = Instant::now() + DEPART_WITHIN;
-            let is_busy = |group: &Group| {
-                group.is_held.load(Ordering::Acquire) || group.gives.load(Ordering::Acquire) > 0
-            };
-            let has_groups = || self.groups.iter().any(is_busy);
-            while told.is_ok() && has_groups() && Instant::now() < deadline {
-                tokio::time::sleep(LOOK_AT_DEPARTURE_EVERY).await;
-            }
-            if has_groups() {
-                tracing::warn!("nobody has taken all partitions; others take them over when they notice");
-            }
+        if !has_others {
+            return;
         }
+        if tokio::time::timeout(DEPART_WITHIN, self.give_all()).await.is_err() || self.has_groups() {
+            tracing::warn!("nobody has taken all partitions; others take them over when they notice");
+        }
+    }
+
+    /// Waits until others have all groups, or cannot be told to take them.
+    async fn give_all(self: &Arc<Self>) {
+        if self.is_unreachable() {
+            return;
+        }
+        let own = {
+            let mut own = lock(&self.own);
+            own.leaves = true;
+            own.clone()
+        };
+        let row = Row::Node(self.me.clone(), Some(own));
+        // Where it is this node that places, what it places must come behind: to whoever reads that first this node is gone, and
+        // is fenced.
+        let told = self.write(row.clone()).await;
+        self.note(row);
+        while told.is_ok() && self.has_groups() && !self.is_unreachable() {
+            tokio::time::sleep(LOOK_AT_DEPARTURE_EVERY).await;
+        }
+    }
+
+    /// True while a group is here, or is being given to somebody.
+    fn has_groups(&self) -> bool {
+        let is_busy =
+            |group: &Group| group.is_held.load(Ordering::Acquire) || group.gives.load(Ordering::Acquire) > 0;
+        self.groups.iter().any(is_busy)
+    }
+
+    /// True where no broker answers, and none is to be waited for.
+    fn is_unreachable(&self) -> bool {
+        self.log.upgrade().is_some_and(|log| log.is_unreachable())
     }
 
     /// Leaves the group of nodes; what others bring is answered no more.
     pub async fn end(self: &Arc<Self>) {
         self.over.send_replace(true);
+        if tokio::time::timeout(LEAVE_WITHIN, self.leave_members()).await.is_err() {
+            tracing::debug!("the group of nodes was left without a word; others find out by themselves");
+        }
+    }
+
+    async fn leave_members(self: &Arc<Self>) {
         let (members, follow) = (lock(&self.members).take(), lock(&self.follow).take());
         let is_its_own =
             self.shown.load().nodes.get(&self.me).is_some_and(|row| row.instance == self.instance);
-        if is_its_own && let Err(error) = self.write(Row::Node(self.me.clone(), None)).await {
+        if is_its_own
+            && !self.is_unreachable()
+            && let Err(error) = self.write(Row::Node(self.me.clone(), None)).await
+        {
             tracing::debug!(%error, "others find out by themselves that this node is gone");
         }
         // Both wait for their threads.

@@ -8,7 +8,7 @@ pub mod counts;
 mod deference;
 mod departed;
 mod door;
-mod entry;
+pub mod entry;
 mod follower;
 mod former;
 mod lag;
