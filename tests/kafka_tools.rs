@@ -552,11 +552,14 @@ async fn the_doctor_asks_an_embedded_node_and_opens_nothing_of_its_own() -> anyh
     let dir = tempfile::tempdir()?;
     let data = dir.path().join("data");
     let mut server = Server::start(&data, &[]).await?;
-    let metrics = [("EVERLOG_SERVER__METRICS_ADDRESS", server.metrics_address().to_string())];
+    // What the settings name is another server: the node tells in its directory where it is reached.
+    let other = Server::start(&dir.path().join("other"), &[]).await?;
+    let metrics = [("EVERLOG_SERVER__METRICS_ADDRESS", other.metrics_address().to_string())];
     let doctor =
         |data: &Path| run(&["doctor", "--json", "--data-dir", &data.display().to_string()], &metrics, "");
     let well = until_well(|| doctor(&data))?;
-    assert!(well.out.contains("one runs on it, and is ready"), "{well:?}");
+    let ready = format!("one runs on it, and is ready ({})", server.metrics_address());
+    assert!(well.out.contains(&ready), "{well:?}");
     start(&server, "order-1").await?;
     server.stop()?;
     let stopped = doctor(&data)?;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
 use tokio::net::TcpListener;
 
 use crate::health::Health;
+use crate::node_file::INSTANCE_HEADER;
 
 /// What the pages show.
 #[derive(Clone)]
@@ -19,6 +20,8 @@ pub struct Pages {
     pub registry: Registry,
     /// Alive and ready or not.
     pub health: Arc<Health>,
+    /// Random, of the node's start: what it is known by to whoever has its data directory.
+    pub instance: Arc<str>,
 }
 
 /// Serves `/metrics`, `/health/live` and `/health/ready` for as long as the future lives.
@@ -46,16 +49,22 @@ async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
     }
 }
 
-async fn live(State(pages): State<Pages>) -> (StatusCode, String) {
-    answer("alive", pages.health.signs().lifeless(), &[])
+async fn live(State(pages): State<Pages>) -> impl IntoResponse {
+    answer(&pages, "alive", pages.health.signs().lifeless(), &[])
 }
 
-async fn ready(State(pages): State<Pages>) -> (StatusCode, String) {
+async fn ready(State(pages): State<Pages>) -> impl IntoResponse {
     let signs = pages.health.signs();
-    answer("ready", signs.unready(), &signs.notes())
+    answer(&pages, "ready", signs.unready(), &signs.notes())
 }
 
-fn answer(good: &str, faults: Vec<String>, notes: &[String]) -> (StatusCode, String) {
+fn answer(pages: &Pages, good: &str, faults: Vec<String>, notes: &[String]) -> impl IntoResponse + use<> {
+    let instance = [(HeaderName::from_static(INSTANCE_HEADER), pages.instance.to_string())];
+    let (status, text) = verdict(good, faults, notes);
+    (status, instance, text)
+}
+
+fn verdict(good: &str, faults: Vec<String>, notes: &[String]) -> (StatusCode, String) {
     if faults.is_empty() {
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
         (StatusCode::OK, format!("{good}\n{notes}"))
@@ -85,7 +94,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_that_starts_is_alive_but_not_ready_and_shows_its_metrics() {
-        let pages = Pages { registry: Registry::new(), health: Health::new(8, 60_000) };
+        let pages =
+            Pages { registry: Registry::new(), health: Health::new(8, 60_000), instance: "one".into() };
         crate::metrics::watch_node(&pages.registry, &pages.health);
         let live = get(&pages, "/health/live").await;
         assert!(live.starts_with("HTTP/1.1 200 ") && live.ends_with("alive\n"), "{live}");
@@ -94,6 +104,7 @@ mod tests {
             ready.starts_with("HTTP/1.1 503 ") && ready.ends_with("not ready: 0 of 8 partitions serve\n"),
             "{ready}"
         );
+        assert!(ready.contains("everlog-instance: one\r\n"), "{ready}");
         let metrics = get(&pages, "/metrics").await;
         assert!(metrics.contains("process_resident_memory_bytes "), "{metrics}");
         assert!(get(&pages, "/").await.starts_with("HTTP/1.1 404 "));

@@ -23,6 +23,7 @@ mod memory;
 mod metrics;
 mod names;
 mod node;
+mod node_file;
 mod process;
 mod progress;
 mod retention;

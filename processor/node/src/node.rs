@@ -27,11 +27,12 @@ use crate::health::Health;
 use crate::home::{self, Home};
 use crate::memory::ProcessMemory;
 use crate::names::Names;
+use crate::node_file::NodeFile;
 use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
 use crate::share::Failed;
 use crate::verdict::End;
-use crate::{face, gateway, http, listener, logs, metrics, retention, stop};
+use crate::{face, gateway, http, keys, listener, logs, metrics, retention, stop};
 
 /// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
 const BLOCKING_THREADS_MAX: usize = 32;
@@ -145,18 +146,11 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     let listeners = Listeners::bind(config).await?;
     let (health, registry) =
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
-    metrics::watch_node(&registry, &health);
-    tokio::spawn(http::serve(
-        listeners.metrics.0,
-        http::Pages { registry: registry.clone(), health: Arc::clone(&health) },
-    ));
+    let instance = serve_pages(listeners.metrics.0, &health, &registry)?;
 
     // From here on this thread blocks now and then; the pages are served by others.
-    let mut stops = asked.clone();
-    let home = tokio::select! {
-        home = Home::open(config, data) => home?,
-        _ = stops.wait_for(|asked| *asked) => return Ok(Ended::Asked),
-    };
+    let Some(home) = open_home(config, data, asked.clone()).await? else { return Ok(Ended::Asked) };
+    keep_address(&home, data, NodeFile { instance, metrics_address: listeners.metrics.1 });
     health.log_is_open(home.sight(), home.log().partitions());
     metrics::watch_log(&registry, home.sight());
     let sealer = gateway::open_sealer(config, data.path(), &home)?;
@@ -213,6 +207,36 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     health.is_stopping();
     let ends = Ends { commands, gateway: Some(gateway), cluster };
     Ok(end(cause, ends, running, home, failures).await)
+}
+
+/// Serves metrics and health from here on; the instance that the answers show.
+fn serve_pages(listener: TcpListener, health: &Arc<Health>, registry: &Registry) -> Result<String> {
+    metrics::watch_node(registry, health);
+    let instance = uuid::Builder::from_random_bytes(keys::random()?).into_uuid().to_string();
+    let (registry, health) = (registry.clone(), Arc::clone(health));
+    tokio::spawn(http::serve(listener, http::Pages { registry, health, instance: instance.as_str().into() }));
+    Ok(instance)
+}
+
+/// Opens the log; none where the node is asked to end before that has come about.
+async fn open_home(
+    config: &Config,
+    data: &DataDir,
+    mut asked: watch::Receiver<bool>,
+) -> Result<Option<Home>> {
+    tokio::select! {
+        home = Home::open(config, data) => home.map(Some),
+        _ = asked.wait_for(|asked| *asked) => Ok(None),
+    }
+}
+
+/// Keeps where the node is reached in its directory, which is locked from here on where it has the log.
+fn keep_address(home: &Home, data: &DataDir, file: NodeFile) {
+    if !home.is_remote()
+        && let Err(error) = file.write(data.path())
+    {
+        tracing::warn!(%error, "the doctor will not find this node by its directory");
+    }
 }
 
 /// The node is ready with its part of the partitions, once it has one; what it does among the others is shown.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::node_file::INSTANCE_HEADER;
+
 /// How long a node may take for a connection, and for each piece of an answer.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -20,6 +22,8 @@ pub struct Answer {
     pub status: u16,
     /// The body; null where it is no JSON.
     pub body: Value,
+    /// The instance of the node, where its health was asked for.
+    pub instance: Option<String>,
 }
 
 /// Asks for a page.
@@ -75,15 +79,17 @@ fn parse(bytes: &[u8]) -> Result<Answer> {
     let first = lines.next().unwrap_or_default();
     ensure!(first.starts_with("HTTP/1."), "it does not speak HTTP");
     let status = first.split(' ').nth(1).context("an answer without a status")?.parse()?;
-    let mut body = bytes[split + 4..].to_vec();
+    let (mut body, mut instance) = (bytes[split + 4..].to_vec(), None);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         if name.eq_ignore_ascii_case("transfer-encoding") && value.trim().eq_ignore_ascii_case("chunked") {
             body = joined(&body)?;
         } else if name.eq_ignore_ascii_case("content-length") {
             ensure!(value.trim().parse() == Ok(body.len()), "an answer that ends too early");
+        } else if name.eq_ignore_ascii_case(INSTANCE_HEADER) {
+            instance = Some(value.trim().to_owned());
         }
     }
-    Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
+    Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_default(), instance })
 }
 
 /// The chunks of a body, joined.
@@ -114,7 +120,7 @@ mod tests {
         let chunked =
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\n{\"en\r\n7\r\nd\": 42}\r\n0\r\n\r\n";
         for answer in [&whole[..], &chunked[..]] {
-            let Answer { status, body } = parse(answer).expect("an answer");
+            let Answer { status, body, .. } = parse(answer).expect("an answer");
             assert_eq!((status, body["end"].as_u64()), (200, Some(42)));
         }
     }

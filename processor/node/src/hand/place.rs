@@ -192,7 +192,7 @@ impl Pages {
 fn ask(address: SocketAddr, noun: Noun, partition: u32, from: Option<u64>, max: usize) -> Result<Value> {
     let from = from.map(|offset| format!("&offset={offset}")).unwrap_or_default();
     let path = format!("/{}?partition={partition}&max={max}{from}", noun.topic());
-    let Answer { status, body } = browse::get(address, &path)?;
+    let Answer { status, body, .. } = browse::get(address, &path)?;
     if status != 200 {
         bail!("the node at {address} says: {}", browse::complaint(status, &body));
     }

@@ -160,7 +160,7 @@ fn hand_in(
         json!(send.workflow_id),
         serde_json::Value::Object(headers)
     );
-    let Answer { status, body } = browse::post(address, "/commands", &body)?;
+    let Answer { status, body, .. } = browse::post(address, "/commands", &body)?;
     let number = |name: &str| body[name].as_u64();
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     match (status, number("partition").and_then(|partition| u32::try_from(partition).ok()), number("offset"))

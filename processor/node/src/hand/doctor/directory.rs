@@ -10,6 +10,7 @@ use super::Finding;
 use crate::config::Config;
 use crate::data::{DataDir, LogPlace};
 use crate::hand::browse;
+use crate::node_file::NodeFile;
 
 /// Looks at it. It is opened where no node runs, as a node would open it, and otherwise the node is asked.
 pub fn look(config: &Config) -> Vec<Finding> {
@@ -48,7 +49,7 @@ pub fn look(config: &Config) -> Vec<Finding> {
     }
     match Embedded::open(data.options(config)) {
         Ok(log) => findings.push(recovered(&log)),
-        Err(Error::Locked { .. }) => findings.push(node(config)),
+        Err(Error::Locked { .. }) => findings.push(node(dir)),
         Err(error) => {
             let way_out = format!("{}", data.explain(error.clone()));
             findings.push(Finding::fail("log", error.to_string(), way_out));
@@ -82,11 +83,19 @@ fn recovered(log: &Embedded) -> Finding {
     Finding::good("log", found)
 }
 
-/// The node that has the directory.
-fn node(config: &Config) -> Finding {
-    let address = config.server.metrics_address;
+/// The node that has the directory. Whoever else answers at its address is not spoken of.
+fn node(dir: &Path) -> Finding {
     let about = "node";
+    let Some(file) = NodeFile::read(dir) else {
+        let found = "one runs on it, and does not say there where it is reached";
+        return Finding::warn(about, found, "ask it for /health/ready (server.metrics_address)");
+    };
+    let address = file.health_address();
     match browse::get(address, "/health/ready") {
+        Ok(answer) if answer.instance.as_ref() != Some(&file.instance) => {
+            let found = format!("one runs on it, and it is another server that answers at {address}");
+            Finding::warn(about, found, "it starts or ends: look again, and at its log lines")
+        }
         Ok(answer) if answer.status == 200 => {
             Finding::good(about, format!("one runs on it, and is ready ({address})"))
         }
@@ -99,7 +108,7 @@ fn node(config: &Config) -> Finding {
         }
         Err(_error) => {
             let found = format!("one runs on it, and does not tell how it fares at {address}");
-            Finding::warn(about, found, "name its metrics address (server.metrics_address)")
+            Finding::warn(about, found, "it starts or ends, or hangs: look again, and at its log lines")
         }
     }
 }
@@ -108,6 +117,7 @@ fn node(config: &Config) -> Finding {
 mod tests {
     use super::super::Verdict;
     use super::*;
+    use crate::http::Pages;
 
     fn verdicts(config: &Config) -> Vec<(&'static str, Verdict)> {
         look(config).iter().map(|finding| (finding.about, finding.verdict)).collect()
@@ -120,7 +130,6 @@ mod tests {
         config.server.data_dir = dir.path().join("data");
         assert_eq!(verdicts(&config), [("directory", Verdict::Warn)]);
         let held = DataDir::lasting(&config.server.data_dir).open(&config).expect("it is new");
-        config.server.metrics_address = "127.0.0.1:1".parse().expect("an address");
         let good = [("directory", Verdict::Good), ("disk", Verdict::Good)];
         assert_eq!(verdicts(&config), [&good[..], &[("node", Verdict::Warn)]].concat());
         drop(held);
@@ -129,6 +138,39 @@ mod tests {
         assert_eq!(verdicts(&config)[0], ("directory", Verdict::Warn));
         config.log.free_bytes_min = u64::MAX / 4;
         assert!(verdicts(&config).contains(&("disk", Verdict::Fail)));
+    }
+
+    /// A node's pages, whose health is good.
+    async fn pages(instance: &str) -> std::net::SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it has one");
+        let (registry, health) = (Default::default(), crate::health::Health::new(0, 60_000));
+        tokio::spawn(crate::http::serve(listener, Pages { registry, health, instance: instance.into() }));
+        address
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn another_server_is_never_reported_on() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut config = Config::default();
+        config.server.data_dir = dir.path().join("data");
+        let _held = DataDir::lasting(&config.server.data_dir).open(&config).expect("it is new");
+        let (own, other) = (pages("own").await, pages("other").await);
+        config.server.metrics_address = other;
+        let finding = || look(&config).pop().expect("the node is looked at last");
+        let says = |finding: &Finding, address| finding.found.contains(&format!("is ready ({address})"));
+        let without = finding();
+        assert_eq!((without.about, without.verdict), ("node", Verdict::Warn));
+        assert!(!without.found.contains(&other.to_string()), "{without:?}");
+        let file = |metrics_address| NodeFile { instance: "own".into(), metrics_address };
+        file(other).write(&config.server.data_dir).expect("ours");
+        let mistaken = finding();
+        assert!(mistaken.verdict == Verdict::Warn && !says(&mistaken, other), "{mistaken:?}");
+        file(own).write(&config.server.data_dir).expect("ours");
+        let asked = finding();
+        assert!(asked.verdict == Verdict::Good && says(&asked, own), "{asked:?}");
+        file("127.0.0.1:1".parse().expect("an address")).write(&config.server.data_dir).expect("ours");
+        assert_eq!(finding().verdict, Verdict::Warn);
     }
 
     #[test]
