@@ -103,7 +103,7 @@ pub fn run(doctor: &Doctor) -> Result<Ended> {
         config.server.data_dir.clone_from(dir);
     }
     let mut findings = if config.kafka.is_used() && doctor.data_dir.is_none() {
-        let mut findings = kafka::look(&config, now_ms())?;
+        let mut findings = kafka::look(&config)?;
         findings.extend(nodes::look(&config, now_ms())?);
         findings
     } else {
