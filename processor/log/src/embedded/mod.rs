@@ -130,6 +130,11 @@ impl Options {
             limits: Limits::default(),
         }
     }
+
+    /// Bytes on the disk below which appends are refused, see [`Limits::free_bytes_min`].
+    pub fn free_bytes_kept(&self) -> u64 {
+        space::kept_bytes(self.limits.free_bytes_min, self.write_buffer_bytes)
+    }
 }
 
 fn system_clock_ms() -> i64 {

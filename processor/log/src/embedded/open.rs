@@ -72,8 +72,9 @@ fn start(
 ) -> Result<Embedded, Error> {
     let acked_sequence = db.latest_sequence_number();
     let slots = tails.iter().map(published).collect();
-    let Options { dir, free_bytes, limits, write_buffer_bytes, .. } = options;
-    let space = Space::new(dir, free_bytes, limits.free_bytes_min, write_buffer_bytes);
+    let kept_bytes = options.free_bytes_kept();
+    let Options { dir, free_bytes, limits, .. } = options;
+    let space = Space::new(dir, free_bytes, kept_bytes);
     let shared = Arc::new(Shared::new(db, space, incarnation, limits, slots));
     let writer = Writer {
         shared: Arc::clone(&shared),

@@ -40,16 +40,14 @@ pub(super) struct Look {
     written_bytes: u64,
 }
 
+/// What is kept free: `free_bytes_min`, and never less than twice the write buffers and some headroom: while a buffer is written to
+/// its file, the log that it stands in is still there.
+pub(super) fn kept_bytes(free_bytes_min: u64, write_buffer_bytes: usize) -> u64 {
+    free_bytes_min.max(2 * write_buffer_bytes as u64 + HEADROOM_BYTES)
+}
+
 impl Space {
-    /// Keeps `free_bytes_min` free, and never less than twice the write buffers and some headroom: while a buffer is
-    /// written to its file, the log that it stands in is still there.
-    pub(super) fn new(
-        dir: PathBuf,
-        free_bytes: FreeBytes,
-        free_bytes_min: u64,
-        write_buffer_bytes: usize,
-    ) -> Self {
-        let kept_bytes = free_bytes_min.max(2 * write_buffer_bytes as u64 + HEADROOM_BYTES);
+    pub(super) fn new(dir: PathBuf, free_bytes: FreeBytes, kept_bytes: u64) -> Self {
         Self { dir, free_bytes, kept_bytes, stopped: AtomicBool::new(false) }
     }
 

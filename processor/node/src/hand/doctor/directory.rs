@@ -33,8 +33,8 @@ pub fn look(config: &Config) -> Vec<Finding> {
         );
         Finding::warn("directory", found, format!("chmod 700 {}", dir.display()))
     }];
-    findings.push(room(dir, config.log.free_bytes_min));
     let data = DataDir::lasting(dir);
+    findings.push(room(dir, data.options(config).free_bytes_kept()));
     match data.log_place() {
         Some(LogPlace::Embedded) => {}
         Some(LogPlace::Kafka) => {
@@ -58,20 +58,26 @@ pub fn look(config: &Config) -> Vec<Finding> {
     findings
 }
 
-fn room(dir: &Path, least: u64) -> Finding {
+fn room(dir: &Path, kept_bytes: u64) -> Finding {
     match rustix::fs::statvfs(dir) {
-        Ok(stat) => {
-            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-            let found = format!("{} MiB are free on its disk", free >> 20);
-            if free < least.saturating_mul(2) {
-                let fix =
-                    format!("make room: below {} MiB nothing new is taken (log.free_bytes_min)", least >> 20);
-                Finding::fail("disk", found, fix)
-            } else {
-                Finding::good("disk", found)
-            }
-        }
+        Ok(stat) => judge_room(stat.f_bavail.saturating_mul(stat.f_frsize), kept_bytes),
         Err(error) => Finding::fail("disk", format!("{}: {error}", dir.display()), "mount it"),
+    }
+}
+
+/// Of the free bytes the log keeps so many.
+fn judge_room(free_bytes: u64, kept_bytes: u64) -> Finding {
+    let found = format!("{} MiB are free on its disk", free_bytes >> 20);
+    let fix = format!(
+        "make room: below {} MiB nothing new is taken (log.free_bytes_min, memory.database_bytes and 8 MiB)",
+        kept_bytes >> 20
+    );
+    if free_bytes < kept_bytes {
+        Finding::fail("disk", found, fix)
+    } else if free_bytes < kept_bytes.saturating_mul(2) {
+        Finding::warn("disk", found, fix)
+    } else {
+        Finding::good("disk", found)
     }
 }
 
@@ -171,6 +177,17 @@ mod tests {
         assert!(asked.verdict == Verdict::Good && says(&asked, own), "{asked:?}");
         file("127.0.0.1:1".parse().expect("an address")).write(&config.server.data_dir).expect("ours");
         assert_eq!(finding().verdict, Verdict::Warn);
+    }
+
+    #[test]
+    fn the_disk_is_judged_by_what_the_log_keeps_free() {
+        let kept_bytes = DataDir::lasting(Path::new("x")).options(&Config::default()).free_bytes_kept();
+        let judged = |free_mib: u64| judge_room(free_mib << 20, kept_bytes);
+        assert_eq!(
+            [263, 264, 528].map(|mib| judged(mib).verdict),
+            [Verdict::Fail, Verdict::Warn, Verdict::Good]
+        );
+        assert!(judged(100).fix.is_some_and(|fix| fix.starts_with("make room: below 264 MiB ")));
     }
 
     #[test]
