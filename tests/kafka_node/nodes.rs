@@ -151,11 +151,26 @@ async fn a_node_with_another_secret_takes_nothing() -> anyhow::Result<()> {
     };
     let mut first = node(&place, "one", &secret("all-of-them")?)?;
     let client = first.ready().await?;
-    let mut stranger = node(&place, "stranger", &secret("somebody")?)?;
-    told(&mut stranger, "cluster.secret_file").await?;
+    for (name, stranger) in [("stranger", secret("somebody")?), ("without", Variables::new())] {
+        let mut stranger = node(&place, name, &stranger)?;
+        told(&mut stranger, "cluster.secret_file").await?;
+    }
     client.start("still-served").await?;
     ensure!(!client.history("still-served").await?.is_empty());
     Ok(())
+}
+
+/// Nodes without a secret would take anybody: then whoever has one, and refuses them, would not be told why it has nothing.
+#[tokio::test]
+async fn a_node_with_a_secret_among_nodes_without_one_is_told_why_it_has_nothing() -> anyhow::Result<()> {
+    let place = Place::new(Cluster::shared()?.bootstrap())?;
+    let mut first = node(&place, "one", &[])?;
+    first.ready().await?;
+    let path = place.dir.path().join("secret");
+    std::fs::write(&path, "the-secret-of-somebody")?;
+    let secret = [("EVERLOG_CLUSTER__SECRET_FILE", path.display().to_string())];
+    let mut stranger = node(&place, "stranger", &secret)?;
+    told(&mut stranger, "cluster.secret_file").await
 }
 
 /// Waits until a node that was just started says that it follows the rows of all partitions: it has brought what was committed

@@ -148,12 +148,12 @@ impl Links {
         Self { trust, links, refusals, ends }
     }
 
-    /// True where a call may come from another node.
+    /// True where a call may come from another node: it shows this node's secret, or none where this node has none. One that has a
+    /// secret refuses those that have none, so that those have to refuse it: only whoever is refused can say why.
     pub fn trusts<T>(&self, request: &Request<T>) -> bool {
         // Both are the operator's own; how long the comparison takes tells at most their common beginning, and a secret of
         // random bytes is not guessed so.
-        let secret = self.trust.secret.as_ref();
-        secret.is_none_or(|secret| request.headers().get(SECRET_HEADER) == Some(secret))
+        request.headers().get(SECRET_HEADER) == self.trust.secret.as_ref()
     }
 
     /// What nodes know each other by, if they speak TLS.

@@ -249,10 +249,14 @@ impl Cluster {
     /// the others.
     pub fn trouble(&self) -> Option<String> {
         let view = self.shown.load();
-        if view.placement.nodes.contains(&self.me) || view.drains.contains(&self.me) {
-            let has_its_part = self.has_its_part.load(Ordering::Acquire);
-            return (!has_its_part).then(|| "the node has not got its partitions yet".to_owned());
+        let is_placed = view.placement.nodes.contains(&self.me) || view.drains.contains(&self.me);
+        if is_placed && self.has_its_part.load(Ordering::Acquire) {
+            return None;
         }
+        let lacking = match is_placed {
+            true => "the node has not got its partitions yet",
+            false => "the node is not among the placed ones yet",
+        };
         let others = view.nodes.iter().filter(|(name, _)| **name != self.me);
         let strangers = others.filter_map(|(name, row)| Some((name, self.links.refusal(&row.address)?)));
         let told: String = strangers.map(|(name, why)| format!("; {name}: {why}")).collect();
@@ -261,7 +265,7 @@ impl Cluster {
             let names: Vec<_> = misses.iter().map(String::as_str).collect();
             format!("; it does not reach {}", names.join(", "))
         });
-        Some(format!("the node is not among the placed ones yet{told}{}", missed.unwrap_or_default()))
+        Some(format!("{lacking}{told}{}", missed.unwrap_or_default()))
     }
 
     /// True where this node is one of those that are to have partitions.

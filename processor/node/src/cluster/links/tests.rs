@@ -219,8 +219,12 @@ async fn another_secret_is_refused_and_told() {
     let secret = |text| Links::new(Trust { secret: Some(HeaderValue::from_static(text)), tls: None });
     let address = node(secret("of-the-nodes")).await;
     assert_eq!(told(&secret("of-the-nodes"), &address).await, "7");
-    let why = refused(&secret("of-somebody"), &address).await;
-    assert!(why.contains("cluster.secret_file"), "{why}");
+    for stranger in [secret("of-somebody"), plain()] {
+        let why = refused(&stranger, &address).await;
+        assert!(why.contains("cluster.secret_file"), "{why}");
+    }
+    let why = refused(&secret("of-somebody"), &node(plain()).await).await;
+    assert!(why.contains("cluster.secret_file"), "one that has none refuses one that has: {why}");
 }
 
 #[tokio::test]
