@@ -1,12 +1,18 @@
 //! What nodes say and do while no broker answers.
 
+use std::collections::BTreeMap;
+
 use anyhow::ensure;
 use everlog_tests::kafka::{Cluster, Version};
 use everlog_tests::patience;
 use everlog_tests::process::Process;
+use serde_json::Value;
 
 use crate::Place;
 use crate::nodes::node;
+
+/// What is tried once a second, in s, has failed often by then.
+const SILENT_S: u64 = 40;
 
 /// Waits until the page says for how long no broker has answered, and that this is so long; what it says, in s.
 async fn silence(node: &Process, brokers: &str, at_least_s: u64) -> anyhow::Result<u64> {
@@ -21,6 +27,22 @@ async fn silence(node: &Process, brokers: &str, at_least_s: u64) -> anyhow::Resu
         }
         ensure!(!deadline.is_over(), "{page}{}", node.said()?);
     }
+}
+
+/// How often a node has said the same of the same.
+fn often_told(said: &str) -> BTreeMap<String, u64> {
+    let mut told = BTreeMap::new();
+    for line in said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let text = line["message"].as_str().unwrap_or_default();
+        // What librdkafka says has addresses and times in it, behind what it is about.
+        let text = match line["facility"].as_str() {
+            Some(facility) => facility,
+            None => text.split('(').next().unwrap_or_default(),
+        };
+        let of = ["level", "client", "partition", "group"].map(|field| line[field].to_string());
+        *told.entry(format!("{text} {}", of.join(" "))).or_default() += 1;
+    }
+    told
 }
 
 async fn is_ready(node: &Process) -> anyhow::Result<()> {
@@ -43,9 +65,17 @@ async fn while_no_broker_answers_no_node_is_ready_and_each_says_why() -> anyhow:
         silence(node, cluster.bootstrap(), 12).await?;
         ensure!(node.page("/health/live").await? == "alive\n", "it goes on when they come back");
     }
+    let silent_s = silence(&one, cluster.bootstrap(), SILENT_S).await?;
+    for node in [&one, &two] {
+        let told = often_told(&node.said()?);
+        // It was silent for a while before that counted, and a minute may have ended since.
+        ensure!(told.values().all(|lines| *lines <= 2 + silent_s / 60), "{told:#?}");
+    }
     cluster.restart(1)?;
     for node in [&one, &two] {
         is_ready(node).await?;
+        let is_told = async || node.said().is_ok_and(|said| said.contains("the brokers answer again"));
+        patience::until("it says that they answer again", is_told).await?;
     }
     Ok(())
 }

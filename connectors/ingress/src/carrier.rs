@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
+use everlog_log::Outage;
 use everlog_wire::Body;
 use everlog_wire::ingress::Source;
 use tokio::sync::Mutex;
@@ -22,8 +24,8 @@ const PAUSE_MS: u64 = 20;
 /// Carries batches of any source partition.
 pub(crate) struct Carrier<J, R, N> {
     journals: Arc<J>,
-    /// Held while an append to the journal is under way.
-    turns: Vec<Mutex<()>>,
+    /// Held while an append to the journal is under way; what came of the latest.
+    turns: Vec<Mutex<Outage>>,
     reader: Shared<R, N>,
     retry_ms_max: u64,
     stats: Arc<Stats>,
@@ -31,7 +33,7 @@ pub(crate) struct Carrier<J, R, N> {
 
 impl<J: Journals, R: Registry, N: Names> Carrier<J, R, N> {
     pub(crate) fn new(journals: J, reader: Shared<R, N>, retry_ms_max: u64, stats: Arc<Stats>) -> Self {
-        let turns = (0..journals.partitions()).map(|_| Mutex::new(())).collect();
+        let turns = (0..journals.partitions()).map(|_| Mutex::default()).collect();
         Self { journals: Arc::new(journals), turns, reader, retry_ms_max, stats }
     }
 
@@ -68,12 +70,24 @@ impl<J: Journals, R: Registry, N: Names> Carrier<J, R, N> {
     async fn deliver(self: Arc<Self>, partition: u32, bodies: Vec<Body>) {
         let mut pause_ms = PAUSE_MS;
         loop {
-            let turn = self.turns[partition as usize].lock().await;
+            let mut outage = self.turns[partition as usize].lock().await;
             let delivered = self.journals.deliver(partition, &bodies).await;
-            drop(turn);
-            let Err(error) = delivered else { break };
+            let Err(error) = delivered else {
+                if let Some(lasted) = outage.works(Instant::now()) {
+                    tracing::info!(
+                        partition,
+                        after_s = lasted.as_secs(),
+                        "commands are taken by the journal again"
+                    );
+                }
+                break;
+            };
             self.stats.retries.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(partition, %error, "commands were not taken by the journal and are brought again");
+            if let Some(lasts) = outage.fails(Instant::now()) {
+                let for_s = lasts.as_secs();
+                tracing::warn!(partition, for_s, %error, "commands were not taken by the journal and are brought again");
+            }
+            drop(outage);
             self.journals.pause(pause_ms).await;
             pause_ms = (pause_ms * 2).min(self.retry_ms_max);
         }

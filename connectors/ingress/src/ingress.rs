@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use everlog_log::Outage;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -31,6 +32,8 @@ pub struct Ingress<S, J, R, N> {
     lanes: BTreeMap<u32, Lane>,
     under_way: JoinSet<u32>,
     stats: Arc<Stats>,
+    /// Whether the source can be read.
+    outage: Outage,
 }
 
 enum Happened {
@@ -49,7 +52,8 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
         let reader = Arc::new(Reader::new(topic.clone(), options.clone(), names, registry));
         let carrier = Arc::new(Carrier::new(journals, reader, options.retry_ms_max, stats.clone()));
         let (lanes, under_way) = (BTreeMap::new(), JoinSet::new());
-        Self { source, topic, options, carrier, lanes, under_way, stats }
+        let outage = Outage::default();
+        Self { source, topic, options, carrier, lanes, under_way, stats, outage }
     }
 
     /// What it counts.
@@ -79,7 +83,10 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
                 }
             };
             match happened {
-                Happened::Polled(Ok(polled)) => self.take(polled),
+                Happened::Polled(Ok(polled)) => {
+                    self.note_end(&polled);
+                    self.take(polled);
+                }
                 Happened::Polled(Err(error)) => self.failed(error).await,
                 Happened::Arrived(task, partition) => self.arrived(task, partition),
                 Happened::Panicked(error) => return Err(error),
@@ -139,6 +146,19 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
         self.source.begin(*partition, next);
     }
 
+    /// Something may have come that shows that the source can be read again.
+    fn note_end(&mut self, polled: &Polled) {
+        let now = std::time::Instant::now();
+        let ended = match polled {
+            Polled::Records(records) if records.is_empty() => self.outage.rests(now),
+            Polled::Records(_) | Polled::Assigned(_) => self.outage.works(now),
+            Polled::Revoked(_) => None,
+        };
+        if let Some(lasted) = ended {
+            tracing::info!(after_s = lasted.as_secs(), "commands can be read again");
+        }
+    }
+
     async fn failed(&mut self, error: SourceError) {
         self.stats.poll_failures.fetch_add(1, Ordering::Relaxed);
         match error {
@@ -148,7 +168,9 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
                 self.stats.stop(partition, &error.to_string());
             }
             SourceError::Passing(detail) => {
-                tracing::warn!(detail, "commands cannot be read at the moment");
+                if let Some(lasts) = self.outage.fails(std::time::Instant::now()) {
+                    tracing::warn!(detail, for_s = lasts.as_secs(), "commands cannot be read at the moment");
+                }
                 tokio::time::sleep(Duration::from_millis(FAILED_MS)).await;
             }
         }

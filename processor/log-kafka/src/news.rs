@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use everlog_log::{Error, Offset};
+use everlog_log::{Error, Offset, Outage};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
@@ -54,7 +54,7 @@ impl Follow {
         let (is_over, is_doubted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (ends, doubts) = (Arc::clone(&is_over), Arc::clone(&is_doubted));
         let thread = std::thread::Builder::new().name("control-news".into()).spawn(move || {
-            let mut reached: Offset = 0;
+            let (mut reached, mut outage): (Offset, _) = (0, Outage::default());
             while !ends.load(Ordering::Relaxed) {
                 if doubts.swap(false, Ordering::Relaxed) {
                     match reader(reached) {
@@ -62,7 +62,13 @@ impl Follow {
                         Err(error) => tracing::debug!(%error, "control is read on as before"),
                     }
                 }
-                match next(&consumer, "control", POLL) {
+                let came = next(&consumer, "control", POLL);
+                if matches!(came, Ok(Next::Message(_) | Next::End))
+                    && let Some(lasted) = outage.works(Instant::now())
+                {
+                    tracing::info!(after_s = lasted.as_secs(), "control can be read again");
+                }
+                match came {
                     Ok(Next::Message(message)) => {
                         reached = message.offset() as Offset + 1;
                         let key = message.key().unwrap_or_default();
@@ -73,7 +79,9 @@ impl Follow {
                     Ok(Next::End) => tell(News::UpToDate),
                     Ok(Next::Nothing) => {}
                     Err(error) => {
-                        tracing::warn!(%error, "control cannot be read at the moment");
+                        if let Some(lasts) = outage.fails(Instant::now()) {
+                            tracing::warn!(%error, for_s = lasts.as_secs(), "control cannot be read at the moment");
+                        }
                         std::thread::sleep(AGAIN_AFTER);
                         doubts.store(true, Ordering::Relaxed);
                     }

@@ -5,15 +5,16 @@
 //! in the coordinator's queue wakes nobody, and until then it refuses the transactional id to whoever asks. The end of
 //! any other transaction wakes it. Here one of nothing is ended, of another id that the same coordinator has.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use everlog_log::{Error, PartitionId};
+use everlog_log::{Error, Outage, PartitionId};
 use rdkafka::consumer::Consumer;
 
-use crate::consume::consumer;
-use crate::fault::io_text;
-use crate::options::{Isolation, Options};
+use crate::consume::Ends;
+use crate::fault::{io, io_text};
+use crate::options::Options;
 use crate::parts::Parts;
 use crate::public::{Ending, Outgoing, Producer};
 
@@ -30,6 +31,7 @@ const IDS_MAX: u32 = 100_000;
 #[derive(Default)]
 pub(crate) struct Rouse {
     is_under_way: AtomicBool,
+    outage: Mutex<Outage>,
 }
 
 /// Rouses the coordinator of a transactional id, in the background.
@@ -41,10 +43,21 @@ pub(crate) fn coordinator_of(id: &str, parts: &Arc<Parts>, partition: PartitionI
     }
     let (id, shared) = (id.to_owned(), Arc::clone(parts));
     let rouse = move || {
-        match end_of_nothing(&id, &shared.options, partition) {
-            Ok(used) => tracing::info!(id, used, "a coordinator that gave no transactional id was roused"),
-            Err(error) => tracing::info!(id, %error, "the coordinator cannot be roused at the moment"),
+        let ended = end_of_nothing(&id, &shared, partition);
+        let mut outage = shared.rouse.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        match ended {
+            Ok(used) => {
+                outage.works(Instant::now());
+                tracing::info!(id, used, "a coordinator that gave no transactional id was roused");
+            }
+            Err(error) => {
+                if let Some(lasts) = outage.fails(Instant::now()) {
+                    let for_s = lasts.as_secs();
+                    tracing::info!(id, %error, for_s, "the coordinator cannot be roused at the moment");
+                }
+            }
         }
+        drop(outage);
         shared.rouse.is_under_way.store(false, Ordering::Release);
     };
     if let Err(error) = std::thread::Builder::new().name("rouse".into()).spawn(rouse) {
@@ -54,10 +67,11 @@ pub(crate) fn coordinator_of(id: &str, parts: &Arc<Parts>, partition: PartitionI
 }
 
 /// Ends a transaction of another id; gives that id.
-fn end_of_nothing(id: &str, options: &Options, partition: PartitionId) -> Result<String, Error> {
-    let within_ms = WITHIN_MS.min(options.call_timeout_ms).min(options.transaction_timeout_ms);
-    let options = Options { call_timeout_ms: within_ms, ..options.clone() };
-    let partitions = states_partitions(&options).unwrap_or(STATES_PARTITIONS);
+fn end_of_nothing(id: &str, parts: &Parts, partition: PartitionId) -> Result<String, Error> {
+    let Options { call_timeout_ms, transaction_timeout_ms, .. } = parts.options;
+    let call_timeout_ms = WITHIN_MS.min(call_timeout_ms).min(transaction_timeout_ms);
+    let options = Options { call_timeout_ms, ..parts.options.clone() };
+    let partitions = states_partitions(&parts.ends, options.call_timeout())?;
     let place = place_of(id, partitions);
     let names = (0..IDS_MAX).map(|number| format!("{}rouse-{number}", options.prefix));
     let other = names.into_iter().find(|name| place_of(name, partitions) == place);
@@ -69,11 +83,12 @@ fn end_of_nothing(id: &str, options: &Options, partition: PartitionId) -> Result
     Ok(other)
 }
 
-fn states_partitions(options: &Options) -> Option<u32> {
-    let asker = consumer(options, "rouse", Isolation::Committed).ok()?;
-    let told = asker.fetch_metadata(Some(STATES), options.call_timeout()).ok()?;
-    let partitions = told.topics().first()?.partitions().len();
-    u32::try_from(partitions).ok().filter(|count| *count > 0)
+/// Asked by a client that there is: where no broker answers, none is made in vain.
+fn states_partitions(ends: &Ends, within: Duration) -> Result<u32, Error> {
+    let told = ends.asker().fetch_metadata(Some(STATES), within);
+    let told = told.map_err(|error| io("where coordinators keep what they know", &error))?;
+    let partitions = told.topics().first().map_or(0, |topic| topic.partitions().len());
+    Ok(u32::try_from(partitions).ok().filter(|count| *count > 0).unwrap_or(STATES_PARTITIONS))
 }
 
 /// Where a coordinator keeps an id, as Kafka finds it: by the hash that Java gives a text.

@@ -9,8 +9,9 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-/// After so long the same kind of line is worth another: clients try again every second.
-const AGAIN_AFTER: Duration = Duration::from_secs(30);
+/// After so long the same kind of line is worth another: clients try again every second, each node has a dozen of them, and what
+/// comes of it is told by the node once a minute.
+const AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// Kinds of lines that are told apart.
 const KINDS_MAX: usize = 64;
 
@@ -64,7 +65,10 @@ impl ClientContext for Voice {
                 return;
             }
             RDKafkaLogLevel::Info => {
-                tracing::info!(target: "everlog::kafka", client, facility, "{text}");
+                // A connection that ends is one of these.
+                if let Some(unsaid) = self.is_news(&format!("{facility} by the way"), Instant::now()) {
+                    tracing::info!(target: "everlog::kafka", client, facility, unsaid, "{text}");
+                }
                 return;
             }
             RDKafkaLogLevel::Emerg
@@ -82,11 +86,12 @@ impl ClientContext for Voice {
 
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
-        // The end of a partition is none, and each line of a connection that breaks was logged.
+        // The end of a partition is none, each line of a connection that breaks was logged, and that none is left is told by the node.
         if matches!(
             code,
             Some(
                 RDKafkaErrorCode::PartitionEOF
+                    | RDKafkaErrorCode::AllBrokersDown
                     | RDKafkaErrorCode::BrokerTransportFailure
                     | RDKafkaErrorCode::Resolve
                     | RDKafkaErrorCode::NoError

@@ -6,6 +6,7 @@
 pub mod contract;
 pub mod embedded;
 mod error;
+mod outage;
 mod slice;
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 pub use error::Error;
+pub use outage::Outage;
 pub use slice::{Slice, SliceDone, slice};
 
 /// A slice of the Workflow Ids, counted from 0.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use everlog_ingress::{Assigned, Fetched, Ingress, Options, Polled, Shared, SourceError, Stats, Topic};
-use everlog_log::Log;
+use everlog_log::{Log, Outage};
 use everlog_log_kafka::keep::Keeper;
 use everlog_log_kafka::source;
 use everlog_wire::public::Noun;
@@ -161,16 +161,23 @@ impl Reading {
     async fn open(&self) -> source::Source {
         self.cluster.until_host().await;
         self.sight.set_trouble(Some(NOT_YET.into()));
-        let mut pause = PAUSE_MIN;
+        let (mut pause, mut outage) = (PAUSE_MIN, Outage::default());
         loop {
             let kafka = self.kafka.clone();
             let opened = tokio::task::spawn_blocking(move || source::Source::open(&kafka)).await;
             let why = match opened {
-                Ok(Ok(source)) => return source,
+                Ok(Ok(source)) => {
+                    if let Some(lasted) = outage.works(std::time::Instant::now()) {
+                        tracing::info!(after_s = lasted.as_secs(), "commands can be read again");
+                    }
+                    return source;
+                }
                 Ok(Err(error)) => error.to_string(),
                 Err(panicked) => panicked.to_string(),
             };
-            tracing::warn!(why, pause_ms = pause.as_millis(), "commands cannot be read at the moment");
+            if let Some(lasts) = outage.fails(std::time::Instant::now()) {
+                tracing::warn!(why, for_s = lasts.as_secs(), "commands cannot be read at the moment");
+            }
             self.sight.set_trouble(Some(format!("commands cannot be read: {why}")));
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -114,6 +114,7 @@ pub fn start(
         stopping: AtomicBool::new(false),
         elsewhere: OnceLock::new(),
         arrivals: Arrivals::default(),
+        unprepared: Mutex::default(),
     });
     let mut running = Running {
         router: Router::new(partitions, send, dispatcher, Arc::clone(&admission)),
@@ -171,10 +172,19 @@ impl Steering {
             if takeover.stopping.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            takeover.prepare(partition, &stats).inspect_err(|error| {
+            let prepared = takeover.prepare(partition, &stats);
+            let mut outage = takeover.unprepared.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = &prepared {
                 stats.restore_left.store(0, Ordering::Relaxed);
-                tracing::warn!(partition, %error, "rows could not be brought before the partition");
-            })?;
+                if let Some(lasts) = outage.fails(Instant::now()) {
+                    let for_s = lasts.as_secs();
+                    tracing::warn!(partition, %error, for_s, "rows could not be brought before the partition");
+                }
+            } else if let Some(lasted) = outage.works(Instant::now()) {
+                tracing::info!(partition, after_s = lasted.as_secs(), "rows are brought again");
+            }
+            drop(outage);
+            prepared?;
         }
         Ok(())
     }

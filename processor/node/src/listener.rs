@@ -1,9 +1,10 @@
 //! HTTP for whoever reaches the address: connections, heads, bodies and answers are bounded in number, size and time.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use everlog_log::Outage;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -28,13 +29,18 @@ pub struct Bounds {
 
 /// Serves for as long as the future lives.
 pub async fn serve(listener: TcpListener, routes: Router, bounds: Bounds) {
-    let places = Arc::new(Semaphore::new(bounds.connections_max));
+    let (places, mut outage) = (Arc::new(Semaphore::new(bounds.connections_max)), Outage::default());
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(converse(stream, routes.clone(), bounds, place))),
+            Ok((stream, _)) => {
+                outage.works(Instant::now());
+                drop(tokio::spawn(converse(stream, routes.clone(), bounds, place)));
+            }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be taken");
+                if let Some(lasts) = outage.fails(Instant::now()) {
+                    tracing::warn!(%error, for_s = lasts.as_secs(), "a connection could not be taken");
+                }
                 tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
             }
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use everlog_ingress::{Owned, Topic};
-use everlog_log::Log;
+use everlog_log::{Log, Outage};
 use everlog_partition::{Room, Stats};
 use everlog_registry::Ids;
 use everlog_wire::public::Noun;
@@ -491,7 +491,7 @@ async fn watch(
     mut memory: ProcessMemory,
 ) -> Cause {
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    let mut disk_was_full = false;
+    let (mut disk_was_full, mut outage) = (false, Outage::default());
     loop {
         let cause = tokio::select! {
             _ = asked.wait_for(|asked| *asked) => Some(Cause::Asked),
@@ -513,6 +513,17 @@ async fn watch(
             (false, false) | (true, true) => {}
         }
         disk_was_full = signs.disk_full;
+        tell_of_log(signs.log_trouble.as_deref(), &mut outage);
+    }
+}
+
+/// What keeps the log from taking anything, for as long as it does, and that it is over.
+fn tell_of_log(trouble: Option<&str>, outage: &mut Outage) {
+    let now = Instant::now();
+    match trouble {
+        Some(trouble) if outage.fails(now).is_some() => tracing::warn!("{trouble}"),
+        None if outage.works(now).is_some() => tracing::info!("the brokers answer again"),
+        Some(_) | None => {}
     }
 }
 

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use everlog_log::Outage;
 use everlog_registry::{Client, Found, Ids, Registry};
 use everlog_wire::public::Noun;
 use tokio::time::Instant;
@@ -64,14 +65,24 @@ impl Schemas {
     /// The ids of our schemas, which are registered where they are not yet; asked for until there is an answer.
     pub async fn ids(self: &Arc<Self>, config: &Config) -> Ids {
         tokio::task::spawn_blocking(Noun::prepare);
+        let mut outage = Outage::default();
         loop {
             match self.ask(config).await {
                 Ok(ids) => {
                     *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    if let Some(lasted) = outage.works(std::time::Instant::now()) {
+                        tracing::info!(
+                            after_s = lasted.as_secs(),
+                            "the schemas of the public topics have ids"
+                        );
+                    }
                     return ids;
                 }
                 Err(reason) => {
-                    tracing::warn!(reason, "the schemas of the public topics have no ids yet");
+                    if let Some(lasts) = outage.fails(std::time::Instant::now()) {
+                        let for_s = lasts.as_secs();
+                        tracing::warn!(reason, for_s, "the schemas of the public topics have no ids yet");
+                    }
                     *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
                     tokio::time::sleep(ASK_AGAIN_AFTER).await;
                 }

@@ -3,10 +3,10 @@
 //! A partition is recovered on a thread of its own (`arrivals.rs`): those at work are not kept waiting.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use everlog_log::Log;
+use everlog_log::{Log, Outage};
 use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, Stats, Waiting};
 use everlog_store::{Base, Store};
 
@@ -65,6 +65,8 @@ pub struct Takeover {
     pub elsewhere: OnceLock<Arc<dyn Elsewhere>>,
     /// The threads that recover them.
     pub arrivals: Arrivals,
+    /// Whether rows can be brought before partitions.
+    pub unprepared: Mutex<Outage>,
 }
 
 impl Takeover {
@@ -168,6 +170,8 @@ struct Place {
     pause: Duration,
     /// How far the latest life of the partition had come that could not go on.
     applied: Option<u64>,
+    /// Whether it can go on.
+    outage: Outage,
     /// The rows were set aside, and nothing has passed since that may have left the new ones unfinished.
     spoiled: bool,
     /// Waits until it is at work.
@@ -186,6 +190,7 @@ impl Place {
             state: State::Absent,
             pause: PAUSE_MIN,
             applied: None,
+            outage: Outage::default(),
             spoiled: false,
             taken: Vec::new(),
             left: Vec::new(),
@@ -465,7 +470,8 @@ impl Share {
         let State::Works(partition, _) = &place.state else { return };
         if partition.is_serving() && (place.spoiled || place.pause > PAUSE_MIN) {
             (place.spoiled, place.pause) = (false, PAUSE_MIN);
-            tracing::info!(partition = place.id, "the partition serves again");
+            let after_s = place.outage.works(Instant::now()).map(|lasted| lasted.as_secs());
+            tracing::info!(partition = place.id, after_s, "the partition serves again");
         }
     }
 
@@ -498,10 +504,12 @@ impl Share {
                 true
             }
             Verdict::Passing => {
-                tracing::warn!(
-                    partition = place.id, %error, pause_ms = place.pause.as_millis(),
-                    "the partition is taken over again in a while"
-                );
+                if let Some(lasts) = place.outage.fails(Instant::now()) {
+                    tracing::warn!(
+                        partition = place.id, %error, for_s = lasts.as_secs(),
+                        "the partition is taken over again in a while"
+                    );
+                }
                 place.state = State::Rests(Instant::now() + place.pause);
                 place.pause = (place.pause * 2).min(PAUSE_MAX);
                 // Where it broke off a restore its rows are unfinished, and new ones come again.

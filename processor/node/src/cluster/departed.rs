@@ -73,7 +73,7 @@ impl Cluster {
         let row = Row::Node(self.me.clone(), Some(own));
         match self.write(row.clone()).await {
             Ok(()) => self.note(row),
-            Err(error) => tracing::warn!(%error, "others do not know that this node is there"),
+            Err(error) => tracing::debug!(%error, "others do not know that this node is there"),
         }
     }
 }

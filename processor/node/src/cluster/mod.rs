@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use everlog_log::{Log, Offset};
+use everlog_log::{Log, Offset, Outage};
 use everlog_log_kafka::members::Members;
 use everlog_log_kafka::news::{Follow, News};
 use everlog_log_kafka::{Kafka, Options};
@@ -117,6 +117,8 @@ pub struct Cluster {
     bringing: tokio::sync::Semaphore,
     /// Held by whoever writes rows of owners.
     telling: Mutex<()>,
+    /// Whether the brokers take rows.
+    untaken: Mutex<Outage>,
     members: Mutex<Option<Members>>,
     follow: Mutex<Option<Follow>>,
     over: watch::Sender<bool>,
@@ -207,6 +209,7 @@ impl Cluster {
             has_its_part: AtomicBool::new(false),
             bringing: tokio::sync::Semaphore::new(steward::BRINGS_AT_ONCE),
             telling: Mutex::default(),
+            untaken: Mutex::default(),
             members: Mutex::default(),
             follow: Mutex::default(),
             over: watch::Sender::new(false),
@@ -348,7 +351,25 @@ impl Cluster {
     fn put(&self, row: &Row) -> Result<(), everlog_log::Error> {
         let log = self.log.upgrade().ok_or(everlog_log::Error::Closed)?;
         let (key, value) = row.write();
-        log.control_put(&key, value.as_deref())
+        let written = log.control_put(&key, value.as_deref());
+        let mut outage = lock(&self.untaken);
+        match &written {
+            Ok(()) => {
+                if let Some(lasted) = outage.works(Instant::now()) {
+                    tracing::info!(
+                        after_s = lasted.as_secs(),
+                        "the brokers take again what this node tells others"
+                    );
+                }
+            }
+            Err(error) => {
+                if let Some(lasts) = outage.fails(Instant::now()) {
+                    let for_s = lasts.as_secs();
+                    tracing::warn!(%error, for_s, "the brokers do not take what this node tells others");
+                }
+            }
+        }
+        written
     }
 
     /// A row as the brokers have it now, whatever was told of it; its value is none where there is no such row. Blocks.

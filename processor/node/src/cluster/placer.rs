@@ -105,7 +105,7 @@ impl Placer {
             let row = Row::Placement(placement);
             match cluster.write(row.clone()).await {
                 Ok(()) => cluster.note(row),
-                Err(error) => tracing::warn!(%error, "what was placed cannot be told"),
+                Err(error) => tracing::debug!(%error, "what was placed cannot be told"),
             }
         }
         cluster.tell_departed(&there).await;

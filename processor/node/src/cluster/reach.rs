@@ -57,24 +57,26 @@ impl Cluster {
 
     async fn tell_missed(self: &Arc<Self>, missed: BTreeSet<String>) {
         let is_told = self.shown.load().nodes.get(&self.me).is_none_or(|row| row.misses == missed);
-        let own = {
+        let (own, is_news) = {
             let mut own = lock(&self.own);
+            let is_news = own.misses != missed;
             own.misses = missed;
-            own.clone()
+            (own.clone(), is_news)
         };
         // One that has no row ends, or tells all of itself anew.
         if is_told || *self.over.borrow() {
             return;
         }
-        if own.misses.is_empty() {
+        // What the brokers did not take is told again, to them alone.
+        if is_news && own.misses.is_empty() {
             tracing::info!("this node reaches all others");
-        } else {
+        } else if is_news {
             tracing::warn!(nodes = ?own.misses, "this node does not reach others that the brokers hear of");
         }
         let row = Row::Node(self.me.clone(), Some(own));
         match self.write(row.clone()).await {
             Ok(()) => self.note(row),
-            Err(error) => tracing::warn!(%error, "whom this node does not reach is told later"),
+            Err(error) => tracing::debug!(%error, "whom this node does not reach is told later"),
         }
     }
 }

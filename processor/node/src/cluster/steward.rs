@@ -126,7 +126,7 @@ impl Cluster {
                     continue;
                 }
                 if let Err(error) = cluster.put(&Row::Owner(group, Some(owner))) {
-                    tracing::warn!(group, %error, "others are not told yet who has a group");
+                    tracing::debug!(group, %error, "others are not told yet who has a group");
                     cluster.groups[group].is_untold.store(true, Ordering::Release);
                 }
             }
