@@ -1,5 +1,6 @@
 //! What a server has given out before a kill is good after it: tokens of tasks and of pages; and it ends when it is asked to.
 
+use std::path::Path;
 use std::process::{Command as Spawned, Stdio};
 
 use anyhow::{Context, ensure};
@@ -99,5 +100,36 @@ async fn a_node_that_waits_for_its_brokers_at_its_start_ends_when_it_is_asked_to
     node.kill().ok();
     node.wait()?;
     ensure!(ended? == Some(0), "it was asked to end, and has");
+    Ok(())
+}
+
+/// It would start empty there, and the workflows seem lost.
+#[test]
+fn a_node_is_refused_in_the_directory_of_one_whose_log_is_elsewhere() -> anyhow::Result<()> {
+    let refused = |data: &Path, more: &[&str]| -> anyhow::Result<String> {
+        let mut command = Spawned::new(binary()?);
+        command.arg("dev").arg("--data-dir").arg(data).args(more);
+        command.args(["--address", "127.0.0.1:0", "--metrics-address", "127.0.0.1:0"]);
+        command.args(["--http-address", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut node = command.stderr(Stdio::piped()).spawn()?;
+        let ended = patience::until_blocking("it ends", || matches!(node.try_wait(), Ok(Some(_))));
+        // It is gone already where all is well.
+        node.kill().ok();
+        let output = node.wait_with_output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ended.with_context(|| said.clone())?;
+        ensure!(output.status.code() == Some(1), "{}: {said}", output.status);
+        Ok(said)
+    };
+    let dir = tempfile::tempdir()?;
+    let (on_kafka, embedded) = (dir.path().join("on-kafka"), dir.path().join("embedded"));
+    for folder in [on_kafka.join("rows"), embedded.join("db")] {
+        std::fs::create_dir_all(folder)?;
+    }
+    let said = refused(&on_kafka, &[])?;
+    ensure!(said.contains("start it with --kafka"), "{said}");
+    // Nobody is asked there: the directory comes first.
+    let said = refused(&embedded, &["--kafka-bootstrap", "127.0.0.1:1"])?;
+    ensure!(said.contains("start it without --kafka"), "{said}");
     Ok(())
 }
