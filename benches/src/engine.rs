@@ -71,6 +71,7 @@ impl World {
             offset: number as u64 * 100,
             now_ms: 1_000,
             owner_ms: 0,
+            level: everlog_engine::level::LATEST,
         };
         Self { run: None, stamp, settings: Settings::standard(), written_bytes: 0 }
     }

@@ -12,7 +12,7 @@ use everlog_engine::event::{Attributes, History, HistoryEvent};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{completion, signal, start, task, timer};
 use everlog_engine::time::{Duration as Span, Timestamp};
-use everlog_engine::{Reply, Settings};
+use everlog_engine::{Reply, Settings, level};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Stats, Unnamed, Want,
@@ -70,6 +70,7 @@ fn open(dir: &Path, now_ms: &Arc<AtomicI64>) -> anyhow::Result<Opened> {
         node: "test".into(),
         public: Arc::new(Unnamed),
         instance: bytes::Bytes::from_static(b"instance"),
+        level: level::LATEST,
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,

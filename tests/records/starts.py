@@ -207,7 +207,7 @@ def rows_that_cannot_be_read_are_not_guessed_at(world: World, report: Report) ->
 def what_a_later_release_wrote_asks_for_an_upgrade(world: World, report: Report) -> None:
     with report.row("K25 rows of a later release: refused, an upgrade is needed"), house(world) as own:
         # The last field that a position row of ours can have, the level of decisions, with a value of a later one.
-        overwrite(own, is_position, lambda value: value + b"\x38\x01")
+        overwrite(own, is_position, lambda value: value + b"\x38\x63")
         refused(own, "upgrade")
     with report.row("K25 a journal of a later release: refused, an upgrade is needed"), house(world) as own:
         # A journal record is a protobuf message; its first field is its version.

@@ -89,6 +89,7 @@ bites! {
     InheritedTerm, the_term_goes_on_where_it_was_committed, some_seed_fails(crashes);
     InheritedGrace, the_grace_goes_on_where_it_was_committed, ends_otherwise(stories::a_worker_that_answers_the_owner_after_the_next);
     InheritedSettings, the_limits_go_on_as_they_were_committed, some_seed_fails(crashes);
+    InheritedLevel, the_level_of_decisions_goes_on_as_it_was_committed, some_seed_fails(crashes);
     InheritedMarks, what_was_brought_before_a_crash_is_known_after_it, some_seed_fails(|plan| {
         crashes(plan);
         brought_again(plan);
@@ -111,6 +112,7 @@ bites! {
     Grace, a_worker_has_time_to_find_a_new_owner, ends_otherwise(stories::a_worker_that_answers_the_new_owner);
     Ids, everybody_makes_the_same_ids, some_seed_fails(take_overs);
     Settings, everybody_knows_the_same_limits, some_seed_fails(take_overs);
+    Level, everybody_decides_by_the_same_level, some_seed_fails(take_overs);
     LaterReleases, a_record_of_a_later_release_is_not_skipped, ends_otherwise(stories::a_later_release);
     Poison, a_record_that_makes_the_engine_panic_is_skipped, some_seed_fails(|plan| plan.poison = true);
     WaitingTasks, what_waits_for_a_worker_is_offered_by_the_next_owner, some_seed_fails(crashes);

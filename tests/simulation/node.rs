@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use everlog_engine::Settings;
+use everlog_engine::{Settings, level};
 use everlog_partition::{
     Admission, Config, Dispatcher, Error, Event, Former, Partition, ReadyId, Room, Router, Stats, Unnamed,
 };
@@ -54,12 +54,13 @@ pub struct Node {
     life: u64,
 }
 
-/// Nodes are not configured alike: each gives its workers other advice.
+/// Nodes are not configured alike: each gives its workers other advice, and the first names another level of decisions.
 pub fn config(node: usize, instance: u64, overlay_bytes_max: usize) -> Config {
     Config {
         node: format!("node-{node}"),
         public: Arc::new(Unnamed),
         instance: Bytes::copy_from_slice(&instance.to_be_bytes()),
+        level: level::LATEST.min(node as u32),
         settings: Settings { suggest_events: 3 + 4 * node as i64, ..Settings::standard() },
         commit_interval_ms: 100,
         overlay_bytes_max,

@@ -100,8 +100,8 @@ fn who_lost_sight_of_a_commit_does_not_fence_a_later_owner() {
 fn who_lost_sight_amid_a_long_journal_is_not_stopped_by_an_owner_of_before() {
     let mut pair = Pair::build();
     pair.take_over(0);
-    let before =
-        Owner { node: "node-1".into(), instance: Bytes::copy_from_slice(&(2_u64 << 32).to_be_bytes()) };
+    let instance = Bytes::copy_from_slice(&(2_u64 << 32).to_be_bytes());
+    let before = Owner { node: "node-1".into(), instance, ..Owner::default() };
     let owner = Record::new(0, Body::Owner(before)).encode();
     let brought = (0..100).map(unreadable).chain([owner]).collect();
     let (told, _) = pair.broker.lock().arrive(PARTITION, brought);

@@ -325,7 +325,8 @@ mod tests {
         let view = View { is_namespace_deleted: true, ..View::default() };
         let (namespace_id, workflow_id) = ("gone".into(), "order-1".into());
         let input = Input { namespace_id, workflow_id, sender, order: Some(order), ..Input::default() };
-        let stamp = Stamp { incarnation: [0; 16], partition: 0, offset: 0, now_ms: 1_000, owner_ms: 0 };
+        let (incarnation, now_ms, level) = ([0; 16], 1_000, crate::level::LATEST);
+        let stamp = Stamp { incarnation, partition: 0, offset: 0, now_ms, owner_ms: 0, level };
         decide(&view, &input, &stamp, &Settings::standard())
     }
 

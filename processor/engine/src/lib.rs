@@ -20,6 +20,7 @@ pub mod cron;
 pub mod event;
 pub mod failure;
 pub mod input;
+pub mod level;
 pub mod machine;
 pub mod payload;
 pub mod time;

@@ -431,6 +431,7 @@ fn driver_options(config: &Config, partitions: u32, names: &Names) -> driver::Op
         partition: everlog_partition::Config {
             node: server.name.clone(),
             instance: Default::default(),
+            level: everlog_engine::level::LATEST,
             public: Arc::new(names.clone()),
             settings: limits.engine(),
             commit_interval_ms: partition.commit_interval_ms,

@@ -49,6 +49,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         match record.body {
             Some(Body::Owner(owner)) => {
                 self.position.term = offset;
+                self.position.level = owner.level;
                 self.position.owner_ms = if R::keeps(Rule::Grace) { self.position.last_stamp_ms } else { 0 };
                 if !self.replaying {
                     self.owner_appeared(&owner)?;
@@ -126,6 +127,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             offset,
             now_ms: self.position.last_stamp_ms,
             owner_ms: self.position.owner_ms,
+            level: if R::keeps(Rule::Level) { self.position.level } else { self.config.level },
         };
         let settings = match &self.position.settings {
             _ if !R::keeps(Rule::Settings) => self.config.settings.clone(),

@@ -9,7 +9,7 @@ use everlog_wire::{Barrier, Body, Owner, Record};
 
 use crate::error::Error;
 use crate::event::Event;
-use crate::partition::{Entry, HOLD_MS, Partition, Waiter};
+use crate::partition::{Config, Entry, HOLD_MS, Partition, Waiter};
 use crate::router::Failure;
 use crate::rules::{Rule, Rules};
 
@@ -214,7 +214,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn ask_for_term(&mut self) {
-        let owner = Owner { node: self.config.node.clone(), instance: self.config.instance.clone() };
+        let Config { node, instance, level, .. } = &self.config;
+        let level = self.position.level.max(*level);
+        let owner = Owner { node: node.clone(), instance: instance.clone(), level };
         self.pending.push_front(Entry::new(Record::new(0, Body::Owner(owner)), Waiter::Nobody));
         self.wants_term = true;
     }

@@ -60,6 +60,8 @@ pub struct Config {
     pub node: String,
     /// Random, made for each recovery of each partition: `Owner` records of another one mean that it took over.
     pub instance: Bytes,
+    /// The level of decisions that it names as an owner, unless the journal is at a higher one already.
+    pub level: u32,
     /// The names that it publishes under.
     pub public: Arc<dyn Public>,
     /// Limits of the engine; they reach decisions as a record.

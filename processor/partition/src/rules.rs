@@ -41,6 +41,8 @@ pub enum Rule {
     InheritedGrace,
     /// The limits in force go with the position.
     InheritedSettings,
+    /// The level of decisions goes with the position.
+    InheritedLevel,
     /// How far each source was applied goes with the position.
     InheritedMarks,
     /// A public record that was applied before does nothing.
@@ -61,6 +63,8 @@ pub enum Rule {
     Ids,
     /// Decisions know the limits from the journal.
     Settings,
+    /// Decisions know their level from the journal.
+    Level,
     /// A record of a later release ends the ownership.
     LaterReleases,
     /// A record that makes the engine panic is skipped.
@@ -122,6 +126,9 @@ pub(crate) fn inherited<R: Rules>(mut position: Position) -> Position {
     }
     if !R::keeps(Rule::InheritedSettings) {
         position.settings = None;
+    }
+    if !R::keeps(Rule::InheritedLevel) {
+        position.level = 0;
     }
     if !R::keeps(Rule::InheritedMarks) {
         position.marks.clear();

@@ -10,7 +10,7 @@ use everlog_engine::event::{Attributes, History};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{completion, external, start, task};
 use everlog_engine::vocabulary::Execution;
-use everlog_engine::{Reply, Run, Settings};
+use everlog_engine::{Reply, Run, Settings, level};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Unnamed, Want,
@@ -45,6 +45,7 @@ fn config() -> Config {
         node: "test".into(),
         public: Arc::new(Unnamed),
         instance: bytes::Bytes::from_static(b"instance"),
+        level: level::LATEST,
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,

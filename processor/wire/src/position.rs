@@ -1,14 +1,11 @@
 //! The position row: how far a partition's outputs are committed, and all that decisions inherit.
 
 use bytes::Bytes;
-use everlog_engine::Settings;
+use everlog_engine::{Settings, level};
 use prost::Message;
 
 use crate::Error;
 use crate::ingress::Source;
-
-/// The highest feature level of decisions that this release knows.
-const LEVEL: u32 = 0;
 
 /// Committed together with the outputs up to it.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -31,7 +28,7 @@ pub struct Position {
     /// The journal's incarnation.
     #[prost(bytes = "bytes", tag = "6")]
     pub incarnation: Bytes,
-    /// The feature level of decisions.
+    /// The level of decisions that the latest `Owner` record names: see [`level`].
     #[prost(uint32, tag = "7")]
     pub level: u32,
     /// How far the records of each partition of each source topic were applied.
@@ -125,8 +122,8 @@ impl Position {
     pub fn read(bytes: Bytes) -> Result<Self, Error> {
         let position = Self::decode(bytes).map_err(|error| Error::decode("a position row", &error))?;
         match position.level {
-            0..=LEVEL => Ok(position),
-            version => Err(Error::Version { what: "a position row", version, known: LEVEL }),
+            0..=level::LATEST => Ok(position),
+            version => Err(Error::Version { what: "a position row", version, known: level::LATEST }),
         }
     }
 }
@@ -137,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_row_of_a_later_release_asks_for_an_upgrade() {
-        let row = Position { level: LEVEL + 1, ..Position::default() }.encode();
+        let row = Position { level: level::LATEST + 1, ..Position::default() }.encode();
         assert!(Position::read(row).expect_err("it is refused").to_string().contains("upgrade"));
         assert!(Position::read(Position::default().encode()).is_ok());
     }

@@ -91,6 +91,9 @@ pub struct Owner {
     /// Random, made each time that a node takes a partition over.
     #[prost(bytes = "bytes", tag = "2")]
     pub instance: Bytes,
+    /// The level of decisions from here on; a release that knew of none says 0.
+    #[prost(uint32, tag = "3")]
+    pub level: u32,
 }
 
 /// The end of a namespace, in one partition.

@@ -190,7 +190,7 @@ fn start_after(draft: &Draft<'_>, backoff_ms: i64) -> Start {
     let lived_ms = now_ms.saturating_sub(begun_ms);
     let spacing_ms = draft.settings.continue_interval_min_ms.saturating_sub(lived_ms).max(0);
     Start {
-        run_id: draft.stamp.id(1),
+        run_id: draft.stamp.run_id(1),
         start_ms: now_ms,
         first_task_backoff_ms: backoff_ms.max(spacing_ms),
         request_id: draft.stamp.id(2),

@@ -329,7 +329,7 @@ fn start_again(base: &Run, current: &Run, order: &Reset, place: Place<'_>) -> St
     let run_expires_ms = after(old.run_timeout_ms);
     let both = [execution_expires_ms, run_expires_ms].into_iter().filter(|expires_ms| *expires_ms > 0);
     Start {
-        run_id: place.stamp.id(0),
+        run_id: place.stamp.run_id(0),
         request_id: order.request_id.clone(),
         run_expires_ms: both.min().unwrap_or(0),
         execution_expires_ms,

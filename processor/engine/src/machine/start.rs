@@ -283,7 +283,7 @@ pub(crate) fn begin(view: &View, order: &Begin, place: Place<'_>) -> Outcome {
         ConflictPolicy::UseExisting => use_existing(run, order, place),
         ConflictPolicy::TerminateExisting => {
             let mut draft = Draft::new(run.as_ref().clone(), place.stamp, place.settings);
-            let details = payload::json_text(&format!("terminated by new runID: {}", place.stamp.id(0)));
+            let details = payload::json_text(&format!("terminated by new runID: {}", place.stamp.run_id(0)));
             let reason = "TerminateIfRunning WorkflowIdReusePolicy";
             close::terminate(&mut draft, reason, Some(details), "history-service");
             create(vec![draft.finish()], order, place)
@@ -413,7 +413,7 @@ fn use_existing(run: &Run, order: &Begin, place: Place<'_>) -> Outcome {
 }
 
 fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
-    let run_id = place.stamp.id(0);
+    let run_id = place.stamp.run_id(0);
     let start = first_start(order, &run_id, place);
     let eager =
         order.eager && order.signal.is_none() && order.parent.is_none() && start.first_task_backoff_ms == 0;

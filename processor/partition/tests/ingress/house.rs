@@ -9,7 +9,7 @@ use bytes::Bytes;
 use everlog_engine::command::{self, Command};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{completion, signal, start, task};
-use everlog_engine::{Reply, Settings};
+use everlog_engine::{Reply, Settings, level};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_log::{Log, Topic};
 use everlog_partition::{
@@ -74,6 +74,7 @@ pub fn config(names: &Names) -> Config {
         node: "test".into(),
         public: Arc::new(names.clone()),
         instance: Bytes::from_static(b"instance"),
+        level: level::LATEST,
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 
 use everlog_engine::command;
 use everlog_engine::input::Order;
+use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::{attempt, close};
+use everlog_engine::vocabulary::ConflictPolicy;
 use everlog_partition::Delivery;
 use everlog_wire::Body;
 use everlog_wire::ingress::{Forwarded, Original, Source, Unreadable};
@@ -39,6 +41,29 @@ fn a_command_is_applied_once_however_often_it_is_brought() {
     assert!(outcomes[0].run_id.is_some());
     assert!(house.rejections().is_empty());
     assert!(house.stats.duplicates.load(Ordering::Relaxed) >= 4);
+}
+
+#[test]
+fn runs_that_commands_begin_have_ids_in_the_order_of_the_commands() {
+    let mut house = House::build();
+    let anew = |offset: u64| {
+        let Order::Start(begin) = begin() else { panic!("it is a start") };
+        let (request_id, conflict_policy) =
+            (format!("request-{offset}"), ConflictPolicy::TerminateExisting.into());
+        let order = Order::Start(Box::new(Begin { request_id, conflict_policy, ..*begin }));
+        Body::Forwarded(Forwarded { command_id: Some(format!("c-{offset}")), ..forwarded(offset, order) })
+    };
+    // Many in one append, which has one time; more after a while, and after a crash.
+    for (first, past) in [(0, 20), (20, 21), (21, 40)] {
+        house.bring((first..past).map(anew).collect());
+        house.advance(1_000);
+        house.crash();
+    }
+    house.settle();
+    let run_ids: Vec<_> = house.outcomes().into_iter().filter_map(|outcome| outcome.run_id).collect();
+    assert_eq!(run_ids.len(), 40);
+    assert!(run_ids.iter().all(|run_id| &run_id[14..15] == "7"), "{run_ids:?}");
+    assert!(run_ids.is_sorted_by(|earlier, later| earlier < later), "{run_ids:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{completion, start, task, timer};
-use everlog_engine::{Reply, Run, Settings};
+use everlog_engine::{Reply, Run, Settings, level};
 use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
     Address, Admission, Answer, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router,
@@ -37,6 +37,7 @@ pub fn config() -> Config {
         node: "test".into(),
         public: Arc::new(Unnamed),
         instance: bytes::Bytes::from_static(b"instance"),
+        level: level::LATEST,
         settings: Settings::standard(),
         commit_interval_ms: 100,
         overlay_bytes_max: 64 << 20,

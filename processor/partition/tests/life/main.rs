@@ -1,6 +1,7 @@
 //! A partition on the embedded log: orders in, tasks out, and everything still there after a crash.
 
 mod house;
+mod levels;
 mod updates;
 
 use std::sync::atomic::Ordering;

@@ -121,6 +121,7 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
         ("Position.marks".to_owned(), marked.encode().to_vec()),
         ("Current".to_owned(), current.encode_to_vec()),
         ("Start.continued".to_owned(), rows::continued().encode_to_vec()),
+        ("Position.level".to_owned(), records::levelled().encode().to_vec()),
         ("Position.posts".to_owned(), records::posted().encode().to_vec()),
         ("Start.named".to_owned(), rows::named().encode_to_vec()),
         ("Start.parent".to_owned(), rows::of_parent().encode_to_vec()),
@@ -139,6 +140,8 @@ fn what_stands_beside_a_run_keeps_its_bytes() {
     assert_eq!(Position::read(bytes("Position.marks")).expect("a position of old is read"), marked);
     let posted = Position::read(bytes("Position.posts")).expect("a position of old is read");
     assert_eq!(posted, records::posted());
+    let levelled = Position::read(bytes("Position.level")).expect("a position of old is read");
+    assert_eq!(levelled, records::levelled());
     let of_parent = everlog_engine::Start::decode(bytes("Start.parent")).expect("a row of old is read");
     assert_eq!(of_parent, rows::of_parent());
     assert_eq!(everlog_engine::Current::decode(bytes("Current")).expect("a row of old is read"), current);

@@ -25,14 +25,15 @@ use crate::{settings, versioned};
 
 pub fn samples() -> BTreeMap<String, Record> {
     let mut samples = BTreeMap::from([
-        (
-            "Owner".to_owned(),
-            Record::new(0, Body::Owner(Owner { node: "node-1".into(), ..Owner::default() })),
-        ),
+        ("Owner".to_owned(), Record::new(0, Body::Owner(owner()))),
         ("Owner.more".to_owned(), {
-            let owner = Owner { node: "node-1".into(), instance: vec![1, 2, 3].into() };
+            let owner = Owner { instance: vec![1, 2, 3].into(), ..owner() };
             Record { serial: 4, ..Record::new(0, Body::Owner(owner)) }
         }),
+        (
+            "Owner.level".to_owned(),
+            Record::new(0, Body::Owner(Owner { instance: vec![1, 2, 3].into(), level: 1, ..owner() })),
+        ),
         ("Barrier".to_owned(), Record { serial: 5, ..Record::new(7, Body::Barrier(Barrier {})) }),
         ("Forwarded".to_owned(), Record::new(0, Body::Forwarded(forwarded()))),
         ("Unreadable".to_owned(), Record::new(0, Body::Unreadable(unreadable()))),
@@ -75,6 +76,10 @@ pub fn samples() -> BTreeMap<String, Record> {
         samples.insert(name, Record::new(7, Body::Input(input)));
     }
     samples
+}
+
+fn owner() -> Owner {
+    Owner { node: "node-1".into(), ..Owner::default() }
 }
 
 fn letter() -> Letter {
@@ -520,6 +525,10 @@ pub fn position() -> Position {
 
 pub fn marked() -> Position {
     Position { marks: vec![source()], ..position() }
+}
+
+pub fn levelled() -> Position {
+    Position { level: 1, ..position() }
 }
 
 pub fn posted() -> Position {

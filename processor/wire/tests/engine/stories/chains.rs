@@ -278,9 +278,9 @@ fn a_run_is_deleted_open_or_closed() {
         > letter to parcel-1: terminate
         < workflow.terminated "by parent close policy"
         > letter to order-1: the child is there
-        ! not found: workflow execution not found for workflow ID "order-1" and run ID "9758eb33-e516-57ec-b9a9-c46883799ca8"
+        ! not found: workflow execution not found for workflow ID "order-1" and run ID "00e8d4a5-1000-7000-8000-646883799ca8"
         > letter to order-1: the child is terminated
-        ! not found: workflow execution not found for workflow ID "order-1" and run ID "9758eb33-e516-57ec-b9a9-c46883799ca8"
+        ! not found: workflow execution not found for workflow ID "order-1" and run ID "00e8d4a5-1000-7000-8000-646883799ca8"
         > delete
         ! not found: workflow not found for ID: order-1
         > start order-1

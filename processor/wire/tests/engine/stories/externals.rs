@@ -250,13 +250,13 @@ fn a_run_that_the_other_never_had_is_not_found() {
         > letter to other: signal hello
         ! not found: workflow execution not found for workflow ID "other" and run ID "00000000-0000-4000-8000-000000000000"
         > letter to other: signal hello
-        ! not found: workflow execution not found for workflow ID "other" and run ID "9758eb33-e516-57ec-b9a9-c46883799ca8"
+        ! not found: workflow execution not found for workflow ID "other" and run ID "00e8d4a5-1000-7000-8000-646883799ca8"
         > letter to order-1: signal hello
         ! not found: workflow execution not found
         > letter to other: cancel
         ! not found: workflow execution not found for workflow ID "other" and run ID "00000000-0000-4000-8000-000000000000"
         > letter to other: cancel
-        ! not found: workflow execution not found for workflow ID "other" and run ID "9758eb33-e516-57ec-b9a9-c46883799ca8"
+        ! not found: workflow execution not found for workflow ID "other" and run ID "00e8d4a5-1000-7000-8000-646883799ca8"
         > letter to order-1: cancel
         ! not found: workflow execution not found
         > letter to order-1: it has not arrived

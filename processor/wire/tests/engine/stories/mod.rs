@@ -21,6 +21,7 @@ mod options;
 mod parents;
 mod resets;
 mod retries;
+mod run_ids;
 mod schedules;
 mod starts;
 mod tasks;

@@ -24,6 +24,8 @@ pub struct Home {
     current: BTreeMap<String, String>,
     seen: BTreeSet<(String, String)>,
     done: BTreeMap<(String, String), Done>,
+    /// The id of the run that began last.
+    latest_run_id: String,
 }
 
 /// A run with all that is remembered of it.
@@ -151,6 +153,10 @@ impl Home {
 
     fn absorb_step(&mut self, step: &Step, stamp: &Stamp) {
         let run_id = &step.run.start.run_id;
+        if !self.runs.contains_key(run_id) {
+            laws::of_new_run(&self.latest_run_id, run_id, stamp);
+            self.latest_run_id.clone_from(run_id);
+        }
         let begin = || Kept {
             run: Arc::new(Run::begin(step.run.start.as_ref().clone())),
             events: Vec::new(),

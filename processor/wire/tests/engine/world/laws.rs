@@ -10,6 +10,7 @@ use everlog_engine::time::Timestamp;
 use everlog_engine::vocabulary::{Initiator, Status};
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Stamp, Step, TaskGrant, View, apply};
 use prost::Message;
+use uuid::Uuid;
 
 /// What holds of an outcome as a whole.
 pub fn of_outcome(view: &View, input: &Input, outcome: &Outcome) {
@@ -185,6 +186,16 @@ fn of_chain(view: &View, outcome: &Outcome) {
         view.current.as_ref().is_none_or(|run| !run.is_open()) || closed.is_some(),
         "two runs of an id are open"
     );
+}
+
+/// The id of a run tells when it began, and is behind those of all runs that began before it in the same journal.
+pub fn of_new_run(latest_run_id: &str, run_id: &str, stamp: &Stamp) {
+    let id = Uuid::parse_str(run_id).expect("a run has a UUID");
+    assert_eq!((id.get_version_num(), id.get_variant()), (7, uuid::Variant::RFC4122));
+    let (seconds, nanos) = id.get_timestamp().expect("it tells the time").to_unix();
+    let began_ms = seconds as i64 * 1_000 + i64::from(nanos) / 1_000_000;
+    assert_eq!(began_ms, stamp.now_ms.clamp(0, (1 << 48) - 1), "{run_id} began at another time");
+    assert!(latest_run_id < run_id, "{run_id} began after {latest_run_id}");
 }
 
 /// A run that follows by itself begins like the one before it, and says why it is there.

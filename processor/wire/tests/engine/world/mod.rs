@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{attempt, task, wake};
-use everlog_engine::{Grace, Outcome, Reply, Run, Settings, Stamp, TaskGrant};
+use everlog_engine::{Grace, Outcome, Reply, Run, Settings, Stamp, TaskGrant, level};
 use everlog_wire::{Body, Record};
 use expect_test::Expect;
 
@@ -193,6 +193,7 @@ impl World {
             offset: 100 + 2 * self.journal.len() as u64,
             now_ms: self.now_ms,
             owner_ms: self.owner_ms,
+            level: level::LATEST,
         };
         if self.loud {
             let line =

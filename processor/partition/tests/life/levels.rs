@@ -1,0 +1,53 @@
+//! A journal that owners of several levels of decisions have written.
+
+use everlog_engine::command;
+use everlog_engine::level;
+use everlog_partition::Config;
+
+use crate::house::{House, config, workflow};
+
+/// The version of a run's UUID, in hex.
+fn version(run_id: &str) -> &str {
+    &run_id[14..15]
+}
+
+fn again() -> command::Order {
+    command::Order::ContinueAsNew(Box::default())
+}
+
+#[test]
+fn what_a_former_owner_has_decided_is_decided_alike_by_one_of_a_later_level() {
+    let mut house = House::build_with(Config { level: 0, ..config() });
+    let begun = house.start();
+    let task = workflow(house.poll(false));
+    house.complete(&task.run, vec![again()]);
+    let continued = house.read().run.start.run_id.clone();
+    assert_eq!([version(&begun), version(&continued)], ["5", "5"]);
+    // Nothing of that is committed; all of it was told.
+    house.config.level = level::LATEST;
+    house.crash();
+    assert_eq!(house.read().run.start.run_id, continued, "the replay found another id");
+    // A run of old goes on, and what follows it has an id of today, after a crash too.
+    let task = workflow(house.poll(false));
+    house.complete(&task.run, vec![again()]);
+    let latest = house.read().run.start.as_ref().clone();
+    assert_eq!((version(&latest.run_id), &latest.first_run_id), ("7", &begun));
+    house.crash();
+    assert_eq!(house.read().run.start.run_id, latest.run_id);
+}
+
+#[test]
+fn a_level_that_was_once_reached_is_kept() {
+    let mut house = House::build();
+    let begun = house.start();
+    house.partition().hurry();
+    house.until(|house| house.partition().is_idle());
+    // The next owner is one that names a lower level, as long as there are nodes that know no higher one.
+    house.config.level = 0;
+    house.crash();
+    let task = workflow(house.poll(false));
+    house.complete(&task.run, vec![again()]);
+    let continued = house.read().run.start.run_id.clone();
+    assert_eq!([version(&begun), version(&continued)], ["7", "7"]);
+    assert!(begun < continued);
+}
