@@ -37,6 +37,9 @@ pub trait Elsewhere: Send + Sync {
     /// # Errors
     /// They do not answer.
     fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error>;
+
+    /// The highest level of decisions that all nodes know.
+    fn level(&self) -> u32;
 }
 
 /// Is told that partitions are at work, or which one cannot be, and why.
@@ -75,7 +78,8 @@ impl Takeover {
     pub fn live(&self, id: u32, stats: Arc<Stats>, applied: Option<u64>) -> Result<(Box<Owned>, u64), Error> {
         let life = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
         let instance = [&self.start[..], &life.to_be_bytes()].concat();
-        let config = Config { instance: instance.into(), ..self.partition.clone() };
+        let level = self.elsewhere.get().map_or(self.partition.level, |elsewhere| elsewhere.level());
+        let config = Config { instance: instance.into(), level, ..self.partition.clone() };
         let post = Arc::clone(&self.post);
         let send: everlog_partition::Send =
             Arc::new(move |to, event| post.send(to, event.is_report().then_some(life), event));

@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use everlog_engine::level;
 use everlog_log::{Log, Offset, Outage};
 use everlog_log_kafka::members::Members;
 use everlog_log_kafka::news::{Follow, News};
@@ -175,7 +176,8 @@ impl Cluster {
         let instance: [u8; 16] = keys::random()?;
         let instance = uuid::Builder::from_random_bytes(instance).into_uuid().to_string();
         let (address, calls) = (about.address, about.calls);
-        let own = NodeRow { address, calls, instance: instance.clone(), rows, ..NodeRow::default() };
+        let (own, level) = (instance.clone(), level::LATEST);
+        let own = NodeRow { address, calls, instance: own, rows, level, ..NodeRow::default() };
         let (dispatcher, send) = (steering.dispatcher(), running.post());
         let cluster = Arc::new_cyclic(|this: &Weak<Self>| Self {
             me: about.name,

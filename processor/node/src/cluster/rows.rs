@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use everlog_engine::level;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,9 @@ pub struct NodeRow {
     /// Other nodes that it has not reached for a while.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub misses: BTreeSet<String>,
+    /// The highest level of decisions that it knows; releases that knew of none say nothing.
+    #[serde(default)]
+    pub level: u32,
 }
 
 /// Since when a node is not there that has not said that it goes: told by the one that places.
@@ -189,6 +193,11 @@ impl View {
         }
     }
 
+    /// The highest level of decisions that all nodes know, those included that are away and not forgotten yet.
+    pub fn level(&self) -> u32 {
+        self.nodes.values().map(|row| row.level).fold(level::LATEST, u32::min)
+    }
+
     /// Another number whenever the nodes that homes are chosen among, or their processes, are others, also where they are
     /// those of a while ago: a node that has seen nothing of the time between has to learn that it was there. The same wherever
     /// the rows are; never 0.
@@ -269,6 +278,27 @@ mod tests {
     }
 
     #[test]
+    fn the_level_of_decisions_is_one_that_all_nodes_know() {
+        let mut view = View::default();
+        assert_eq!(view.level(), level::LATEST, "nobody knows less");
+        // As a node of an earlier release tells of itself.
+        let earlier = br#"{"address":"","calls":"","instance":"","leaves":false,"rows":[]}"#;
+        let node = |level| Some(NodeRow { level, ..NodeRow::default() });
+        let steps = [
+            (Row::Node("a".into(), node(level::LATEST)), level::LATEST),
+            (Row::read(b"node/b", Some(earlier)).expect("a row of old is read"), 0),
+            (Row::Node("c".into(), node(level::LATEST + 1)), 0),
+            (Row::Gone("b".into(), Some(GoneRow { since_ms: 7 })), 0),
+            (Row::Node("b".into(), None), level::LATEST),
+            (Row::Node("a".into(), None), level::LATEST),
+        ];
+        for (row, then) in steps {
+            view.take(row.clone());
+            assert_eq!(view.level(), then, "{row:?}");
+        }
+    }
+
+    #[test]
     fn rows_are_read_as_they_are_written() {
         let node = NodeRow {
             address: "127.0.0.1:1".into(),
@@ -277,6 +307,7 @@ mod tests {
             leaves: false,
             rows: BTreeSet::from([1, 3]),
             misses: BTreeSet::from(["b".into()]),
+            level: 1,
         };
         let placement = Placement {
             nodes: BTreeSet::from(["a".into()]),

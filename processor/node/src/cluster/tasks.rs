@@ -366,4 +366,8 @@ impl Elsewhere for Strays {
         let placed = latest.groups.into_iter().nth(cluster.group_of(partition)).flatten();
         Ok(placed.filter(|node| *node != cluster.me))
     }
+
+    fn level(&self) -> u32 {
+        self.0.upgrade().map_or(0, |cluster| cluster.shown.load().level())
+    }
 }
