@@ -96,8 +96,9 @@ pub(crate) fn started<'a>(run: &'a Run, token: Option<&Token>) -> Result<&'a Tas
 
 /// The worker says that it could not do the task. A repeated failure is taken and not written; the next attempt is there at
 /// once, as it is at Temporal's server. Workers keep from spinning by not reporting what they have reported before.
+/// Updates that went along with the task stay, and go along with the next attempt: the code may be mended by then.
 pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejection> {
-    let given = started(&draft.run, order.token.as_ref())?.updates_given;
+    started(&draft.run, order.token.as_ref())?;
     if order.cause == i32::from(TaskFailedCause::GrpcMessageTooLarge) {
         close::terminate(draft, "GrpcMessageTooLarge", None, "history-service");
     } else {
@@ -109,7 +110,6 @@ pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejecti
             worker_version: order.worker_version.clone(),
             ..Failed::default()
         };
-        update::abort_given(draft, given);
         fail_started(draft, failed);
     }
     Ok(Reply::Done)

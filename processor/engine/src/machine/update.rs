@@ -2,7 +2,9 @@
 //!
 //! (none)    --admit-->                     admitted: it goes along with the next workflow task, as a message
 //! admitted  --accept-->                    accepted, an event
-//! admitted  --reject, ignore, abort-->     (none), without a trace in the history; a patient one is not aborted
+//! admitted  --reject, ignore-->            (none), without a trace in the history
+//! admitted  --fail, time out, release-->   admitted: it goes along with the next attempt of the task
+//! admitted  --refuse the completion-->     (none), without a trace in the history; a patient one goes along with the next attempt
 //! admitted  --continue as new, reset-->    (none), and admitted in the next run, unless it is meant for this run only, or
 //!                                          was brought back by a reset
 //! admitted  --close-->                     (none), without a trace in the history
@@ -45,7 +47,7 @@ pub struct Update {
     /// It does not go over to a run that continues this one.
     #[prost(bool, tag = "5")]
     pub this_run_only: bool,
-    /// A task that fails does not end it: it goes along with the next one.
+    /// A completion that is refused does not end it: it goes along with the next task.
     #[prost(bool, tag = "6")]
     pub patient: bool,
     /// Its request stands in an Admitted event: a worker finds it there.
@@ -193,7 +195,7 @@ pub enum End {
     Rejected(Bytes),
     /// Its run was closed before it was accepted.
     Closed,
-    /// The workflow task that it went along with failed.
+    /// The completion of the workflow task that it went along with was refused.
     TaskFailed,
     /// It waits in this run now.
     Moved(String),
@@ -348,7 +350,8 @@ pub(crate) fn reject_ignored(draft: &mut Draft<'_>, given: i64) {
     }
 }
 
-/// The task failed that they went along with: callers are told, and may ask again. Patient ones wait for the next.
+/// The completion of the task that they went along with is refused: callers are told, and may ask again. Patient ones wait
+/// for the next task.
 pub(crate) fn abort_given(draft: &mut Draft<'_>, given: i64) {
     for update_id in ids(carried(&draft.run), given) {
         if !draft.run.updates.get(&update_id).is_some_and(|update| update.patient) {

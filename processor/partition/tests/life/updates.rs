@@ -218,12 +218,21 @@ fn a_refused_update_is_forgotten_when_its_callers_are_told() {
 }
 
 #[test]
-fn callers_of_a_run_that_ends_or_fails_its_task_are_told() {
+fn callers_of_a_run_that_ends_or_whose_completion_is_refused_are_told() {
     let mut house = House::at_rest();
     let mut caller = house.update("u1");
     let task = workflow(house.poll(false));
     let token = task.run.head.task.as_ref().map(task::Task::token);
     house.order(Order::FailTask(task::Fail { token, ..task::Fail::default() }));
+    assert!(caller.news.try_recv().is_err(), "it comes again with the next task");
+    let task = workflow(house.poll(false));
+    assert_eq!(given(&task.run).len(), 1);
+    let reply = house.order(Order::CompleteTask(Box::new(completion::Complete {
+        token: task.run.head.task.as_ref().map(task::Task::token),
+        messages: vec![Message { body: None, ..rejects("u1") }],
+        ..completion::Complete::default()
+    })));
+    assert!(matches!(reply, Reply::Rejected(_)), "{reply:?}");
     assert_eq!(caller.news.try_recv(), Ok(UpdateNews::TaskFailed));
     let mut caller = house.update("u2");
     house.order(Order::Terminate(close::Terminate::default()));

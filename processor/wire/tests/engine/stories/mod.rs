@@ -29,5 +29,6 @@ mod traces;
 mod transitions;
 mod update_early;
 mod update_ends;
+mod update_tasks;
 mod update_with_start;
 mod updates;

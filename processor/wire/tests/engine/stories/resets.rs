@@ -129,7 +129,7 @@ fn a_task_that_was_written_with_its_end_is_gone_back_to() {
     world.reset(7);
     world.expect(expect![[r#"
         > reset to 7
-        < workflow.terminated "again", run 2: workflow.started, task.scheduled, task.started, task.completed, task.scheduled, task.started, task.failed ResetWorkflow, task.scheduled
+        < workflow.terminated "again", (update u1 goes over to the next run), run 2: workflow.started, task.scheduled, task.started, task.completed, task.scheduled, task.started, task.failed ResetWorkflow, (update u1 waits), task.scheduled
     "#]]);
 }
 

@@ -279,43 +279,22 @@ fn a_speculative_task_that_nobody_comes_for_is_written_at_last() {
 }
 
 #[test]
-fn a_task_that_fails_ends_the_updates_that_it_brought() {
+fn an_update_of_a_patient_caller_is_taken_while_tasks_fail() {
     let mut world = at_rest();
-    world.update("u1").claim_sticky().update("u2");
-    world.fail_task(TaskFailedCause::WorkflowWorkerUnhandledFailure).claim();
-    assert_eq!(world.given(), ["u2"]);
-    world.answer(|t| t.accept("u2").respond("u2"));
-    world.expect(expect![[r#"
-        > update u1
-        < (update u1 waits), (speculative task)
-        > the sticky worker takes the task
-        < (speculative task is taken)
-        = sticky task attempt 1, history 4-4 and 2 shown
-        > update u2
-        < (update u2 waits)
-        > task fails: WorkflowWorkerUnhandledFailure
-        < (update u1 ends with the task), task.scheduled on cache, task.started, task.failed WorkflowWorkerUnhandledFailure, (not sticky), task.scheduled
-        > a worker takes the task
-        < task.started
-        = task attempt 1, history 1-9
-        > task: accept u2, answer u2
-        < task.completed, update.accepted u2, update.completed u2
-    "#]]);
-}
-
-#[test]
-fn an_update_of_a_patient_caller_waits_while_tasks_fail() {
-    let mut world = at_rest();
-    world.update("u1").update_with("u2", "patient", |admit| admit.patient = true).claim_sticky();
+    world.update("u1").claim_sticky();
     for _ in 0..3 {
         world.fail_task(TaskFailedCause::WorkflowWorkerUnhandledFailure).advance(seconds(10)).claim();
     }
-    assert_eq!(world.given(), ["u2"]);
-    world.update_with("u3", "patient", |admit| admit.patient = true);
-    world.hush().answer(|t| t.accept("u2").respond("u2"));
+    world.hush().update("u2").update_with("u3", "patient", |admit| admit.patient = true);
+    assert_eq!(world.given(), ["u1"]);
+    world.answer(|t| t.accept("u1").respond("u1"));
     world.expect(expect![[r#"
-        > task: accept u2, answer u2
-        < task.scheduled attempt 3, task.started, task.completed, update.accepted u2, update.completed u2, (speculative task)
+        > update u2
+        ! not ready: Unable to perform workflow execution update due to Workflow Task in failed state.
+        > update u3 patient
+        < (update u3 waits)
+        > task: accept u1, answer u1
+        < task.scheduled attempt 3, task.started, task.completed, update.accepted u1, update.completed u1, (speculative task)
     "#]]);
 }
 
