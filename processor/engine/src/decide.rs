@@ -28,6 +28,9 @@ pub struct View {
     pub seen: Option<Arc<Run>>,
     /// Of the updates that the order speaks of, see [`Input::update_ids`], those that the addressed run has completed.
     pub done: BTreeMap<String, update::Done>,
+    /// For a start that comes with an update: where its outcome stands in the run that has taken the request before, if that
+    /// is another than the addressed one and has completed the update.
+    pub done_before: Option<update::Done>,
     /// For a reset: what is written of the addressed run, and then of each run that the one before it went on as. Empty
     /// where that cannot be read.
     pub past: Vec<reset::Past>,

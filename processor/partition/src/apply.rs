@@ -207,8 +207,16 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             _other => None,
         };
         let seen = self.taker(workflow, input, run.as_ref(), current.as_ref())?;
+        let done_before = match (&input.order, &seen) {
+            (Some(Order::Start(begin)), Some(taker)) if taker.start.run_id != run_id => {
+                let taker = workflow.run(&taker.start.run_id);
+                let update = begin.update.as_ref();
+                update.map(|update| self.runs.done_update(&taker, &update.update_id)).transpose()?.flatten()
+            }
+            _other => None,
+        };
         let is_namespace_deleted = self.removals.has(&input.namespace_id);
-        Ok((key, View { run, current, is_namespace_deleted, seen, done, past }))
+        Ok((key, View { run, current, is_namespace_deleted, seen, done, done_before, past }))
     }
 
     /// The run that has taken the input's request before.

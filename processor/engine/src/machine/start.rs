@@ -360,7 +360,9 @@ pub(crate) fn found(run: &Run, started: bool) -> Reply {
 }
 
 /// The update that goes with a start is for the run that is there: it has the update already, or it is open and is to
-/// be used. None where a run is to be started, or the start is refused.
+/// be used. An update that was accepted and not answered is nothing to come back to once its run is closed, unless the same
+/// request asks again: that is told what the run before has made of it, too. None where a run is to be started, or the start is
+/// refused.
 fn update_existing(
     run: &Run,
     view: &View,
@@ -368,10 +370,17 @@ fn update_existing(
     place: Place<'_>,
 ) -> Option<Outcome> {
     let done = view.done.get(&update.update_id);
-    if let Some(standing) = update::standing(run, &update.update_id, done) {
+    let is_known = view.seen.is_some();
+    if (run.is_open() || done.is_some() || is_known)
+        && let Some(standing) = update::standing(run, &update.update_id, done)
+    {
         return Some(Outcome::answer(updated(found(run, false), standing)));
     }
-    let is_known = view.seen.is_some();
+    if let Some(taker) = view.seen.as_ref().filter(|taker| taker.start.run_id != run.start.run_id)
+        && let Some(standing) = update::standing(taker, &update.update_id, view.done_before.as_ref())
+    {
+        return Some(Outcome::answer(updated(found(taker, false), standing)));
+    }
     if !run.is_open() {
         return is_known.then(|| Outcome::refuse(Rejection::closed()));
     }

@@ -129,6 +129,32 @@ fn an_update_waits_while_tasks_fail_and_goes_over_to_the_next_run() {
 }
 
 #[test]
+fn an_update_with_a_start_whose_run_never_answered_begins_anew() {
+    let mut house = House::build();
+    let start = |offset, request_id: &str| {
+        let Order::Start(mut begin) = begin() else { panic!("not a start") };
+        begin.request_id = request_id.into();
+        let request = Bytes::from_static(b"\x0a\x00");
+        begin.update = Some(Admit { update_id: "u1".into(), request, patient: true, ..Admit::default() });
+        Body::Forwarded(forwarded(offset, Order::Start(begin)))
+    };
+    house.bring(vec![start(0, "one")]);
+    house.answer(
+        &["u1"],
+        vec![accepts("u1")],
+        vec![CommandOrder::CompleteWorkflow(close::Complete::default())],
+    );
+    house.bring(vec![start(1, "another")]);
+    house.crash();
+    house.answer(&["u1"], vec![accepts("u1"), responds("u1")], Vec::new());
+    house.bring(vec![start(2, "a third")]);
+    house.settle();
+    assert_eq!(house.told(), [is(0, "failed"), is(1, "completed"), is(2, "completed")]);
+    let runs: Vec<_> = house.outcomes().into_iter().map(|outcome| outcome.run_id).collect();
+    assert!(runs[1] != runs[0] && runs[2] == runs[1], "{runs:?}");
+}
+
+#[test]
 fn an_update_that_nobody_took_is_refused_with_the_end_of_its_run() {
     let mut house = House::build();
     let silent = |offset, update_id: &str| match update(offset, update_id) {

@@ -206,6 +206,32 @@ fn a_completion_that_is_refused_ends_what_its_task_brought() {
 }
 
 #[test]
+fn a_completion_that_is_refused_for_news_ends_no_update() {
+    let mut world = at_rest();
+    world.update("u1").claim_sticky().signal("go");
+    world.answer(|t| t.accept("u1").respond("u1").complete("paid")).claim();
+    assert_eq!(world.given(), ["u1"]);
+    world.answer(|t| t.accept("u1").respond("u1").complete("paid"));
+    world.expect(expect![[r#"
+        > update u1
+        < (update u1 waits), (speculative task)
+        > the sticky worker takes the task
+        < (speculative task is taken)
+        = sticky task attempt 1, history 4-4 and 2 shown
+        > signal go
+        < task.scheduled on cache, task.started, (waits: workflow.signaled go)
+        > task: accept u1, answer u1, complete the workflow
+        < task.failed UnhandledCommand, (not sticky), workflow.signaled go, task.scheduled, (about to close)
+        ! invalid: UnhandledCommand
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-10
+        > task: accept u1, answer u1, complete the workflow
+        < task.completed, (not about to close), update.accepted u1, update.completed u1, workflow.completed
+    "#]]);
+}
+
+#[test]
 fn an_update_that_failed_tasks_brought_goes_over_to_the_next_run() {
     let mut world = at_rest();
     world.signal("go").claim_sticky().update("u1").fail_task(Cause::WorkflowWorkerUnhandledFailure).hush();

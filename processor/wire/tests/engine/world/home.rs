@@ -81,7 +81,14 @@ impl Home {
             let found = self.done.get(&(run.start.run_id.clone(), id.to_owned()));
             done.extend(found.map(|found| (id.to_owned(), *found)));
         }
-        View { run, current, is_namespace_deleted: false, seen, done, past }
+        let done_before = match (&input.order, &seen) {
+            (Some(Order::Start(begin)), Some(taker)) if Some(taker) != run.as_ref() => {
+                let update_id = begin.update.as_ref().map(|update| update.update_id.clone());
+                update_id.and_then(|id| self.done.get(&(taker.start.run_id.clone(), id)).copied())
+            }
+            _other => None,
+        };
+        View { run, current, is_namespace_deleted: false, seen, done, done_before, past }
     }
 
     /// The run that has taken the input's request: the addressed one, or one before it in its chain.
