@@ -10,7 +10,7 @@ from temporalio.client import (
     WorkflowUpdateRPCTimeoutOrCancelledError,
     WorkflowUpdateStage,
 )
-from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -84,6 +84,20 @@ class Account:
     @workflow.query
     def so_far(self) -> int:
         return self.balance
+
+
+@workflow.defn(name="Account")
+class BrokenAccount:
+    """The same with a bug."""
+
+    @workflow.run
+    async def run(self) -> int:
+        await workflow.wait_condition(lambda: False)
+        return 0
+
+    @workflow.update
+    async def add(self, n: int) -> int:
+        raise RuntimeError("a bug")
 
 
 @workflow.defn
@@ -268,6 +282,51 @@ async def end_with_their_run(world: World) -> None:
         again = await expect.fails(WorkflowUpdateFailedError, handle.result())
         expect.equal(again.cause.type, "AcceptedUpdateCompletedWorkflow", "the type, later")
         await expect.refused(RPCStatusCode.NOT_FOUND, account.execute_update(Account.add, 1))
+
+
+@case()
+async def outlive_tasks_that_fail(world: World) -> None:
+    async with world.worker(BrokenAccount):
+        account = await world.start(Account.run, task_timeout=TASK_TIMEOUT)
+        added = asyncio.create_task(account.execute_update(Account.add, 5, id="first"))
+        await world.until_event(account, "WorkflowTaskFailed")
+    async with world.worker(Account):
+        expect.equal(await added, 5, "the balance, by mended code")
+
+
+@case()
+async def that_their_run_never_answered_begin_anew_with_a_start(world: World) -> None:
+    def start(reuse: WorkflowIDReusePolicy) -> WithStartWorkflowOperation:
+        return WithStartWorkflowOperation(
+            Account.run,
+            id=account.id,
+            task_queue=world.queue,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            id_reuse_policy=reuse,
+        )
+
+    async with world.worker(Account):
+        account = await world.start(Account.run)
+        await account.start_update(Account.never, id="once", wait_for_stage=WorkflowUpdateStage.ACCEPTED)
+        await account.signal(Account.close, "over all")
+        await account.result()
+        await expect.fails(
+            WorkflowAlreadyStartedError,
+            world.client.execute_update_with_start_workflow(
+                Account.add,
+                4,
+                id="once",
+                start_workflow_operation=start(WorkflowIDReusePolicy.REJECT_DUPLICATE),
+            ),
+        )
+        anew = start(WorkflowIDReusePolicy.ALLOW_DUPLICATE)
+        balance = await world.client.execute_update_with_start_workflow(
+            Account.add, 4, id="once", start_workflow_operation=anew
+        )
+        expect.equal(balance, 4, "the balance")
+        handle = await anew.workflow_handle()
+        world.remember(handle.id, handle.result_run_id)
+        expect.that(handle.result_run_id != account.result_run_id, "it is another run")
 
 
 @case()
