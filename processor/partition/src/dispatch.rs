@@ -1,6 +1,7 @@
 //! The dispatcher: ready tasks meet waiting polls. All of it is memory; the truth is the runs' state.
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -65,9 +66,9 @@ pub struct TaskRef {
     pub precedence: Precedence,
     /// The node that has offered it; none = a partition of this one has.
     pub offered_by: Option<Arc<str>>,
-    /// The term that it was offered in: the offset of its owner's record in the journal of the partition. None: by a node of a release
-    /// that does not tell.
-    pub term: Option<u64>,
+    /// The term that it was offered in: the offset behind its owner's record in the journal of the partition. None: by a node of a
+    /// release that does not tell.
+    pub term: Option<NonZeroU64>,
 }
 
 /// Something that a poll can get.
@@ -450,7 +451,7 @@ impl Ready {
     }
 
     /// The term that it was offered in. A question has none: its owner alone knows it.
-    pub(crate) fn term(&self) -> Option<u64> {
+    pub(crate) fn term(&self) -> Option<NonZeroU64> {
         match self {
             Self::Task(task) => task.term,
             Self::Query { .. } => None,
@@ -464,7 +465,7 @@ impl Ready {
     }
 
     /// Of the same thing, true where the other one is no later owner's.
-    pub(crate) fn is_as_late_as(&self, other: Option<u64>) -> bool {
+    pub(crate) fn is_as_late_as(&self, other: Option<NonZeroU64>) -> bool {
         self.term().zip(other).is_none_or(|(own, other)| own <= other)
     }
 

@@ -1,5 +1,7 @@
 //! Handing out: ready tasks are offered to polls, claimed through the journal, and furnished for their workers.
 
+use std::num::NonZeroU64;
+
 use everlog_engine::input::Order;
 use everlog_engine::machine::{attempt, task};
 use everlog_engine::{Change, Reply, Run, Step, TaskGrant};
@@ -53,7 +55,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             normal_queue: sticky.is_some().then(|| normal.name.clone()),
             precedence: Precedence::of(None, run.start.priority.as_ref()),
             offered_by: None,
-            term: Some(self.position.term),
+            term: NonZeroU64::new(self.position.term + 1),
         };
         self.offer(&sticky.unwrap_or(normal), reference);
     }
@@ -73,7 +75,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             normal_queue: None,
             precedence: Precedence::of(activity.priority.as_ref(), run.start.priority.as_ref()),
             offered_by: None,
-            term: Some(self.position.term),
+            term: NonZeroU64::new(self.position.term + 1),
         };
         self.offer(&queue, reference);
     }

@@ -1,5 +1,6 @@
 //! What nodes send each other besides calls of clients, as it stands on the wire.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -248,6 +249,7 @@ impl From<Ready> for ReadyWire {
                 let Precedence { level, fairness_key, stride } = precedence;
                 let (run, level) = (Bytes::copy_from_slice(run.bytes()), level.into());
                 let fairness_key = fairness_key.into();
+                let term = term.map(NonZeroU64::get);
                 let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride, term };
                 Self { partition, normal_queue, what: Some(What::Task(task)) }
             }
@@ -274,7 +276,7 @@ impl ReadyWire {
                     normal_queue,
                     precedence,
                     offered_by,
-                    term,
+                    term: term.and_then(NonZeroU64::new),
                 }))
             }
             What::Query(QueryWire { query_id, run }) => {
@@ -346,7 +348,7 @@ mod tests {
         let precedence = Precedence::new(1, "tenant".into(), 20);
         let normal_queue = Some("q".into());
         let (partition, scheduled_event_id, attempt) = (3, 5, 2);
-        let (offered_by, term) = (None, Some(17));
+        let (offered_by, term) = (None, NonZeroU64::new(17));
         let asked = run.clone();
         let task = TaskRef {
             partition,

@@ -3,6 +3,7 @@
 //! at owners: by [`AWAY_MAX`] for each of them, and [`LANE_AWAY_MIN`] for each queue and partition beyond.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::num::NonZeroU64;
 
 use crate::dispatch::{Backlog, QueueKey, Ready, ReadyId};
 use crate::homes::Offer;
@@ -23,7 +24,7 @@ pub struct OfferWindow {
     /// Lanes that may go on once the home has fewer of this node.
     blocked: VecDeque<Lane>,
     /// With the terms that they were offered in.
-    away: HashMap<ReadyId, (Lane, Option<u64>)>,
+    away: HashMap<ReadyId, (Lane, Option<NonZeroU64>)>,
 }
 
 /// Who takes turns.
@@ -323,23 +324,25 @@ mod tests {
         let mut window = OfferWindow::default();
         let of = |term| match offer("q", 1, 1) {
             Offer { queue, ready: Ready::Task(task) } => {
-                Offer { queue, ready: Ready::Task(TaskRef { term, ..task }) }
+                Offer { queue, ready: Ready::Task(TaskRef { term: NonZeroU64::new(term), ..task }) }
             }
             query => query,
         };
-        let terms = |offers: Vec<Offer>| offers.iter().map(|offer| offer.ready.term()).collect::<Vec<_>>();
+        let terms = |offers: Vec<Offer>| {
+            offers.iter().filter_map(|offer| Some(offer.ready.term()?.get())).collect::<Vec<_>>()
+        };
         let terms_of = |window: &mut OfferWindow| terms(window.next(9));
-        window.push(0, of(Some(0)));
-        assert_eq!(terms_of(&mut window), [Some(0)]);
-        window.push(0, of(Some(0)));
+        window.push(0, of(1));
+        assert_eq!(terms_of(&mut window), [1]);
+        window.push(0, of(1));
         assert!(terms_of(&mut window).is_empty(), "it is there");
-        window.push(0, of(Some(9)));
-        window.push(0, of(Some(11)));
-        assert_eq!(terms_of(&mut window), [Some(11)], "once, as the latest owner has it");
+        window.push(0, of(9));
+        window.push(0, of(11));
+        assert_eq!(terms_of(&mut window), [11], "once, as the latest owner has it");
         // It has not gone; meanwhile it was offered once more.
-        window.push(0, of(Some(13)));
-        window.back(0, vec![of(Some(11))]);
-        assert_eq!(terms_of(&mut window), [Some(13)]);
+        window.push(0, of(13));
+        window.back(0, vec![of(11)]);
+        assert_eq!(terms_of(&mut window), [13]);
     }
 
     #[test]
