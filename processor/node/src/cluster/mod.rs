@@ -78,6 +78,20 @@ pub struct About {
     pub shares_keys: bool,
 }
 
+impl About {
+    /// What others are told.
+    fn row(&self, instance: &str, group_partitions: u32) -> NodeRow {
+        NodeRow {
+            address: self.address.clone(),
+            calls: self.calls.clone(),
+            instance: instance.to_owned(),
+            rows: self.rows.iter().map(|partition| (partition / group_partitions) as usize).collect(),
+            level: level::LATEST,
+            ..NodeRow::default()
+        }
+    }
+}
+
 /// This node among the others.
 pub struct Cluster {
     me: String,
@@ -172,12 +186,9 @@ impl Cluster {
         let group_partitions = log.group_partitions();
         let groups = log.partitions().div_ceil(group_partitions) as usize;
         let steering = running.steering();
-        let rows = about.rows.iter().map(|partition| (partition / group_partitions) as usize).collect();
         let instance: [u8; 16] = keys::random()?;
         let instance = uuid::Builder::from_random_bytes(instance).into_uuid().to_string();
-        let (address, calls) = (about.address, about.calls);
-        let (own, level) = (instance.clone(), level::LATEST);
-        let own = NodeRow { address, calls, instance: own, rows, level, ..NodeRow::default() };
+        let own = about.row(&instance, group_partitions);
         let (dispatcher, send) = (steering.dispatcher(), running.post());
         let cluster = Arc::new_cyclic(|this: &Weak<Self>| Self {
             me: about.name,
