@@ -302,7 +302,7 @@ impl Next {
         update::close(draft, Some(&mut fresh));
         match fresh.run.head.backoff_until_ms {
             0 => task::schedule(&mut fresh, 1),
-            _later => task::settle_updates(&mut fresh),
+            _later => task::settle_updates(&mut fresh, false),
         }
         fresh.finish()
     }

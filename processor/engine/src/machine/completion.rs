@@ -443,10 +443,12 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
         }
         if order.force_new_task || !draft.run.buffered.is_empty() {
             let first_ms = if is_heartbeat(order) { task.first_scheduled_ms } else { draft.now_ms() };
-            let held = if order.force_new_task { task.updates_given } else { 0 };
+            let is_held = order.force_new_task && order.return_new_task;
+            let held = if is_held { task.updates_given } else { 0 };
             task::schedule_since(&mut draft, first_ms, held);
         } else {
-            task::settle_updates(&mut draft);
+            // One that its worker does not take at once is written, as at Temporal's server.
+            task::settle_updates(&mut draft, !order.return_new_task);
         }
         if draft.run.head.task.is_some() && order.return_new_task {
             grant = Some(turn::start_at_once(&mut draft, &order.identity, true));

@@ -75,7 +75,7 @@ pub struct Task {
     /// Of a started task: its worker has been given the updates up to this number.
     #[prost(int64, tag = "16")]
     pub updates_given: i64,
-    /// Up to this number they came with the tasks before it in an unbroken row of heartbeats.
+    /// Up to this number they came with the tasks before it in an unbroken row of heartbeats, each of which came with the answer.
     #[prost(int64, tag = "17")]
     pub updates_held: i64,
 }
@@ -383,13 +383,13 @@ pub(crate) fn schedule_since(draft: &mut Draft<'_>, first_scheduled_ms: i64, upd
 }
 
 /// Updates that no task brings to a worker get one of their own: it does not wait for the time of the first task. That one itself
-/// never is one that may leave no trace.
-pub(crate) fn settle_updates(draft: &mut Draft<'_>) {
+/// never is one that may leave no trace; nor is one that `is_written`.
+pub(crate) fn settle_updates(draft: &mut Draft<'_>, is_written: bool) {
     let head = &draft.run.head;
     if !draft.run.is_open() || head.task.is_some() || !update::is_ungiven(&draft.run, 0) {
         return;
     }
-    if head.previous_started_event_id == 0 && head.backoff_until_ms == 0 {
+    if (is_written || head.previous_started_event_id == 0) && head.backoff_until_ms == 0 {
         return schedule(draft, 1);
     }
     let first_scheduled_ms = draft.now_ms();

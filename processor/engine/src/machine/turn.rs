@@ -111,6 +111,9 @@ pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejecti
             ..Failed::default()
         };
         fail_started(draft, failed);
+        if order.cause == i32::from(TaskFailedCause::UnhandledCommand) {
+            draft.change(Change::CloseAttempted(true));
+        }
     }
     Ok(Reply::Done)
 }
@@ -157,7 +160,7 @@ pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, R
     end(draft);
     task::reset_sticky(draft);
     if task.speculative {
-        task::settle_updates(draft);
+        task::settle_updates(draft, false);
     } else {
         task::schedule(draft, task.attempt);
     }
@@ -193,8 +196,12 @@ pub(crate) fn write_started(draft: &mut Draft<'_>, worker_version: Option<Bytes>
     task::write(draft, task, worker_version);
 }
 
-/// Before a run is closed from outside: a started task fails, and what waited for its end is written.
+/// Before a run is closed from outside: a started task fails, and what waited for its end is written. A speculative one that
+/// nobody has leaves no trace.
 pub(crate) fn abandon(draft: &mut Draft<'_>) {
+    if draft.run.head.task.as_ref().is_some_and(|task| task.speculative && !task.is_started()) {
+        draft.change(Change::Task(None));
+    }
     fail_for_good(draft, Failed::because(TaskFailedCause::ForceCloseCommand, None, "history-service"));
     if draft.run.head.task.is_some() {
         draft.change(Change::Task(None));

@@ -301,7 +301,7 @@ pub(crate) fn admit(
         patient: order.patient,
         is_written: false,
     })));
-    task::settle_updates(draft);
+    task::settle_updates(draft, false);
     let (run_id, update_id) = (draft.run.start.run_id.clone(), order.update_id.clone());
     Ok(Standing { run_id, update_id, stage: Stage::Admitted })
 }

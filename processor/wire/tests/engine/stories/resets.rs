@@ -153,7 +153,7 @@ fn an_accepted_update_waits_again_and_its_request_is_written_once() {
     world.answer(|t| t.accept("u1").respond("u1").accept("u2"));
     world.expect(expect![[r#"
         > reset to 4
-        < task.scheduled, workflow.terminated "again", (update u2 goes over to the next run), run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, update.admitted, (update u2 waits), task.scheduled
+        < workflow.terminated "again", (update u2 goes over to the next run), run 2: workflow.started, task.scheduled, task.started, task.failed ResetWorkflow, update.admitted, (update u2 waits), task.scheduled
         > a worker takes the task
         < task.started
         = task attempt 1, history 1-7

@@ -3,6 +3,7 @@
 //! | the task | an update that it brought | one that came meanwhile | one that was accepted before |
 //! |---|---|---|---|
 //! | failed by its worker, timed out, released | comes again | comes with the next | stays |
+//! | completed with the wish for another one | comes again, unless that comes with the answer | comes with the next | stays |
 //! | its completion is refused for what came meanwhile | comes again | comes with the next | stays |
 //! | its completion is refused otherwise | ends; a patient one comes again | comes with the next | stays |
 
@@ -228,6 +229,60 @@ fn a_completion_that_is_refused_for_news_ends_no_update() {
         = task attempt 1, history 1-10
         > task: accept u1, answer u1, complete the workflow
         < task.completed, (not about to close), update.accepted u1, update.completed u1, workflow.completed
+    "#]]);
+}
+
+#[test]
+fn a_task_that_fails_for_news_keeps_others_from_coming_until_the_next_is_over() {
+    let mut world = at_rest();
+    world.update("u1").claim_sticky().fail_task(Cause::UnhandledCommand).claim().hush();
+    world.update("u2").signal("go").update("u1");
+    world.answer(|t| t.accept("u1")).update("u2");
+    world.expect(expect![[r#"
+        > update u2
+        ! busy: workflow operation can not be applied because workflow is closing
+        > signal go
+        ! busy: workflow operation can not be applied because workflow is closing
+        > update u1
+        = the update waits
+        > task: accept u1
+        < task.completed, (not about to close), update.accepted u1
+        > update u2
+        < (update u2 waits), (speculative task)
+    "#]]);
+}
+
+#[test]
+fn a_worker_that_polls_for_more_time_is_given_its_updates_again() {
+    let mut world = at_rest();
+    world.update("u1").claim_sticky().answer(|t| t.sticky("cache").force()).claim_sticky();
+    assert_eq!(world.given(), ["u1"]);
+    world.answer(|t| t.sticky("cache").force().return_new());
+    assert_eq!(world.given(), Vec::<String>::new());
+    world.fail_task(Cause::WorkflowWorkerUnhandledFailure).claim();
+    assert_eq!(world.given(), ["u1"]);
+    world.answer(|t| t.accept("u1").respond("u1"));
+    world.expect(expect![[r#"
+        > update u1
+        < (update u1 waits), (speculative task)
+        > the sticky worker takes the task
+        < (speculative task is taken)
+        = sticky task attempt 1, history 4-4 and 2 shown
+        > task: sticky on cache, one more task
+        < task.scheduled on cache, task.started, task.completed, task.scheduled on cache
+        > the sticky worker takes the task
+        < task.started
+        = sticky task attempt 1, history 7-9
+        > task: sticky on cache, one more task, at once
+        < task.completed, task.scheduled on cache, task.started
+        = sticky task attempt 1, history 10-12
+        > task fails: WorkflowWorkerUnhandledFailure
+        < task.failed WorkflowWorkerUnhandledFailure, (not sticky), task.scheduled
+        > a worker takes the task
+        < task.started
+        = task attempt 1, history 1-15
+        > task: accept u1, answer u1
+        < task.completed, update.accepted u1, update.completed u1
     "#]]);
 }
 

@@ -294,7 +294,7 @@ fn an_update_of_a_patient_caller_is_taken_while_tasks_fail() {
         > update u3 patient
         < (update u3 waits)
         > task: accept u1, answer u1
-        < task.scheduled attempt 3, task.started, task.completed, update.accepted u1, update.completed u1, (speculative task)
+        < task.scheduled attempt 3, task.started, task.completed, update.accepted u1, update.completed u1, task.scheduled
     "#]]);
 }
 
@@ -480,7 +480,7 @@ fn updates_end_with_their_run_as_far_as_they_are() {
         > update u1
         < (update u1 waits), (speculative task)
         > terminate: enough
-        < task.scheduled on cache, workflow.terminated "enough", (update u1 ends with the run)
+        < workflow.terminated "enough", (update u1 ends with the run)
     "#]]);
     world_in_hand.expect(expect![[r#"
         > update u1
