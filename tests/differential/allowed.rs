@@ -48,6 +48,11 @@ fn only_ours(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
     reference.is_none() && everlog.is_some()
 }
 
+/// Theirs names nobody, or itself.
+fn forgotten(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
+    reference.is_none_or(|identity| identity == "history-service") && everlog.is_some()
+}
+
 fn any(_reference: Option<&Value>, _everlog: Option<&Value>) -> bool {
     true
 }
@@ -79,20 +84,17 @@ fn jittered(reference: Option<&Value>, everlog: Option<&Value>) -> bool {
 const ACCEPTED: &str = "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ACCEPTED";
 const COMPLETED: &str = "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED";
 
-/// Of an update no more than its acceptance was told, and its outcome to whoever asked next.
+/// Of an update no more than its acceptance was told to one, and its outcome to another.
 fn is_told_early(reference: &[Noted]) -> bool {
-    let mut accepted = BTreeSet::new();
-    reference.iter().any(|noted| {
-        let id = noted.answer.pointer("/update_ref/update_id").and_then(Value::as_str);
-        match noted.answer.get("stage").and_then(Value::as_str) {
-            Some(ACCEPTED) => {
-                accepted.extend(id);
-                false
-            }
-            Some(COMPLETED) => id.is_some_and(|id| accepted.contains(id)),
-            _ => false,
-        }
-    })
+    let told = |stage: &str| -> BTreeSet<&str> {
+        let answers = reference.iter().map(|noted| {
+            let with_start = noted.answer.pointer("/responses/1/update_workflow");
+            with_start.unwrap_or(&noted.answer)
+        });
+        let so_far = answers.filter(|answer| answer.get("stage").is_some_and(|told| told == stage));
+        so_far.filter_map(|answer| answer.pointer("/update_ref/update_id").and_then(Value::as_str)).collect()
+    };
+    !told(ACCEPTED).is_disjoint(&told(COMPLETED))
 }
 
 /// Theirs says that it is accepted, ours that it is completed.
@@ -168,6 +170,7 @@ const WORDS: &[(&str, &str)] = &[
     ("Namespace is empty.", "Namespace not set on request."),
     // Until the run leaves the cache.
     ("workflow update was aborted by closing workflow", " not found"),
+    ("workflow update was aborted by closing workflow", "workflow execution already completed"),
     (UNPOLLED, "time is over"),
     // See the row of the code.
     ("something went wrong, please retry", " not found"),
@@ -210,6 +213,16 @@ pub const ALLOWED: &[Allowed] = &[
     row(".run_expiration_time", year_one, "Go's zero time where there is none; ours leaves it out"),
     row(".poller_scaling_decision*", only_theirs, "advice by the load of the moment; ours gives none"),
     row(".workflow_task_started_event_attributes.request_id", any, "a name that the server gives to a poll"),
+    row(
+        ".workflow_task_started_event_attributes.identity",
+        forgotten,
+        "a task for updates alone is written when it times out or its run is terminated, and there it is not said who had it",
+    ),
+    row(
+        ".start_workflow.link",
+        only_ours,
+        "there a start whose update the run has completed already is answered without a link",
+    ),
     row(".request_id_infos.<key *", any, "a request that the server made up itself, for a child"),
     row(".activity_options.task_queue.kind", only_ours, "ours says that it is a normal queue"),
     row(

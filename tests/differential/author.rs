@@ -2,10 +2,13 @@
 //!
 //! The idea only has to make programs that go somewhere. Where it is wrong a poll ends empty, on both servers.
 
+use std::collections::BTreeSet;
+
 use everlog_tests::dice::Dice;
 use serde_json::{Map, Value, json};
 
-use crate::moves::{MOVES, OPENINGS};
+use crate::moves::under_way::{self, At, UnderWay};
+use crate::moves::{MOVES, Move, OPENINGS};
 use crate::program::{Program, Step};
 
 /// The workflow of a program, and its queues.
@@ -17,11 +20,13 @@ pub const CHILD_QUEUE: &str = "~cq";
 /// A queue that nobody polls.
 pub const IDLE: &str = "~idle";
 
+/// Programs of seeds from this one on are about updates that are under way.
+pub const UNDER_WAY: u64 = 100_000;
 const MOVES_MIN: u64 = 4;
 const MOVES_MAX: u64 = 11;
 /// How long what the last step has caused may take to happen.
 const SETTLES_MS: u64 = 1_000;
-const CALL_WITHIN_S: u64 = 10;
+pub const CALL_WITHIN_S: u64 = 10;
 /// How long a poll is for a task that is to be there.
 pub const POLL_WITHIN_S: u64 = 14;
 /// The same, where the task before has to time out first.
@@ -109,10 +114,16 @@ pub struct Author {
     is_kept: bool,
     /// The request that started the current run.
     pub started_by: String,
+    /// Updates of the current run that later moves speak of.
+    pub under_way: Vec<UnderWay>,
+    /// The run was kept from closing by news, and takes no update while its worker has the next task.
+    pub is_closing: bool,
+    /// How tasks have ended, and how far an update was then.
+    pub met: BTreeSet<(&'static str, At)>,
 }
 
 impl Author {
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self {
             dice: Dice::new(seed),
             steps: Vec::new(),
@@ -148,26 +159,44 @@ impl Author {
             has_reset: false,
             is_kept: false,
             started_by: String::new(),
+            under_way: Vec::new(),
+            is_closing: false,
+            met: BTreeSet::new(),
         }
     }
 
     /// The program of a seed.
     pub fn write(seed: u64) -> Program {
         let mut author = Self::new(seed);
-        let mut moves = Vec::new();
-        let openings: Vec<usize> = (0..OPENINGS.len()).collect();
-        let opening = &OPENINGS[author.weighed(&openings, |at| OPENINGS[at].weight)];
-        moves.push((opening.name, 0));
-        (opening.write)(&mut author);
-        let count = MOVES_MIN + author.dice.below(MOVES_MAX - MOVES_MIN + 1);
-        for _move in 0..count {
-            let fitting: Vec<usize> = (0..MOVES.len()).filter(|at| (MOVES[*at].fits)(&author)).collect();
-            let one = &MOVES[author.weighed(&fitting, |at| MOVES[at].weight)];
-            moves.push((one.name, author.steps.len()));
-            (one.write)(&mut author);
+        let moves = match seed >= UNDER_WAY {
+            true => author.move_on(under_way::OPENINGS, under_way::MOVES),
+            false => author.move_on(OPENINGS, MOVES),
+        };
+        if seed >= UNDER_WAY {
+            under_way::finish(&mut author);
         }
         author.step(Step::Pause { ms: SETTLES_MS });
         Program { seed, steps: author.steps, moves }
+    }
+
+    /// An opening, and some moves that fit.
+    pub fn move_on(&mut self, openings: &[Move], all: &[Move]) -> Vec<(&'static str, usize)> {
+        let mut moves = Vec::new();
+        let any: Vec<usize> = (0..openings.len()).collect();
+        let opening = &openings[self.weighed(&any, |at| openings[at].weight)];
+        moves.push((opening.name, 0));
+        (opening.write)(self);
+        let count = MOVES_MIN + self.dice.below(MOVES_MAX - MOVES_MIN + 1);
+        for _move in 0..count {
+            let fitting: Vec<usize> = (0..all.len()).filter(|at| (all[*at].fits)(self)).collect();
+            if fitting.is_empty() {
+                break;
+            }
+            let one = &all[self.weighed(&fitting, |at| all[at].weight)];
+            moves.push((one.name, self.steps.len()));
+            (one.write)(self);
+        }
+        moves
     }
 
     fn weighed(&mut self, from: &[usize], weight: impl Fn(usize) -> u64) -> usize {

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use tonic::transport::Channel;
 
 use crate::allowed::ALLOWED;
-use crate::author::Author;
+use crate::author::{Author, UNDER_WAY};
 use crate::compare::{Difference, Uses, differ, on_course, without_indices};
 use crate::coverage::Coverage;
 use crate::ground::{Everlog, Reference};
@@ -75,7 +75,7 @@ fn show(server: &str, noted: &[Noted]) {
 pub fn asked() -> Result<Option<Vec<u64>>> {
     let Ok(text) = std::env::var("EVERLOG_DIFFERENTIAL_SEEDS") else { return Ok(None) };
     if let Ok(count) = text.parse::<u64>() {
-        return Ok(Some((0..count).collect()));
+        return Ok(Some(first(count)));
     }
     let mut seeds = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -85,6 +85,11 @@ pub fn asked() -> Result<Option<Vec<u64>>> {
         }
     }
     Ok(Some(seeds))
+}
+
+/// So many programs of any kind, and a tenth as many about updates that are under way.
+fn first(count: u64) -> Vec<u64> {
+    (0..count).chain(UNDER_WAY..UNDER_WAY + count / 10).collect()
 }
 
 /// How many programs run at a time.
@@ -100,7 +105,7 @@ pub async fn run(place: &str) -> Result<Report> {
     let pair = Pair { reference: reference.connect().await?, everlog: everlog.connect().await?, schema };
     let begun = Instant::now();
     let mut report = Report::default();
-    let plays = asked()?.unwrap_or_else(|| (0..SEEDS).collect()).into_iter().map(|seed| {
+    let plays = asked()?.unwrap_or_else(|| first(SEEDS)).into_iter().map(|seed| {
         let pair = pair.clone();
         async move {
             let program = Author::write(seed);

@@ -8,10 +8,12 @@
 //! |---|---|
 //! | `EVERLOG_DIFFERENTIAL_SEEDS` | how many programs, or which: `3,` or `7,40..60`; of recorded ones those of `allowed::OPEN` as well |
 //! | `EVERLOG_DIFFERENTIAL_AT_ONCE` | how many of them at a time |
-//! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again |
+//! | `EVERLOG_DIFFERENTIAL_RECORD` | write the answers to the fixed set again; `under way`: those of `moves::under_way` only |
 //! | `EVERLOG_DIFFERENTIAL_NOTED` | print all that both servers answer |
 //! | `EVERLOG_DIFFERENTIAL_ONCE` | do not run programs that differ once more |
 //! | `EVERLOG_DIFFERENTIAL_SHRINK` | drop steps of programs that differ for as long as they differ |
+//!
+//! Programs of seeds from 100,000 on are made of `moves::under_way`. Where a number is asked for, a tenth as many of them run beside.
 //!
 //! `coverage.txt` is what the latest live run of 2,000 programs has met, and how often.
 //!
@@ -36,10 +38,10 @@ use anyhow::Result;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_go_as_at_a_temporal_server() -> Result<()> {
     let report = match std::env::var("EVERLOG_REFERENCE") {
-        Ok(place) if std::env::var("EVERLOG_DIFFERENTIAL_RECORD").is_ok() => {
-            return recorded::record(&place).await;
-        }
-        Ok(place) => live::run(&place).await?,
+        Ok(place) => match std::env::var("EVERLOG_DIFFERENTIAL_RECORD") {
+            Ok(what) => return recorded::record(&place, &what).await,
+            Err(_none) => live::run(&place).await?,
+        },
         Err(_none) => recorded::run().await?,
     };
     println!("{report}");

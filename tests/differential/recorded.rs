@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tonic::transport::Channel;
 
 use crate::allowed::OPEN;
-use crate::author::Author;
+use crate::author::{Author, UNDER_WAY};
 use crate::compare::{Difference, Uses, compare, differ, on_course};
 use crate::ground::{Everlog, Reference};
 use crate::live::{AT_ONCE, Report, asked, at_once, play};
@@ -30,6 +30,10 @@ const ANY: usize = 60;
 const CHOSEN_UNTIL: u64 = 220;
 /// Behind them: the first that find bugs of `planted.toml` which none of those finds.
 const FINDERS: &[u64] = &[80, 406];
+/// Behind them: the first about updates that are under way.
+const UNDER_WAY_PROGRAMS: usize = 16;
+/// And of them those that find bugs of `planted.toml` which none of those finds.
+const UNDER_WAY_FINDERS: &[u64] = &[100_031, 100_109, 100_290];
 /// How many of them run at a time: they mostly wait.
 const HELD_AT_ONCE: usize = 100;
 /// What takes so long at the reference while it is recorded is not recorded, so that no check waits for it. What is recorded
@@ -47,12 +51,42 @@ fn is_same(one: &[Noted], other: &[Noted]) -> bool {
     compare(one, other, &mut Uses::new()).is_empty()
 }
 
-/// Writes the file again: programs that do not take long, and whose answers do not depend on time, with as many
-/// moves as can be.
-pub async fn record(place: &str) -> Result<()> {
+/// Writes the file again: programs that do not take long, and whose answers do not depend on time. `what` is `under way` where
+/// those of any kind stay as they are.
+pub async fn record(place: &str, what: &str) -> Result<()> {
     let reference = Reference::start(place).await?;
     let (channel, schema) = (reference.connect().await?, Arc::new(Schema::new()?));
+    let mut text = match what {
+        "under way" => of_any_kind(&std::fs::read_to_string(path())?).to_owned(),
+        _all => any_kind(&channel, &schema).await?,
+    };
     let tried = |seed| tried(seed, &channel, &schema);
+    let mut plays = futures::stream::iter((UNDER_WAY..).map(tried)).buffered(at_once(AT_ONCE));
+    let mut count = 0;
+    while count < UNDER_WAY_PROGRAMS {
+        let tried = plays.next().await.context("seeds never end")??;
+        let Some((program, noted)) = tried else { continue };
+        count += 1;
+        text.push_str(&written(&program, noted));
+    }
+    text.push_str(&finders(UNDER_WAY_FINDERS, &channel, &schema).await?);
+    std::fs::write(path(), text)?;
+    Ok(())
+}
+
+/// The programs of the file that come before those about updates that are under way.
+fn of_any_kind(text: &str) -> &str {
+    let is_under_way = |at: &usize| {
+        let seed = text[*at..].strip_prefix("program ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+        seed.is_some_and(|seed: u64| seed >= UNDER_WAY)
+    };
+    let lines = text.match_indices('\n').map(|(at, _)| at + 1);
+    &text[..lines.filter(is_under_way).min().unwrap_or(text.len())]
+}
+
+/// Programs of any kind, with as many moves as can be.
+async fn any_kind(channel: &Channel, schema: &Arc<Schema>) -> Result<String> {
+    let tried = |seed| tried(seed, channel, schema);
     let mut plays = futures::stream::iter((0_u64..).map(tried)).buffered(at_once(AT_ONCE));
     let (mut text, mut count) = (String::new(), 0);
     let mut missing: BTreeSet<&str> = OPENINGS.iter().chain(MOVES).map(|one| one.name).collect();
@@ -67,13 +101,20 @@ pub async fn record(place: &str) -> Result<()> {
         count += 1;
         text.push_str(&written(&program, noted));
     }
-    for seed in FINDERS {
-        let (program, noted) = tried(*seed).await?.with_context(|| format!("program {seed} is left out"))?;
+    text.push_str(&finders(FINDERS, channel, schema).await?);
+    println!("moves that no program has: {missing:?}");
+    Ok(text)
+}
+
+/// Programs that have to be there.
+async fn finders(seeds: &[u64], channel: &Channel, schema: &Arc<Schema>) -> Result<String> {
+    let mut text = String::new();
+    for seed in seeds {
+        let found = tried(*seed, channel, schema).await?;
+        let (program, noted) = found.with_context(|| format!("program {seed} is left out"))?;
         text.push_str(&written(&program, noted));
     }
-    println!("moves that no program has: {missing:?}");
-    std::fs::write(path(), text)?;
-    Ok(())
+    Ok(text)
 }
 
 /// What the reference answers to a program; none where that takes long or depends on time.
@@ -108,7 +149,8 @@ pub async fn run() -> Result<Report> {
     let (channel, schema) = (everlog.connect().await?, Arc::new(Schema::new()?));
     let text = std::fs::read_to_string(path()).context("differential/recorded.txt")?;
     let recorded = read(&text)?;
-    ensure!(recorded.len() == PROGRAMS + FINDERS.len(), "the file has {} programs", recorded.len());
+    let all_programs = PROGRAMS + FINDERS.len() + UNDER_WAY_PROGRAMS + UNDER_WAY_FINDERS.len();
+    ensure!(recorded.len() == all_programs, "the file has {} programs", recorded.len());
     let is_open = |seed: u64| OPEN.iter().any(|(seeds, _)| seeds.contains(&seed));
     // Whoever names programs wants to see how they differ.
     let asked = asked()?;

@@ -14,6 +14,7 @@ mod resets;
 mod starts;
 mod tasks;
 mod timers;
+pub mod under_way;
 mod updates;
 
 use crate::author::{Author, Task};

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::author::{Author, End, QUEUE, Task, WORKFLOW, command, failure, payload, payloads};
+use crate::author::{Author, CALL_WITHIN_S, End, QUEUE, Task, WORKFLOW, command, failure, payload, payloads};
 use crate::ground::UPDATES_MAX;
 use crate::program::Step;
 
-const STAGES: &[&str] = &[
+pub const STAGES: &[&str] = &[
     "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ACCEPTED",
     "UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED",
 ];
 /// How long one waits in vain: a sticky queue that nobody polls for ten seconds gets no task more.
-const WAITS_S: u64 = 3;
+pub const WAITS_S: u64 = 3;
 /// How long an update may take to arrive.
-const ARRIVES_MS: u64 = 500;
+pub const ARRIVES_MS: u64 = 500;
 
 fn asked(author: &mut Author, id: &str) -> Value {
     let mut input = json!({"name": "change", "args": payloads(&["by one"])});
@@ -23,7 +23,7 @@ fn asked(author: &mut Author, id: &str) -> Value {
     json!({"meta": {"update_id": id, "identity": "caller"}, "input": input})
 }
 
-fn request(asked: &Value, stage: &str) -> Value {
+pub fn request(asked: &Value, stage: &str) -> Value {
     json!({
         "namespace": "default",
         "workflow_execution": {"workflow_id": WORKFLOW},
@@ -40,7 +40,7 @@ fn message(id: &str, what: &str, mut body: Value) -> (Value, Value) {
     (json!({"id": name, "protocol_instance_id": id, "body": body}), command)
 }
 
-fn acceptance(id: &str, asked: &Value) -> (Value, Value) {
+pub fn acceptance(id: &str, asked: &Value) -> (Value, Value) {
     let body = json!({
         "accepted_request_message_id": format!("@message {id}"),
         "accepted_request_sequencing_event_id": format!("@sequence {id}"),
@@ -49,7 +49,7 @@ fn acceptance(id: &str, asked: &Value) -> (Value, Value) {
     message(id, "Acceptance", body)
 }
 
-fn rejection(id: &str, asked: &Value) -> (Value, Value) {
+pub fn rejection(id: &str, asked: &Value) -> (Value, Value) {
     let body = json!({
         "rejected_request_message_id": format!("@message {id}"),
         "rejected_request_sequencing_event_id": format!("@sequence {id}"),
@@ -59,7 +59,7 @@ fn rejection(id: &str, asked: &Value) -> (Value, Value) {
     message(id, "Rejection", body)
 }
 
-fn response(author: &mut Author, id: &str) -> (Value, Value) {
+pub fn response(author: &mut Author, id: &str) -> (Value, Value) {
     let outcome = match author.percent(70) {
         true => json!({"success": payloads(&["changed"])}),
         false => json!({"failure": failure("Unchanged", true)}),
@@ -75,6 +75,11 @@ fn answer(author: &mut Author, said: Vec<(Value, Value)>, more: Vec<Value>) {
 
 /// Asks what has become of an update.
 pub fn poll(author: &mut Author, id: &str) {
+    poll_within(author, id, CALL_WITHIN_S);
+}
+
+/// The same, for so long.
+pub fn poll_within(author: &mut Author, id: &str, within_s: u64) {
     let stage = author.one_of(STAGES);
     let request = json!({
         "namespace": "default",
@@ -82,7 +87,7 @@ pub fn poll(author: &mut Author, id: &str) {
         "identity": "caller",
         "wait_policy": {"lifecycle_stage": stage},
     });
-    author.call("PollWorkflowExecutionUpdate", request);
+    author.step(Step::Call { method: "PollWorkflowExecutionUpdate", request, within_s });
 }
 
 /// An update to an open run whose worker has seen it before.
@@ -144,7 +149,7 @@ fn marker() -> Value {
 }
 
 /// The start of a call that has an update too.
-fn start(request_id: &str, conflict: &str) -> Value {
+pub fn start(request_id: &str, conflict: &str) -> Value {
     json!({
         "namespace": "default",
         "workflow_id": WORKFLOW,
@@ -207,7 +212,7 @@ pub fn sent(author: &mut Author) -> (String, String) {
     (id, name)
 }
 
-fn asked_plainly(id: &str) -> Value {
+pub fn asked_plainly(id: &str) -> Value {
     json!({"meta": {"update_id": id, "identity": "caller"}, "input": {"name": "change", "args": payloads(&["by one"])}})
 }
 
