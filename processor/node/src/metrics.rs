@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use everlog_log::embedded;
 use everlog_log_kafka as kafka;
-use everlog_partition::{Admission, RowsFault, Stats};
+use everlog_partition::{RowsFault, Stats};
 use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
@@ -23,6 +23,7 @@ use crate::traffic::KafkaTraffic;
 use crate::{commands, schemas};
 
 use Kind::{Counts, Stands};
+pub use waits::watch_admission;
 
 /// Whether a value only grows.
 #[derive(Clone, Copy)]
@@ -179,17 +180,6 @@ const REGISTRY: &[Row<schemas::Stats>] = rows! {
 const REJECTIONS: &[Row<u64>] = rows! {
     Counts "everlog_rejections_total" "Public commands that were refused, by the code of the refusal." |n| *n as f64;
 };
-
-const ADMISSION: &[Row<Waiting>] = rows! {
-    Stands "everlog_partition_waiting_orders" "Orders that wait for their answers." |w| w.orders as f64;
-    Stands "everlog_partition_waiting_reads" "Reads and queries that wait for their answers." |w| w.reads as f64;
-};
-
-/// What waits for one partition.
-struct Waiting {
-    orders: usize,
-    reads: usize,
-}
 
 const ROWS: &[Row<AtomicU64>] = rows! {
     Counts "everlog_rows_set_aside_total" "Directories of rows that could not be used, by what was wrong." |n| load(n);
@@ -398,17 +388,6 @@ pub fn watch_rows(registry: &Registry, set_aside: Arc<SetAside>) {
     });
 }
 
-/// Adds what waits for the partitions, labelled by their numbers.
-pub fn watch_admission(registry: &Registry, partitions: usize, admission: Arc<Admission>) {
-    let partitions = u32::try_from(partitions).unwrap_or(u32::MAX);
-    add(registry, ADMISSION, Some("partition"), move |visit| {
-        for number in 0..partitions {
-            let (orders, reads) = (admission.waiting_orders(number), admission.waiting_reads(number));
-            visit(&number.to_string(), &Waiting { orders, reads });
-        }
-    });
-}
-
 /// Adds the partitions, labelled by their numbers.
 pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
     let refused = stats.clone();
@@ -530,10 +509,12 @@ fn family<T>((name, kind, help, _): &Row<T>) -> MetricFamily {
 
 #[cfg(test)]
 mod page;
+mod waits;
 
 #[cfg(test)]
 mod tests {
     use everlog_log::embedded::Embedded;
+    use everlog_partition::Admission;
     use prometheus::TextEncoder;
 
     use super::*;
