@@ -14,15 +14,15 @@ use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, Me
 
 use crate::cluster::Cluster;
 use crate::cluster::counts::{self, AWAY_BOUNDS_MS, Outcome, Standing};
+use crate::commands;
 use crate::health::{Health, Signs};
 use crate::home::Sight;
 use crate::process::Process;
 use crate::row_dirs::SetAside;
-use crate::schemas::Schemas;
 use crate::traffic::KafkaTraffic;
-use crate::{commands, schemas};
 
 use Kind::{Counts, Stands};
+pub use registry::watch_registry;
 pub use waits::watch_admission;
 
 /// Whether a value only grows.
@@ -170,11 +170,6 @@ const COMMANDS_LAG: &[Row<u64>] = rows! {
     Stands "everlog_ingress_lag_records" "Offsets of the topic of commands that are not in a journal yet, of partitions that this node reads." |n| {
         *n as f64
     };
-};
-
-const REGISTRY: &[Row<schemas::Stats>] = rows! {
-    Counts "everlog_registry_questions_total" "Questions to the schema registry." |s| load(&s.questions);
-    Counts "everlog_registry_failures_total" "Those of them that it did not answer." |s| load(&s.failures);
 };
 
 const REJECTIONS: &[Row<u64>] = rows! {
@@ -405,12 +400,6 @@ pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
     });
 }
 
-/// Adds the schema registry, as it is asked.
-pub fn watch_registry(registry: &Registry, schemas: &Arc<Schemas>) {
-    let schemas = Arc::clone(schemas);
-    add(registry, REGISTRY, None, move |visit| visit("", schemas.stats()));
-}
-
 /// Adds the reading of the topic of commands, once it is open.
 pub fn watch_commands(registry: &Registry, commands: Arc<commands::Sight>) {
     let lagging = Arc::clone(&commands);
@@ -509,6 +498,7 @@ fn family<T>((name, kind, help, _): &Row<T>) -> MetricFamily {
 
 #[cfg(test)]
 mod page;
+mod registry;
 mod waits;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use expect_test::expect_file;
 
+use super::registry::REGISTRY;
 use super::waits::ADMISSION;
 use super::*;
 
