@@ -4,6 +4,7 @@
 //! EVERLOG_BAD_INPUT_REFERENCE=host:port the same table is also sent there, and the differences are printed.
 
 mod commands;
+mod contents;
 mod ids;
 mod limits;
 mod marks;

@@ -32,7 +32,7 @@ pub fn rows() -> Vec<Row> {
         row(63, "a sticky queue in enhanced mode", describe(|asked| { asked.task_queue = Some(sticky()); asked.api_mode = enhanced(); }), invalid("Enhanced DescribeTaskQueue is not valid for a sticky queue, use api_mode=UNSPECIFIED or a normal queue.")),
         row(63, "build ids in enhanced mode", describe(|asked| { asked.api_mode = enhanced(); asked.versions = Some(TaskQueueVersionSelection { build_ids: vec!["b1".into()], ..TaskQueueVersionSelection::default() }); }), invalid("versions.build_ids is not supported yet.").unlike("there are no versions of workers yet")),
         row(63, "a change of a task queue's settings", request(|world| UpdateTaskQueueConfigRequest { namespace: world.namespace.clone(), task_queue: "q".into(), ..UpdateTaskQueueConfigRequest::default() }), later("settings of task queues")),
-        row(63, "a heartbeat that cannot be read", beat(|| vec![Bytes::from_static(b"\xff\xff")]), invalid("WorkerHeartbeat cannot be read.").unlike(OFF_THERE)),
+        row(63, "a heartbeat that cannot be read", beat(|| vec![Bytes::from_static(b"\xff\xff")]), refused(Code::Internal, "grpc: error unmarshalling request").unlike(OFF_THERE)),
         row(63, "a heartbeat > 8 KiB", beat(|| vec![heartbeat("w", &"x".repeat(9_000))]), invalid("WorkerHeartbeat exceeds the size limit.").unlike(OFF_THERE)),
         row(63, "a heartbeat with a key > 1000 bytes", beat(|| vec![heartbeat(&"w".repeat(1_001), "")]), invalid("WorkerInstanceKey length exceeds limit.").unlike(OFF_THERE)),
         row(63, "1,001 heartbeats", beat(|| vec![heartbeat("w", ""); 1_001]), invalid("more than 1000 heartbeats.").unlike(OFF_THERE)),

@@ -90,7 +90,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         file.source_code_info = None;
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("descriptor.bin"), served(&set)?.encode_to_vec())?;
+    let served = served(&set)?;
+    fs::write(out.join("descriptor.bin"), served.encode_to_vec())?;
+    fs::write(out.join("shapes.rs"), shapes(&served)?)?;
     generate_opaque(set.clone(), &out)?;
     generate_full(set, &out.join("full"))
 }
@@ -113,6 +115,54 @@ fn served(set: &FileDescriptorSet) -> Result<FileDescriptorSet, Box<dyn Error>> 
     Ok(FileDescriptorSet {
         file: set.file.iter().filter(|file| wanted.contains(file.name())).cloned().collect(),
     })
+}
+
+/// The shapes of all messages, by name, as an array of `Shape` for `wellformed.rs`.
+fn shapes(set: &FileDescriptorSet) -> Result<String, Box<dyn Error>> {
+    let mut messages = BTreeMap::new();
+    for file in &set.file {
+        collect_messages(&format!(".{}", file.package()), &file.message_type, &mut messages);
+    }
+    let index: BTreeMap<&str, usize> = messages.keys().map(String::as_str).zip(0..).collect();
+    let mut text = "&[".to_owned();
+    for (name, message) in &messages {
+        text += &format!("Shape {{ name: {:?}, fields: &[", &name[1..]);
+        let mut fields: Vec<_> = message.field.iter().collect();
+        fields.sort_by_key(|field| field.number());
+        for field in fields {
+            let kind = match field.r#type() {
+                Type::Message if field.type_name() == ".google.protobuf.Any" => "Any".to_owned(),
+                Type::Message => {
+                    let name = field.type_name();
+                    let at = index.get(name).ok_or_else(|| format!("{name} is not in the descriptor set"))?;
+                    format!("Message({at})")
+                }
+                Type::Group => return Err(format!("{name} has a group").into()),
+                Type::String => "String".to_owned(),
+                Type::Bytes => "Bytes".to_owned(),
+                Type::Double | Type::Fixed64 | Type::Sfixed64 => "Fixed64".to_owned(),
+                Type::Float | Type::Fixed32 | Type::Sfixed32 => "Fixed32".to_owned(),
+                _varint => "Varint".to_owned(),
+            };
+            let (tag, many) = (field.number(), field.label() == Label::Repeated);
+            text += &format!("Field {{ tag: {tag}, kind: Kind::{kind}, many: {many} }},");
+        }
+        text += "] },";
+    }
+    Ok(text + "]")
+}
+
+/// All messages of a file, those within messages too, by their full names with a dot before them.
+fn collect_messages<'a>(
+    scope: &str,
+    messages: &'a [DescriptorProto],
+    found: &mut BTreeMap<String, &'a DescriptorProto>,
+) {
+    for message in messages {
+        let name = format!("{scope}.{}", message.name());
+        collect_messages(&name, &message.nested_type, found);
+        found.insert(name, message);
+    }
 }
 
 fn generate_opaque(mut set: FileDescriptorSet, out: &Path) -> Result<(), Box<dyn Error>> {

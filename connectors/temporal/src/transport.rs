@@ -48,6 +48,7 @@ fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
             "grpc: received message after decompression larger than max {message_bytes_max}"
         )),
         Code::ResourceExhausted if message.starts_with(codec::TOO_LARGE) => too_large(message.to_owned()),
+        Code::Internal if message.starts_with(codec::UNREADABLE) => Some(Status::internal(message)),
         Code::Internal if message.contains(UNREADABLE) => {
             Some(Status::internal(format!("grpc: error unmarshalling request: {message}")))
         }

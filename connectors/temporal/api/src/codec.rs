@@ -1,4 +1,5 @@
-//! The codec of all calls: what a request takes once it is decoded is counted before it is decoded.
+//! The codec of all calls: a request is walked as every client would read it, and what it takes once it is decoded is counted, before
+//! it is decoded.
 //!
 //! An empty entry of a list takes two bytes in a message and a hundred in memory, so a limit of the message's bytes
 //! alone bounds nothing.
@@ -12,11 +13,16 @@ use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
+use crate::wellformed;
+
 /// Bytes that the fields and list entries of a request may take in memory, their contents not counted.
 pub const STRUCTURE_BYTES_MAX: usize = 32 << 20;
 
 /// How the refusal of a request begins that would take more. SDKs know it as a message that is too large.
 pub const TOO_LARGE: &str = "grpc: received message larger than max (";
+
+/// How the refusal of a request begins that holds what no client can read, in the words of a Temporal server.
+pub const UNREADABLE: &str = "grpc: error unmarshalling request";
 
 /// A field as it is counted.
 struct Part {
@@ -151,6 +157,8 @@ where
     fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         // A message always lies in one piece; were it not so, the rest would go uncounted, never unread.
         if U::NAME.ends_with("Request") {
+            wellformed::check(&U::full_name(), message.chunk())
+                .map_err(|fault| Status::internal(format!("{UNREADABLE}: {fault}")))?;
             let bytes = structure_bytes(U::NAME, message.chunk());
             if bytes > STRUCTURE_BYTES_MAX {
                 let text = format!("{TOO_LARGE}{bytes} bytes in memory vs. {STRUCTURE_BYTES_MAX})");

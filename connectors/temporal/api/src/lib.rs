@@ -11,6 +11,7 @@
 //! and an empty value in a map is written as an entry without a value (which reads as an empty value).
 
 pub mod codec;
+pub mod wellformed;
 
 /// The generated tree; [`temporal`] and [`google`] are its modules.
 #[allow(missing_docs, clippy::all)]

@@ -41,7 +41,15 @@ pub(crate) fn long() -> String {
 }
 
 pub(crate) fn large() -> Option<Bytes> {
-    Some(vec![b'x'; (2 << 20) + 1].into())
+    contents((2 << 20) + 1)
+}
+
+/// Contents with so many bytes, whatever they are read as: a field that no message has.
+pub(crate) fn contents(bytes: usize) -> Option<Bytes> {
+    let mut encoded = vec![15 << 3 | 2];
+    prost::encoding::encode_varint(bytes as u64, &mut encoded);
+    encoded.resize(encoded.len() + bytes, b'x');
+    Some(encoded.into())
 }
 
 pub(crate) fn span(seconds: i64) -> Option<prost_types::Duration> {

@@ -19,13 +19,14 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::Front;
+use crate::sample::contents;
 
 fn signal(workflow_id: &str, input: usize) -> SignalWorkflowExecutionRequest {
     SignalWorkflowExecutionRequest {
         namespace: "default".into(),
         workflow_execution: Some(WorkflowExecution { workflow_id: workflow_id.into(), ..Default::default() }),
         signal_name: "pay".into(),
-        input: Some(vec![0; input].into()),
+        input: contents(input),
         ..Default::default()
     }
 }
