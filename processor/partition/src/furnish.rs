@@ -12,8 +12,9 @@ use crate::delivery::{ActivityTask, Page, WorkflowTask};
 use crate::error::Error;
 use crate::runs::{Runs, history_key};
 
-/// Bytes of a page of history: below the 4 MiB that clients take by default, with room for the rest of an answer.
-pub const PAGE_BYTES_MAX: usize = 3_500_000;
+/// Bytes of a page of history: the largest event has room with its neighbours, and others get their answers between the pages of a
+/// long history.
+pub const PAGE_BYTES_MAX: usize = 2_500_000;
 /// Batches of a page.
 pub const PAGE_BATCHES_MAX: usize = 256;
 
