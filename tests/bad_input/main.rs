@@ -5,6 +5,7 @@
 
 mod commands;
 mod contents;
+mod holding;
 mod ids;
 mod limits;
 mod marks;

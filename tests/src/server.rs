@@ -20,6 +20,8 @@ const HOME: &str = "EVERLOG_TEST_HOME";
 const BROKERS: &str = "EVERLOG_KAFKA__BOOTSTRAP_SERVERS";
 /// Among a server's variables, the file that its log lines go to; without it they are the test's.
 pub const LOG: &str = "EVERLOG_TEST_LOG";
+/// Among a server's variables, how many descriptors it may have; without it as many as the test.
+pub const DESCRIPTORS: &str = "EVERLOG_TEST_DESCRIPTORS";
 
 /// A running server. It is killed when dropped.
 #[derive(Debug)]
@@ -170,7 +172,15 @@ fn spawn(
     data_dir: &Path,
     variables: &[(String, String)],
 ) -> anyhow::Result<Child> {
-    let mut command = Command::new(binary()?);
+    let descriptors = variables.iter().find(|(key, _)| key == DESCRIPTORS);
+    let mut command = match descriptors {
+        Some((_, most)) => {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(format!("ulimit -n {most}; exec \"$0\" \"$@\"")).arg(binary()?);
+            shell
+        }
+        None => Command::new(binary()?),
+    };
     command.arg("dev").arg("--address").arg(address.to_string());
     command.arg("--metrics-address").arg(metrics_address.to_string());
     command.arg("--http-address").arg(http_address.to_string()).arg("--data-dir").arg(data_dir);

@@ -13,17 +13,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-log", &[]),
     ("everlog-log-kafka", &["everlog-log"]),
     ("everlog-store", &[]),
+    ("everlog-listen", &["everlog-log"]),
     ("everlog-temporal-api", &["everlog-engine"]),
     ("everlog-wire", &["everlog-engine"]),
     ("everlog-registry", &["everlog-wire"]),
     ("everlog-partition", &["everlog-engine", "everlog-log", "everlog-store", "everlog-wire"]),
     ("everlog-ingress", &["everlog-engine", "everlog-log", "everlog-partition", "everlog-wire"]),
-    ("everlog-temporal", &["everlog-engine", "everlog-partition", "everlog-temporal-api"]),
+    ("everlog-temporal", &["everlog-engine", "everlog-listen", "everlog-partition", "everlog-temporal-api"]),
     (
         "everlog",
         &[
             "everlog-engine",
             "everlog-ingress",
+            "everlog-listen",
             "everlog-log",
             "everlog-log-kafka",
             "everlog-partition",
@@ -54,6 +56,7 @@ const HOMES: &[(&str, &[&str])] = &[
         &[
             "everlog",
             "everlog-ingress",
+            "everlog-listen",
             "everlog-partition",
             "everlog-registry",
             "everlog-temporal",

@@ -121,14 +121,7 @@ impl<'a> Call<'a> {
                 Err(_panic) => Poll::Ready(Err(self.panicked())),
             });
         match answer.await {
-            Ok(message) => {
-                let is_small = message.encoded_len() < self.gateway.limits.gzip_bytes_min;
-                let mut response = Response::new(message);
-                if is_small {
-                    response.disable_compression();
-                }
-                Ok(response)
-            }
+            Ok(message) => Ok(Response::new(message)),
             Err(status) => {
                 self.namespace.usage.metrics.failed(self.operation, &status);
                 Err(status)

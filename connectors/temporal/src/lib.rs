@@ -4,8 +4,10 @@
 //! into an answer or a status ([`status`]). Payloads pass through as the bytes they came as.
 
 mod activity;
+mod answer;
 mod asked;
 mod attribute;
+mod bounded;
 mod call;
 mod chance;
 mod client;
@@ -15,6 +17,7 @@ mod describe;
 mod event;
 mod failure;
 mod forward;
+mod gzip;
 mod history;
 mod limits;
 mod map;
@@ -54,21 +57,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everlog_engine::Settings;
+use everlog_listen::http2::{self, Options};
+use everlog_listen::{Budget, Listener};
 use everlog_partition::Router;
 use everlog_temporal_api::DESCRIPTOR;
 use everlog_temporal_api::operatorservice::operator_service_server::OperatorServiceServer;
 use everlog_temporal_api::workflowservice::workflow_service_server::{SERVICE_NAME, WorkflowServiceServer};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::codec::CompressionEncoding::Gzip;
+use tonic::codegen::http::Response;
 use tonic::service::Routes;
-use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
 use tonic_reflection::server::Builder as Reflection;
-use tower::util::MapResponseLayer;
+use tower::Layer;
 
 pub use chance::id as random_id;
 pub use forward::{Broken, Brought, Calls, POLL_HEADER, Peers, Place};
@@ -79,6 +82,7 @@ pub use passage::{Slip, passing};
 pub use token::{ActivityTask, KEY_BYTES_MIN, KeyError, Sealer};
 pub use tonic::body::Body;
 
+use bounded::{Bounded, Holdings};
 use forward::Forward;
 use operator::Operator;
 use quota::Gate;
@@ -151,9 +155,6 @@ pub enum Error {
     /// The API's descriptor cannot be served.
     #[error("reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
-    /// The listener failed.
-    #[error("the gateway's listener failed: {0}")]
-    Transport(#[from] tonic::transport::Error),
 }
 
 /// Something that completes later, on whatever thread.
@@ -173,6 +174,7 @@ pub struct Gateway {
     polls: Arc<Gate>,
     /// Calls on their way to whoever answers them, here or at another node.
     brought: Arc<Gate>,
+    holdings: Holdings,
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
     stopping: watch::Sender<bool>,
@@ -195,6 +197,7 @@ impl Gateway {
             calls: Gate::new(limits.calls_max),
             polls: Gate::new(limits.polls_max),
             brought: Gate::new(limits.calls_max.saturating_add(limits.polls_max)),
+            holdings: Holdings::new(&limits),
             stopping: watch::Sender::new(false),
             about,
             limits,
@@ -212,27 +215,16 @@ impl Gateway {
     ///
     /// # Errors
     /// [`Error`]: the listener or the descriptor.
-    pub fn serve(self: Arc<Self>, listener: TcpListener, shutdown: Later<()>) -> Later<Result<(), Error>> {
+    pub fn serve(self: Arc<Self>, listener: Listener, shutdown: Later<()>) -> Later<Result<(), Error>> {
         Box::pin(self.answer(listener, shutdown))
     }
 
-    async fn answer(self: Arc<Self>, listener: TcpListener, shutdown: Later<()>) -> Result<(), Error> {
+    async fn answer(self: Arc<Self>, listener: Listener, shutdown: Later<()>) -> Result<(), Error> {
         let reporter = HealthReporter::new();
         reporter.set_service_status(SERVICE_NAME, ServingStatus::Serving).await;
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
-        let limit = self.limits.message_bytes_max;
-        let metrics = self.metrics.clone();
-        let guard = MapResponseLayer::new(move |response| guarded(response, &metrics, limit));
-        let routes = Server::builder()
-            .max_concurrent_streams(self.limits.streams_max)
-            .initial_connection_window_size(connection_window(self.limits.streams_max))
-            .http2_max_header_list_size(self.limits.header_bytes_max)
-            .http2_keepalive_interval(Some(KEEPALIVE))
-            .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-            .layer(guard)
-            .layer(Forward { gateway: Arc::clone(&self) })
-            .add_routes(self.services()?)
-            .add_service(health.accept_compressed(Gzip).send_compressed(Gzip));
+        let routes = self.services()?.add_service(health.accept_compressed(Gzip)).prepare();
+        let inner = Forward { gateway: Arc::clone(&self) }.layer(routes);
         let stop = async {
             shutdown.await;
             for service in ["", SERVICE_NAME] {
@@ -240,27 +232,42 @@ impl Gateway {
             }
             self.stopping.send_replace(true);
         };
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        let served = routes.serve_with_incoming_shutdown(incoming, stop);
+        let options = Options {
+            streams_max: self.limits.streams_max,
+            window_bytes: connection_window(self.limits.streams_max),
+            header_bytes_max: self.limits.header_bytes_max,
+            alive_every: KEEPALIVE,
+            alive_within: KEEPALIVE_TIMEOUT,
+        };
+        let served = http2::serve(listener, Bounded { inner, gateway: Arc::clone(&self) }, options, stop);
         let drained = async {
             self.stopped().await;
             tokio::time::sleep(Duration::from_millis(self.limits.drain_ms)).await;
         };
         tokio::select! {
-            result = served => result.map_err(Error::from),
-            () = drained => Ok(()),
+            () = served => {}
+            () = drained => {}
         }
+        Ok(())
+    }
+
+    /// An answer in the words that clients know.
+    fn guarded(&self, response: Response<Body>) -> Response<Body> {
+        guarded(response, &self.metrics, self.limits.message_bytes_max)
+    }
+
+    /// Bytes of requests, and of answers that were not taken yet, of all connections.
+    pub fn held(&self) -> [Arc<Budget>; 2] {
+        [Arc::clone(&self.holdings.requests), Arc::clone(&self.holdings.answers)]
     }
 
     /// What answers calls.
     fn services(self: &Arc<Self>) -> Result<Routes, Error> {
         let limit = self.limits.message_bytes_max;
         let workflows = WorkflowServiceServer::from_arc(Arc::clone(self));
-        let workflows =
-            workflows.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit);
+        let workflows = workflows.accept_compressed(Gzip).max_decoding_message_size(limit);
         let operators = OperatorServiceServer::new(Operator { gateway: Arc::clone(self) });
-        let operators =
-            operators.accept_compressed(Gzip).send_compressed(Gzip).max_decoding_message_size(limit);
+        let operators = operators.accept_compressed(Gzip).max_decoding_message_size(limit);
         let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);
         let (reflection, older) = (descriptor().build_v1()?, descriptor().build_v1alpha()?);
         Ok(Routes::new(workflows).add_service(operators).add_service(reflection).add_service(older))

@@ -49,6 +49,14 @@ pub struct Limits {
     pub default_retention_ms: i64,
     /// Bytes of an answer from which on it is compressed, if the caller takes that.
     pub gzip_bytes_min: usize,
+    /// How long a request may take to arrive, in ms.
+    pub request_within_ms: u64,
+    /// Bytes of requests at once, of all connections.
+    pub request_bytes_max: usize,
+    /// How long a client may take to take an answer, in ms; after the deadline of the call in any case not at all.
+    pub answer_within_ms: u64,
+    /// Bytes of answers that were not taken yet, of all connections.
+    pub answer_bytes_max: usize,
     /// Workers that were shut down and whose late polls are turned away.
     pub stopped_workers_max: usize,
     /// How long a worker that was shut down is remembered, in ms.
@@ -95,6 +103,10 @@ impl Default for Limits {
             retention_min_ms: 3_600_000,
             default_retention_ms: 3 * 86_400_000,
             gzip_bytes_min: 64 << 10,
+            request_within_ms: 30_000,
+            request_bytes_max: 128 << 20,
+            answer_within_ms: 60_000,
+            answer_bytes_max: 192 << 20,
             stopped_workers_max: 10_000,
             stopped_worker_ms: 120_000,
             drain_ms: 500,

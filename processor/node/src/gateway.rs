@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
+use everlog_listen::Listener;
 use everlog_temporal::{About, Metrics, Namespaces, Peers, Sealer};
 use prometheus::Registry;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -51,7 +51,7 @@ impl Gateway {
     }
 
     /// Begins to take calls from the listener.
-    pub fn start(calls: TcpListener, gateway: Arc<everlog_temporal::Gateway>) -> Self {
+    pub fn start(calls: Listener, gateway: Arc<everlog_temporal::Gateway>) -> Self {
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(gateway.serve(
             calls,

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use everlog_listen::{Listener, http1};
 use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
-use tokio::net::TcpListener;
 
 use crate::health::Health;
 use crate::node_file::INSTANCE_HEADER;
@@ -25,11 +25,8 @@ pub struct Pages {
 }
 
 /// Serves `/metrics`, `/health/live` and `/health/ready` for as long as the future lives.
-pub async fn serve(listener: TcpListener, pages: Pages) {
-    let Err(error) = axum::serve(listener, router(pages)).await else {
-        return;
-    };
-    tracing::error!(%error, "metrics and health are no longer served");
+pub async fn serve(listener: Listener, pages: Pages) {
+    http1::serve(listener, router(pages)).await;
 }
 
 fn router(pages: Pages) -> Router {
@@ -75,14 +72,16 @@ fn verdict(good: &str, faults: Vec<String>, notes: &[String]) -> (StatusCode, St
 
 #[cfg(test)]
 mod tests {
+    use everlog_listen::Bounds;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
 
     use super::*;
 
     async fn get(pages: &Pages, path: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it has one");
-        let served = tokio::spawn(serve(listener, pages.clone()));
+        let served = tokio::spawn(serve(Listener::new(listener, Bounds::default()), pages.clone()));
         let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
         let request = format!("GET {path} HTTP/1.1\r\nHost: everlog\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("it reads");

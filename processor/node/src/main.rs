@@ -17,7 +17,6 @@ mod health;
 mod home;
 mod http;
 mod keys;
-mod listener;
 mod logs;
 mod memory;
 mod metrics;

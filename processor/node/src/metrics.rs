@@ -22,6 +22,7 @@ use crate::row_dirs::SetAside;
 use crate::traffic::KafkaTraffic;
 
 use Kind::{Counts, Stands};
+pub use connections::{watch_held, watch_listeners};
 pub use registry::watch_registry;
 pub use waits::watch_admission;
 
@@ -496,6 +497,7 @@ fn family<T>((name, kind, help, _): &Row<T>) -> MetricFamily {
     family
 }
 
+mod connections;
 #[cfg(test)]
 mod page;
 mod registry;

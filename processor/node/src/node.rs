@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use everlog_ingress::{Owned, Topic};
+use everlog_listen::{Bounds, Counts, Descriptors, Listener, http1};
 use everlog_log::{Log, Outage};
 use everlog_partition::{Room, Stats};
 use everlog_registry::Ids;
@@ -32,7 +33,7 @@ use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
 use crate::share::Failed;
 use crate::verdict::End;
-use crate::{face, gateway, http, keys, listener, logs, metrics, retention, stop};
+use crate::{face, gateway, http, keys, logs, metrics, retention, stop};
 
 /// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
 const BLOCKING_THREADS_MAX: usize = 32;
@@ -43,6 +44,10 @@ const START_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AT_START_EVERY: Duration = Duration::from_millis(2);
 /// How long what is left on the runtime may take to go, once everything has been stopped in order.
 pub const LEFTOVERS_WITHIN: Duration = Duration::from_millis(100);
+
+/// Connections at once of whoever reads metrics, and of other nodes, each of which has one.
+const METRICS_CONNECTIONS_MAX: usize = 256;
+const NODE_CONNECTIONS_MAX: usize = 1_000;
 
 /// Partitions that are heard of when they cannot go on.
 const LOSSES_MAX: usize = 64;
@@ -143,9 +148,10 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
 
 async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banner: bool) -> Result<Ended> {
     let asked = stop::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
-    let listeners = Listeners::bind(config).await?;
+    let listeners = Listeners::bind(config, Descriptors::raise()).await?;
     let (health, registry) =
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
+    metrics::watch_listeners(&registry, listeners.counts());
     let instance = serve_pages(listeners.metrics.0, &health, &registry)?;
 
     // From here on this thread blocks now and then; the pages are served by others.
@@ -159,7 +165,7 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     metrics::watch_registry(&registry, &schemas);
     let inbox = face::Inbox::default();
     let routes = face::routes(config, listeners.face.1, &home, &schemas, &inbox);
-    tokio::spawn(listener::serve(listeners.face.0, routes, face::bounds(config)));
+    tokio::spawn(http1::serve(listeners.face.0, routes));
     let ids = match known_ids(&schemas, config, &health, asked.clone()).await {
         Ok(ids) => ids,
         Err(ended) => {
@@ -193,6 +199,7 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     all_serve(&running, &health, asked.clone()).await;
     let commands = start_commands(config, &home, cluster.as_ref(), (&schemas, &names), (&health, &registry));
     keep_public(config, &home, (&schemas, &names), &running, (&inbox, &registry));
+    metrics::watch_held(&registry, calls.held());
     let mut gateway = Gateway::start(listeners.calls.0, calls);
     let addresses =
         Addresses { calls: listeners.calls.1, metrics: listeners.metrics.1, face: listeners.face.1 };
@@ -210,7 +217,7 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
 }
 
 /// Serves metrics and health from here on; the instance that the answers show.
-fn serve_pages(listener: TcpListener, health: &Arc<Health>, registry: &Registry) -> Result<String> {
+fn serve_pages(listener: Listener, health: &Arc<Health>, registry: &Registry) -> Result<String> {
     metrics::watch_node(registry, health);
     let instance = uuid::Builder::from_random_bytes(keys::random()?).into_uuid().to_string();
     let (registry, health) = (registry.clone(), Arc::clone(health));
@@ -263,7 +270,7 @@ fn watch_restores(home: &Home, (health, registry): (&Health, &Registry)) -> Vec<
 }
 
 /// A listener and its address; a port of 0 has become a free one.
-type Bound = (TcpListener, SocketAddr);
+type Bound = (Listener, SocketAddr);
 
 /// Where the node is reached, taken before anything else: what is in use already is told at once.
 struct Listeners {
@@ -275,16 +282,33 @@ struct Listeners {
 }
 
 impl Listeners {
-    async fn bind(config: &Config) -> Result<Self> {
+    /// Each has its share of the connections that the descriptors allow: half for calls, a quarter for the public face, and an eighth
+    /// for metrics and for other nodes.
+    async fn bind(config: &Config, descriptors: Descriptors) -> Result<Self> {
+        let Config { server, http, cluster, .. } = config;
+        let few = |most| Bounds { connections_max: descriptors.share(1, most), ..Bounds::default() };
+        let (calls, face) = (config.gateway.bounds(descriptors), face::bounds(config, descriptors));
         Ok(Self {
-            calls: bind(config.server.address, "--address, server.address").await?,
-            metrics: bind(config.server.metrics_address, "--metrics-address, server.metrics_address").await?,
-            face: bind(config.http.address, "--http-address, http.address").await?,
+            calls: bind(server.address, "--address, server.address", calls).await?,
+            metrics: bind(
+                server.metrics_address,
+                "--metrics-address, server.metrics_address",
+                few(METRICS_CONNECTIONS_MAX),
+            )
+            .await?,
+            face: bind(http.address, "--http-address, http.address", face).await?,
             nodes: match config.kafka.is_used() {
-                true => Some(bind(config.cluster.address, "cluster.address").await?),
+                true => Some(bind(cluster.address, "cluster.address", few(NODE_CONNECTIONS_MAX)).await?),
                 false => None,
             },
         })
+    }
+
+    /// What they count, by what they are for.
+    fn counts(&self) -> Vec<(&'static str, Arc<Counts>)> {
+        let nodes = self.nodes.iter().map(|bound| ("nodes", bound));
+        let others = [("calls", &self.calls), ("metrics", &self.metrics), ("http", &self.face)];
+        others.into_iter().chain(nodes).map(|(name, (listener, _))| (name, listener.counts())).collect()
     }
 }
 
@@ -354,7 +378,7 @@ fn partitions_wished(config: &Config) -> u32 {
     if config.kafka.is_used() { config.kafka.partitions } else { config.log.partitions }
 }
 
-async fn bind(address: SocketAddr, option: &str) -> Result<Bound> {
+async fn bind(address: SocketAddr, option: &str, bounds: Bounds) -> Result<Bound> {
     let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             anyhow!(
@@ -364,7 +388,7 @@ async fn bind(address: SocketAddr, option: &str) -> Result<Bound> {
         _ => anyhow!("{address} cannot be listened at: {error}; choose another address ({option})"),
     })?;
     let address = listener.local_addr().context("a listener has no address")?;
-    Ok((listener, address))
+    Ok((Listener::new(listener, bounds), address))
 }
 
 /// Joins the other nodes, where there may be some.

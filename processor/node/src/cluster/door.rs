@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
+use everlog_listen::{Call, Lease, Listener, Peer};
 use everlog_partition::{Event, RunKey};
 use everlog_temporal::{Body, Brought, Slip};
 use http_body_util::{BodyExt, Full, Limited};
@@ -19,8 +20,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpStream;
 
 use super::Cluster;
 use super::counts::Outcome;
@@ -37,34 +37,30 @@ const STREAMS_MAX: u32 = 100_000;
 const QUESTION_BYTES_MAX: usize = 64 << 20;
 /// How long such a question may take to arrive.
 const QUESTION_WITHIN: Duration = Duration::from_secs(10);
-/// Connections at once; each node has one.
-const CONNECTIONS_MAX: usize = 1_000;
 /// How long whoever has come may take to bring something that a node would bring.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(5);
-/// The pause after a connection that could not be taken.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Serves for as long as the future lives.
-pub async fn serve(listener: TcpListener, cluster: Arc<Cluster>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+pub async fn serve(listener: Listener, cluster: Arc<Cluster>) {
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => drop(tokio::spawn(admit(stream, Arc::clone(&cluster), place))),
-            Err(error) => {
-                tracing::warn!(%error, "a node's connection could not be taken");
-                tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
-            }
-        }
+        let (stream, lease) = listener.accept().await;
+        drop(tokio::spawn(admit(stream, Arc::clone(&cluster), lease)));
     }
 }
 
-async fn admit(stream: TcpStream, cluster: Arc<Cluster>, _place: OwnedSemaphorePermit) {
+async fn admit(stream: TcpStream, cluster: Arc<Cluster>, lease: Lease) {
+    tokio::select! {
+        () = introduced(stream, cluster, &lease.connection) => {}
+        () = lease.connection.closed() => {}
+    }
+}
+
+async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a node's connection keeps answers back");
     }
     if cluster.links.tls().is_none() {
-        return converse(stream, cluster).await;
+        return converse(stream, cluster, connection).await;
     }
     let from = stream.peer_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
     let known = match cluster.links.tls() {
@@ -72,7 +68,7 @@ async fn admit(stream: TcpStream, cluster: Arc<Cluster>, _place: OwnedSemaphoreP
         None => return,
     };
     match known {
-        Ok(stream) => converse(stream, cluster).await,
+        Ok(stream) => converse(stream, cluster, connection).await,
         // Other nodes look whether somebody listens here, and hang up.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             tracing::debug!(from, %error, "somebody hung up before saying who it is");
@@ -81,7 +77,7 @@ async fn admit(stream: TcpStream, cluster: Arc<Cluster>, _place: OwnedSemaphoreP
     }
 }
 
-async fn converse<S>(stream: S, cluster: Arc<Cluster>)
+async fn converse<S>(stream: S, cluster: Arc<Cluster>, connection: &Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -94,27 +90,30 @@ where
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(STREAMS_MAX);
     let mut over = cluster.over();
-    let is_trusted = Arc::new(AtomicBool::new(false));
+    // A node's connection has a call under way for good: it makes room for nobody.
+    let is_trusted: Arc<OnceLock<Call>> = Arc::default();
     let trusted = Arc::clone(&is_trusted);
+    let connection = Arc::clone(connection);
     let service = service_fn(move |request| {
-        let (cluster, trusted) = (Arc::clone(&cluster), Arc::clone(&trusted));
+        let (cluster, trusted, connection) =
+            (Arc::clone(&cluster), Arc::clone(&trusted), Arc::clone(&connection));
         async move {
             if !cluster.links.trusts(&request) {
                 return Ok::<_, Infallible>(plain(StatusCode::UNAUTHORIZED, Bytes::new()));
             }
-            trusted.store(true, Ordering::Relaxed);
+            trusted.get_or_init(|| connection.call());
             Ok(answer(&cluster, request).await)
         }
     });
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut conversation = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     let stranger = async {
         tokio::time::sleep(TRUSTED_WITHIN).await;
-        if is_trusted.load(Ordering::Relaxed) {
+        if is_trusted.get().is_some() {
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
-        ended = connection.as_mut() => {
+        ended = conversation.as_mut() => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a node's connection has ended");
             }

@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use everlog_engine::level;
+use everlog_listen::Listener;
 use everlog_log::{Log, Offset, Outage};
 use everlog_log_kafka::members::Members;
 use everlog_log_kafka::news::{Follow, News};
@@ -42,7 +43,6 @@ use everlog_partition::{Dispatcher, Exchange, QueueKey, Stats};
 use everlog_temporal::{Body, Broken, Calls, Later, POLL_HEADER, Peers, Place, Sealer, passing};
 use hyper::{Request, Response};
 use prost::Message;
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -181,7 +181,7 @@ impl Cluster {
         (log, options): (&Arc<Kafka>, &Options),
         running: &Running,
         names: &Names,
-        listener: TcpListener,
+        listener: Listener,
     ) -> anyhow::Result<Arc<Self>> {
         let group_partitions = log.group_partitions();
         let groups = log.partitions().div_ceil(group_partitions) as usize;

@@ -20,8 +20,11 @@ section! {
     Http = "http" {
         /// Where it is served. Port 0 takes a free one. Whoever reaches it may command workflows.
         address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7234)), ();
-        /// Connections at once; further ones wait.
+        /// Connections at once, of a quarter of the descriptors that connections may have at most. Beyond it the one that has been
+        /// without a request for the longest is closed; where all have requests, further ones wait.
         connections_max: usize = 256, 1..=65_536;
+        /// Connections at once from one address. Beyond it one of its own is closed, or the new one.
+        address_connections_max: usize = 192, 1..=65_536;
         /// Commands and reads of topics at once; beyond it they get 503.
         requests_max: usize = 64, 1..=4_096;
         /// How long a request may take to arrive and to be answered.

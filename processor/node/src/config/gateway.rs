@@ -1,5 +1,8 @@
 //! Limits of the gateway: what one call, one connection, one namespace may ask for.
 
+use std::time::Duration;
+
+use everlog_listen::{Bounds, Descriptors};
 use everlog_temporal as temporal;
 
 use super::setting::{Given, Refusal, Setting, section};
@@ -11,6 +14,27 @@ const DAY_MS: i64 = 86_400_000;
 section! {
     /// What one call, one connection, one namespace may ask for. Beyond the counts calls get RESOURCE_EXHAUSTED.
     Gateway = "gateway" {
+        /// Connections at once, of half of the descriptors that connections may have at most. Beyond it the one that has been
+        /// without a call for the longest is closed; where all have calls, further ones wait.
+        connections_max: usize = 10_000, 1..=1_000_000;
+        /// Connections at once from one address. Beyond it one of its own is closed, or the new one.
+        address_connections_max: usize = 2_000, 1..=1_000_000;
+        /// How long a client may take to begin with HTTP/2 once it is connected.
+        hello_within_ms: u64 = 10 * SECOND_MS, 100..=10 * MINUTE_MS;
+        /// How long a connection may be without a call; then it is closed, and its client connects anew with the next one.
+        idle_within_ms: u64 = 10 * MINUTE_MS, SECOND_MS..=DAY_MS as u64;
+        /// How long a request may take to arrive.
+        request_within_ms: u64 = 30 * SECOND_MS, 100..=10 * MINUTE_MS;
+        /// Bytes of requests that are under way, of all connections. The last eighth is kept for those up to 64 KiB.
+        request_bytes_max: usize = 128 << 20, 32 << 20..=1 << 40;
+        /// Bytes of requests that are under way on one connection.
+        connection_request_bytes_max: usize = 32 << 20, 1 << 20..=1 << 40;
+        /// How long a client may take to take an answer. It has no longer than until the deadline of its call.
+        answer_within_ms: u64 = MINUTE_MS, 100..=10 * MINUTE_MS;
+        /// Bytes of answers that were not taken yet, of all connections. The last eighth is kept for those up to 64 KiB.
+        answer_bytes_max: usize = 192 << 20, 32 << 20..=1 << 40;
+        /// Bytes of answers that one connection has not taken yet.
+        connection_answer_bytes_max: usize = 64 << 20, 1 << 20..=1 << 40;
         /// Bytes of one request, as it is sent and as it is unpacked.
         message_bytes_max: usize = 4 << 20, 64 << 10..=16 << 20;
         /// Bytes of a request's headers.
@@ -55,7 +79,8 @@ section! {
         retention_min_ms: i64 = 3_600_000, 1..=36_500 * DAY_MS;
         /// The retention of the namespace that is there from the first start.
         default_retention_ms: i64 = 3 * DAY_MS, 1..=36_500 * DAY_MS;
-        /// Bytes of an answer from which on it is compressed, if the caller takes that.
+        /// Bytes of an answer from which on it is compressed, if the caller takes that, half of the cores have time for it, and it
+        /// gets smaller by an eighth.
         gzip_bytes_min: usize = 64 << 10, 0..=1 << 30;
         /// Workers that were shut down and whose late polls are turned away.
         stopped_workers_max: usize = 10_000, 0..=1_000_000;
@@ -93,9 +118,25 @@ impl Gateway {
             retention_min_ms: self.retention_min_ms,
             default_retention_ms: self.default_retention_ms,
             gzip_bytes_min: self.gzip_bytes_min,
+            request_within_ms: self.request_within_ms,
+            request_bytes_max: self.request_bytes_max,
+            answer_within_ms: self.answer_within_ms,
+            answer_bytes_max: self.answer_bytes_max,
             stopped_workers_max: self.stopped_workers_max,
             stopped_worker_ms: self.stopped_worker_ms,
             drain_ms: self.drain_ms,
+        }
+    }
+
+    /// What its listener takes.
+    pub fn bounds(&self, descriptors: Descriptors) -> Bounds {
+        Bounds {
+            connections_max: descriptors.share(4, self.connections_max),
+            address_connections_max: self.address_connections_max,
+            hello_within: Duration::from_millis(self.hello_within_ms),
+            idle_within: Duration::from_millis(self.idle_within_ms),
+            request_bytes_max: self.connection_request_bytes_max,
+            answer_bytes_max: self.connection_answer_bytes_max,
         }
     }
 
@@ -104,6 +145,13 @@ impl Gateway {
         if let Err(error) = self.limits().validate() {
             let temporal::LimitError { name, value, allowed } = error;
             faults.push(format!("gateway.{name} = {value} is not allowed; {allowed}"));
+        }
+        let (bytes, least) = (self.connection_request_bytes_max, self.message_bytes_max.saturating_mul(2));
+        if bytes < least {
+            faults.push(format!(
+                "gateway.connection_request_bytes_max = {bytes} is not allowed; two messages of gateway.message_bytes_max have room \
+                 in {least}"
+            ));
         }
     }
 }

@@ -14,13 +14,13 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
+use everlog_listen::{Bounds, Descriptors};
 use everlog_wire::public::Noun;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
 use crate::home::Home;
-use crate::listener::Bounds;
 use crate::schemas::Schemas;
 
 pub use commands::Commands;
@@ -75,11 +75,13 @@ fn desk(config: &Config, inbox: &Inbox) -> Router {
 }
 
 /// How much the listener takes.
-pub fn bounds(config: &Config) -> Bounds {
+pub fn bounds(config: &Config, descriptors: Descriptors) -> Bounds {
     let http = &config.http;
     Bounds {
-        connections_max: http.connections_max,
-        head_within: Duration::from_millis(http.request_timeout_ms),
+        connections_max: descriptors.share(2, http.connections_max),
+        address_connections_max: http.address_connections_max,
+        hello_within: Duration::from_millis(http.request_timeout_ms),
+        ..Bounds::default()
     }
 }
 

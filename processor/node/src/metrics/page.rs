@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use expect_test::expect_file;
 
+use super::connections::{HELD, LISTENERS};
 use super::registry::REGISTRY;
 use super::waits::ADMISSION;
 use super::*;
@@ -33,6 +34,8 @@ fn parts() -> Vec<Part> {
     vec![
         part("The process", "", PROCESS),
         part("The node", "", NODE),
+        part("Connections", "listener", LISTENERS),
+        part("", "", HELD),
         part("Partitions", "partition", PARTITION),
         part("What waits for partitions", "partition", ADMISSION),
         part("Public commands that were refused", "code", REJECTIONS),

@@ -124,6 +124,7 @@ mod tests {
     use super::super::Verdict;
     use super::*;
     use crate::http::Pages;
+    use everlog_listen::{Bounds, Listener};
 
     fn verdicts(config: &Config) -> Vec<(&'static str, Verdict)> {
         look(config).iter().map(|finding| (finding.about, finding.verdict)).collect()
@@ -151,6 +152,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it has one");
         let (registry, health) = (Default::default(), crate::health::Health::new(0, 60_000));
+        let listener = Listener::new(listener, Bounds::default());
         tokio::spawn(crate::http::serve(listener, Pages { registry, health, instance: instance.into() }));
         address
     }

@@ -1,0 +1,202 @@
+//! What is known of an open connection.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::budget::Budget;
+use crate::listener::Bounds;
+
+/// So many things that nobody took in time, and the connection is closed.
+const LAPSED_MAX: usize = 64;
+
+/// Something that is let go when its time is over.
+pub trait Lapse: Send + Sync {
+    /// The time is over. True where there was something left to let go.
+    fn lapse(&self) -> bool;
+}
+
+/// An open connection, as calls on it know it.
+#[derive(Debug)]
+pub struct Connection {
+    /// Where it comes from.
+    pub address: IpAddr,
+    /// Bytes of requests that have come on it and are not answered.
+    pub requests: Arc<Budget>,
+    /// Bytes of answers that it has not taken yet.
+    pub answers: Arc<Budget>,
+    began: Instant,
+    /// Whoever has come has said what it speaks.
+    was_heard: AtomicBool,
+    calls: AtomicUsize,
+    /// Since when it has been without a call, in us since it began.
+    idle_since_us: AtomicU64,
+    lapses: Mutex<Lapses>,
+    lapsed: AtomicUsize,
+    close: Notify,
+}
+
+/// By the time at which they lapse, and a number.
+#[derive(Default)]
+struct Lapses {
+    waiting: BTreeMap<(Instant, u64), Weak<dyn Lapse>>,
+    serial: u64,
+}
+
+impl std::fmt::Debug for Lapses {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} lapses", self.waiting.len())
+    }
+}
+
+/// A connection among the extensions of its requests. Cheap to clone.
+pub type Peer = Arc<Connection>;
+
+/// A call under way on a connection; it is over when this is dropped.
+#[derive(Debug)]
+pub struct Call(Arc<Connection>);
+
+impl Connection {
+    /// One that has just been taken.
+    pub fn new(address: IpAddr, bounds: &Bounds) -> Arc<Self> {
+        Arc::new(Self {
+            address,
+            requests: Budget::new(bounds.request_bytes_max),
+            answers: Budget::new(bounds.answer_bytes_max),
+            began: Instant::now(),
+            was_heard: AtomicBool::new(false),
+            calls: AtomicUsize::new(0),
+            idle_since_us: AtomicU64::new(0),
+            lapses: Mutex::default(),
+            lapsed: AtomicUsize::new(0),
+            close: Notify::new(),
+        })
+    }
+
+    /// A call begins.
+    pub fn call(self: &Arc<Self>) -> Call {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Call(Arc::clone(self))
+    }
+
+    /// Has something let go at a time, by which it is known.
+    pub fn lapse_at(&self, at: Instant, what: Weak<dyn Lapse>) -> (Instant, u64) {
+        let mut lapses = self.lapses.lock().unwrap_or_else(PoisonError::into_inner);
+        lapses.serial += 1;
+        let key = (at, lapses.serial);
+        lapses.waiting.insert(key, what);
+        key
+    }
+
+    /// It has been let go before its time.
+    pub fn lapse_no_more(&self, key: &(Instant, u64)) {
+        self.lapses.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(key);
+    }
+
+    /// Lets go what is due; how much that was.
+    pub fn look(&self, now: Instant) -> u64 {
+        let due = {
+            let mut lapses = self.lapses.lock().unwrap_or_else(PoisonError::into_inner);
+            let later = lapses.waiting.split_off(&(now, u64::MAX));
+            std::mem::replace(&mut lapses.waiting, later)
+        };
+        let gone = due.into_values().filter_map(|what| what.upgrade()).filter(|what| what.lapse()).count();
+        self.lapsed.fetch_add(gone, Ordering::Relaxed);
+        gone as u64
+    }
+
+    /// So much was never taken that nothing else will be.
+    pub(crate) fn takes_nothing(&self) -> bool {
+        self.lapsed.load(Ordering::Relaxed) >= LAPSED_MAX
+    }
+
+    pub(crate) fn heard(&self) {
+        self.was_heard.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn was_heard(&self) -> bool {
+        self.was_heard.load(Ordering::Relaxed)
+    }
+
+    /// It has said nothing for as long as it may.
+    pub(crate) fn is_silent(&self, bounds: &Bounds, now: Instant) -> bool {
+        let is_unheard =
+            !self.was_heard() && now.saturating_duration_since(self.began) >= bounds.hello_within;
+        let is_idle = |since| now.saturating_duration_since(since) >= bounds.idle_within;
+        is_unheard || self.idle_since().is_some_and(is_idle)
+    }
+
+    /// Since when there has been no call, and nothing where there is one.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let since_us = self.idle_since_us.load(Ordering::Relaxed);
+        (self.calls.load(Ordering::Relaxed) == 0).then(|| self.began + Duration::from_micros(since_us))
+    }
+
+    /// Whoever converses on it is to end that.
+    pub(crate) fn close(&self) {
+        self.close.notify_one();
+    }
+
+    /// Completes when another connection is to have its place.
+    pub async fn closed(&self) {
+        self.close.notified().await;
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let since_us = u64::try_from(self.0.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.0.idle_since_us.store(since_us, Ordering::Relaxed);
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    struct Thing(AtomicBool);
+
+    impl Lapse for Thing {
+        fn lapse(&self) -> bool {
+            !self.0.swap(true, Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn what_is_due_is_let_go_once_and_nothing_else() {
+        let connection = Connection::new(Ipv4Addr::LOCALHOST.into(), &Bounds::default());
+        let now = Instant::now();
+        let things: Vec<Arc<Thing>> = (0..3).map(|_| Arc::new(Thing(AtomicBool::new(false)))).collect();
+        let keys: Vec<_> = things
+            .iter()
+            .zip(1..)
+            .map(|(thing, second)| {
+                let thing: Weak<dyn Lapse> = Arc::downgrade(&(Arc::clone(thing) as Arc<dyn Lapse>));
+                connection.lapse_at(now + Duration::from_secs(second), thing)
+            })
+            .collect();
+        connection.lapse_no_more(&keys[0]);
+        assert_eq!(connection.look(now + Duration::from_secs(2)), 1);
+        assert_eq!(connection.look(now + Duration::from_secs(2)), 0);
+        let gone = things.iter().map(|thing| thing.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        assert_eq!(gone, [false, true, false]);
+    }
+
+    #[test]
+    fn a_connection_is_idle_between_calls() {
+        let connection = Connection::new(Ipv4Addr::LOCALHOST.into(), &Bounds::default());
+        assert!(connection.idle_since().is_some());
+        let (one, other) = (connection.call(), connection.call());
+        drop(one);
+        assert_eq!(connection.idle_since(), None);
+        drop(other);
+        assert!(connection.idle_since().is_some());
+    }
+}

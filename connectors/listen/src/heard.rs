@@ -1,0 +1,74 @@
+//! A stream that says of its connection that something has been heard on it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::connection::Connection;
+
+/// Bytes with which a client of HTTP/2 begins.
+const PREFACE_BYTES: usize = 24;
+
+pub(crate) struct Heard<S> {
+    stream: S,
+    connection: Arc<Connection>,
+    /// Bytes that are to come before it counts as heard.
+    missing: usize,
+}
+
+impl<S> Heard<S> {
+    pub(crate) fn new(stream: S, connection: Arc<Connection>) -> Self {
+        Self { stream, connection, missing: PREFACE_BYTES }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = ready!(Pin::new(&mut self.stream).poll_read(context, buffer));
+        if self.missing > 0 {
+            self.missing = self.missing.saturating_sub(buffer.filled().len() - before);
+            if self.missing == 0 {
+                self.connection.heard();
+            }
+        }
+        Poll::Ready(read)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,63 @@
+//! HTTP/1.1 on the connections of a listener.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+use crate::Listener;
+use crate::heard::Heard;
+use crate::http2::{OnConnection, leave, told};
+use crate::listener::Lease;
+
+/// Bytes of a request's head.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// How long a connection may last: a client that takes its answers byte by byte holds it no longer.
+const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
+
+/// Serves for as long as the future lives.
+pub async fn serve<S, B>(listener: Listener, service: S)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    loop {
+        let (stream, lease) = listener.accept().await;
+        drop(tokio::spawn(converse(stream, lease, service.clone(), listener.bounds().hello_within)));
+    }
+}
+
+async fn converse<S, B>(stream: TcpStream, lease: Lease, service: S, head_within: Duration)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(HEAD_BYTES_MAX);
+    let connection = lease.connection.clone();
+    let service = OnConnection::new(TowerToHyperService::new(service), connection.clone());
+    let stream = TokioIo::new(Heard::new(stream, connection.clone()));
+    let mut conversation = std::pin::pin!(builder.serve_connection(stream, service));
+    tokio::select! {
+        ended = conversation.as_mut() => return told(ended),
+        () = connection.closed() => {}
+        () = tokio::time::sleep(CONNECTION_WITHIN) => {}
+    }
+    if connection.was_heard() {
+        conversation.as_mut().graceful_shutdown();
+        leave(conversation, &connection, head_within).await;
+    }
+}

@@ -1,0 +1,38 @@
+//! The metrics of connections, and of what they make the node hold.
+
+use everlog_listen::{Budget, Counts as Connections};
+
+use super::*;
+
+pub(super) const LISTENERS: &[Row<Connections>] = rows! {
+    Stands "everlog_connections" "Connections that are open." |c| load(&c.open);
+    Counts "everlog_connections_total" "Connections that were taken." |c| load(&c.taken);
+    Counts "everlog_connections_refused_total" "Connections that were closed at once: their address has too many." |c| {
+        load(&c.refused)
+    };
+    Counts "everlog_connections_made_room_total" "Connections without a call that were closed for others." |c| {
+        load(&c.made_room)
+    };
+    Counts "everlog_connections_silent_total" "Connections that were closed because they were silent." |c| load(&c.silent);
+    Counts "everlog_connections_failed_total" "Times at which none could be taken, for want of a descriptor." |c| {
+        load(&c.failed)
+    };
+    Counts "everlog_answers_lapsed_total" "Answers that were let go because nobody took them in time." |c| load(&c.lapsed);
+};
+
+pub(super) const HELD: &[Row<[Arc<Budget>; 2]>] = rows! {
+    Stands "everlog_request_bytes" "Bytes of requests that are under way." |h| h[0].held() as f64;
+    Stands "everlog_answer_bytes" "Bytes of answers that were not taken yet." |h| h[1].held() as f64;
+};
+
+/// Adds connections, by what their listeners are for.
+pub fn watch_listeners(registry: &Registry, counts: Vec<(&'static str, Arc<Connections>)>) {
+    add(registry, LISTENERS, Some("listener"), move |visit| {
+        counts.iter().for_each(|(name, counts)| visit(name, counts));
+    });
+}
+
+/// Adds what calls hold.
+pub fn watch_held(registry: &Registry, held: [Arc<Budget>; 2]) {
+    add(registry, HELD, None, move |visit| visit("", &held));
+}
