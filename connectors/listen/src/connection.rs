@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::budget::Budget;
 use crate::listener::Bounds;
 
+/// Calls of one connection that make large answers at once: further ones wait, and do not keep other connections' calls waiting.
+const READERS: usize = 4;
 /// So many things that nobody took in time, and the connection is closed.
 const LAPSED_MAX: usize = 64;
 
@@ -29,6 +31,8 @@ pub struct Connection {
     pub requests: Arc<Budget>,
     /// Bytes of answers that it has not taken yet.
     pub answers: Arc<Budget>,
+    /// Places for its calls that make large answers.
+    pub readers: Arc<Semaphore>,
     began: Instant,
     /// Whoever has come has said what it speaks.
     was_heard: AtomicBool,
@@ -67,6 +71,7 @@ impl Connection {
             address,
             requests: Budget::new(bounds.request_bytes_max),
             answers: Budget::new(bounds.answer_bytes_max),
+            readers: Arc::new(Semaphore::new(READERS)),
             began: Instant::now(),
             was_heard: AtomicBool::new(false),
             calls: AtomicUsize::new(0),

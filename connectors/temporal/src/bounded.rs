@@ -17,7 +17,7 @@ use tonic::codegen::http::{HeaderValue, Request, Response};
 use tower::Service;
 
 use crate::answer::{Answer, Content};
-use crate::call::duration;
+use crate::call::{Reader, duration};
 use crate::passage::Slip;
 use crate::{Gateway, Later, Limits, gzip, status};
 
@@ -201,6 +201,7 @@ impl Bounds<'_> {
         if !whole.is_empty() {
             data = whole.freeze();
         }
+        drop(head.extensions.remove::<Reader>());
         if takes_gzip
             && data.len() >= self.gateway.limits.gzip_bytes_min
             && let Some(packed) = gzip::packed(&holdings.packing, &data).await

@@ -3,16 +3,18 @@
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::input::{Input, Order};
+use everlog_listen::Peer;
 use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;
 use prost::Message;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
@@ -42,7 +44,16 @@ pub(crate) struct Call<'a> {
     slip: Option<Slip>,
     /// By what a poll is known to the node that has brought it.
     brought_poll: Option<String>,
+    peer: Option<Peer>,
+    /// Held until the answer is made.
+    reading: OnceLock<Reader>,
     _places: Places,
+}
+
+/// A place among those that read histories: of the connection, and of all. Goes along with an answer, among its extensions.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    _places: Arc<[Option<OwnedSemaphorePermit>; 2]>,
 }
 
 fn brought_poll<R>(request: &Request<R>) -> Option<String> {
@@ -90,6 +101,7 @@ impl<'a> Call<'a> {
         let follows_next_run = client::follows_next_run(request.metadata());
         let slip = request.extensions().get::<Slip>().cloned();
         let brought_poll = brought_poll(request);
+        let peer = request.extensions().get::<Peer>().cloned();
         Ok(Self {
             gateway,
             namespace,
@@ -100,6 +112,8 @@ impl<'a> Call<'a> {
             token,
             slip,
             brought_poll,
+            peer,
+            reading: OnceLock::new(),
             _places: places,
         })
     }
@@ -121,7 +135,13 @@ impl<'a> Call<'a> {
                 Err(_panic) => Poll::Ready(Err(self.panicked())),
             });
         match answer.await {
-            Ok(message) => Ok(Response::new(message)),
+            Ok(message) => {
+                let mut response = Response::new(message);
+                if let Some(reader) = self.reading.get() {
+                    response.extensions_mut().insert(reader.clone());
+                }
+                Ok(response)
+            }
             Err(status) => {
                 self.namespace.usage.metrics.failed(self.operation, &status);
                 Err(status)
@@ -155,6 +175,22 @@ impl<'a> Call<'a> {
             (Some(receipt), None) => receipt.accept(),
             (None, _) => {}
         }
+    }
+
+    /// Waits for a place among those that read histories, and keeps it until the answer is made: many large pages at once would keep
+    /// small calls waiting.
+    pub(crate) async fn reads(&self) {
+        if self.reading.get().is_some() {
+            return;
+        }
+        let place = async |places: Option<&Arc<Semaphore>>| match places {
+            // Nobody closes them.
+            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
+            None => None,
+        };
+        let own = place(self.peer.as_ref().map(|peer| &peer.readers)).await;
+        let of_all = place(Some(&self.gateway.readers)).await;
+        drop(self.reading.set(Reader { _places: Arc::new([own, of_all]) }));
     }
 
     /// What a worker is told with.

@@ -178,6 +178,9 @@ pub(crate) async fn get_reverse(
 }
 
 pub(crate) async fn read(call: &Call<'_>, address: &Address, want: Want) -> Result<Reading, Status> {
+    if matches!(want, Want::History { .. } | Want::Reverse { .. }) {
+        call.reads().await;
+    }
     let reading = call.gateway.router.read(address.clone(), want).await.map_err(status::of_failure)?;
     let unknown = || everlog_engine::Rejection::unknown_run(&address.workflow_id, &address.run_id);
     reading.ok_or_else(|| status::of_rejection(unknown()))

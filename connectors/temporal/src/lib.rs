@@ -63,7 +63,7 @@ use everlog_partition::Router;
 use everlog_temporal_api::DESCRIPTOR;
 use everlog_temporal_api::operatorservice::operator_service_server::OperatorServiceServer;
 use everlog_temporal_api::workflowservice::workflow_service_server::{SERVICE_NAME, WorkflowServiceServer};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tonic::codec::CompressionEncoding::Gzip;
 use tonic::codegen::http::Response;
 use tonic::service::Routes;
@@ -175,6 +175,8 @@ pub struct Gateway {
     /// Calls on their way to whoever answers them, here or at another node.
     brought: Arc<Gate>,
     holdings: Holdings,
+    /// Places for calls that read histories.
+    readers: Arc<Semaphore>,
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
     stopping: watch::Sender<bool>,
@@ -198,6 +200,7 @@ impl Gateway {
             polls: Gate::new(limits.polls_max),
             brought: Gate::new(limits.calls_max.saturating_add(limits.polls_max)),
             holdings: Holdings::new(&limits),
+            readers: Arc::new(Semaphore::new(limits.readers_max)),
             stopping: watch::Sender::new(false),
             about,
             limits,

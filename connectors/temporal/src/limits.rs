@@ -41,6 +41,8 @@ pub struct Limits {
     pub sticky_wait_ms: i64,
     /// Batches of events on a page of history.
     pub history_page_batches_max: usize,
+    /// Pages of history that are made at once; further ones wait.
+    pub readers_max: usize,
     /// Namespaces on a page.
     pub namespace_page_max: usize,
     /// The shortest retention of a namespace, in ms.
@@ -99,6 +101,7 @@ impl Default for Limits {
             poll_deadline_min_ms: 2_000,
             sticky_wait_ms: 10_000,
             history_page_batches_max: 256,
+            readers_max: 8,
             namespace_page_max: 1_000,
             retention_min_ms: 3_600_000,
             default_retention_ms: 3 * 86_400_000,
@@ -126,6 +129,7 @@ impl Limits {
             ("polls_max", self.polls_max, 1),
             ("namespaces_max", self.namespaces_max, 1),
             ("history_page_batches_max", self.history_page_batches_max, 1),
+            ("readers_max", self.readers_max, 1),
             ("namespace_page_max", self.namespace_page_max, 1),
             ("header_bytes_max", self.header_bytes_max as usize, 4 << 10),
             ("streams_max", self.streams_max as usize, 1),

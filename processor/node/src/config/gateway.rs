@@ -73,6 +73,8 @@ section! {
         sticky_wait_ms: i64 = 10_000, 1..=3_600_000;
         /// Batches of events on a page of history.
         history_page_batches_max: usize = 256, 1..=10_000;
+        /// Pages of history that are made at once, four of them for one connection; further ones wait.
+        readers_max: usize = 8, 1..=10_000;
         /// Namespaces on a page.
         namespace_page_max: usize = 1_000, 1..=10_000;
         /// The shortest retention of a namespace.
@@ -114,6 +116,7 @@ impl Gateway {
             poll_deadline_min_ms: self.poll_deadline_min_ms,
             sticky_wait_ms: self.sticky_wait_ms,
             history_page_batches_max: self.history_page_batches_max,
+            readers_max: self.readers_max,
             namespace_page_max: self.namespace_page_max,
             retention_min_ms: self.retention_min_ms,
             default_retention_ms: self.default_retention_ms,
