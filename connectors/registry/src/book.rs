@@ -6,37 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::avro::AvroSchema;
-use crate::compatibility::Level;
+use crate::brought::Brought;
+use crate::compatibility::{Against, Level, Old};
 use crate::error::Error;
+use crate::limits::Limits;
 use crate::mode::Mode;
 use crate::rows::Change;
-
-/// How much is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of a schema's text.
-    pub schema_bytes_max: usize,
-    /// Bytes of a subject's name.
-    pub subject_bytes_max: usize,
-    /// Subjects.
-    pub subjects_max: usize,
-    /// Versions of a subject.
-    pub versions_max: usize,
-    /// Requests at once.
-    pub requests_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            schema_bytes_max: 1 << 20,
-            subject_bytes_max: 512,
-            subjects_max: 10_000,
-            versions_max: 1_000,
-            requests_max: 64,
-        }
-    }
-}
+use crate::steps::Steps;
 
 /// A schema as a subject knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +22,7 @@ pub struct Schema {
     /// From 1; a number that was deleted for good is missing.
     pub version: u32,
     /// Its text.
-    pub text: String,
+    pub text: Arc<str>,
     /// It is deleted, and can still be read by its id.
     pub is_deleted: bool,
 }
@@ -80,16 +56,24 @@ type Versions = BTreeMap<u32, Version>;
 
 #[derive(Debug)]
 struct Text {
-    text: String,
+    text: Arc<str>,
     identity: Arc<str>,
+}
+
+impl Text {
+    fn bytes(&self) -> usize {
+        self.text.len() + self.identity.len()
+    }
 }
 
 /// Everything that is registered.
 pub(crate) struct Book {
     pub(crate) limits: Limits,
     texts: BTreeMap<u32, Text>,
-    /// The lowest id of each schema, by what makes two schemas the same.
-    ids: HashMap<Arc<str>, u32>,
+    /// The ids of each schema, by what makes two schemas the same. Earlier releases gave it several.
+    ids: HashMap<Arc<str>, BTreeSet<u32>>,
+    /// Bytes of the texts, and of what makes them the same.
+    bytes: usize,
     /// How many versions have an id.
     uses: BTreeMap<u32, usize>,
     /// No subject without a version.
@@ -106,6 +90,7 @@ impl Book {
             limits,
             texts: BTreeMap::new(),
             ids: HashMap::new(),
+            bytes: 0,
             uses: BTreeMap::new(),
             subjects: BTreeMap::new(),
             levels: BTreeMap::new(),
@@ -118,20 +103,8 @@ impl Book {
     /// Keeps what is stored now.
     pub(crate) fn apply(&mut self, change: Change) {
         match change {
-            Change::Text { id, text, identity } => {
-                let lowest = self.ids.entry(Arc::clone(&identity)).or_insert(id);
-                *lowest = id.min(*lowest);
-                self.texts.insert(id, Text { text, identity });
-            }
-            Change::NoText { id } => {
-                if let Some(Text { identity, .. }) = self.texts.remove(&id) {
-                    let others = self.texts.iter().filter(|(_, other)| other.identity == identity);
-                    match others.map(|(other, _)| *other).next() {
-                        Some(other) => self.ids.insert(identity, other),
-                        None => self.ids.remove(&identity),
-                    };
-                }
-            }
+            Change::Text { id, text, identity } => self.insert(id, text, identity),
+            Change::NoText { id } => self.remove(id),
             Change::Version { subject, version, id, is_deleted } => {
                 *self.uses.entry(id).or_default() += 1;
                 let versions = self.subjects.entry(subject).or_default();
@@ -156,6 +129,32 @@ impl Book {
         }
     }
 
+    fn insert(&mut self, id: u32, text: Arc<str>, identity: Arc<str>) {
+        self.remove(id);
+        // Texts that are the same share it.
+        let identity = self.ids.get_key_value(&identity).map_or(identity, |(known, _)| Arc::clone(known));
+        self.ids.entry(Arc::clone(&identity)).or_default().insert(id);
+        let text = Text { text, identity };
+        self.bytes += text.bytes();
+        self.texts.insert(id, text);
+    }
+
+    fn remove(&mut self, id: u32) {
+        let Some(text) = self.texts.remove(&id) else { return };
+        self.bytes -= text.bytes();
+        if let Some(ids) = self.ids.get_mut(&text.identity) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.ids.remove(&text.identity);
+            }
+        }
+    }
+
+    /// Bytes of all schemas, and of what tells them apart.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Checks that what was stored belongs together.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let lacking = |versions: &Versions| versions.values().any(|one| !self.texts.contains_key(&one.id));
@@ -165,26 +164,34 @@ impl Book {
         }
     }
 
-    /// The id of a schema under a subject, and what has to be stored so that it is registered there.
-    pub(crate) fn register(&self, subject: &str, text: &str) -> Result<(u32, Vec<Change>), Error> {
+    /// The id of a schema under a subject; none where it can be registered there, if it goes with the others.
+    pub(crate) fn registered(&self, subject: &str, new: &Brought<'_>) -> Result<Option<u32>, Error> {
         self.check_subject(subject)?;
-        let (avro, identity) = self.parse(text)?;
-        if let Some((_, found)) = self.same_in(subject, &identity, Which::Live) {
-            return Ok((found.id, Vec::new()));
+        if let Some((_, found)) = self.same_in(subject, new, Which::Live) {
+            return Ok(Some(found.id));
         }
         self.check_mode(subject)?;
-        self.check_room(subject)?;
-        self.compatible(subject, &avro)
-            .map_err(|found| Error::Incompatible { subject: subject.into(), detail: found.join(", ") })?;
+        self.check_room(subject, new)?;
+        Ok(None)
+    }
+
+    /// What has to be stored so that a schema is registered under a subject, and its id there.
+    pub(crate) fn register(&self, subject: &str, new: &Brought<'_>) -> (u32, Vec<Change>) {
         let mut changes = Vec::new();
-        let id = self.ids.get(identity.as_str()).copied().unwrap_or_else(|| self.last_id().saturating_add(1));
+        let id = self.id_of(new).unwrap_or_else(|| self.last_id().saturating_add(1));
         if !self.texts.contains_key(&id) {
-            changes.push(Change::Text { id, text: text.into(), identity: identity.into() });
+            let (text, identity) = (new.text.into(), Arc::clone(&new.identity));
+            changes.push(Change::Text { id, text, identity });
         }
         let last = self.subjects.get(subject).and_then(|versions| versions.last_key_value());
         let version = last.map_or(1, |(version, _)| version.saturating_add(1));
         changes.push(Change::Version { subject: subject.into(), version, id, is_deleted: false });
-        Ok((id, changes))
+        (id, changes)
+    }
+
+    /// The lowest id of a schema.
+    fn id_of(&self, new: &Brought<'_>) -> Option<u32> {
+        self.ids.get(&new.identity).and_then(BTreeSet::first).copied()
     }
 
     /// The versions of a subject that are deleted, and what has to be stored for it. For good: once they are deleted.
@@ -309,7 +316,7 @@ impl Book {
     /// The text of a schema that a subject has, or had and deleted, but not for good.
     pub(crate) fn text(&self, id: u32) -> Option<&str> {
         let is_there = self.uses.get(&id).is_some_and(|uses| *uses > 0);
-        self.texts.get(&id).filter(|_| is_there).map(|text| text.text.as_str())
+        self.texts.get(&id).filter(|_| is_there).map(|text| &*text.text)
     }
 
     /// The subjects of which a version is live, of which one is there, or of which all are deleted.
@@ -335,59 +342,47 @@ impl Book {
     }
 
     pub(crate) fn schema(&self, number: u32, version: Version) -> Schema {
-        let text = self.texts.get(&version.id).map(|text| text.text.clone()).unwrap_or_default();
+        let text = self.texts.get(&version.id).map_or_else(|| "".into(), |text| Arc::clone(&text.text));
         Schema { id: version.id, version: number, text, is_deleted: version.is_deleted }
     }
 
     /// The version of a subject that is this schema.
-    pub(crate) fn find(&self, subject: &str, text: &str, which: Which) -> Result<Schema, Error> {
-        let (_, identity) = self.parse(text)?;
+    pub(crate) fn find(&self, subject: &str, new: &Brought<'_>, which: Which) -> Result<Schema, Error> {
         self.versions(subject, which)?;
         let (number, version) =
-            self.same_in(subject, &identity, which).ok_or_else(|| Error::SchemaUnknown(String::new()))?;
+            self.same_in(subject, new, which).ok_or_else(|| Error::SchemaUnknown(String::new()))?;
         Ok(self.schema(number, version))
     }
 
     /// The latest version of a subject that is the same; one that is not deleted before one that is.
-    fn same_in(&self, subject: &str, identity: &str, which: Which) -> Option<(u32, Version)> {
-        let versions = self.subjects.get(subject)?;
-        let same = versions.iter().filter(|(_, version)| {
-            which.takes(version.is_deleted)
-                && self.texts.get(&version.id).is_some_and(|text| *text.identity == *identity)
-        });
+    fn same_in(&self, subject: &str, new: &Brought<'_>, which: Which) -> Option<(u32, Version)> {
+        let ids = self.ids.get(&new.identity)?;
+        let versions = self.subjects.get(subject)?.iter();
+        let same = versions.filter(|(_, one)| which.takes(one.is_deleted) && ids.contains(&one.id));
         same.max_by_key(|(number, version)| (!version.is_deleted, **number)).map(|(n, v)| (*n, *v))
     }
 
-    /// Whether a schema could be registered, by the level of the subject.
-    pub(crate) fn check(&self, subject: &str, text: &str) -> Result<Result<(), Vec<String>>, Error> {
-        let (avro, _) = self.parse(text)?;
-        Ok(self.compatible(subject, &avro))
-    }
-
-    /// Whether a schema goes with one version, none meaning the latest: with none of them it does.
-    pub(crate) fn check_with(
-        &self,
-        subject: &str,
-        version: Option<u32>,
-        text: &str,
-    ) -> Result<Result<(), Vec<String>>, Error> {
-        let (avro, _) = self.parse(text)?;
-        match self.version(subject, version, Which::Live) {
-            Ok(old) => {
-                let level = self.level_of(subject).unwrap_or(self.level);
-                Ok(level.check(&avro, std::iter::once((old.version, old.text.as_str()))))
-            }
-            Err(_nothing) if version.is_none() => Ok(Ok(())),
-            Err(_nothing) => Err(Error::VersionUnknown(version)),
-        }
-    }
-
-    fn compatible(&self, subject: &str, new: &AvroSchema) -> Result<(), Vec<String>> {
+    /// What a new schema of a subject is held against.
+    pub(crate) fn against(&self, subject: &str) -> Against {
         let level = self.level_of(subject).unwrap_or(self.level);
         let versions = self.subjects.get(subject).into_iter().flatten().rev();
         let live = versions.filter(|(_, version)| !version.is_deleted);
-        let text = |id| self.texts.get(id).map(|text| text.text.as_str());
-        level.check(new, live.filter_map(|(number, version)| Some((*number, text(&version.id)?))))
+        let old = live.filter_map(|(number, version)| {
+            let text = Arc::clone(&self.texts.get(&version.id)?.text);
+            Some(Old { version: *number, id: version.id, text })
+        });
+        Against { level, old: old.take(level.versions_max()).collect() }
+    }
+
+    /// What a schema is held against that is compared with one version, none meaning the latest: with none of them it goes.
+    pub(crate) fn against_one(&self, subject: &str, version: Option<u32>) -> Result<Against, Error> {
+        let level = self.level_of(subject).unwrap_or(self.level);
+        let old = match self.version(subject, version, Which::Live) {
+            Ok(Schema { id, version, text, .. }) => vec![Old { version, id, text }],
+            Err(_nothing) if version.is_none() => Vec::new(),
+            Err(_nothing) => return Err(Error::VersionUnknown(version)),
+        };
+        Ok(Against { level, old })
     }
 
     fn check_subject(&self, subject: &str) -> Result<(), Error> {
@@ -407,7 +402,14 @@ impl Book {
         }
     }
 
-    fn check_room(&self, subject: &str) -> Result<(), Error> {
+    fn check_room(&self, subject: &str, new: &Brought<'_>) -> Result<(), Error> {
+        let bytes = if self.id_of(new).is_some() { 0 } else { new.bytes() };
+        if self.bytes.saturating_add(bytes) > self.limits.bytes_max {
+            return Err(Error::Limit(format!(
+                "{} bytes of schemas (registry.bytes_max)",
+                self.limits.bytes_max
+            )));
+        }
         match self.subjects.get(subject) {
             Some(versions) if versions.len() >= self.limits.versions_max => {
                 Err(Error::Limit(format!("{} versions of a subject", self.limits.versions_max)))
@@ -425,20 +427,6 @@ impl Book {
         }
         Ok(())
     }
-
-    /// The schema, and what makes it the same as another.
-    fn parse(&self, text: &str) -> Result<(AvroSchema, String), Error> {
-        if text.len() > self.limits.schema_bytes_max {
-            return Err(Error::SchemaInvalid(format!(
-                "it has more than {} bytes",
-                self.limits.schema_bytes_max
-            )));
-        }
-        let avro = AvroSchema::parse(text).map_err(Error::SchemaInvalid)?;
-        avro.check_defaults().map_err(Error::SchemaInvalid)?;
-        let identity = avro.identity();
-        Ok((avro, identity))
-    }
 }
 
 fn set<T>(settings: &mut BTreeMap<String, T>, subject: String, value: Option<T>) {
@@ -455,7 +443,7 @@ fn deleted(subject: &str, number: u32, version: Version) -> Change {
 /// What makes a stored text the same as another. What another release took and this one does not parse is the same as what
 /// is the same JSON.
 pub(crate) fn identity(text: &str) -> Option<String> {
-    match AvroSchema::parse(text) {
+    match AvroSchema::parse(text, &Steps::unbounded()) {
         Ok(avro) => Some(avro.identity()),
         Err(_reason) => serde_json::from_str::<Value>(text).ok().map(|json| json.to_string()),
     }

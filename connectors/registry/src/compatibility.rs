@@ -1,6 +1,23 @@
 //! Which schemas go together: the levels of a subject.
 
-use crate::avro::{AvroSchema, incompatibilities};
+use std::sync::Arc;
+
+use crate::avro::{AvroSchema, Fault, incompatibilities};
+use crate::steps::{Steps, Stopped};
+
+/// A version of a subject that a new schema is held against.
+#[derive(Clone, Debug)]
+pub(crate) struct Old {
+    pub(crate) version: u32,
+    pub(crate) id: u32,
+    pub(crate) text: Arc<str>,
+}
+
+/// What a new schema is held against: a level, and the versions that it asks for, the latest first.
+pub(crate) struct Against {
+    pub(crate) level: Level,
+    pub(crate) old: Vec<Old>,
+}
 
 /// What a new schema of a subject has to be able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,44 +68,60 @@ impl Level {
         Self::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
     }
 
-    /// Checks a new schema against those before it: (version, text), the latest first.
-    ///
-    /// # Errors
-    /// What does not go together with the latest one that it does not go with, one line each.
-    pub(crate) fn check<'a>(
-        self,
-        new: &AvroSchema,
-        old: impl Iterator<Item = (u32, &'a str)>,
-    ) -> Result<(), Vec<String>> {
-        let most = match self {
+    /// How many versions count, from the latest one on.
+    pub(crate) fn versions_max(self) -> usize {
+        match self {
             Self::None => 0,
             Self::Backward | Self::Forward | Self::Full => 1,
             Self::BackwardTransitive | Self::ForwardTransitive | Self::FullTransitive => usize::MAX,
-        };
-        old.take(most).try_for_each(|(version, old)| {
-            let mut found = self.check_one(new, old);
-            if found.is_empty() {
-                return Ok(());
-            }
-            found.push(format!("{{oldSchemaVersion: {version}}}"));
-            found.push(format!("{{compatibility: '{}'}}", self.name()));
-            Err(found)
-        })
+        }
+    }
+}
+
+impl Against {
+    /// Whether it is the same: an id is given out once.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Old, &Old)| (one.version, one.id) == (other.version, other.id);
+        self.level == other.level
+            && self.old.len() == other.old.len()
+            && self.old.iter().zip(&other.old).all(same)
     }
 
-    fn check_one(self, new: &AvroSchema, old: &str) -> Vec<String> {
+    /// Checks a new schema: what does not go together with the latest version that it does not go with, one line each;
+    /// none where it goes with all.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(crate) fn check(&self, new: &AvroSchema, steps: &Steps) -> Result<Vec<String>, Stopped> {
+        for old in &self.old {
+            let mut found = self.check_one(new, &old.text, steps)?;
+            if !found.is_empty() {
+                found.push(format!("{{oldSchemaVersion: {}}}", old.version));
+                found.push(format!("{{compatibility: '{}'}}", self.level.name()));
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn check_one(&self, new: &AvroSchema, old: &str, steps: &Steps) -> Result<Vec<String>, Stopped> {
         // Another release may have taken what this one does not.
-        let old = match AvroSchema::parse(old) {
+        let old = match AvroSchema::parse(old, steps) {
             Ok(old) => old,
-            Err(reason) => return vec![format!("the earlier schema cannot be read: {reason}")],
+            Err(Fault::Invalid(reason)) => {
+                return Ok(vec![format!("the earlier schema cannot be read: {reason}")]);
+            }
+            Err(Fault::Stopped(stopped)) => return Err(stopped),
         };
-        let reads =
-            |reader, writer| incompatibilities(reader, writer).into_iter().map(|found| found.to_string());
-        match self {
-            Self::None => Vec::new(),
-            Self::Backward | Self::BackwardTransitive => reads(new, &old).collect(),
-            Self::Forward | Self::ForwardTransitive => reads(&old, new).collect(),
-            Self::Full | Self::FullTransitive => reads(new, &old).chain(reads(&old, new)).collect(),
+        let reads = |reader, writer| {
+            let found = incompatibilities(reader, writer, steps)?;
+            Ok(found.into_iter().map(|found| found.to_string()).collect::<Vec<_>>())
+        };
+        match self.level {
+            Level::None => Ok(Vec::new()),
+            Level::Backward | Level::BackwardTransitive => reads(new, &old),
+            Level::Forward | Level::ForwardTransitive => reads(&old, new),
+            Level::Full | Level::FullTransitive => Ok([reads(new, &old)?, reads(&old, new)?].concat()),
         }
     }
 }
@@ -132,10 +165,12 @@ mod tests {
             (&long, &[&wide, &one], backward),
         ];
         for (place, (new, old, levels)) in cases.into_iter().enumerate() {
-            let new = AvroSchema::parse(new).expect("valid");
+            let steps = Steps::bounded(10_000);
+            let new = AvroSchema::parse(new, &steps).expect("valid");
             for level in Level::ALL {
-                let old = old.iter().zip(1..).map(|(text, version)| (version, *text));
-                let taken = level.check(&new, old).is_ok();
+                let old = old.iter().zip(1..).map(|(text, id)| Old { version: id, id, text: (*text).into() });
+                let against = Against { level, old: old.take(level.versions_max()).collect() };
+                let taken = against.check(&new, &steps).expect("small").is_empty();
                 assert_eq!(taken, levels.contains(&level), "case {place}, {}", level.name());
             }
         }

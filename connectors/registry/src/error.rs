@@ -68,6 +68,20 @@ pub enum Error {
     /// It cannot be stored, or could not be read.
     #[error("Error in the backend data store: {0}")]
     Storage(String),
+    /// It takes more steps than these to read and compare the schemas.
+    #[error(
+        "Invalid schema: to read it and to compare it takes more than {0} steps, the bound of registry.check_steps_max: \
+         fewer types, fields, symbols, versions or bytes take fewer"
+    )]
+    TooMuchWork(usize),
+    /// A list has more bytes than these.
+    #[error(
+        "The schemas of this list have more than {0} bytes, the bound of registry.list_bytes_max: ask for fewer by limit and offset"
+    )]
+    ListTooLong(usize),
+    /// Nobody waits for the answer.
+    #[error("Nobody waits for the answer any more")]
+    Unwanted,
     /// Too many requests at once.
     #[error("Too many requests at once")]
     Busy,
@@ -92,10 +106,12 @@ impl Error {
             | Self::LevelInvalid
             | Self::ModeInvalid
             | Self::NotPermitted(_)
-            | Self::Request(_) => 422,
+            | Self::Request(_)
+            | Self::TooMuchWork(_)
+            | Self::ListTooLong(_) => 422,
             Self::Limit(_) => 429,
             Self::Storage(_) => 500,
-            Self::Busy => 503,
+            Self::Busy | Self::Unwanted => 503,
         }
     }
 
@@ -112,15 +128,15 @@ impl Error {
             Self::LevelUnknown(_) => 40_408,
             Self::ModeUnknown(_) => 40_409,
             Self::Incompatible { .. } => 409,
-            Self::SchemaInvalid(_) => 42_201,
+            Self::SchemaInvalid(_) | Self::TooMuchWork(_) => 42_201,
             Self::VersionInvalid(_) => 42_202,
             Self::LevelInvalid => 42_203,
             Self::ModeInvalid => 42_204,
             Self::NotPermitted(_) => 42_205,
-            Self::Request(_) => 422,
+            Self::Request(_) | Self::ListTooLong(_) => 422,
             Self::Limit(_) => 42_901,
             Self::Storage(_) => 50_001,
-            Self::Busy => 50_302,
+            Self::Busy | Self::Unwanted => 50_302,
         }
     }
 }

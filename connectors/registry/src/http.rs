@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -14,9 +15,11 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::book::{Book, Version, Which};
-use crate::compatibility::Level;
+use crate::brought::Brought;
+use crate::compatibility::{Against, Level};
 use crate::error::Error;
 use crate::mode::Mode;
+use crate::steps::Steps;
 use crate::{Registry, Schema};
 
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
@@ -33,7 +36,7 @@ type Asked = HashMap<String, String>;
 
 /// The registry's routes, from the root of the URL that clients are given.
 pub fn router(registry: Registry) -> Router {
-    let limits = registry.with(|book| book.limits);
+    let limits = registry.limits;
     // The text of a schema stands in JSON, where each of its quotes takes two bytes.
     let body_bytes_max = limits.schema_bytes_max.saturating_mul(2).saturating_add(4_096);
     Router::new()
@@ -85,7 +88,10 @@ fn failure(status: StatusCode, code: u32, message: &str) -> Response {
 impl Shop {
     /// Does it on a thread that may wait: for the lock, for the storage.
     async fn serve(self, work: impl FnOnce(&Registry) -> Result<Value, Error> + Send + 'static) -> Response {
-        let Ok(permit) = self.requests.clone().try_acquire_owned() else { return answer(Err(Error::Busy)) };
+        let Ok(permit) = self.requests.clone().try_acquire_owned() else {
+            self.registry.stats.requests_refused.fetch_add(1, Ordering::Relaxed);
+            return answer(Err(Error::Busy));
+        };
         let work = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             work(&self.registry)
@@ -98,6 +104,23 @@ impl Shop {
 
     async fn look(self, look: impl FnOnce(&Book) -> Result<Value, Error> + Send + 'static) -> Response {
         self.serve(|registry| registry.with(|book| look(book))).await
+    }
+
+    /// Does what reads schemas and compares them; it stops when nobody waits for the answer.
+    async fn check(
+        self,
+        work: impl FnOnce(&Registry, &Steps) -> Result<Value, Error> + Send + 'static,
+    ) -> Response {
+        let asker = Arc::new(());
+        let waiting = Arc::downgrade(&asker);
+        let answer = self.serve(move |registry| {
+            let done = work(registry, &registry.steps(waiting));
+            registry.stats.count(&done);
+            done
+        });
+        let answer = answer.await;
+        drop(asker);
+        answer
     }
 }
 
@@ -122,9 +145,13 @@ fn which_of_a_list(asked: &Asked) -> Which {
 }
 
 /// The part of a list that is asked for: from `offset` on, `limit` at most where that is not negative.
-fn page(asked: &Asked, list: impl Iterator<Item = Value>) -> Value {
+fn part<T>(asked: &Asked, list: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let number = |name: &str| asked.get(name).and_then(|given| given.parse::<usize>().ok());
-    list.skip(number("offset").unwrap_or(0)).take(number("limit").unwrap_or(usize::MAX)).collect()
+    list.skip(number("offset").unwrap_or(0)).take(number("limit").unwrap_or(usize::MAX))
+}
+
+fn page(asked: &Asked, list: impl Iterator<Item = Value>) -> Value {
+    part(asked, list).collect()
 }
 
 /// Subjects begin with this; `:*:` stands in front for all contexts, of which there is one.
@@ -186,7 +213,7 @@ fn id_given(id: &str) -> Result<u32, Error> {
 
 fn told(subject: &str, schema: &Schema) -> Value {
     let Schema { id, version, text, is_deleted } = schema;
-    let mut told = json!({"subject": subject, "version": version, "id": id, "schema": text});
+    let mut told = json!({"subject": subject, "version": version, "id": id, "schema": &**text});
     if *is_deleted {
         told["deleted"] = json!(true);
     }
@@ -198,18 +225,33 @@ fn json_of(text: &str) -> Result<Value, Error> {
 }
 
 async fn schemas(State(shop): State<Shop>, Query(asked): Query<Asked>) -> Response {
-    shop.look(move |book| {
-        let (which, latest) = (which(&asked), is_true(&asked, "latestOnly"));
-        let subjects = book.subjects(which).filter(|(subject, _)| subject.starts_with(prefix(&asked)));
-        let found = subjects.flat_map(|(subject, versions)| {
-            let taken = versions.iter().rev().filter(move |(_, version)| which.takes(version.is_deleted));
-            let taken: Vec<_> = taken.take(if latest { 1 } else { usize::MAX }).collect();
-            let schema = |(number, version): (&u32, &Version)| book.schema(*number, *version);
-            taken.into_iter().rev().map(move |one| told(subject, &schema(one)))
-        });
-        Ok(page(&asked, found.take(SCHEMAS_MAX)))
+    shop.serve(move |registry| {
+        let found = registry.with(|book| schemas_of(book, &asked))?;
+        Ok(found.iter().map(|(subject, schema)| told(subject, schema)).collect())
     })
     .await
+}
+
+/// The schemas that are asked for, with their subjects.
+fn schemas_of(book: &Book, asked: &Asked) -> Result<Vec<(String, Schema)>, Error> {
+    let (which, latest) = (which(asked), is_true(asked, "latestOnly"));
+    let subjects = book.subjects(which).filter(|(subject, _)| subject.starts_with(prefix(asked)));
+    let found = subjects.flat_map(|(subject, versions)| {
+        let taken = versions.iter().rev().filter(move |(_, version)| which.takes(version.is_deleted));
+        let taken: Vec<_> = taken.take(if latest { 1 } else { usize::MAX }).collect();
+        let schema =
+            |(number, version): (&u32, &Version)| (subject.to_owned(), book.schema(*number, *version));
+        taken.into_iter().rev().map(schema)
+    });
+    let (mut list, mut bytes) = (Vec::new(), 0);
+    for (subject, schema) in part(asked, found.take(SCHEMAS_MAX)) {
+        bytes += subject.len() + schema.text.len();
+        if bytes > book.limits.list_bytes_max && !list.is_empty() {
+            return Err(Error::ListTooLong(book.limits.list_bytes_max));
+        }
+        list.push((subject, schema));
+    }
+    Ok(list)
 }
 
 async fn by_guid(Path(guid): Path<String>) -> Response {
@@ -285,7 +327,13 @@ async fn find(
     Query(asked): Query<Asked>,
     body: Bytes,
 ) -> Response {
-    shop.look(move |book| Ok(told(&subject, &book.find(&subject, &given(&body)?, which(&asked))?))).await
+    shop.check(move |registry, steps| {
+        let text = given(&body)?;
+        let new = Brought::read(&text, &registry.limits, steps)?;
+        let found = registry.with(|book| book.find(&subject, &new, which(&asked)))?;
+        Ok(told(&subject, &found))
+    })
+    .await
 }
 
 async fn delete_subject(
@@ -331,7 +379,10 @@ async fn versions(
 }
 
 async fn register(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
-    shop.serve(move |registry| Ok(json!({"id": registry.register(&subject, &given(&body)?)?}))).await
+    shop.check(move |registry, steps| {
+        Ok(json!({"id": registry.register_for(steps, &subject, &given(&body)?)?}))
+    })
+    .await
 }
 
 /// The subject and the version of a path.
@@ -385,7 +436,11 @@ async fn check(
     Query(asked): Query<Asked>,
     body: Bytes,
 ) -> Response {
-    shop.look(move |book| Ok(verdict(&asked, book.check(&subject, &given(&body)?)?))).await
+    shop.check(move |registry, steps| {
+        let against = |book: &Book| Ok(book.against(&subject));
+        verdict(registry, steps, &asked, (&given(&body)?, &against))
+    })
+    .await
 }
 
 async fn check_with(
@@ -394,20 +449,28 @@ async fn check_with(
     Query(asked): Query<Asked>,
     body: Bytes,
 ) -> Response {
-    shop.look(move |book| {
-        let checked = book.check_with(&subject, version_given(&version)?, &given(&body)?)?;
-        Ok(verdict(&asked, checked))
+    shop.check(move |registry, steps| {
+        let version = version_given(&version)?;
+        let against = |book: &Book| book.against_one(&subject, version);
+        verdict(registry, steps, &asked, (&given(&body)?, &against))
     })
     .await
 }
 
-/// Reasons are told to who asks for them.
-fn verdict(asked: &Asked, checked: Result<(), Vec<String>>) -> Value {
-    match checked {
-        Ok(()) => json!({"is_compatible": true}),
-        Err(found) if is_true(asked, "verbose") => json!({"is_compatible": false, "messages": found}),
-        Err(_found) => json!({"is_compatible": false}),
+/// Whether a schema goes with what it is held against. Reasons are told to who asks for them.
+fn verdict(
+    registry: &Registry,
+    steps: &Steps,
+    asked: &Asked,
+    (text, against): (&str, &dyn Fn(&Book) -> Result<Against, Error>),
+) -> Result<Value, Error> {
+    let new = Brought::read(text, &registry.limits, steps)?;
+    let found = registry.with(|book| against(book))?.check(&new.avro, steps)?;
+    let mut told = json!({"is_compatible": found.is_empty()});
+    if !found.is_empty() && is_true(asked, "verbose") {
+        told["messages"] = json!(found);
     }
+    Ok(told)
 }
 
 /// What a subject has itself, or what all have where that is asked for.

@@ -3,24 +3,35 @@
 
 mod avro;
 mod book;
+mod brought;
 mod compatibility;
 mod error;
 mod http;
 mod ids;
+mod lane;
+mod limits;
 mod mode;
 mod rows;
+mod stats;
+mod steps;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-pub use book::{Limits, Schema};
+pub use book::Schema;
 pub use compatibility::Level;
 pub use error::Error;
 pub use http::router;
 pub use ids::{Client, ClientError, Found, Ids};
+pub use limits::Limits;
 pub use mode::Mode;
+pub use stats::Stats;
 
 use book::Book;
+use brought::Brought;
+use lane::Lane;
 use rows::Change;
+use steps::Steps;
 
 /// The rows of the registry begin like this; rows of others are left alone.
 pub const PREFIX: &str = "schemas/";
@@ -46,11 +57,17 @@ pub trait Storage: Send + Sync + 'static {
     fn scan(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), String>;
 }
 
-/// The registry. One process writes it: ids are given out one after the other, under a lock.
+/// The registry. One process writes it: ids are given out one after the other.
 #[derive(Clone)]
 pub struct Registry {
+    /// Nobody waits for anything while he has it.
     book: Arc<Mutex<Book>>,
+    /// Whoever changes something has it until that is stored.
+    writing: Arc<Mutex<()>>,
     storage: Arc<dyn Storage>,
+    limits: Limits,
+    lane: Arc<Lane>,
+    stats: Arc<Stats>,
 }
 
 impl Registry {
@@ -71,8 +88,22 @@ impl Registry {
         storage.scan(&mut visit).map_err(Error::Storage)?;
         match fault.or_else(|| book.finish().err()) {
             Some(fault) => Err(fault),
-            None => Ok(Self { book: Arc::new(Mutex::new(book)), storage }),
+            None => Ok(Self::of(book, storage, limits)),
         }
+    }
+
+    fn of(book: Book, storage: Arc<dyn Storage>, limits: Limits) -> Self {
+        let stats = Arc::<Stats>::default();
+        let Limits { check_steps_max, checks_max, checks_waiting_max, .. } = limits;
+        let lane = Lane::new(check_steps_max, checks_max, checks_waiting_max, Arc::clone(&stats));
+        stats.schema_bytes.store(book.bytes() as u64, Ordering::Relaxed);
+        let (book, writing) = (Arc::new(Mutex::new(book)), Arc::default());
+        Self { book, writing, storage, limits, lane: Arc::new(lane), stats }
+    }
+
+    /// What is counted.
+    pub fn stats(&self) -> &Arc<Stats> {
+        &self.stats
     }
 
     /// Registers a schema; the id is durable when this returns. Waits for the storage. The same schema has the same id
@@ -81,7 +112,41 @@ impl Registry {
     /// # Errors
     /// [`Error`]; nothing is registered, save that after [`Error::Storage`] a part of it may be found later.
     pub fn register(&self, subject: &str, text: &str) -> Result<u32, Error> {
-        self.change(|book| book.register(subject, text))
+        let asker = Arc::new(());
+        self.register_for(&self.steps(Arc::downgrade(&asker)), subject, text)
+    }
+
+    /// [`Registry::register`], within these steps. What others change meanwhile is checked anew.
+    fn register_for(&self, steps: &Steps, subject: &str, text: &str) -> Result<u32, Error> {
+        let new = Brought::read(text, &self.limits, steps)?;
+        loop {
+            if let Some(id) = self.with(|book| book.registered(subject, &new))? {
+                return Ok(id);
+            }
+            let against = self.with(|book| book.against(subject));
+            let found = against.check(&new.avro, steps)?;
+            if !found.is_empty() {
+                return Err(Error::Incompatible { subject: subject.into(), detail: found.join(", ") });
+            }
+            let registered = self.change(|book| {
+                if let Some(id) = book.registered(subject, &new)? {
+                    return Ok((Some(id), Vec::new()));
+                }
+                if !book.against(subject).is(&against) {
+                    return Ok((None, Vec::new()));
+                }
+                let (id, changes) = book.register(subject, &new);
+                Ok((Some(id), changes))
+            });
+            if let Some(id) = registered? {
+                return Ok(id);
+            }
+        }
+    }
+
+    /// The steps of a request, for as long as `asker` is there.
+    fn steps(&self, asker: Weak<()>) -> Steps {
+        Steps::in_lane(&self.lane, asker)
     }
 
     /// Sets the level of a subject, or the global one. Waits for the storage.
@@ -92,20 +157,23 @@ impl Registry {
         self.change(|book| Ok(((), vec![book.set_level(subject, Some(level))?])))
     }
 
-    /// Makes the changes that are asked for, each when it is stored.
+    /// Makes the changes that are asked for, each when it is stored. Others can look something up meanwhile.
     fn change<T>(&self, plan: impl FnOnce(&Book) -> Result<(T, Vec<Change>), Error>) -> Result<T, Error> {
-        self.with(|book| {
-            let (outcome, changes) = plan(book)?;
-            for change in changes {
-                let stored = match change.row() {
-                    (key, Some(value)) => self.storage.put(key.as_bytes(), &value),
-                    (key, None) => self.storage.remove(key.as_bytes()),
-                };
-                stored.map_err(Error::Storage)?;
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (outcome, changes) = self.with(|book| plan(book))?;
+        for change in changes {
+            let stored = match change.row() {
+                (key, Some(value)) => self.storage.put(key.as_bytes(), &value),
+                (key, None) => self.storage.remove(key.as_bytes()),
+            };
+            stored.map_err(Error::Storage)?;
+            let bytes = self.with(|book| {
                 book.apply(change);
-            }
-            Ok(outcome)
-        })
+                book.bytes()
+            });
+            self.stats.schema_bytes.store(bytes as u64, Ordering::Relaxed);
+        }
+        Ok(outcome)
     }
 
     /// Looks something up.

@@ -17,7 +17,7 @@ pub(crate) enum Change {
     /// A schema has an id. What makes it the same as another is not stored.
     Text {
         id: u32,
-        text: String,
+        text: Arc<str>,
         identity: Arc<str>,
     },
     /// Nothing has this id any more.
@@ -49,7 +49,7 @@ impl Change {
     pub(crate) fn row(&self) -> (String, Option<Vec<u8>>) {
         let of = |subject: &Option<String>| subject.clone().unwrap_or_default();
         let (key, value) = match self {
-            Self::Text { id, text, .. } => (format!("id/{id:010}"), Some(text.clone())),
+            Self::Text { id, text, .. } => (format!("id/{id:010}"), Some(text.to_string())),
             Self::NoText { id } => (format!("id/{id:010}"), None),
             Self::Version { subject, version, id, is_deleted } => {
                 let value = format!("{id}{}", if *is_deleted { DELETED } else { "" });
@@ -84,7 +84,7 @@ impl Change {
         match kind {
             "id" => Some(Self::Text {
                 id: name.parse().ok()?,
-                text: value.to_owned(),
+                text: value.into(),
                 identity: identity(value)?.into(),
             }),
             "subject" => {
@@ -116,7 +116,7 @@ mod tests {
         let subject = || Some("com/shop v1/orders-value".to_owned());
         let text = "\"int\"".to_owned();
         for change in [
-            Change::Text { id: 7, identity: identity(&text).expect("JSON").into(), text },
+            Change::Text { id: 7, identity: identity(&text).expect("JSON").into(), text: text.into() },
             Change::Version { subject: "a/b".into(), version: 3, id: 7, is_deleted: false },
             Change::Version { subject: "a/b".into(), version: 3, id: 7, is_deleted: true },
             Change::Level { subject: subject(), level: Some(Level::Full) },

@@ -112,6 +112,14 @@ impl Schemas {
         &self.stats
     }
 
+    /// What the built-in registry counts of its work, where that is the one.
+    pub fn work(&self) -> Option<Arc<everlog_registry::Stats>> {
+        match &self.place {
+            Place::BuiltIn(registry) => Some(Arc::clone(registry.stats())),
+            Place::Elsewhere { .. } => None,
+        }
+    }
+
     /// What is served at the root: the registry, or where it is.
     pub fn routes(&self) -> Router {
         match &self.place {

@@ -2,18 +2,15 @@
 
 use serde_json::Value;
 
-use super::{AvroSchema, Body, Field, Primitive, Shape, TypeId};
-
-/// Comparisons of a value with a type or a field, in one schema: a default that each of many records might take is given up here.
-const STEPS_MAX: u32 = 1_000_000;
+use super::{AvroSchema, Body, Fault, Primitive, Shape, TypeId};
+use crate::steps::{Steps, Stopped};
 
 impl AvroSchema {
-    /// Checks the default of each field.
+    /// Checks the default of each field. A step is a comparison of a value with a type or a field.
     ///
     /// # Errors
-    /// Which one is none, in words.
-    pub(crate) fn check_defaults(&self) -> Result<(), String> {
-        let mut steps_left = STEPS_MAX;
+    /// Which one is none, in words; [`Stopped`].
+    pub(crate) fn check_defaults(&self, steps: &Steps) -> Result<(), Fault> {
         let fields = self.types.iter().filter_map(|this| match &this.shape {
             Shape::Named(named) => match &named.body {
                 Body::Record { fields, .. } => Some(fields),
@@ -22,48 +19,57 @@ impl AvroSchema {
             Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Union(_) => None,
         });
         for field in fields.flatten() {
-            if let Some(default) = &field.default {
-                self.takes(field.type_id, default, &mut steps_left).then_some(()).ok_or_else(|| {
-                    format!("the default of {} is no value of its type: {default}", field.name)
-                })?;
+            if let Some(default) = &field.default
+                && !self.takes(field.type_id, default, steps)?
+            {
+                Err(format!("the default of {} is no value of its type: {default}", field.name))?;
             }
         }
         Ok(())
     }
 
     /// Whether this is a value of the type, as a default is written. A union takes what one of its branches does.
-    fn takes(&self, id: TypeId, value: &Value, steps_left: &mut u32) -> bool {
-        if *steps_left == 0 {
-            return false;
-        }
-        *steps_left -= 1;
+    fn takes(&self, id: TypeId, value: &Value, steps: &Steps) -> Result<bool, Stopped> {
+        steps.spend(1)?;
         match (&self.types[id].shape, value) {
-            (Shape::Primitive(primitive), value) => primitive.takes(value),
+            (Shape::Primitive(primitive), value) => Ok(primitive.takes(value)),
             (Shape::Array(items), Value::Array(values)) => {
-                values.iter().all(|value| self.takes(*items, value, steps_left))
+                all(values.iter(), |value| self.takes(*items, value, steps))
             }
             (Shape::Map(items), Value::Object(values)) => {
-                values.values().all(|value| self.takes(*items, value, steps_left))
+                all(values.values(), |value| self.takes(*items, value, steps))
             }
             (Shape::Union(branches), value) => {
-                branches.iter().any(|branch| self.takes(*branch, value, steps_left))
+                Ok(!all(branches.iter(), |branch| self.takes(*branch, value, steps).map(|takes| !takes))?)
             }
             (Shape::Named(named), value) => match (&named.body, value) {
                 (Body::Record { fields, .. }, Value::Object(values)) => {
-                    *steps_left = steps_left.saturating_sub(u32::try_from(fields.len()).unwrap_or(u32::MAX));
+                    steps.spend(fields.len())?;
                     // A default in the place of a missing value is checked at its own field.
-                    let mut is_there = |field: &Field| match values.get(&field.name) {
-                        Some(value) => self.takes(field.type_id, value, steps_left),
-                        None => field.default.is_some(),
-                    };
-                    fields.iter().all(&mut is_there)
+                    all(fields.iter(), |field| match values.get(&field.name) {
+                        Some(value) => self.takes(field.type_id, value, steps),
+                        None => Ok(field.default.is_some()),
+                    })
                 }
-                (Body::Enum { .. } | Body::Fixed { .. }, value) => value.is_string(),
-                (Body::Record { .. }, _) => false,
+                (Body::Enum { .. } | Body::Fixed { .. }, value) => Ok(value.is_string()),
+                (Body::Record { .. }, _) => Ok(false),
             },
-            (Shape::Array(_) | Shape::Map(_), _) => false,
+            (Shape::Array(_) | Shape::Map(_), _) => Ok(false),
         }
     }
+}
+
+/// Whether it holds for each, up to the first for which it does not.
+fn all<T>(
+    each: impl Iterator<Item = T>,
+    mut holds: impl FnMut(T) -> Result<bool, Stopped>,
+) -> Result<bool, Stopped> {
+    for one in each {
+        if !holds(one)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Primitive {

@@ -2,6 +2,7 @@
 //!
 //! No data is read or written by them here.
 
+mod branches;
 mod default;
 mod identity;
 mod parse;
@@ -9,7 +10,36 @@ mod resolution;
 
 use serde_json::{Map, Value};
 
+use crate::steps::Stopped;
+
 pub(crate) use resolution::incompatibilities;
+
+/// Why there is no schema.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The text is none: what it lacks, in words.
+    Invalid(String),
+    /// It was not read to its end.
+    Stopped(Stopped),
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Invalid(reason)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(reason: &str) -> Self {
+        Self::Invalid(reason.into())
+    }
+}
+
+impl From<Stopped> for Fault {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
 
 /// A schema. Named types that refer to one another make it a graph, so its types lie in a list.
 #[derive(Debug)]
@@ -135,15 +165,17 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::Steps;
 
     /// The table is compared with Java's Avro by `tests/avro`.
     #[test]
     fn each_schema_of_the_table_is_what_java_says_it_is() {
         let parse = |text: &str| {
-            let schema = AvroSchema::parse(text)?;
-            schema.check_defaults().map(|()| schema)
+            let steps = Steps::bounded(10_000);
+            let schema = AvroSchema::parse(text, &steps)?;
+            schema.check_defaults(&steps).map(|()| schema)
         };
-        let valid = |text: &str| parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let valid = |text: &str| parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
         let mut wrong = Vec::new();
         for line in include_str!("../../tests/schemas.tsv").lines().filter(|line| !line.starts_with('#')) {
             let [name, verdict, one, other] =
@@ -173,7 +205,7 @@ mod tests {
                 r#"{"type":"fixed","name":"X","size":1,"aliases":["B","A"]}"#,
             ),
         ] {
-            let identity = |text| AvroSchema::parse(text).expect("valid").identity();
+            let identity = |text| AvroSchema::parse(text, &Steps::unbounded()).expect("valid").identity();
             assert_eq!(identity(one), identity(other));
         }
     }
@@ -181,8 +213,9 @@ mod tests {
     #[test]
     fn our_own_schemas_are_valid() {
         for noun in everlog_wire::public::Noun::ALL {
-            let schema = AvroSchema::parse(noun.text()).unwrap_or_else(|error| panic!("{noun:?}: {error}"));
-            assert_eq!(schema.check_defaults(), Ok(()), "{noun:?}");
+            let steps = Steps::bounded(100_000);
+            let schema = AvroSchema::parse(noun.text(), &steps).expect("valid");
+            assert_eq!(schema.check_defaults(&steps), Ok(()), "{noun:?}");
         }
     }
 }

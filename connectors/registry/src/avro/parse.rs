@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{Attributes, AvroSchema, Body, Field, Named, Primitive, Shape, Type, TypeId, identity};
+use super::{Attributes, AvroSchema, Body, Fault, Field, Named, Primitive, Shape, Type, TypeId, identity};
+use crate::steps::Steps;
 
 /// Attributes of a type that are no [`Attributes`].
 const OF_A_TYPE: [&str; 10] =
@@ -24,18 +25,20 @@ const OF_AN_ENUM: [&str; 11] = [
 ];
 const OF_A_FIELD: [&str; 6] = ["type", "name", "doc", "aliases", "order", "default"];
 
-type Parsed<T> = Result<T, String>;
+type Parsed<T> = Result<T, Fault>;
 
 impl AvroSchema {
     /// Parses a schema. Names may be used before they are defined. Defaults are not looked at:
-    /// [`AvroSchema::check_defaults`] does.
+    /// [`AvroSchema::check_defaults`] does. Steps are taken for the text, and for each name with its namespace, which may be
+    /// many times as long as the text.
     ///
     /// # Errors
-    /// What it lacks, in words.
-    pub(crate) fn parse(text: &str) -> Parsed<Self> {
+    /// What it lacks, in words; [`crate::steps::Stopped`].
+    pub(crate) fn parse(text: &str, steps: &Steps) -> Parsed<Self> {
+        steps.spend_on(text)?;
         // The parser of JSON stops at a depth of 128, so what walks through the text does as well.
         let json: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
-        let mut parser = Parser::new();
+        let mut parser = Parser::new(steps);
         let root = parser.parse(&json, None)?;
         parser.finish(root)
     }
@@ -50,24 +53,25 @@ enum Slot {
     Done(Type),
 }
 
-struct Parser {
+struct Parser<'s> {
+    steps: &'s Steps,
     slots: Vec<Slot>,
     /// The named types, by their full names.
     names: HashMap<String, TypeId>,
 }
 
-impl Parser {
-    fn new() -> Self {
+impl<'s> Parser<'s> {
+    fn new(steps: &'s Steps) -> Self {
         // A primitive type without attributes is at its place in the list of them.
         let plain =
             |primitive| Slot::Done(Type { shape: Shape::Primitive(primitive), attributes: Map::new() });
-        Self { slots: Primitive::ALL.map(plain).into(), names: HashMap::new() }
+        Self { steps, slots: Primitive::ALL.map(plain).into(), names: HashMap::new() }
     }
 
     fn finish(self, root: TypeId) -> Parsed<AvroSchema> {
         let missing = |id: TypeId| {
             let name = self.names.iter().find(|(_, of)| **of == id).map(|(name, _)| name.as_str());
-            format!("the type {} is not defined", name.unwrap_or_default())
+            Fault::from(format!("the type {} is not defined", name.unwrap_or_default()))
         };
         if let Some(id) = self.slots.iter().position(|slot| !matches!(slot, Slot::Done(_))) {
             return Err(missing(id));
@@ -87,10 +91,10 @@ impl Parser {
     /// Parses a type. `space` is the namespace that it stands in.
     fn parse(&mut self, json: &Value, space: Option<&str>) -> Parsed<TypeId> {
         match json {
-            Value::String(name) => Ok(self.find(name, space)),
+            Value::String(name) => self.find(name, space),
             Value::Array(branches) => self.union(branches, space),
             Value::Object(members) => self.object(members, space),
-            Value::Null | Value::Bool(_) | Value::Number(_) => Err(format!("{json} is no type")),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Err(format!("{json} is no type"))?,
         }
     }
 
@@ -114,7 +118,7 @@ impl Parser {
                         Ok(self.add(Shape::Primitive(primitive), attributes))
                     }
                     // A reference has no attributes: they are those of the definition.
-                    Some(_) | None => Ok(self.find(name, space)),
+                    Some(_) | None => self.find(name, space),
                 }
             }
         }
@@ -122,24 +126,25 @@ impl Parser {
 
     /// The type of this name in this namespace; where that is not defined before, one that is and has none. Else the name
     /// is defined later, or is that of a type around this one.
-    fn find(&mut self, name: &str, space: Option<&str>) -> TypeId {
+    fn find(&mut self, name: &str, space: Option<&str>) -> Parsed<TypeId> {
         if let Some(place) = Primitive::ALL.iter().position(|primitive| primitive.name() == name) {
-            return place;
+            return Ok(place);
         }
         let full_name = match space {
             Some(space) if !name.contains('.') => format!("{space}.{name}"),
             Some(_) | None => name.to_owned(),
         };
+        self.steps.spend_on(&full_name)?;
         let is_done = |id: &TypeId| matches!(self.slots[*id], Slot::Done(_));
         let done = |name: &str| self.names.get(name).copied().filter(is_done);
         if let Some(id) = done(&full_name).or_else(|| done(name)) {
-            return id;
+            return Ok(id);
         }
         let slots = &mut self.slots;
-        *self.names.entry(full_name).or_insert_with(|| {
+        Ok(*self.names.entry(full_name).or_insert_with(|| {
             slots.push(Slot::Missing);
             slots.len() - 1
-        })
+        }))
     }
 
     fn union(&mut self, branches: &[Value], space: Option<&str>) -> Parsed<TypeId> {
@@ -158,7 +163,7 @@ impl Parser {
         }
         kinds.sort_unstable();
         if let Some(twice) = kinds.windows(2).find(|two| two[0] == two[1]) {
-            return Err(format!("{} is twice in a union", twice[0]));
+            return Err(format!("{} is twice in a union", twice[0]).into());
         }
         Ok(self.add(Shape::Union(ids), Map::new()))
     }
@@ -167,12 +172,13 @@ impl Parser {
     fn named(&mut self, members: &Map<String, Value>, kind: &str, space: Option<&str>) -> Parsed<TypeId> {
         let name = text(members, "name").ok_or_else(|| format!("{kind} without a name"))?;
         let full_name = full_name(name, text(members, "namespace").or(space))?;
+        self.steps.spend_on(&full_name)?;
         if Primitive::parse(&full_name).is_some() {
-            return Err(format!("a type is called {full_name}"));
+            return Err(format!("a type is called {full_name}").into());
         }
         let known = self.names.get(&full_name).copied();
         let (id, is_known) = match known.map(|id| (id, &self.slots[id])) {
-            Some((_, Slot::Open)) => return Err(format!("{full_name} is defined in itself")),
+            Some((_, Slot::Open)) => return Err(format!("{full_name} is defined in itself").into()),
             Some((id, Slot::Missing)) => (id, false),
             Some((id, Slot::Done(_))) => (id, true),
             None => {
@@ -186,14 +192,12 @@ impl Parser {
         }
         let own_space = full_name.rsplit_once('.').map(|(space, _)| space.to_owned());
         let body = self.body(members, kind, own_space.as_deref())?;
-        let aliases = aliases(members)?.into_iter();
-        let aliases = aliases.map(|alias| self::full_name(&alias, own_space.as_deref()));
-        let named = Named {
-            full_name,
-            aliases: aliases.collect::<Result<_, _>>()?,
-            doc: text(members, "doc").map(str::to_owned),
-            body,
-        };
+        let mut aliases = aliases(members)?;
+        for alias in &mut aliases {
+            *alias = self::full_name(alias, own_space.as_deref())?;
+            self.steps.spend_on(alias)?;
+        }
+        let named = Named { full_name, aliases, doc: text(members, "doc").map(str::to_owned), body };
         let reserved: &[&str] = if kind == "enum" { &OF_AN_ENUM } else { &OF_A_TYPE };
         let defined = Type { shape: Shape::Named(named), attributes: attributes(members, reserved) };
         if is_known {
@@ -214,13 +218,13 @@ impl Parser {
             return Ok(id);
         }
         let name = self.names.iter().find(|(_, of)| **of == id).map_or("a type", |(name, _)| name);
-        Err(format!("{name} is defined twice, and not alike"))
+        Err(format!("{name} is defined twice, and not alike").into())
     }
 
     fn body(&mut self, members: &Map<String, Value>, kind: &str, space: Option<&str>) -> Parsed<Body> {
         let list = |name: &str| {
             let found = members.get(name).and_then(Value::as_array);
-            found.ok_or_else(|| format!("{kind} without a list of {name}"))
+            found.ok_or_else(|| Fault::from(format!("{kind} without a list of {name}")))
         };
         match kind {
             "enum" => symbols(list("symbols")?, text(members, "default")),
@@ -238,7 +242,7 @@ impl Parser {
                 let mut names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
                 names.sort_unstable();
                 if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
-                    return Err(format!("the field {} is there twice", twice[0]));
+                    return Err(format!("the field {} is there twice", twice[0]).into());
                 }
                 Ok(Body::Record { is_error: record_or_error == "error", fields })
             }
@@ -255,7 +259,7 @@ impl Parser {
             Some(order) => order.as_str().unwrap_or_default().to_ascii_lowercase(),
         };
         if !["ascending", "descending", "ignore"].contains(&order.as_str()) {
-            return Err(format!("the field {name} has an order that does not exist"));
+            return Err(format!("the field {name} has an order that does not exist").into());
         }
         let mut default = members.get("default").cloned();
         let is_floating = Primitive::ALL
@@ -284,11 +288,11 @@ fn symbols(given: &[Value], default: Option<&str>) -> Parsed<Body> {
     let mut sorted: Vec<_> = symbols.iter().collect();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|two| two[0] == two[1]) {
-        return Err(format!("the symbol {} is there twice", twice[0]));
+        return Err(format!("the symbol {} is there twice", twice[0]).into());
     }
     symbols.iter().try_for_each(|symbol| check_name(symbol))?;
     if let Some(default) = default.filter(|default| !symbols.iter().any(|symbol| symbol == default)) {
-        return Err(format!("the default {default} is none of the symbols"));
+        return Err(format!("the default {default} is none of the symbols").into());
     }
     Ok(Body::Enum { symbols, default: default.map(str::to_owned) })
 }
@@ -340,5 +344,5 @@ fn check_name(name: &str) -> Parsed<()> {
     if letters.next().is_some_and(is_first) && letters.all(is_next) {
         return Ok(());
     }
-    Err(format!("\"{name}\" is no name"))
+    Err(format!("\"{name}\" is no name").into())
 }

@@ -1,6 +1,7 @@
 //! The built-in registry by real HTTP, with clients of others; and the same conversation with a real registry.
 
 mod deletion;
+mod load;
 mod paths;
 
 use std::collections::BTreeMap;

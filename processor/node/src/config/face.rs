@@ -44,8 +44,22 @@ section! {
         versions_max: usize = 1_000, 1..=100_000;
         /// Bytes of a schema's text in the built-in registry.
         schema_bytes_max: usize = 1 << 20, 128 << 10..=16 << 20;
+        /// Bytes of all schemas of the built-in registry together, and of what tells them apart, which takes about as much;
+        /// beyond it no schema is registered that is not there yet. All of it is kept in memory.
+        bytes_max: usize = 256 << 20, 1 << 20..=64 << 30;
+        /// Bytes of the schemas in one answer of `GET /schemas`; a longer list gets 422 and is read by `limit` and `offset`. A
+        /// single schema is answered whatever its length.
+        list_bytes_max: usize = 16 << 20, 64 << 10..=1 << 30;
         /// Requests at once that the built-in registry answers; beyond it they get 503.
         requests_max: usize = 64, 1..=4_096;
+        /// Steps that the built-in registry makes to read a schema and to compare it with earlier ones: a type that is met, a
+        /// field, a symbol, an alias or eight bytes of text take one, two types that are compared eight. Beyond it the request
+        /// gets 422. This many take a few seconds.
+        check_steps_max: usize = 4_000_000, 100_000..=10_000_000_000;
+        /// Such requests at once that take longer than 50,000 steps; all others go on beside them.
+        checks_max: usize = 2, 1..=8;
+        /// Such requests that wait for one of these to end; beyond it they get 503.
+        checks_waiting_max: usize = 8, 0..=16;
     }
 }
 
@@ -88,7 +102,12 @@ impl Registry {
             schema_bytes_max: self.schema_bytes_max,
             subjects_max: self.subjects_max,
             versions_max: self.versions_max,
+            bytes_max: self.bytes_max,
+            list_bytes_max: self.list_bytes_max,
             requests_max: self.requests_max,
+            check_steps_max: self.check_steps_max,
+            checks_max: self.checks_max,
+            checks_waiting_max: self.checks_waiting_max,
             ..Limits::default()
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use expect_test::expect_file;
 
 use super::connections::{HELD, LISTENERS};
-use super::registry::REGISTRY;
+use super::registry::{REGISTRY, REGISTRY_WORK};
 use super::waits::ADMISSION;
 use super::*;
 
@@ -48,6 +48,7 @@ fn parts() -> Vec<Part> {
         part("Public commands that come in", "", INGRESS),
         part("", "partition", COMMANDS_LAG),
         part("The schema registry", "", REGISTRY),
+        part("", "", REGISTRY_WORK),
     ]
 }
 

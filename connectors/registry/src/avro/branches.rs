@@ -1,0 +1,59 @@
+//! The branches of a reader's union, found by what they may read: of many records only those of the right name are compared.
+
+use std::collections::HashMap;
+
+use super::{AvroSchema, Body, Shape, TypeId};
+use crate::steps::{Steps, Stopped};
+
+/// Of one union.
+pub(super) struct Branches<'a> {
+    /// Those of named types by their names without namespaces, and by their aliases. What is found here may be of another
+    /// kind, or have an alias by accident.
+    named: HashMap<&'a str, Vec<TypeId>>,
+    /// The others, of which there is one of a kind at most.
+    unnamed: Vec<TypeId>,
+}
+
+impl<'a> Branches<'a> {
+    pub(super) fn of(schema: &'a AvroSchema, branches: &[TypeId], steps: &Steps) -> Result<Self, Stopped> {
+        let mut found = Self { named: HashMap::new(), unnamed: Vec::new() };
+        for branch in branches {
+            let Shape::Named(named) = &schema.types[*branch].shape else {
+                found.unnamed.push(*branch);
+                continue;
+            };
+            steps.spend(1 + named.aliases.len())?;
+            for name in std::iter::once(named.short_name()).chain(named.aliases.iter().map(String::as_str)) {
+                let of_this_name = found.named.entry(name).or_default();
+                if of_this_name.last() != Some(branch) {
+                    of_this_name.push(*branch);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// All branches that read the type, if it is no union; and perhaps others.
+    pub(super) fn that_may_read(&self, writer: &Shape) -> impl Iterator<Item = &TypeId> {
+        let of = |name: &str| self.named.get(name).map_or(&[][..], Vec::as_slice);
+        let (by_name, by_alias) = match writer {
+            Shape::Named(named) if named.full_name == named.short_name() => (of(&named.full_name), &[][..]),
+            Shape::Named(named) => (of(named.short_name()), of(&named.full_name)),
+            Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Union(_) => {
+                (&self.unnamed[..], &[][..])
+            }
+        };
+        by_name.iter().chain(by_alias)
+    }
+}
+
+/// Whether a field of the schema has an alias.
+pub(super) fn has_field_aliases(schema: &AvroSchema) -> bool {
+    schema.types.iter().any(|this| match &this.shape {
+        Shape::Named(named) => match &named.body {
+            Body::Record { fields, .. } => fields.iter().any(|field| !field.aliases.is_empty()),
+            Body::Enum { .. } | Body::Fixed { .. } => false,
+        },
+        Shape::Primitive(_) | Shape::Array(_) | Shape::Map(_) | Shape::Union(_) => false,
+    })
+}
