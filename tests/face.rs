@@ -16,6 +16,8 @@ use everlog_wire::public::rejection::Rejection;
 use everlog_wire::public::{Noun, Writer, frame};
 use prost::Message;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tonic::Code;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -194,6 +196,50 @@ async fn what_a_page_in_a_browser_may_send_commands_nothing() -> anyhow::Result<
     ensure!(entries(&server, "events").await?.is_empty() && entries(&server, "rejections").await?.is_empty());
     let (status, _) = page::ask(server.http_address(), "POST /commands", &[JSON], &body).await?;
     ensure!(status == 200, "the same command is taken from anybody else");
+    Ok(())
+}
+
+/// The status that is said to these lines, which are a request with a body of two bytes.
+async fn said(server: &Server, lines: &[&str]) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(server.http_address()).await?;
+    stream.write_all(format!("{}\r\nConnection: close\r\n\r\n{{}}", lines.join("\r\n")).as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    let answer = String::from_utf8(answer)?;
+    Ok(answer.split(' ').nth(1).context("an answer has a status")?.to_owned())
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_one_for_one_host_is_refused() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let server = Server::start(dir.path(), &[]).await?;
+    let many: Vec<_> = (0..200).map(|number| format!("X-{number}: 1")).collect();
+    let many: Vec<_> =
+        ["GET / HTTP/1.1", "Host: localhost"].into_iter().chain(many.iter().map(String::as_str)).collect();
+    for (expected, lines) in [
+        ("200", &["GET / HTTP/1.1", "Host: localhost"][..]),
+        ("200", &["GET / HTTP/1.0"]),
+        ("200", &["GET http://localhost/ HTTP/1.1", "Host: localhost"]),
+        ("403", &["GET / HTTP/1.1", "Host: shop.example"]),
+        ("403", &["GET / HTTP/1.0", "Host: shop.example"]),
+        ("400", &["GET / HTTP/1.1"]),
+        ("400", &["GET / HTTP/1.1", "Host:"]),
+        ("400", &["GET / HTTP/1.1", "Host: localhost", "Host: localhost"]),
+        ("400", &["GET / HTTP/1.1", "Host: localhost", "Host: shop.example"]),
+        ("400", &["GET / HTTP/1.1", "Host: shop.example@localhost"]),
+        ("400", &["GET / HTTP/1.1", "Host: localhost:80:80"]),
+        ("400", &["GET http://shop.example/ HTTP/1.1", "Host: localhost"]),
+        // What follows is not ours to refuse, and has to stay refused.
+        ("400", &["GET / HTTP/1.1", "Host: localhost", " shop.example"]),
+        ("400", &["GET / HTTP/1.1", "Host : localhost"]),
+        ("400", &["POST /subjects/s HTTP/1.1", "Host: localhost", "Content-Length: 2", "Content-Length: 3"]),
+        ("400", &["POST /subjects/s HTTP/1.1", "Host: localhost", "Content-Length: +2"]),
+        ("400", &["POST /subjects/s HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked, identity"]),
+        ("431", &many),
+    ] {
+        let status = said(&server, lines).await?;
+        ensure!(status == expected, "{lines:?}: {status}, not {expected}");
+    }
     Ok(())
 }
 
