@@ -18,6 +18,7 @@ use crate::row::{Action, Row, Told, invalid, refused, row, story, taken};
 use crate::world::{World, queue, seconds, text, told};
 
 const DELETED: &str = "Namespace has invalid state: Deleted. Must be Registered or Deprecated.";
+const SEEN: &str = "a name stands in log lines, metrics and tables, where it has to be seen for what it is";
 const NOT_REGISTERED: &str = "Namespace has invalid state: Deleted. Must be Registered.";
 
 #[rustfmt::skip]
@@ -48,6 +49,11 @@ pub fn rows() -> Vec<Row> {
             workflow_execution_retention_period: Some(seconds(86_400)),
             ..RegisterNamespaceRequest::default()
         }), refused(AlreadyExists, "").with("NamespaceAlreadyExistsFailure")),
+        row(4, "one with a character that nobody sees", named("shop\u{202e}"),
+            invalid("Namespace name has the character U+202E,").unlike(SEEN)),
+        row(4, "one with a line end", named("shop\nop"), invalid("Namespace name has the character U+000A,").unlike(SEEN)),
+        row(4, "one with a control character", named("\u{9b}31mshop"),
+            invalid("Namespace name has the character U+009B,").unlike(SEEN)),
         row(4, "its deletion once more", after(|world, _| delete(&world.namespace, "")), taken("")),
         row(4, "a call by its former name", story(by_its_former_name),
             refused(NotFound, "Namespace ").with("NamespaceNotFoundFailure")),
@@ -61,6 +67,17 @@ pub fn rows() -> Vec<Row> {
                 .with("NamespaceNotFoundFailure")),
         row(4, "a deletion of a name > 1000 bytes", story(delete_long), invalid("Namespace length exceeds limit.")),
     ]
+}
+
+fn named(name: &'static str) -> Action {
+    Box::new(move |world| {
+        let request = RegisterNamespaceRequest {
+            namespace: name.into(),
+            workflow_execution_retention_period: Some(seconds(86_400)),
+            ..RegisterNamespaceRequest::default()
+        };
+        Box::pin(async move { Ok(told(world.send(request).await)) })
+    })
 }
 
 fn delete(namespace: &str, namespace_id: &str) -> DeleteNamespaceRequest {

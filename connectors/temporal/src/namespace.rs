@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use everlog_engine::hidden::is_hidden;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use prost::Message;
 use tokio::sync::{Mutex, MutexGuard};
@@ -404,6 +405,17 @@ impl Namespaces {
         };
         let quota = Quota::new(self.limits.namespace_calls_per_second, self.limits.namespace_polls_max);
         Usage { metrics, quota }
+    }
+}
+
+/// Whether a namespace may be called so. Those that are there already are not asked.
+pub(crate) fn check_new_name(name: &str) -> Result<(), Status> {
+    match name.chars().find(|letter| is_hidden(*letter)) {
+        None => Ok(()),
+        Some(letter) => Err(invalid(format!(
+            "Namespace name has the character U+{:04X}, which nobody would see.",
+            u32::from(letter)
+        ))),
     }
 }
 

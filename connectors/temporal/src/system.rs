@@ -17,7 +17,7 @@ use prost::Message;
 use tonic::Status;
 
 use crate::call::Call;
-use crate::namespace::{Namespace, Record};
+use crate::namespace::{self, Namespace, Record};
 use crate::request::{not_yet, span_ms};
 use crate::status::{invalid, namespace_not_found};
 use crate::token::Purpose;
@@ -192,6 +192,7 @@ pub(crate) async fn register_namespace(
     if request.namespace.len() > id_bytes_max {
         return Err(invalid("Namespace length exceeds limit."));
     }
+    namespace::check_new_name(&request.namespace)?;
     let least_ms = if request.is_global_namespace { DAY_MS } else { 0 };
     let retention_ms = retention(call, request.workflow_execution_retention_period, least_ms)?;
     not_yet("is_global_namespace", request.is_global_namespace)?;

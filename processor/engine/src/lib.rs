@@ -19,6 +19,7 @@ pub mod command;
 pub mod cron;
 pub mod event;
 pub mod failure;
+pub mod hidden;
 pub mod input;
 pub mod level;
 pub mod machine;

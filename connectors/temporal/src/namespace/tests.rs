@@ -201,3 +201,19 @@ async fn there_are_never_more_namespaces_than_the_limit() {
     let status = namespaces.add(record("shop")).await.expect_err("full");
     assert_eq!(status.code(), Code::ResourceExhausted);
 }
+
+#[test]
+fn a_new_namespace_is_seen_for_what_it_is_called_and_an_old_one_stays() {
+    for seen in ["shop", "shop 2", "Bücher", "日本語"] {
+        assert!(check_new_name(seen).is_ok(), "{seen}");
+    }
+    let control = Arc::new(Memory::default());
+    for hidden in ["a\nb", "a\0", "\u{7f}", "\u{85}", "a\u{200b}", "\u{202e}a", "a\u{2066}", "a\u{2029}b"] {
+        let refused = check_new_name(hidden).expect_err(hidden);
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        let old = record(hidden);
+        control.put(&key(&old), &old.encode_to_vec()).expect("memory does not fail");
+        let found = open(&control, &Limits::default()).find(hidden, 1_000).expect("it is there");
+        assert_eq!(found.record, old);
+    }
+}
