@@ -1,4 +1,7 @@
-//! Log lines: for people on a terminal, one JSON object each otherwise.
+//! Log lines: for people on a terminal, one JSON object each otherwise. What others wrote stands in them as far as it is seen.
+
+pub mod plain;
+mod writer;
 
 use std::io::IsTerminal;
 
@@ -7,6 +10,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
 use crate::config::{LogFormat, Logs};
+use writer::Writer;
 
 /// Begins to write log lines to the standard error stream.
 ///
@@ -23,9 +27,15 @@ pub fn start(config: &Logs) -> Result<()> {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
     };
-    let lines = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let coloured = pretty && terminal && colours_are_wanted();
+    let writer = match (pretty, coloured) {
+        (false, _) => Writer::Json,
+        (true, false) => Writer::Plain,
+        (true, true) => Writer::Coloured,
+    };
+    let lines = fmt().with_env_filter(filter).with_writer(move || writer);
     if pretty {
-        lines.compact().with_target(false).with_ansi(terminal && colours_are_wanted()).init();
+        lines.compact().with_target(false).with_ansi(coloured).init();
     } else {
         lines.json().flatten_event(true).with_current_span(false).init();
     }

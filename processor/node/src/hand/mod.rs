@@ -17,6 +17,8 @@ use std::io::{ErrorKind, Write};
 
 use anyhow::Result;
 
+use crate::logs::plain;
+
 /// How a command ends, as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -39,8 +41,9 @@ impl Ended {
     }
 }
 
-/// Writes a line; false where nobody reads any more.
+/// Writes a line, or a JSON object; false where nobody reads any more. What others wrote does nothing to a terminal.
 fn write_line(line: &str) -> Result<bool> {
+    let line = if line.starts_with('{') { plain::json(line) } else { plain::lines(line) };
     let mut out = std::io::stdout().lock();
     let written =
         out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{Ended, write_line};
 use crate::config::Config;
+use crate::logs::plain;
 
 /// `everlog schemas`
 #[derive(Debug, Subcommand)]
@@ -64,7 +65,7 @@ pub fn run(schemas: &Schemas) -> Result<Ended> {
             Ok(Ended::Well)
         }
         Err(error @ ClientError::Refused { .. }) => {
-            eprintln!("everlog: {error}");
+            eprintln!("everlog: {}", plain::lines(&error.to_string()));
             if matches!(schemas, Schemas::Check(_)) {
                 eprintln!("everlog: register them with everlog schemas register");
             }

@@ -17,6 +17,7 @@ use super::line::{Reader, Told, line};
 use super::order::Order;
 use super::place::{Place, Reading, Where};
 use super::{Ended, write_line};
+use crate::logs::plain;
 
 /// Bytes of a command on the standard input.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
@@ -79,7 +80,7 @@ pub fn run(command: &Commands) -> Result<Ended> {
     };
     let (partition, offset, refusal) = match sent {
         Sent::Unknown(why) => {
-            eprintln!("everlog: {why}");
+            eprintln!("everlog: {}", plain::lines(&why));
             return Ok(Ended::Unknown);
         }
         Sent::At(partition, offset, refusal) => (partition, offset, refusal),

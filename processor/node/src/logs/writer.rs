@@ -1,0 +1,72 @@
+//! Where log lines go: the standard error stream, in which each stays one line.
+
+use std::io::{self, Write};
+
+use super::plain;
+
+/// How lines are written.
+#[derive(Clone, Copy)]
+pub enum Writer {
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Plain,
+    /// For people, with colours.
+    Coloured,
+}
+
+impl Writer {
+    /// A line as it may stand there. An error or a name in it may hold anything.
+    fn line(self, line: &str) -> String {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let line = match self {
+            Self::Json => plain::json(line).into_owned(),
+            Self::Plain => plain::line(line).into_owned(),
+            Self::Coloured => coloured(line),
+        };
+        line + end
+    }
+}
+
+impl Write for Writer {
+    /// Whole lines come here.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(self.line(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// The colours stay, which are `ESC [ numbers m`.
+fn coloured(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let mut out = plain::line(parts.next().unwrap_or_default()).into_owned();
+    for part in parts {
+        let numbers =
+            part.find(|letter: char| !letter.is_ascii_digit() && letter != ';').unwrap_or(part.len());
+        let is_colour = part[numbers..].starts_with('m');
+        out.push_str(if is_colour { "\u{1b}[" } else { "\\u{1b}[" });
+        out.push_str(&plain::line(part));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_one_line_in_which_all_is_seen() {
+        let hostile = "gone: x\nINFO all is well\u{1b}[2J\u{9b}\n";
+        assert_eq!(Writer::Plain.line(hostile), "gone: x\\nINFO all is well\\u{1b}[2J\\u{9b}\n");
+        assert_eq!(Writer::Json.line("{\"a\":\"\u{9b}\"}\n"), "{\"a\":\"\\u009b\"}\n");
+        let mixed = "\u{1b}[32m INFO\u{1b}[0m x\u{1b}[1;31my\u{1b}[2Jz\u{1b}\n";
+        assert_eq!(
+            Writer::Coloured.line(mixed),
+            "\u{1b}[32m INFO\u{1b}[0m x\u{1b}[1;31my\\u{1b}[2Jz\\u{1b}\n"
+        );
+    }
+}
