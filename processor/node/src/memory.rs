@@ -1,6 +1,10 @@
 //! Memory that the process has from the operating system: in pages that suit what it does, and what was freed is given back.
 #![allow(unsafe_code, reason = "the allocator's binding has no safe call for giving back")]
 
+pub mod space;
+
+use std::ffi::{c_int, c_void};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use rustix::thread::disable_transparent_huge_pages;
@@ -27,6 +31,7 @@ impl ProcessMemory {
     /// With small pages, as nothing is done yet.
     pub fn of_idle_process() -> Self {
         allow_huge_pages(false);
+        tell_of_the_end();
         ProcessMemory { load: Load::default(), looked: (Instant::now(), cpu_time()) }
     }
 
@@ -82,6 +87,25 @@ fn cpu_time() -> Duration {
 fn give_back() {
     // SAFETY: it takes no pointer, and any thread may call it at any time.
     unsafe { libmimalloc_sys::mi_collect(false) };
+}
+
+/// What the allocator calls where it gets no more.
+const NO_MEMORY: c_int = 12;
+
+/// Has the process say so where the system gives it no more memory: whoever has asked for some will end it.
+fn tell_of_the_end() {
+    // SAFETY: the function takes no memory, uses no argument and does not unwind; any thread may call it at any time.
+    unsafe { libmimalloc_sys::mi_register_error(Some(tell_of_no_memory), std::ptr::null_mut()) };
+}
+
+unsafe extern "C" fn tell_of_no_memory(code: c_int, _none: *mut c_void) {
+    if code == NO_MEMORY {
+        // Nobody is left to be told when even this cannot be written.
+        let _ = std::io::stderr().write_all(
+            b"everlog: the system gives this process no more memory (a limit such as ulimit -v, or none is left); \
+              what was acknowledged is safe\n",
+        );
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::ending::{Ends, end, leave, log_ended};
 use crate::gateway::Gateway;
 use crate::health::Health;
 use crate::home::{self, Home};
-use crate::memory::ProcessMemory;
+use crate::memory::{ProcessMemory, space};
 use crate::names::Names;
 use crate::node_file::NodeFile;
 use crate::progress::{self, Progress};
@@ -36,7 +36,7 @@ use crate::verdict::End;
 use crate::{face, gateway, http, keys, logs, metrics, retention, stop};
 
 /// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
-const BLOCKING_THREADS_MAX: usize = 32;
+pub const BLOCKING_THREADS_MAX: usize = 32;
 /// How often the node looks at itself.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long the first calls are kept waiting for partitions that do not serve yet, and how often those are looked at.
@@ -133,6 +133,7 @@ impl Loss {
 /// # Errors
 /// It cannot start: what is wrong and the way out, in one line.
 pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> {
+    space::check(config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(or_cores(config.threads.gateway))
         .max_blocking_threads(BLOCKING_THREADS_MAX)
