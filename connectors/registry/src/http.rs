@@ -1,18 +1,17 @@
 //! Confluent's REST interface.
 
+mod shop;
+
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
 use crate::book::{Book, Version, Which};
 use crate::brought::Brought;
@@ -21,16 +20,10 @@ use crate::error::Error;
 use crate::mode::Mode;
 use crate::steps::Steps;
 use crate::{Registry, Schema};
+use shop::{Shop, answer, failure};
 
-const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
 /// Schemas of one list of them.
 const SCHEMAS_MAX: usize = 1_000;
-
-#[derive(Clone)]
-struct Shop {
-    registry: Registry,
-    requests: Arc<Semaphore>,
-}
 
 type Asked = HashMap<String, String>;
 
@@ -67,61 +60,7 @@ pub fn router(registry: Registry) -> Router {
             failure(StatusCode::METHOD_NOT_ALLOWED, 405, "HTTP 405 Method Not Allowed")
         })
         .layer(DefaultBodyLimit::max(body_bytes_max))
-        .with_state(Shop { registry, requests: Arc::new(Semaphore::new(limits.requests_max)) })
-}
-
-fn answer(result: Result<Value, Error>) -> Response {
-    match result {
-        Ok(value) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], value.to_string()).into_response(),
-        Err(error) => {
-            let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            failure(status, error.code(), &error.to_string())
-        }
-    }
-}
-
-fn failure(status: StatusCode, code: u32, message: &str) -> Response {
-    let body = json!({"error_code": code, "message": message}).to_string();
-    (status, [(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response()
-}
-
-impl Shop {
-    /// Does it on a thread that may wait: for the lock, for the storage.
-    async fn serve(self, work: impl FnOnce(&Registry) -> Result<Value, Error> + Send + 'static) -> Response {
-        let Ok(permit) = self.requests.clone().try_acquire_owned() else {
-            self.registry.stats.requests_refused.fetch_add(1, Ordering::Relaxed);
-            return answer(Err(Error::Busy));
-        };
-        let work = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            work(&self.registry)
-        });
-        match work.await {
-            Ok(result) => answer(result),
-            Err(_panic) => answer(Err(Error::Storage("the request broke off".into()))),
-        }
-    }
-
-    async fn look(self, look: impl FnOnce(&Book) -> Result<Value, Error> + Send + 'static) -> Response {
-        self.serve(|registry| registry.with(|book| look(book))).await
-    }
-
-    /// Does what reads schemas and compares them; it stops when nobody waits for the answer.
-    async fn check(
-        self,
-        work: impl FnOnce(&Registry, &Steps) -> Result<Value, Error> + Send + 'static,
-    ) -> Response {
-        let asker = Arc::new(());
-        let waiting = Arc::downgrade(&asker);
-        let answer = self.serve(move |registry| {
-            let done = work(registry, &registry.steps(waiting));
-            registry.stats.count(&done);
-            done
-        });
-        let answer = answer.await;
-        drop(asker);
-        answer
-    }
+        .with_state(Shop::of(registry))
 }
 
 /// Whether a parameter is true, in whatever letters a language writes that.
