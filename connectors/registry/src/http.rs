@@ -183,7 +183,7 @@ fn schemas_of(book: &Book, asked: &Asked) -> Result<Vec<(String, Schema)>, Error
         taken.into_iter().rev().map(schema)
     });
     let (mut list, mut bytes) = (Vec::new(), 0);
-    for (subject, schema) in part(asked, found.take(SCHEMAS_MAX)) {
+    for (subject, schema) in part(asked, found).take(SCHEMAS_MAX) {
         bytes += subject.len() + schema.text.len();
         if bytes > book.limits.list_bytes_max && !list.is_empty() {
             return Err(Error::ListTooLong(book.limits.list_bytes_max));
@@ -281,7 +281,7 @@ async fn delete_subject(
     Query(asked): Query<Asked>,
 ) -> Response {
     let for_good = is_true(&asked, "permanent");
-    shop.serve(move |registry| {
+    shop.change(move |registry| {
         registry.change(|book| book.delete_subject(&subject, for_good)).map(|versions| json!(versions))
     })
     .await
@@ -344,7 +344,7 @@ async fn delete_version(
     Query(asked): Query<Asked>,
 ) -> Response {
     let for_good = is_true(&asked, "permanent");
-    shop.serve(move |registry| {
+    shop.change(move |registry| {
         let version = version_given(&version)?;
         registry.change(|book| book.delete_version(&subject, version, for_good)).map(|version| json!(version))
     })
@@ -396,12 +396,15 @@ async fn check_with(
     .await
 }
 
+/// Finds what a schema is held against.
+type Finds<'a> = &'a dyn Fn(&Book) -> Result<Against, Error>;
+
 /// Whether a schema goes with what it is held against. Reasons are told to who asks for them.
 fn verdict(
     registry: &Registry,
     steps: &Steps,
     asked: &Asked,
-    (text, against): (&str, &dyn Fn(&Book) -> Result<Against, Error>),
+    (text, against): (&str, Finds<'_>),
 ) -> Result<Value, Error> {
     let new = Brought::read(text, &registry.limits, steps)?;
     let found = registry.with(|book| against(book))?.check(&new.avro, steps)?;
@@ -435,11 +438,11 @@ async fn level_of(
 }
 
 async fn set_level(State(shop): State<Shop>, body: Bytes) -> Response {
-    shop.serve(move |registry| leveled(registry, None, &body)).await
+    shop.change(move |registry| leveled(registry, None, &body)).await
 }
 
 async fn set_level_of(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
-    shop.serve(move |registry| leveled(registry, Some(&subject), &body)).await
+    shop.change(move |registry| leveled(registry, Some(&subject), &body)).await
 }
 
 fn leveled(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Value, Error> {
@@ -449,11 +452,11 @@ fn leveled(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Va
 }
 
 async fn unset_level(State(shop): State<Shop>) -> Response {
-    shop.serve(|registry| unleveled(registry, None)).await
+    shop.change(|registry| unleveled(registry, None)).await
 }
 
 async fn unset_level_of(State(shop): State<Shop>, Path(subject): Path<String>) -> Response {
-    shop.serve(move |registry| unleveled(registry, Some(&subject))).await
+    shop.change(move |registry| unleveled(registry, Some(&subject))).await
 }
 
 fn unleveled(registry: &Registry, subject: Option<&str>) -> Result<Value, Error> {
@@ -485,11 +488,11 @@ async fn mode_of(
 }
 
 async fn set_mode(State(shop): State<Shop>, body: Bytes) -> Response {
-    shop.serve(move |registry| moded(registry, None, &body)).await
+    shop.change(move |registry| moded(registry, None, &body)).await
 }
 
 async fn set_mode_of(State(shop): State<Shop>, Path(subject): Path<String>, body: Bytes) -> Response {
-    shop.serve(move |registry| moded(registry, Some(&subject), &body)).await
+    shop.change(move |registry| moded(registry, Some(&subject), &body)).await
 }
 
 fn moded(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Value, Error> {
@@ -498,11 +501,11 @@ fn moded(registry: &Registry, subject: Option<&str>, body: &[u8]) -> Result<Valu
 }
 
 async fn unset_mode(State(shop): State<Shop>) -> Response {
-    shop.serve(|registry| unmoded(registry, None)).await
+    shop.change(|registry| unmoded(registry, None)).await
 }
 
 async fn unset_mode_of(State(shop): State<Shop>, Path(subject): Path<String>) -> Response {
-    shop.serve(move |registry| unmoded(registry, Some(&subject))).await
+    shop.change(move |registry| unmoded(registry, Some(&subject))).await
 }
 
 fn unmoded(registry: &Registry, subject: Option<&str>) -> Result<Value, Error> {

@@ -14,30 +14,54 @@ use crate::error::Error;
 use crate::steps::Steps;
 
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
+/// Requests that may wait for the storage on a thread, besides checks that take long: further ones wait without one.
+const CHANGES_MAX: usize = 8;
 
 #[derive(Clone)]
 pub(super) struct Shop {
     registry: Registry,
     requests: Arc<Semaphore>,
+    /// Those that may wait on a thread, for a turn or for the storage: threads are left for others.
+    waiting: Arc<Semaphore>,
 }
 
 impl Shop {
     pub(super) fn of(registry: Registry) -> Self {
-        let requests = Arc::new(Semaphore::new(registry.limits.requests_max));
-        Self { registry, requests }
+        let limits = registry.limits;
+        let waiting = limits.checks_max + limits.checks_waiting_max + CHANGES_MAX;
+        let of = |count| Arc::new(Semaphore::new(count));
+        Self { registry, requests: of(limits.requests_max), waiting: of(waiting) }
     }
 
-    /// Does it on a thread that may wait: for the lock, for the storage.
+    /// Does what waits for nothing but the lock, on a thread of its own.
     pub(super) async fn serve(
         self,
+        work: impl FnOnce(&Registry) -> Result<Value, Error> + Send + 'static,
+    ) -> Response {
+        self.run(false, work).await
+    }
+
+    /// Does what may wait for the storage.
+    pub(super) async fn change(
+        self,
+        work: impl FnOnce(&Registry) -> Result<Value, Error> + Send + 'static,
+    ) -> Response {
+        self.run(true, work).await
+    }
+
+    async fn run(
+        self,
+        may_wait: bool,
         work: impl FnOnce(&Registry) -> Result<Value, Error> + Send + 'static,
     ) -> Response {
         let Ok(permit) = self.requests.clone().try_acquire_owned() else {
             self.registry.stats.requests_refused.fetch_add(1, Ordering::Relaxed);
             return answer(Err(Error::Busy));
         };
+        // It is never closed.
+        let waits = if may_wait { self.waiting.acquire_owned().await.ok() } else { None };
         let work = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
+            let _permits = (permit, waits);
             work(&self.registry)
         });
         match work.await {
@@ -60,7 +84,7 @@ impl Shop {
     ) -> Response {
         let asker = Arc::new(());
         let waiting = Arc::downgrade(&asker);
-        let answer = self.serve(move |registry| {
+        let answer = self.change(move |registry| {
             let done = work(registry, &registry.steps(waiting));
             registry.stats.count(&done);
             done

@@ -1,5 +1,7 @@
 //! What asks for much work: bounded, out of the way of others, and ended with whoever asked for it.
 
+use std::sync::Condvar;
+
 use super::*;
 
 /// A union of so many records, whose names are `name` of their numbers.
@@ -118,15 +120,17 @@ async fn others_are_answered_beside_a_long_check_and_it_ends_with_whoever_asked(
 #[derive(Default)]
 struct Slow {
     rows: Rows,
-    /// Taken by a test: no row is put meanwhile.
-    gate: Mutex<()>,
+    /// No row is put meanwhile.
+    is_shut: Mutex<bool>,
+    opened: Condvar,
     waits: std::sync::atomic::AtomicU64,
 }
 
 impl Storage for Slow {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
         self.waits.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let _open = self.gate.lock().expect("nobody panics");
+        let is_shut = self.is_shut.lock().expect("nobody panics");
+        drop(self.opened.wait_while(is_shut, |is_shut| *is_shut).expect("nobody panics"));
         self.rows.put(key, value)
     }
 
@@ -139,6 +143,13 @@ impl Storage for Slow {
     }
 }
 
+impl Slow {
+    fn shut(&self, is_shut: bool) {
+        *self.is_shut.lock().expect("nobody panics") = is_shut;
+        self.opened.notify_all();
+    }
+}
+
 #[tokio::test]
 async fn what_is_there_is_read_while_a_change_waits_for_the_storage() {
     let slow = Arc::new(Slow::default());
@@ -146,7 +157,7 @@ async fn what_is_there_is_read_while_a_change_waits_for_the_storage() {
     registry.register("s", "\"int\"").expect("room");
     let before = count(&slow.waits);
     let url = serve(registry).await;
-    let shut = slow.gate.lock().expect("nobody panics");
+    slow.shut(true);
     let changed = tokio::spawn({
         let url = url.clone();
         async move { Api::new(&url).call("POST", "/subjects/t/versions", Some(schema("o", A))).await }
@@ -154,9 +165,37 @@ async fn what_is_there_is_read_while_a_change_waits_for_the_storage() {
     patience::until("a change that waits", async || count(&slow.waits) > before).await.expect("it waits");
     let api = Api::new(&url);
     assert_eq!(api.call("GET", "/subjects", None).await, (200, json!(["s"])));
-    drop(shut);
+    slow.shut(false);
     assert_eq!(changed.await.expect("no panic").0, 200);
     assert_eq!(api.call("GET", "/subjects", None).await, (200, json!(["s", "t"])));
+}
+
+/// As many threads as a node has for this.
+#[test]
+fn changes_that_wait_for_the_storage_leave_threads_to_others() {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    let runtime = threads.worker_threads(2).max_blocking_threads(32).enable_all().build().expect("threads");
+    runtime.block_on(async {
+        let slow = Arc::new(Slow::default());
+        let url = serve(Registry::open(slow.clone(), Limits::default()).expect("no rows")).await;
+        slow.shut(true);
+        let change = |number: usize| {
+            let url = url.clone();
+            let path = format!("/subjects/s{number}/versions");
+            tokio::spawn(async move { Api::new(&url).call("POST", &path, Some(schema("o", A))).await })
+        };
+        let changes: Vec<_> = (0..40).map(change).collect();
+        patience::until("a change that waits", async || count(&slow.waits) > 0).await.expect("it waits");
+        let api = Api::new(&url);
+        for _ in 0..20 {
+            let read = patience::answer("a read", api.call("GET", "/subjects", None)).await;
+            assert_eq!(read.expect("it is answered"), (200, json!([])));
+        }
+        slow.shut(false);
+        for change in changes {
+            assert_eq!(change.await.expect("no panic").0, 200);
+        }
+    });
 }
 
 #[tokio::test]
@@ -193,4 +232,17 @@ async fn the_bytes_of_all_schemas_and_of_a_list_are_bounded() {
     }
     assert!(count(&stats.schema_bytes) < 20_000, "what is gone takes no bytes");
     assert_eq!(api.call("POST", &versions("c"), Some(large("C"))).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_list_of_schemas_is_read_on_behind_its_first_thousand() {
+    let registry = open(&Arc::default());
+    for number in 0..1_002 {
+        registry.register(&format!("s{number:04}"), "\"int\"").expect("room");
+    }
+    let api = Api::new(&serve(registry).await);
+    let (_, first) = api.call("GET", "/schemas", None).await;
+    assert_eq!(first.as_array().map(Vec::len), Some(1_000));
+    let (_, rest) = api.call("GET", "/schemas?offset=1000", None).await;
+    assert_eq!((rest.as_array().map(Vec::len), &rest[1]["subject"]), (Some(2), &json!("s1001")));
 }
