@@ -244,6 +244,37 @@ async fn a_request_that_is_not_one_for_one_host_is_refused() -> anyhow::Result<(
 }
 
 #[tokio::test]
+async fn requests_that_never_end_leave_room_for_others_and_are_let_go() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    // Room for seventeen requests of as many bytes as a schema may have.
+    let bounds = [("EVERLOG_HTTP__BYTES_MAX", "41943040"), ("EVERLOG_HTTP__REQUEST_TIMEOUT_MS", "2000")];
+    let server = Server::start(dir.path(), &bounds).await?;
+    let address = server.http_address();
+    let head = format!("POST /subjects/s/versions HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2097152\r\n\r\n");
+    let mut endless = Vec::new();
+    for _ in 0..40 {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(head.as_bytes()).await?;
+        endless.push(stream);
+    }
+    let (status, _) = page::get(address, "/subjects").await?;
+    ensure!(status == 200, "{status}");
+    let mut told = Vec::new();
+    for mut stream in endless {
+        let mut answer = Vec::new();
+        patience::answer("the end", stream.read_to_end(&mut answer)).await??;
+        told.push(String::from_utf8_lossy(&answer).split(' ').nth(1).unwrap_or_default().to_owned());
+    }
+    for status in ["503", "504"] {
+        ensure!(told.iter().any(|told| told == status), "{status} is missing: {told:?}");
+    }
+    let command = json!({"key": "order-1", "value": start()}).to_string();
+    let (status, told) = page::ask(address, "POST /commands", &[JSON], &command).await?;
+    ensure!(status == 200, "{status}: {told}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_node_waits_for_its_registry_says_so_and_goes_on_without_it() -> anyhow::Result<()> {
     let (one, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let registry_address = free_address()?;

@@ -37,8 +37,9 @@ pub struct Connection {
     /// Whoever has come has said what it speaks.
     was_heard: AtomicBool,
     calls: AtomicUsize,
-    /// Since when it has been without a call, in us since it began.
+    /// Since when it has been without a call, or has had one, in us since it began.
     idle_since_us: AtomicU64,
+    busy_since_us: AtomicU64,
     lapses: Mutex<Lapses>,
     lapsed: AtomicUsize,
     close: Notify,
@@ -76,6 +77,7 @@ impl Connection {
             was_heard: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             idle_since_us: AtomicU64::new(0),
+            busy_since_us: AtomicU64::new(0),
             lapses: Mutex::default(),
             lapsed: AtomicUsize::new(0),
             close: Notify::new(),
@@ -84,7 +86,9 @@ impl Connection {
 
     /// A call begins.
     pub fn call(self: &Arc<Self>) -> Call {
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.busy_since_us.store(self.now_us(), Ordering::Relaxed);
+        }
         Call(Arc::clone(self))
     }
 
@@ -141,6 +145,17 @@ impl Connection {
         (self.calls.load(Ordering::Relaxed) == 0).then(|| self.began + Duration::from_micros(since_us))
     }
 
+    /// Since when there have been calls, and nothing where there is none.
+    pub(crate) fn busy_since(&self) -> Option<Instant> {
+        let since_us = self.busy_since_us.load(Ordering::Relaxed);
+        (self.calls.load(Ordering::Relaxed) > 0).then(|| self.began + Duration::from_micros(since_us))
+    }
+
+    /// How long it has been there.
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
     /// Whoever converses on it is to end that.
     pub(crate) fn close(&self) {
         self.close.notify_one();
@@ -154,8 +169,7 @@ impl Connection {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let since_us = u64::try_from(self.0.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.0.idle_since_us.store(since_us, Ordering::Relaxed);
+        self.0.idle_since_us.store(self.0.now_us(), Ordering::Relaxed);
         self.0.calls.fetch_sub(1, Ordering::Relaxed);
     }
 }

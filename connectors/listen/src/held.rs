@@ -1,24 +1,25 @@
-//! The body of an answer: its call is under way until it is sent or given up.
+//! The body of an answer, with what it holds until it is sent or given up.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http_body::{Body, Frame, SizeHint};
 
-use crate::connection::Call;
-
-pub(crate) struct Held<B> {
+/// A body that holds something: its call, its share of a budget.
+#[derive(Debug)]
+pub struct Held<B, T> {
     body: Pin<Box<B>>,
-    _call: Option<Call>,
+    _what: T,
 }
 
-impl<B> Held<B> {
-    pub(crate) fn new(body: B, call: Option<Call>) -> Self {
-        Self { body: Box::pin(body), _call: call }
+impl<B, T> Held<B, T> {
+    /// A body that holds this.
+    pub fn new(body: B, what: T) -> Self {
+        Self { body: Box::pin(body), _what: what }
     }
 }
 
-impl<B: Body> Body for Held<B> {
+impl<B: Body, T: Unpin> Body for Held<B, T> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -1,7 +1,8 @@
 //! HTTP/1.1 on the connections of a listener.
 
 use std::convert::Infallible;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use http_body::Body;
 use hyper::body::Incoming;
@@ -15,7 +16,7 @@ use tower_service::Service;
 use crate::Listener;
 use crate::heard::Heard;
 use crate::http2::{OnConnection, leave, told};
-use crate::listener::Lease;
+use crate::listener::{LOOK_EVERY, Lease};
 
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -51,10 +52,22 @@ where
     let service = OnConnection::new(TowerToHyperService::new(service), connection.clone());
     let stream = TokioIo::new(Heard::new(stream, connection.clone()));
     let mut conversation = std::pin::pin!(builder.serve_connection(stream, service));
-    tokio::select! {
-        ended = conversation.as_mut() => return told(ended),
-        () = connection.closed() => {}
-        () = tokio::time::sleep(CONNECTION_WITHIN) => {}
+    let (began, mut looks) = (Instant::now(), tokio::time::interval(LOOK_EVERY));
+    loop {
+        tokio::select! {
+            ended = conversation.as_mut() => return told(ended),
+            () = connection.closed() => break,
+            _ = looks.tick() => {
+                // An answer has as long to be taken as a request has to come, and to be answered.
+                if connection.busy_since().is_some_and(|since| since.elapsed() >= head_within * 2) {
+                    lease.counts.lapsed.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+                if began.elapsed() >= CONNECTION_WITHIN {
+                    break;
+                }
+            }
+        }
     }
     if connection.was_heard() {
         conversation.as_mut().graceful_shutdown();

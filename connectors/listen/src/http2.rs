@@ -173,7 +173,7 @@ impl<S, B> hyper::service::Service<Request<Incoming>> for OnConnection<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone,
 {
-    type Response = Response<Held<B>>;
+    type Response = Response<Held<B, Option<Call>>>;
     type Error = Infallible;
     type Future = Answering<<TowerToHyperService<S> as hyper::service::Service<Request<Incoming>>>::Future>;
 
@@ -193,7 +193,7 @@ impl<F, B> Future for Answering<F>
 where
     F: Future<Output = Result<Response<B>, Infallible>>,
 {
-    type Output = Result<Response<Held<B>>, Infallible>;
+    type Output = Result<Response<Held<B, Option<Call>>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.answer.as_mut().poll(context));

@@ -16,4 +16,5 @@ mod listener;
 pub use budget::{Budget, Share};
 pub use connection::{Call, Connection, Lapse, Peer};
 pub use descriptors::Descriptors;
+pub use held::Held;
 pub use listener::{Bounds, Counts, Lease, Listener};

@@ -25,6 +25,8 @@ section! {
         connections_max: usize = 256, 1..=65_536;
         /// Connections at once from one address. Beyond it one of its own is closed, or the new one.
         address_connections_max: usize = 192, 1..=65_536;
+        /// Bytes of requests and answers that are under way, of all connections; beyond it requests get 503.
+        bytes_max: usize = 64 << 20, 40 << 20..=1 << 40;
         /// Commands and reads of topics at once; beyond it they get 503.
         requests_max: usize = 64, 1..=4_096;
         /// How long a request may take to arrive and to be answered.

@@ -9,13 +9,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::body::{Body, HttpBody};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
-use everlog_listen::{Bounds, Descriptors};
+use everlog_listen::{Bounds, Budget, Descriptors, Held};
 use everlog_wire::public::Noun;
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -34,17 +35,27 @@ pub type Inbox = Arc<OnceLock<Commands>>;
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 /// What every request is held against.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Guard {
     /// Only this machine reaches the address: a name in `Host` that is not its own is a page's that was led here.
     is_local: bool,
     within: Duration,
+    /// Bytes of requests and answers that are under way.
+    held: Arc<Budget>,
+    /// Bytes of a request at the most.
+    body_bytes_max: usize,
 }
 
 /// The routes, for a listener at this address.
 pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schemas, inbox: &Inbox) -> Router {
     let within = Duration::from_millis(config.http.request_timeout_ms);
-    let guard = Guard { is_local: address.ip().is_loopback(), within };
+    let commands_bytes_max = config.ingress.record_bytes_max * 2 + ENVELOPE_BYTES_MAX;
+    let guard = Guard {
+        is_local: address.ip().is_loopback(),
+        within,
+        held: Budget::new(config.http.bytes_max),
+        body_bytes_max: commands_bytes_max.max(config.registry.schema_bytes_max * 2),
+    };
     let own = match home {
         Home::Embedded(log) => {
             let requests = Arc::new(Semaphore::new(config.http.requests_max));
@@ -56,7 +67,7 @@ pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schem
             shelf(Noun::Event, everlog_log::Topic::Events)
                 .merge(shelf(Noun::Outcome, everlog_log::Topic::Replies))
                 .merge(shelf(Noun::Rejection, everlog_log::Topic::Rejections))
-                .merge(desk(config, inbox))
+                .merge(desk(config, inbox, commands_bytes_max))
         }
         Home::Kafka(_) => Noun::ALL.into_iter().fold(Router::new(), |routes, noun| {
             let why = format!("the log is on Kafka: the topic is {}", config.topic(noun));
@@ -68,8 +79,7 @@ pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schem
 }
 
 /// Commands are twice as long in base64 at most.
-fn desk(config: &Config, inbox: &Inbox) -> Router {
-    let body_bytes_max = config.ingress.record_bytes_max * 2 + ENVELOPE_BYTES_MAX;
+fn desk(config: &Config, inbox: &Inbox, body_bytes_max: usize) -> Router {
     let requests = Arc::new(Semaphore::new(config.http.requests_max));
     let desk = commands::Desk { inbox: Arc::clone(inbox), requests, is_open: config.ingress.enabled };
     let limit = DefaultBodyLimit::max(body_bytes_max);
@@ -100,12 +110,24 @@ async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Re
         }
         Ok(_) => {}
     }
-    match tokio::time::timeout(guard.within, next.run(request)).await {
-        Ok(response) => response,
-        Err(_elapsed) => {
-            refusal(StatusCode::GATEWAY_TIMEOUT, "it took too long; what was asked for may still happen")
-        }
+    let Some(share) = guard.held.take(body_bytes(&request, guard.body_bytes_max)) else {
+        return busy("too much is being sent at once");
+    };
+    let Ok(response) = tokio::time::timeout(guard.within, next.run(request)).await else {
+        return refusal(StatusCode::GATEWAY_TIMEOUT, "it took too long; what was asked for may still happen");
+    };
+    drop(share);
+    let bytes = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
+    match guard.held.take(bytes) {
+        Some(share) => response.map(|body| Body::new(Held::new(body, share))),
+        None => busy("too much is being read at once"),
     }
+}
+
+/// Bytes of a request's body: what it says, or as many as there may be.
+fn body_bytes(request: &Request, most: usize) -> usize {
+    let hint = request.body().size_hint();
+    hint.upper().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(most).min(most)
 }
 
 /// An answer for whoever may try again in a moment.
