@@ -250,7 +250,8 @@ async fn requests_that_never_end_leave_room_for_others_and_are_let_go() -> anyho
     let bounds = [("EVERLOG_HTTP__BYTES_MAX", "41943040"), ("EVERLOG_HTTP__REQUEST_TIMEOUT_MS", "2000")];
     let server = Server::start(dir.path(), &bounds).await?;
     let address = server.http_address();
-    let head = format!("POST /subjects/s/versions HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2097152\r\n\r\n");
+    let head =
+        format!("POST /subjects/s/versions HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2097152\r\n\r\n");
     let mut endless = Vec::new();
     for _ in 0..40 {
         let mut stream = TcpStream::connect(address).await?;

@@ -5,13 +5,19 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use bytes::Bytes;
 use everlog_temporal_api::DESCRIPTOR;
+use everlog_temporal_api::common::WorkflowExecution;
+use everlog_temporal_api::full::temporal::api::common::v1::{Payload, Payloads};
+use everlog_temporal_api::workflowservice::{
+    SignalWorkflowExecutionRequest, TerminateWorkflowExecutionRequest,
+};
+use everlog_tests::dice::{Dice, seed_of_the_commit};
 use everlog_tests::server::Server;
 use prost::Message;
 use prost_types::field_descriptor_proto::Type;
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use tonic::{Code, Request};
 
-use crate::world::{World, told};
+use crate::world::{Run, World, told};
 
 /// Requests in whose fields there is something to break, and fields in all: those of the API as it is now, at the least.
 const REQUESTS_MIN: usize = 60;
@@ -22,6 +28,9 @@ const DEPTH_MAX: usize = 4;
 const FIELDS_MAX: usize = 60;
 
 type Messages<'a> = BTreeMap<String, &'a DescriptorProto>;
+
+/// Requests of each kind that are spoilt at random.
+const SPOILT: usize = 150;
 
 /// A message field by the numbers that lead to it from its request.
 type Path = Vec<i32>;
@@ -57,6 +66,81 @@ async fn contents_that_no_client_can_read_are_refused_wherever_they_stand() -> a
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
     assert!(requests >= REQUESTS_MIN && fields >= FIELDS_MIN, "only {fields} fields of {requests} requests");
     Ok(())
+}
+
+/// Starts, signals and terminations whose contents are spoilt somewhere at random. What is taken can be read, all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_is_taken_can_be_read() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let mut server = Server::start(dir.path(), &[]).await?;
+    let world = World::new(server.connect().await?).await?;
+    let mut dice = Dice::new(seed_of_the_commit());
+    let (mut runs, mut taken, mut refused) = (Vec::new(), 0, 0);
+    for _ in 0..SPOILT {
+        let id = world.fresh("run");
+        let mut start = world.start_of(&id);
+        start.input = Some(contents(&mut dice));
+        start.header = Some(contents(&mut dice));
+        start.user_metadata = Some(contents(&mut dice));
+        start.last_completion_result = Some(contents(&mut dice));
+        start.continued_failure = Some(contents(&mut dice));
+        let fine = world.begin(|_fine| {}).await?;
+        let execution = Some(WorkflowExecution { workflow_id: fine.id.clone(), ..Default::default() });
+        let signal = SignalWorkflowExecutionRequest {
+            namespace: world.namespace.clone(),
+            workflow_execution: execution.clone(),
+            signal_name: "s".into(),
+            input: Some(contents(&mut dice)),
+            header: Some(contents(&mut dice)),
+            ..Default::default()
+        };
+        let terminate = TerminateWorkflowExecutionRequest {
+            namespace: world.namespace.clone(),
+            workflow_execution: execution,
+            details: Some(contents(&mut dice)),
+            ..Default::default()
+        };
+        let answers = [
+            world.send(start).await.map(drop),
+            world.send(signal).await.map(drop),
+            world.send(terminate).await.map(drop),
+        ];
+        if answers[0].is_ok() {
+            runs.push(Run { queue: format!("{id}-queue"), run_id: String::new(), id });
+        }
+        runs.push(fine);
+        taken += answers.iter().filter(|answer| answer.is_ok()).count();
+        refused += answers.iter().filter(|answer| answer.is_err()).count();
+    }
+    for run in &runs {
+        world.events(run).await.with_context(|| format!("the history of {} cannot be read", run.id))?;
+    }
+    assert!(taken > SPOILT / 4 && refused > SPOILT / 4, "{taken} taken, {refused} refused");
+    let faults = crate::hurt(&mut server).await?;
+    assert!(faults.is_empty(), "{faults:?}");
+    Ok(())
+}
+
+/// Contents that every message may have, or that were spoilt.
+fn contents(dice: &mut Dice) -> Bytes {
+    let payload = Payload {
+        data: "x".into(),
+        metadata: [("encoding".into(), "json/plain".into())].into(),
+        ..Payload::default()
+    };
+    let mut contents = Payloads { payloads: vec![payload] }.encode_to_vec();
+    // Read as another message than payloads it is spoilt as it is; a field of another number is none's.
+    match dice.below(8) {
+        0 => contents.clear(),
+        1 => contents = within(&[15], &contents).to_vec(),
+        2 => {
+            let at = dice.index(contents.len());
+            contents[at] ^= 1 << dice.below(8);
+        }
+        3 => contents.truncate(dice.index(contents.len())),
+        _whole => {}
+    }
+    contents.into()
 }
 
 /// What is no message of any type: a key that is none, a field that is cut short, a group that never ends.
