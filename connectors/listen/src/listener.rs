@@ -43,7 +43,7 @@ impl Default for Bounds {
             address_connections_max: 1_000,
             hello_within: Duration::from_secs(10),
             idle_within: Duration::from_secs(300),
-            request_bytes_max: 32 << 20,
+            request_bytes_max: 64 << 20,
             answer_bytes_max: 64 << 20,
         }
     }

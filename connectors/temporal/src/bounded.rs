@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use everlog_listen::{Budget, Peer, Share};
+use everlog_temporal_api::codec;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use http_body_util::{BodyExt, Full, Limited};
 use tonic::Status;
 use tonic::body::Body;
-use tonic::codegen::http::{HeaderValue, Request, Response};
+use tonic::codegen::http::{HeaderMap, HeaderValue, Request, Response};
 use tower::Service;
 
 use crate::answer::{Answer, Content};
@@ -25,6 +26,8 @@ use crate::{Gateway, Later, Limits, gzip, status};
 const UNARY: &str = "/temporal.api.";
 /// Bytes that a call of another service may send: reflection, the health of the server.
 const STREAM_BYTES_MAX: usize = 64 << 10;
+/// Calls of other services at once.
+const STREAMS_MAX: usize = 1_000;
 /// Beyond the largest message; enough for its prefix.
 const LOOK_BYTES: usize = 64;
 /// What an answer takes beside its bytes.
@@ -38,6 +41,8 @@ pub(crate) struct Holdings {
     pub requests: Arc<Budget>,
     /// Bytes of answers that were not taken yet.
     pub answers: Arc<Budget>,
+    /// Calls of other services, which may last for as long as their client likes.
+    pub streaming: Arc<Budget>,
     /// Requests that have not arrived at once.
     pub arriving: Arc<Budget>,
     /// Answers that are being compressed.
@@ -57,6 +62,7 @@ impl Holdings {
         Self {
             requests: Budget::new(limits.request_bytes_max),
             answers: Budget::new(limits.answer_bytes_max),
+            streaming: Budget::new(STREAMS_MAX),
             arriving: Budget::new(limits.calls_max),
             packing: Budget::new((cores / 2).max(1)),
         }
@@ -84,8 +90,14 @@ where
         let gateway = Arc::clone(&self.gateway);
         let peer = request.extensions().get::<Peer>().cloned().expect("a listener's requests know theirs");
         if !request.uri().path().starts_with(UNARY) {
+            let Some(place) = gateway.holdings.streaming.take(1) else {
+                return Box::pin(async { Ok(status::overloaded().into_http()) });
+            };
             let request = request.map(|body| Body::new(Limited::new(body, STREAM_BYTES_MAX)));
-            return Box::pin(async move { Ok(gateway.guarded(inner.call(request).await?)) });
+            return Box::pin(async move {
+                let response = gateway.guarded(inner.call(request).await?);
+                Ok(response.map(|body| Body::new(everlog_listen::Held::new(body, place))))
+            });
         }
         let request = request.map(Body::new);
         Box::pin(async move {
@@ -113,8 +125,14 @@ impl Bounds<'_> {
         let told = request.headers().get("grpc-timeout").and_then(|told| told.to_str().ok());
         let told = told.and_then(duration);
         let takes_gzip = gzip::is_taken(request.headers());
-        let (head, body) = request.into_parts();
-        let held = self.gathered(body, told).await?;
+        let (mut head, body) = request.into_parts();
+        let mut held = self.gathered(&head.headers, body, told).await?;
+        let encoding = head.headers.remove("grpc-encoding");
+        let encoding = encoding.as_ref().map(HeaderValue::as_bytes);
+        let packed_bytes = held.body.len();
+        held.body = gzip::unpacked(held.body, encoding, self.gateway.limits.message_bytes_max)?;
+        held.shares.grow(held.body.len().saturating_sub(packed_bytes), "requests")?;
+        held.shares.grow(structure_bytes(head.uri.path(), &held.body), "requests")?;
         let request = Request::from_parts(head, Body::new(Full::new(held.body)));
         let response = match inner.call(request).await {
             Ok(response) => self.gateway.guarded(response),
@@ -128,12 +146,19 @@ impl Bounds<'_> {
     }
 
     /// All of a body, or a little more than a message may have: whoever answers refuses it then.
-    async fn gathered(&self, mut body: Body, told: Option<Duration>) -> Result<Held, Status> {
+    async fn gathered(
+        &self,
+        headers: &HeaderMap,
+        mut body: Body,
+        told: Option<Duration>,
+    ) -> Result<Held, Status> {
         let Limits { request_within_ms, message_bytes_max, .. } = self.gateway.limits;
         let within = Duration::from_millis(request_within_ms);
         let by = tokio::time::Instant::from_std(self.began + told.unwrap_or(within).min(within));
         let holdings = &self.gateway.holdings;
         let mut shares = Shares::none(&self.peer.requests, &holdings.requests);
+        let head_bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        shares.grow(head_bytes.sum(), "requests")?;
         let (mut first, mut whole, mut arriving) = (Bytes::new(), BytesMut::new(), None);
         loop {
             let frame = match at_once(body.frame()).await {
@@ -247,6 +272,13 @@ impl Shares {
         }
         Ok(())
     }
+}
+
+/// What a request takes in memory once it is decoded, beside its bytes.
+fn structure_bytes(path: &str, body: &[u8]) -> usize {
+    let method = path.rsplit('/').next().unwrap_or_default();
+    body.get(gzip::PREFIX_BYTES..)
+        .map_or(0, |message| codec::structure_bytes(&format!("{method}Request"), message))
 }
 
 /// What a future says now; none where it would wait.

@@ -1,21 +1,67 @@
-//! Compressed answers: on a thread of their own, a few at a time, and where it pays.
+//! Compressed messages. Requests are unpacked where they arrive; answers are packed on threads of their own, a few at a time, and
+//! where it pays.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_listen::Budget;
 use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use tonic::Status;
 use tonic::codegen::http::HeaderMap;
+use tonic::metadata::MetadataValue;
+
+use crate::transport::too_large;
 
 /// Bytes before a gRPC message: whether it is compressed, and its length.
-const PREFIX_BYTES: usize = 5;
+pub(crate) const PREFIX_BYTES: usize = 5;
 
 /// True where whoever calls takes compressed answers.
 pub(crate) fn is_taken(headers: &HeaderMap) -> bool {
     let accepted = headers.get("grpc-accept-encoding").and_then(|accepted| accepted.to_str().ok());
     accepted.is_some_and(|accepted| accepted.split(',').any(|encoding| encoding.trim() == "gzip"))
+}
+
+/// A request with its prefix as it is before it is compressed; what is not compressed is left as it is, and so is what is no whole
+/// message: whoever reads it says what is wrong.
+pub(crate) fn unpacked(
+    request: Bytes,
+    encoding: Option<&[u8]>,
+    message_bytes_max: usize,
+) -> Result<Bytes, Status> {
+    let Some((&[1, ..], message)) = request.split_at_checked(PREFIX_BYTES) else { return Ok(request) };
+    match encoding {
+        Some(b"gzip") => {}
+        Some(other) if other != b"identity" => {
+            let other = String::from_utf8_lossy(other).into_owned();
+            let mut status = Status::unimplemented(format!(
+                "content is compressed with `{other}`, which is not supported"
+            ));
+            status.metadata_mut().insert("grpc-accept-encoding", MetadataValue::from_static("gzip,identity"));
+            return Err(status);
+        }
+        Some(_) | None => {
+            return Err(Status::internal("grpc: a message is compressed, and its request names no encoding"));
+        }
+    }
+    let mut whole = vec![0; PREFIX_BYTES];
+    let most = u64::try_from(message_bytes_max).unwrap_or(u64::MAX);
+    let read = MultiGzDecoder::new(message).take(most.saturating_add(1)).read_to_end(&mut whole);
+    read.map_err(|error| {
+        Status::internal(format!("grpc: failed to decompress the received message: {error}"))
+    })?;
+    let length = whole.len() - PREFIX_BYTES;
+    if length > message_bytes_max {
+        let text = format!("grpc: received message after decompression larger than max {message_bytes_max}");
+        return Err(too_large(text));
+    }
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    if let Some(prefix) = whole.get_mut(1..PREFIX_BYTES) {
+        prefix.copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(whole.into())
 }
 
 /// An answer with its prefix, compressed; none where that does not pay, or where so many are being compressed that this one would
@@ -55,6 +101,8 @@ fn pack(answer: &[u8]) -> Option<Bytes> {
 mod tests {
     use std::io::Read;
 
+    use tonic::Code;
+
     use super::*;
 
     fn answer(message: &[u8]) -> Bytes {
@@ -86,6 +134,21 @@ mod tests {
         drop(taken);
         assert!(packed(&places, &answer(&b"durable ".repeat(10_000))).await.is_some());
         assert_eq!(packed(&places, &Bytes::from_static(b"\0\0\0\0\x09short")).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_request_is_unpacked_as_far_as_a_message_may_be() {
+        let message = b"durable ".repeat(1_000);
+        let packed = packed(&Budget::new(1), &answer(&message)).await.expect("it pays");
+        let unpack = |most| unpacked(packed.clone(), Some(b"gzip"), most);
+        assert_eq!(unpack(message.len()).expect("it is gzip"), answer(&message));
+        assert_eq!(unpack(message.len() - 1).expect_err("too large").code(), Code::ResourceExhausted);
+        let refused = |encoding| unpacked(packed.clone(), encoding, 1 << 20).expect_err("not gzip").code();
+        assert_eq!((refused(Some(b"br")), refused(None)), (Code::Unimplemented, Code::Internal));
+        let plain = answer(&message);
+        assert_eq!(unpacked(plain.clone(), Some(b"gzip"), 1).expect("as it is"), plain);
+        let torn = Bytes::from_static(b"\x01\0\0\0\x03abc");
+        assert_eq!(unpacked(torn, Some(b"gzip"), 1 << 20).expect_err("no gzip").code(), Code::Internal);
     }
 
     #[test]

@@ -64,7 +64,6 @@ use everlog_temporal_api::DESCRIPTOR;
 use everlog_temporal_api::operatorservice::operator_service_server::OperatorServiceServer;
 use everlog_temporal_api::workflowservice::workflow_service_server::{SERVICE_NAME, WorkflowServiceServer};
 use tokio::sync::{Semaphore, watch};
-use tonic::codec::CompressionEncoding::Gzip;
 use tonic::codegen::http::Response;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
@@ -74,6 +73,7 @@ use tonic_reflection::server::Builder as Reflection;
 use tower::Layer;
 
 pub use chance::id as random_id;
+pub use everlog_temporal_api::codec::STRUCTURE_BYTES_MAX;
 pub use forward::{Broken, Brought, Calls, POLL_HEADER, Peers, Place};
 pub use limits::{LimitError, Limits};
 pub use metrics::Metrics;
@@ -226,7 +226,7 @@ impl Gateway {
         let reporter = HealthReporter::new();
         reporter.set_service_status(SERVICE_NAME, ServingStatus::Serving).await;
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
-        let routes = self.services()?.add_service(health.accept_compressed(Gzip)).prepare();
+        let routes = self.services()?.add_service(health).prepare();
         let inner = Forward { gateway: Arc::clone(&self) }.layer(routes);
         let stop = async {
             shutdown.await;
@@ -268,9 +268,9 @@ impl Gateway {
     fn services(self: &Arc<Self>) -> Result<Routes, Error> {
         let limit = self.limits.message_bytes_max;
         let workflows = WorkflowServiceServer::from_arc(Arc::clone(self));
-        let workflows = workflows.accept_compressed(Gzip).max_decoding_message_size(limit);
+        let workflows = workflows.max_decoding_message_size(limit);
         let operators = OperatorServiceServer::new(Operator { gateway: Arc::clone(self) });
-        let operators = operators.accept_compressed(Gzip).max_decoding_message_size(limit);
+        let operators = operators.max_decoding_message_size(limit);
         let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);
         let (reflection, older) = (descriptor().build_v1()?, descriptor().build_v1alpha()?);
         Ok(Routes::new(workflows).add_service(operators).add_service(reflection).add_service(older))

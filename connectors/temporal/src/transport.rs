@@ -11,8 +11,6 @@ use crate::status::exhausted;
 
 /// How tonic speaks of a message that is too large.
 const TOO_LARGE: &str = "Error, decoded message length too large: found ";
-/// How tonic speaks of a message that is too large once it is unpacked.
-const TOO_LARGE_UNPACKED: &str = "Error decompressing: size limit";
 /// How prost speaks of a message that is none.
 const UNREADABLE: &str = "failed to decode Protobuf message";
 
@@ -34,19 +32,13 @@ pub(crate) fn guarded(
 
 /// The answer to a request that no handler saw, in Temporal's words; none for what a handler answered.
 fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
-    let too_large = |message: String| {
-        let (cause, scope) = (ResourceExhaustedCause::Unspecified, ResourceExhaustedScope::Unspecified);
-        Some(exhausted(cause, scope, message))
-    };
+    let too_large = |message: String| Some(too_large(message));
     let message = status.message();
     match status.code() {
         Code::OutOfRange if message.starts_with(TOO_LARGE) => {
             let found: String = message[TOO_LARGE.len()..].chars().take_while(char::is_ascii_digit).collect();
             too_large(format!("grpc: received message larger than max ({found} vs. {message_bytes_max})"))
         }
-        Code::ResourceExhausted if message.starts_with(TOO_LARGE_UNPACKED) => too_large(format!(
-            "grpc: received message after decompression larger than max {message_bytes_max}"
-        )),
         Code::ResourceExhausted if message.starts_with(codec::TOO_LARGE) => too_large(message.to_owned()),
         Code::Internal if message.starts_with(codec::UNREADABLE) => Some(Status::internal(message)),
         Code::Internal if message.contains(UNREADABLE) => {
@@ -55,6 +47,12 @@ fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
         Code::Unimplemented => Some(Status::unimplemented(message)),
         _handled => None,
     }
+}
+
+/// The refusal of a message that is too large.
+pub(crate) fn too_large(message: String) -> Status {
+    let (cause, scope) = (ResourceExhaustedCause::Unspecified, ResourceExhaustedScope::Unspecified);
+    exhausted(cause, scope, message)
 }
 
 #[cfg(test)]
@@ -69,15 +67,6 @@ mod tests {
         let status = unread(&status, 4 << 20).expect("it is put into other words");
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert_eq!(status.message(), "grpc: received message larger than max (5000000 vs. 4194304)");
-    }
-
-    #[test]
-    fn a_message_that_unpacks_to_too_much_is_refused_in_the_words_that_sdks_look_for() {
-        let status = Status::resource_exhausted(
-            "Error decompressing: size limit, of 4194304 bytes, exceeded while decompressing message",
-        );
-        let status = unread(&status, 4 << 20).expect("it is put into other words");
-        assert_eq!(status.message(), "grpc: received message after decompression larger than max 4194304");
     }
 
     #[test]

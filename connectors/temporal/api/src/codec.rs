@@ -81,7 +81,7 @@ const NESTED: &[(&str, &[Part])] = &[
 
 /// What the fields and list entries of a request of this name take in memory. Counts what can be read: whatever is
 /// wrong with the rest, the decoder says.
-fn structure_bytes(name: &str, message: &[u8]) -> usize {
+pub fn structure_bytes(name: &str, message: &[u8]) -> usize {
     let parts = NESTED.iter().find(|(nested, _)| *nested == name).map_or(&[][..], |(_, parts)| parts);
     count(message, parts, FIELD_BYTES)
 }

@@ -25,16 +25,17 @@ section! {
         idle_within_ms: u64 = 10 * MINUTE_MS, SECOND_MS..=DAY_MS as u64;
         /// How long a request may take to arrive.
         request_within_ms: u64 = 30 * SECOND_MS, 100..=10 * MINUTE_MS;
-        /// Bytes of requests that are under way, of all connections. The last eighth is kept for those up to 64 KiB.
-        request_bytes_max: usize = 128 << 20, 32 << 20..=1 << 40;
-        /// Bytes of requests that are under way on one connection.
-        connection_request_bytes_max: usize = 32 << 20, 1 << 20..=1 << 40;
+        /// Bytes that requests under way take, as they come and decoded, of all connections. The last eighth is kept for those
+        /// up to 64 KiB.
+        request_bytes_max: usize = 128 << 20, 48 << 20..=1 << 40;
+        /// The same of one connection.
+        connection_request_bytes_max: usize = 64 << 20, 48 << 20..=1 << 40;
         /// How long a client may take to take an answer. It has no longer than until the deadline of its call.
         answer_within_ms: u64 = MINUTE_MS, 100..=10 * MINUTE_MS;
         /// Bytes of answers that were not taken yet, of all connections. The last eighth is kept for those up to 64 KiB.
         answer_bytes_max: usize = 192 << 20, 32 << 20..=1 << 40;
         /// Bytes of answers that one connection has not taken yet.
-        connection_answer_bytes_max: usize = 64 << 20, 1 << 20..=1 << 40;
+        connection_answer_bytes_max: usize = 64 << 20, 8 << 20..=1 << 40;
         /// Bytes of one request, as it is sent and as it is unpacked.
         message_bytes_max: usize = 4 << 20, 64 << 10..=16 << 20;
         /// Bytes of a request's headers.
@@ -149,11 +150,15 @@ impl Gateway {
             let temporal::LimitError { name, value, allowed } = error;
             faults.push(format!("gateway.{name} = {value} is not allowed; {allowed}"));
         }
-        let (bytes, least) = (self.connection_request_bytes_max, self.message_bytes_max.saturating_mul(2));
-        if bytes < least {
+        // One request has to have room, as it comes and decoded.
+        let least = (self.message_bytes_max + temporal::STRUCTURE_BYTES_MAX) / 7 * 8;
+        let bounds = [
+            ("connection_request_bytes_max", self.connection_request_bytes_max),
+            ("request_bytes_max", self.request_bytes_max),
+        ];
+        for (name, bytes) in bounds.into_iter().filter(|(_, bytes)| *bytes < least) {
             faults.push(format!(
-                "gateway.connection_request_bytes_max = {bytes} is not allowed; two messages of gateway.message_bytes_max have room \
-                 in {least}"
+                "gateway.{name} = {bytes} is not allowed; a request of gateway.message_bytes_max needs {least}"
             ));
         }
     }
