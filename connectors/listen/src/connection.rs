@@ -12,7 +12,7 @@ use crate::budget::Budget;
 use crate::listener::Bounds;
 
 /// Calls of one connection that make large answers at once: further ones wait, and do not keep other connections' calls waiting.
-const READERS: usize = 4;
+const READERS: usize = 2;
 /// So many things that nobody took in time, and the connection is closed.
 const LAPSED_MAX: usize = 64;
 

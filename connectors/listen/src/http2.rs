@@ -25,6 +25,9 @@ use crate::held::Held;
 use crate::listener::{CLOSED_WITHIN, LOOK_EVERY, Lease};
 use crate::{Bounds, Call, Listener, Peer};
 
+/// Bytes of an answer that the HTTP/2 library holds ready for a client that has room for more.
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+
 /// What a client may do on one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -90,6 +93,7 @@ async fn converse<S, B>(
         .timer(TokioTimer::new())
         .max_concurrent_streams(options.streams_max)
         .initial_connection_window_size(options.window_bytes)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
         .max_header_list_size(options.header_bytes_max)
         .keep_alive_interval(options.alive_every)
         .keep_alive_timeout(options.alive_within);

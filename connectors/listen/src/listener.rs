@@ -44,7 +44,7 @@ impl Default for Bounds {
             hello_within: Duration::from_secs(10),
             idle_within: Duration::from_secs(300),
             request_bytes_max: 64 << 20,
-            answer_bytes_max: 64 << 20,
+            answer_bytes_max: 32 << 20,
         }
     }
 }

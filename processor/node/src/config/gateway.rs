@@ -33,9 +33,9 @@ section! {
         /// How long a client may take to take an answer. It has no longer than until the deadline of its call.
         answer_within_ms: u64 = MINUTE_MS, 100..=10 * MINUTE_MS;
         /// Bytes of answers that were not taken yet, of all connections. The last eighth is kept for those up to 64 KiB.
-        answer_bytes_max: usize = 192 << 20, 32 << 20..=1 << 40;
+        answer_bytes_max: usize = 128 << 20, 32 << 20..=1 << 40;
         /// Bytes of answers that one connection has not taken yet.
-        connection_answer_bytes_max: usize = 64 << 20, 8 << 20..=1 << 40;
+        connection_answer_bytes_max: usize = 32 << 20, 8 << 20..=1 << 40;
         /// Bytes of one request, as it is sent and as it is unpacked.
         message_bytes_max: usize = 4 << 20, 64 << 10..=16 << 20;
         /// Bytes of a request's headers.
@@ -74,8 +74,8 @@ section! {
         sticky_wait_ms: i64 = 10_000, 1..=3_600_000;
         /// Batches of events on a page of history.
         history_page_batches_max: usize = 256, 1..=10_000;
-        /// Pages of history that are made at once, four of them for one connection; further ones wait.
-        readers_max: usize = 8, 1..=10_000;
+        /// Pages of history that are made at once, two of them for one connection; further ones wait.
+        readers_max: usize = 4, 1..=10_000;
         /// Namespaces on a page.
         namespace_page_max: usize = 1_000, 1..=10_000;
         /// The shortest retention of a namespace.
