@@ -136,10 +136,11 @@ impl<'a> Call<'a> {
             });
         match answer.await {
             Ok(message) => {
+                let Some(reader) = self.reading.get() else { return Ok(Response::new(message)) };
+                let leaves = self.gateway.pace.next(message.encoded_len(), Instant::now());
+                tokio::time::sleep_until(leaves.into()).await;
                 let mut response = Response::new(message);
-                if let Some(reader) = self.reading.get() {
-                    response.extensions_mut().insert(reader.clone());
-                }
+                response.extensions_mut().insert(reader.clone());
                 Ok(response)
             }
             Err(status) => {

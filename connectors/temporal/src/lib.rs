@@ -26,6 +26,7 @@ mod moment;
 mod multi;
 mod namespace;
 mod operator;
+mod pace;
 mod passage;
 mod payload;
 mod policy;
@@ -85,6 +86,7 @@ pub use tonic::body::Body;
 use bounded::{Bounded, Holdings};
 use forward::Forward;
 use operator::Operator;
+use pace::Pace;
 use quota::Gate;
 use request::Checks;
 use roster::Roster;
@@ -177,6 +179,8 @@ pub struct Gateway {
     holdings: Holdings,
     /// Places for calls that read histories.
     readers: Arc<Semaphore>,
+    /// How fast their answers leave.
+    pace: Pace,
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
     stopping: watch::Sender<bool>,
@@ -201,6 +205,7 @@ impl Gateway {
             brought: Gate::new(limits.calls_max.saturating_add(limits.polls_max)),
             holdings: Holdings::new(&limits),
             readers: Arc::new(Semaphore::new(limits.readers_max)),
+            pace: Pace::new(limits.history_bytes_per_second),
             stopping: watch::Sender::new(false),
             about,
             limits,

@@ -43,6 +43,8 @@ pub struct Limits {
     pub history_page_batches_max: usize,
     /// Pages of history that are made at once; further ones wait.
     pub readers_max: usize,
+    /// Bytes of these pages in a second, of all connections; 0 = no limit.
+    pub history_bytes_per_second: u64,
     /// Namespaces on a page.
     pub namespace_page_max: usize,
     /// The shortest retention of a namespace, in ms.
@@ -102,6 +104,7 @@ impl Default for Limits {
             sticky_wait_ms: 10_000,
             history_page_batches_max: 256,
             readers_max: 4,
+            history_bytes_per_second: 256 << 20,
             namespace_page_max: 1_000,
             retention_min_ms: 3_600_000,
             default_retention_ms: 3 * 86_400_000,

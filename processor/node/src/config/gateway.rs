@@ -76,6 +76,8 @@ section! {
         history_page_batches_max: usize = 256, 1..=10_000;
         /// Pages of history that are made at once, two of them for one connection; further ones wait.
         readers_max: usize = 4, 1..=10_000;
+        /// Bytes of these pages in a second, of all connections; what would be more waits. 0 = no limit.
+        history_bytes_per_second: u64 = 256 << 20, 0..=1 << 40;
         /// Namespaces on a page.
         namespace_page_max: usize = 1_000, 1..=10_000;
         /// The shortest retention of a namespace.
@@ -118,6 +120,7 @@ impl Gateway {
             sticky_wait_ms: self.sticky_wait_ms,
             history_page_batches_max: self.history_page_batches_max,
             readers_max: self.readers_max,
+            history_bytes_per_second: self.history_bytes_per_second,
             namespace_page_max: self.namespace_page_max,
             retention_min_ms: self.retention_min_ms,
             default_retention_ms: self.default_retention_ms,
