@@ -376,6 +376,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             self.leave_over(key);
         }
         self.due.set(key, None);
+        self.queries.refuse(key);
         self.stats.forgotten.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -148,7 +148,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             return Ok(());
         };
         let (key, query): (RunKey, Bytes) = (direct.key.clone(), direct.question.request.query.clone());
-        let Some(run) = self.runs.get(&key)? else { return Ok(()) };
+        let Some(run) = self.runs.get(&key)? else {
+            self.queries.refuse(&key);
+            self.dispatcher.poll_again(waiting, &self.send);
+            return Ok(());
+        };
         // A worker has as long for a question as for a task of the run.
         direct.taken_until_ms = self.dispatcher.now_ms().saturating_add(run.start.task_timeout_ms.max(1));
         if way_on(&run) != Way::Direct {

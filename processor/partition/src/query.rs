@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use everlog_engine::Run;
+use everlog_engine::{Rejection, Run};
 use tokio::sync::oneshot;
 
-use crate::address::RunKey;
+use crate::address::{Address, RunKey};
 use crate::delivery::{QueryAnswer, QueryOutcome, QueryRequest};
 use crate::reply::tell;
 use crate::router::{Answer, Slot};
@@ -142,6 +142,18 @@ impl Queries {
                 }
                 Vec::new()
             }
+        }
+    }
+
+    /// The run is known no more: whoever asks about it is told so, wherever the question waits.
+    pub fn refuse(&mut self, key: &RunKey) {
+        let waiting = self.buffered.remove(key).unwrap_or_default();
+        let attached = self.attached.remove(key).map(|(_, questions)| questions).unwrap_or_default();
+        let direct = self.direct.extract_if(.., |_, direct| direct.key == *key);
+        let direct: Vec<_> = direct.map(|(_, direct)| direct.question).collect();
+        for Question { request, reply, .. } in waiting.into_iter().chain(attached).chain(direct) {
+            let Address { workflow_id, run_id, .. } = &request.address;
+            tell(reply, Ok(QueryOutcome::Refused(Rejection::unknown_run(workflow_id, run_id))));
         }
     }
 

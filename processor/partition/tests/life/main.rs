@@ -10,7 +10,7 @@ use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::Run;
 use everlog_engine::command;
-use everlog_engine::input::Order;
+use everlog_engine::input::{Delete, Order};
 use everlog_engine::machine::task::Task;
 use everlog_engine::machine::{activity, attempt, close, signal, timer};
 use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
@@ -490,6 +490,30 @@ fn a_worker_that_does_not_come_for_a_question_is_no_more_waited_for() {
     house.advance(6_000);
     assert!(matches!(house.poll(false), Delivery::Query(_)), "any worker may answer");
     house.until(|house| house.read().run.head.sticky.is_none());
+}
+
+#[test]
+fn a_question_about_a_run_that_is_deleted_ends_and_takes_no_poll_along() {
+    let mut house = House::build();
+    house.start();
+    let task = workflow(house.poll(false));
+    let hour = everlog_engine::time::Duration::from_ms(3_600_000);
+    let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
+    house.complete(&task.run, vec![command::Order::StartTimer(order)]);
+    let (asks, polls_on) = (house.router.clone(), house.router.clone());
+    let mut question = Box::pin(async move { asks.query(question()).await });
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(question.as_mut().poll(&mut context).is_pending());
+    house.turn();
+    // It waits for a poll when its run is deleted.
+    assert_eq!(house.order(Order::Delete(Delete {})), Reply::Done);
+    let mut poll = Box::pin(async move { polls_on.poll(polls(false)).await });
+    assert!(poll.as_mut().poll(&mut context).is_pending());
+    let outcome = house.call(question);
+    assert!(matches!(outcome, Ok(everlog_partition::QueryOutcome::Refused(_))), "{outcome:?}");
+    // What comes next goes to the poll.
+    house.start_with(|begin| begin.request_id = "another".into());
+    workflow(house.call(poll).expect("it has waited on"));
 }
 
 #[test]
