@@ -5,6 +5,7 @@
 
 mod commands;
 mod contents;
+mod crowds;
 mod holding;
 mod ids;
 mod limits;

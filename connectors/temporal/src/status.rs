@@ -128,6 +128,14 @@ pub(crate) fn of_failure(failure: Failure) -> Status {
                 (ResourceExhaustedCause::PersistenceStorageLimit, ResourceExhaustedScope::System);
             exhausted(cause, scope, failure.to_string())
         }
+        Failure::NamespaceCrowded { .. } => {
+            let (cause, scope) = (ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace);
+            exhausted(cause, scope, failure.to_string())
+        }
+        Failure::Crowded { .. } => {
+            let (cause, scope) = (ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::System);
+            exhausted(cause, scope, failure.to_string())
+        }
         Failure::Unavailable => Status::unavailable(failure.to_string()),
         Failure::Moved => moved(),
         Failure::Internal => Status::internal(failure.to_string()),

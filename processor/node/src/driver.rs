@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use everlog_partition::{Admission, Config, Dispatcher, Error, Event, Router, Stats};
+use everlog_partition::{Admission, Config, Dispatcher, Error, Event, QueueLimits, Router, Stats};
 
 use crate::arrivals::{Arrivals, Recovered};
 use crate::clock::{Clock, now_ms};
@@ -34,6 +34,8 @@ pub struct Options {
     pub waiting_orders_max: usize,
     /// Reads and queries that may wait for one partition.
     pub waiting_reads_max: usize,
+    /// Task queues that polls may wait at, and that are remembered.
+    pub queues: QueueLimits,
     /// What each partition keeps to; the driver gives each life of it an instance.
     pub partition: Config,
 }
@@ -101,7 +103,7 @@ pub fn start(
         let post = Arc::clone(&post);
         Arc::new(move |partition, event| post.send(partition, None, event))
     };
-    let dispatcher = Dispatcher::new(now_ms);
+    let dispatcher = Dispatcher::bounded(options.queues.clone(), now_ms);
     let admission =
         Arc::new(Admission::new(partitions, options.waiting_orders_max, options.waiting_reads_max));
     let takeover = Arc::new(Takeover {

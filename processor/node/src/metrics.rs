@@ -24,7 +24,7 @@ use crate::traffic::KafkaTraffic;
 use Kind::{Counts, Stands};
 pub use connections::{watch_held, watch_listeners};
 pub use registry::watch_registry;
-pub use waits::watch_admission;
+pub use waits::{watch_admission, watch_queues};
 
 /// Whether a value only grows.
 #[derive(Clone, Copy)]

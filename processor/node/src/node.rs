@@ -181,6 +181,7 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
+    metrics::watch_queues(&registry, running.steering().dispatcher());
     let cluster = join(config, &home, &running, &names, (listeners.nodes, listeners.calls.1))?;
     let peers = cluster.clone().map(|cluster| Arc::new(Others(cluster)) as Arc<dyn everlog_temporal::Peers>);
     let calls = Gateway::make(config, &home, &names, &running, calls_metrics, peers)?;
@@ -447,12 +448,13 @@ fn start_partitions(
 }
 
 fn driver_options(config: &Config, partitions: u32, names: &Names) -> driver::Options {
-    let Config { server, memory, threads, partition, limits, .. } = config;
+    let Config { server, memory, threads, partition, queues, limits, .. } = config;
     let share = |total: usize| (total / partitions as usize).max(1);
     driver::Options {
         threads: or_cores(threads.processor),
         waiting_orders_max: partition.waiting_orders_max,
         waiting_reads_max: partition.waiting_reads_max,
+        queues: queues.limits(),
         partition: everlog_partition::Config {
             node: server.name.clone(),
             instance: Default::default(),

@@ -14,9 +14,11 @@ use crate::event::Event;
 use crate::homes::{Homes, Offer};
 use crate::precedence::Precedence;
 use crate::reply::tell;
-use crate::router::Send;
+use crate::router::{Failure, Send};
 
 pub use backlog::{Backlog, ReadyId};
+use census::{Census, Place};
+pub use census::{QueueCounts, QueueLimits};
 use flow::Flows;
 pub use status::{LevelStatus, PollerStatus, QueueStatus};
 
@@ -28,9 +30,13 @@ const FORGET_MS: i64 = 5 * 60_000;
 const POLLERS_MAX: usize = 1_000;
 const SHARDS: usize = 16;
 
+/// Most are small, and the room for them grows by doubling.
+type Shard = HashMap<QueueKey, Box<Queue>>;
+
 /// Where ready tasks and waiting polls meet.
 pub struct Dispatcher {
-    shards: [Mutex<HashMap<QueueKey, Queue>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
+    census: Arc<Census>,
     serial: AtomicU64,
     clock: Box<dyn Fn() -> i64 + std::marker::Send + Sync>,
     own: Weak<Dispatcher>,
@@ -105,7 +111,9 @@ pub struct Waiting {
 #[derive(Default)]
 struct Queue {
     ready: Backlog,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, Box<Waiting>>,
+    /// While polls wait.
+    place: Option<Place>,
     pollers: HashMap<String, Poller>,
     last_poll_ms: i64,
     retired: bool,
@@ -136,8 +144,17 @@ pub struct PollTicket {
 impl Dispatcher {
     /// An empty dispatcher; `clock` gives ms since 1970-01-01 UTC.
     pub fn new(clock: impl Fn() -> i64 + std::marker::Send + Sync + 'static) -> Arc<Self> {
+        Self::bounded(QueueLimits::default(), clock)
+    }
+
+    /// [`Dispatcher::new`], with other limits than the usual ones.
+    pub fn bounded(
+        limits: QueueLimits,
+        clock: impl Fn() -> i64 + std::marker::Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
             shards: Default::default(),
+            census: Census::new(limits),
             serial: AtomicU64::new(1),
             clock: Box::new(clock),
             own: own.clone(),
@@ -161,12 +178,39 @@ impl Dispatcher {
     }
 
     /// Gives the poll a ready task, or lets it wait.
-    pub fn poll(&self, poll: Poll, reply: oneshot::Sender<Delivery>, send: &Send) -> PollTicket {
+    ///
+    /// # Errors
+    /// Nothing is ready in its queue, no other poll waits there, and polls wait at as many queues as may be.
+    pub fn poll(
+        &self,
+        poll: Poll,
+        reply: oneshot::Sender<Delivery>,
+        send: &Send,
+    ) -> Result<PollTicket, Failure> {
         let serial = self.serial.fetch_add(1, Ordering::Relaxed);
         let key = QueueKey::of(&poll);
-        self.shard(&key).entry(key.clone()).or_default().limit(poll.rate_per_second, (self.clock)());
+        self.welcome(&key, poll.rate_per_second)?;
         self.seat(Waiting { poll, reply, serial, is_visitor: false }, send);
-        PollTicket { dispatcher: self.own.clone(), key, serial }
+        Ok(PollTicket { dispatcher: self.own.clone(), key, serial })
+    }
+
+    /// The queue gets a place among those at which polls wait, unless it has one.
+    fn welcome(&self, key: &QueueKey, rate_per_second: Option<f64>) -> Result<(), Failure> {
+        let mut shard = self.shard(key);
+        let place = match shard.get(key) {
+            Some(queue) if queue.place.is_some() => None,
+            Some(queue) if !queue.ready.is_empty() => Some(self.census.enter(&key.namespace_id)),
+            Some(_) | None => Some(self.census.admit(&key.namespace_id)?),
+        };
+        let queue = shard.entry(key.clone()).or_default();
+        queue.place = place.or(queue.place.take());
+        queue.limit(rate_per_second, (self.clock)());
+        Ok(())
+    }
+
+    /// How many queues there are that clients have named, and how many were refused.
+    pub fn queue_counts(&self) -> QueueCounts {
+        self.census.counts()
     }
 
     /// A poll whose task was gone waits again.
@@ -185,7 +229,9 @@ impl Dispatcher {
             let mut shard = self.shard(&key);
             let queue = shard.entry(key).or_default();
             queue.saw(&waiting.poll, now_ms);
-            queue.waiting.insert(waiting.serial, waiting);
+            let enter = || self.census.enter(&waiting.poll.namespace_id);
+            queue.place.get_or_insert_with(enter);
+            queue.waiting.insert(waiting.serial, Box::new(waiting));
             queue.pair(now_ms)
         };
         if let Some((ready, waiting)) = pair {
@@ -322,7 +368,7 @@ impl Dispatcher {
         };
         self.shards.iter().any(|shard| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.values().any(is_it)
+            shard.values().any(|queue| is_it(queue))
         })
     }
 
@@ -337,37 +383,7 @@ impl Dispatcher {
         }
     }
 
-    /// Hands out what a rate limit held back, takes what waits for workers that are gone to others, and forgets queues that
-    /// nobody uses.
-    pub fn sweep(&self, send: &Send) {
-        let now_ms = (self.clock)();
-        for shard in &self.shards {
-            let mut released = Vec::new();
-            let mut left = Vec::new();
-            {
-                let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-                shard.retain(|_, queue| {
-                    queue.forget_closed();
-                    let idle = queue.waiting.is_empty() && now_ms - queue.last_poll_ms > FORGET_MS;
-                    !(idle && queue.ready.is_empty())
-                });
-                for (key, queue) in shard.iter_mut() {
-                    if queue.is_left(now_ms) {
-                        left.push((key.clone(), std::mem::take(&mut queue.ready)));
-                    }
-                    released.extend(std::iter::from_fn(|| queue.pair(now_ms)));
-                }
-            }
-            for (key, ready) in left {
-                self.leave_sticky_queue(&key, ready, send);
-            }
-            for (ready, waiting) in released {
-                self.bring(ready, waiting, send);
-            }
-        }
-    }
-
-    fn shard(&self, key: &QueueKey) -> MutexGuard<'_, HashMap<QueueKey, Queue>> {
+    fn shard(&self, key: &QueueKey) -> MutexGuard<'_, Shard> {
         let hash = crc32fast::hash(key.name.as_bytes()) as usize;
         self.shards[hash % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -453,10 +469,20 @@ impl Queue {
             // The poll may be gone: then nobody needs to be told.
             tell(waiting.reply, Delivery::Nothing);
         }
+        self.settle();
     }
 
     fn forget_closed(&mut self) {
         self.waiting.retain(|_, waiting| !waiting.reply.is_closed());
+        self.settle();
+    }
+
+    /// Where no poll waits any more, the queue is none that is polled, and keeps no room for polls.
+    fn settle(&mut self) {
+        if self.waiting.is_empty() {
+            self.waiting = BTreeMap::new();
+            self.place = None;
+        }
     }
 
     fn saw(&mut self, poll: &Poll, now_ms: i64) {
@@ -487,6 +513,7 @@ impl Queue {
             self.waiting.pop_first();
         }
         if self.waiting.is_empty() {
+            self.settle();
             return None;
         }
         if !self.may_hand_out(now_ms) {
@@ -495,8 +522,9 @@ impl Queue {
         }
         let ready = self.ready.pop()?;
         let (_, waiting) = self.waiting.pop_first()?;
+        self.settle();
         self.flows.handed(ready.level(), now_ms);
-        Some((ready, waiting))
+        Some((ready, *waiting))
     }
 
     /// The poll that comes last says how much may be handed out.
@@ -529,13 +557,16 @@ impl Drop for PollTicket {
         {
             // Whoever waits until the end of a poll was there until then.
             queue.last_poll_ms = (dispatcher.clock)();
+            queue.settle();
         }
     }
 }
 
 mod backlog;
+mod census;
 mod flow;
 mod status;
 mod sticky;
+mod sweep;
 #[cfg(test)]
 mod tests;

@@ -54,8 +54,8 @@ pub use delivery::{
     Reading, Receipt, Told, UpdateNews, Want, WorkflowTask,
 };
 pub use dispatch::{
-    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueKey, QueueStatus, Ready, ReadyId,
-    STICKY_LIVE_MS, TaskRef, Waiting,
+    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueCounts, QueueKey, QueueLimits,
+    QueueStatus, Ready, ReadyId, STICKY_LIVE_MS, TaskRef, Waiting,
 };
 pub use error::{Error, RowsFault};
 pub use event::Event;

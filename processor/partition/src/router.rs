@@ -35,6 +35,18 @@ pub enum Failure {
     /// The disk has no room; nothing was taken.
     #[error("the log has no space left")]
     Full,
+    /// Polls wait at as many task queues of the namespace as may be; the poll was not let in.
+    #[error("polls wait at {queues} task queues of the namespace, which is the limit")]
+    NamespaceCrowded {
+        /// How many may be.
+        queues: usize,
+    },
+    /// Polls wait at as many task queues as may be; the poll was not let in.
+    #[error("polls wait at {queues} task queues, which is the limit")]
+    Crowded {
+        /// How many may be.
+        queues: usize,
+    },
     /// The record could not be applied; it was skipped.
     #[error("internal error")]
     Internal,
@@ -272,10 +284,10 @@ impl Router {
     /// Waits for a task. Dropping the future withdraws the poll and loses no task; the caller brings its own timeout.
     ///
     /// # Errors
-    /// [`Failure`]: the node is stopping.
+    /// [`Failure`]: the node is stopping, or polls wait at too many queues.
     pub async fn poll(&self, poll: Poll) -> Answer<Delivery> {
         let (sender, receiver) = oneshot::channel();
-        let ticket: PollTicket = self.dispatcher.poll(poll, sender, &self.send);
+        let ticket: PollTicket = self.dispatcher.poll(poll, sender, &self.send)?;
         let delivery = receiver.await.map_err(|_dropped| Failure::Unavailable);
         drop(ticket);
         delivery

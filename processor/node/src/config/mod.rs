@@ -20,7 +20,7 @@ pub use gateway::Gateway;
 pub use kafka::Kafka;
 pub use limits::Limits;
 pub use sections::{
-    Cluster, Log, LogFormat, Logs, Memory, Partition, Recover, Server, Sync, Threads, Tokens,
+    Cluster, Log, LogFormat, Logs, Memory, Partition, Queues, Recover, Server, Sync, Threads, Tokens,
 };
 
 /// Variables that set a key are named `EVERLOG_SECTION__KEY`.
@@ -43,6 +43,8 @@ pub struct Config {
     pub threads: Threads,
     /// `[partition]`
     pub partition: Partition,
+    /// `[queues]`
+    pub queues: Queues,
     /// `[limits]`
     pub limits: Limits,
     /// `[gateway]`
@@ -108,7 +110,7 @@ impl Config {
     }
 
     /// The sections in the order of the documentation.
-    fn sections(&self) -> [&dyn Section; 14] {
+    fn sections(&self) -> [&dyn Section; 15] {
         let Self {
             server,
             log,
@@ -116,6 +118,7 @@ impl Config {
             memory,
             threads,
             partition,
+            queues,
             limits,
             gateway,
             http,
@@ -126,7 +129,7 @@ impl Config {
             logs,
         } = self;
         [
-            server, log, kafka, memory, threads, partition, limits, gateway, http, registry, ingress,
+            server, log, kafka, memory, threads, partition, queues, limits, gateway, http, registry, ingress,
             cluster, tokens, logs,
         ]
     }
@@ -144,6 +147,7 @@ impl Config {
             memory,
             threads,
             partition,
+            queues,
             limits,
             gateway,
             http,
@@ -153,8 +157,8 @@ impl Config {
             tokens,
             logs,
         } = self;
-        let sections: [&mut dyn Section; 14] = [
-            server, log, kafka, memory, threads, partition, limits, gateway, http, registry, ingress,
+        let sections: [&mut dyn Section; 15] = [
+            server, log, kafka, memory, threads, partition, queues, limits, gateway, http, registry, ingress,
             cluster, tokens, logs,
         ];
         sections.into_iter().find(|section| section.name() == name)
@@ -308,21 +312,21 @@ mod tests {
             "[lag]\npartitions = 8",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
             ],
         );
         refused(
             "[lag]",
             &[],
             expect![
-                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
+                "everlog.toml: [lag] is unknown; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
             ],
         );
         refused(
             "partitions = 8",
             &[],
             expect![
-                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
+                "everlog.toml: partitions stands outside a section; there are [server], [log], [kafka], [memory], [threads], [partition], [queues], [limits], [gateway], [http], [registry], [ingress], [cluster], [tokens], [logs]"
             ],
         );
         refused(

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Context;
+use everlog_partition::QueueLimits;
 use hyper::header::HeaderValue;
 
 use super::setting::{Given, Refusal, Setting, choice, section};
@@ -130,6 +131,34 @@ section! {
         buffered_queries_max: usize = 100, 1..=10_000;
         /// Journal records that are kept after they are applied and committed, to look into what happened.
         journal_keep_records: u64 = 1_000, 0..=1_000_000_000;
+    }
+}
+
+section! {
+    /// Task queues, which clients make by naming them; of each node those that have their home there.
+    Queues = "queues" {
+        /// Task queues of one namespace at which polls may wait. Beyond it polls of further ones get RESOURCE_EXHAUSTED, unless a
+        /// task or a query waits there.
+        namespace_polled_max: usize = 10_000, 1..=1_000_000;
+        /// The same of all namespaces.
+        polled_max: usize = 50_000, 1..=1_000_000;
+        /// Pollers of one namespace that `DescribeTaskQueue` remembers for five minutes where no poll of their queue waits and
+        /// nothing is ready; those that polled last.
+        namespace_remembered_max: usize = 1_000, 0..=1_000_000;
+        /// The same of all namespaces.
+        remembered_max: usize = 10_000, 0..=1_000_000;
+    }
+}
+
+impl Queues {
+    /// As the dispatcher knows them.
+    pub fn limits(&self) -> QueueLimits {
+        QueueLimits {
+            namespace_polled_max: self.namespace_polled_max,
+            polled_max: self.polled_max,
+            namespace_remembered_max: self.namespace_remembered_max,
+            remembered_max: self.remembered_max,
+        }
     }
 }
 

@@ -101,6 +101,8 @@ fn told(taken: Result<Taken, Failure>) -> Response {
             (StatusCode::UNPROCESSABLE_ENTITY, Json(told)).into_response()
         }
         Err(Failure::Busy) => busy("too much is waiting already; nothing was taken"),
+        // Polls alone are told so.
+        Err(Failure::NamespaceCrowded { .. } | Failure::Crowded { .. }) => busy("nothing was taken"),
         Err(Failure::Full) => busy("the disk is full; nothing was taken"),
         Err(Failure::Moved) => busy("another node serves the partition; nothing was taken"),
         Err(Failure::Unavailable | Failure::Internal) => refusal(

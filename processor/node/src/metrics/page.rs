@@ -6,7 +6,7 @@ use expect_test::expect_file;
 
 use super::connections::{HELD, LISTENERS};
 use super::registry::{REGISTRY, REGISTRY_WORK};
-use super::waits::ADMISSION;
+use super::waits::{ADMISSION, QUEUES};
 use super::*;
 
 const HEAD: &str = "\
@@ -38,6 +38,7 @@ fn parts() -> Vec<Part> {
         part("", "", HELD),
         part("Partitions", "partition", PARTITION),
         part("What waits for partitions", "partition", ADMISSION),
+        part("Task queues", "", QUEUES),
         part("Public commands that were refused", "code", REJECTIONS),
         part("Several nodes", "", STANDING),
         part("", "", COUNTS),

@@ -1,15 +1,26 @@
-//! What waits for the partitions.
+//! What waits: orders and reads for the partitions, polls for tasks.
 
 use std::sync::Arc;
 
-use everlog_partition::Admission;
+use everlog_partition::{Admission, Dispatcher, QueueCounts};
 use prometheus::Registry;
 
-use super::{Kind::Stands, Row, add};
+use super::Kind::{Counts, Stands};
+use super::{Row, add};
 
 pub(super) const ADMISSION: &[Row<Waiting>] = rows! {
     Stands "everlog_partition_waiting_orders" "Orders that wait for their answers." |w| w.orders as f64;
     Stands "everlog_partition_waiting_reads" "Reads and queries that wait for their answers." |w| w.reads as f64;
+};
+
+pub(super) const QUEUES: &[Row<QueueCounts>] = rows! {
+    Stands "everlog_task_queues_polled" "Task queues at which polls wait." |q| q.polled as f64;
+    Stands "everlog_task_queues_remembered" "Task queues without polls and tasks whose pollers are remembered." |q| {
+        q.remembered as f64
+    };
+    Counts "everlog_task_queue_polls_refused_total" "Polls that were refused for the number of queues that are polled." |q| {
+        q.refused as f64
+    };
 };
 
 /// What waits for one partition.
@@ -27,4 +38,9 @@ pub fn watch_admission(registry: &Registry, partitions: usize, admission: Arc<Ad
             visit(&number.to_string(), &Waiting { orders, reads });
         }
     });
+}
+
+/// Adds the task queues that have their home here.
+pub fn watch_queues(registry: &Registry, dispatcher: Arc<Dispatcher>) {
+    add(registry, QUEUES, None, move |visit| visit("", &dispatcher.queue_counts()));
 }

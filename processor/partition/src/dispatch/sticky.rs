@@ -1,25 +1,21 @@
 //! The private queue of a worker that goes: what waits there goes to the normal queue.
 
 use super::{Backlog, Dispatcher, QueueKey, Ready};
-use crate::delivery::Delivery;
 use crate::event::Event;
-use crate::reply::tell;
 use crate::router::Send;
 
 impl Dispatcher {
     /// See [`crate::Router::retire_sticky_queue`].
     pub fn retire_sticky_queue(&self, namespace_id: &str, name: &str, send: &Send) {
         let key = QueueKey { namespace_id: namespace_id.into(), name: name.into(), activities: false };
-        let (ready, waiting) = {
+        let ready = {
             let mut shard = self.shard(&key);
-            let queue = shard.entry(key.clone()).or_default();
+            // One that nobody has polled is not live anyway.
+            let Some(queue) = shard.get_mut(&key) else { return };
             queue.retired = true;
-            (std::mem::take(&mut queue.ready), std::mem::take(&mut queue.waiting))
+            queue.end_polls();
+            std::mem::take(&mut queue.ready)
         };
-        for waiting in waiting.into_values() {
-            // The poll may be gone: then nobody needs to be told.
-            tell(waiting.reply, Delivery::Nothing);
-        }
         self.leave_sticky_queue(&key, ready, send);
     }
 

@@ -5,24 +5,28 @@ use std::sync::atomic::AtomicI64;
 use super::*;
 use crate::homes::KeptBack;
 
-type Sent = Arc<Mutex<Vec<(u32, Event)>>>;
+pub(super) type Sent = Arc<Mutex<Vec<(u32, Event)>>>;
 
 /// A dispatcher with a clock of the test's, and what it sends to partitions.
 fn dispatcher() -> (Arc<Dispatcher>, Arc<AtomicI64>, Send, Sent) {
+    bounded(QueueLimits::default())
+}
+
+pub(super) fn bounded(limits: QueueLimits) -> (Arc<Dispatcher>, Arc<AtomicI64>, Send, Sent) {
     let (now_ms, sent): (Arc<AtomicI64>, Sent) = (Arc::new(AtomicI64::new(1_000_000)), Arc::default());
     let (clock, list) = (now_ms.clone(), sent.clone());
     let send: Send = Arc::new(move |partition, event| {
         list.lock().expect("nobody panics").push((partition, event));
         true
     });
-    (Dispatcher::new(move || clock.load(Ordering::Relaxed)), now_ms, send, sent)
+    (Dispatcher::bounded(limits, move || clock.load(Ordering::Relaxed)), now_ms, send, sent)
 }
 
-fn key(name: &str) -> QueueKey {
+pub(super) fn key(name: &str) -> QueueKey {
     QueueKey { namespace_id: "n".into(), name: name.into(), activities: false }
 }
 
-fn task(partition: u32, id: i64) -> Ready {
+pub(super) fn task(partition: u32, id: i64) -> Ready {
     Ready::Task(TaskRef {
         partition,
         run: crate::address::WorkflowKey::new("n", "w").run("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1"),
@@ -42,9 +46,18 @@ fn query(id: &str) -> Ready {
 
 /// A poll that waits until the receiver is dropped.
 fn poll(dispatcher: &Dispatcher, name: &str, rate: Option<f64>, send: &Send) -> Polling {
+    try_poll(dispatcher, ("n", name), rate, send).expect("there are few queues")
+}
+
+pub(super) fn try_poll(
+    dispatcher: &Dispatcher,
+    (namespace_id, name): (&str, &str),
+    rate: Option<f64>,
+    send: &Send,
+) -> Result<Polling, Failure> {
     let (reply, receiver) = oneshot::channel();
     let poll = Poll {
-        namespace_id: "n".into(),
+        namespace_id: namespace_id.into(),
         queue: name.into(),
         activities: false,
         sticky: false,
@@ -54,13 +67,13 @@ fn poll(dispatcher: &Dispatcher, name: &str, rate: Option<f64>, send: &Send) -> 
         rate_per_second: rate,
         version: None,
     };
-    (dispatcher.poll(poll, reply, send), receiver)
+    Ok((dispatcher.poll(poll, reply, send)?, receiver))
 }
 
-type Polling = (PollTicket, oneshot::Receiver<Delivery>);
+pub(super) type Polling = (PollTicket, oneshot::Receiver<Delivery>);
 
 /// The tasks that were brought to their owners, by owner and Scheduled event.
-fn brought(sent: &Sent) -> Vec<(u32, i64)> {
+pub(super) fn brought(sent: &Sent) -> Vec<(u32, i64)> {
     let events = std::mem::take(&mut *sent.lock().expect("nobody panics"));
     let claims = events.iter().filter_map(|(partition, event)| match event {
         Event::Claim { task, .. } => Some((*partition, task.scheduled_event_id)),
