@@ -11,6 +11,7 @@ mod ids;
 mod limits;
 mod marks;
 mod namespaces;
+mod poison;
 mod polls;
 mod queues;
 mod resets;

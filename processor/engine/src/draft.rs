@@ -297,10 +297,13 @@ impl Change {
 
 /// True of what Temporal's server would write down. It keeps in memory which worker has a run in its cache, updates that
 /// nobody has accepted, and the tasks that are there for nothing else; and an attempt at an activity begins there when its
-/// wait is over, without a further record.
+/// wait is over, without a further record. Tasks do not rest there.
 fn is_transition(run: &Run, change: &Change) -> bool {
     match change {
-        Change::Task(task) => task.as_ref().is_some_and(|task| !task.speculative),
+        Change::Task(task) => {
+            let rested = run.head.task.as_ref().is_some_and(Task::is_resting);
+            !rested && task.as_ref().is_some_and(|task| !task.speculative)
+        }
         Change::Activity(next) => {
             let waited = run.activities.get(&next.scheduled_event_id).is_some_and(|now| now.backing_off);
             !waited || next.backing_off || next.is_started()

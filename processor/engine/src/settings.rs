@@ -121,6 +121,15 @@ pub struct Settings {
     /// Bytes of one payload field beyond which a warning is written; 0 = never.
     #[prost(int64, tag = "46")]
     pub blob_bytes_warn: i64,
+    /// Attempts of a workflow task in a row, each taken by a worker and not answered, behind which the next one rests; 0 = never.
+    #[prost(int32, tag = "47")]
+    pub task_rest_attempts: i32,
+    /// The first such rest in ms; it doubles with each further attempt ...
+    #[prost(int64, tag = "48")]
+    pub task_rest_initial_ms: i64,
+    /// ... up to this, in ms.
+    #[prost(int64, tag = "49")]
+    pub task_rest_max_ms: i64,
 }
 
 /// Children, signals or requests under way where settings of an earlier release say nothing.
@@ -169,6 +178,9 @@ impl Settings {
             state_bytes_warn: 1 << 20,
             memo_bytes_warn: 2 << 10,
             blob_bytes_warn: 512 << 10,
+            task_rest_attempts: 3,
+            task_rest_initial_ms: 10_000,
+            task_rest_max_ms: 10 * 60_000,
         }
     }
 

@@ -41,7 +41,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn offer_workflow_task(&mut self, key: &RunKey, run: &Run) {
-        let Some(task) = run.head.task.as_ref().filter(|task| !task.is_started()) else { return };
+        let is_offered = |task: &&task::Task| !task.is_started() && !task.is_resting();
+        let Some(task) = run.head.task.as_ref().filter(is_offered) else { return };
         let namespace_id = run.start.namespace_id.clone();
         let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), activities: false };
         let sticky =

@@ -43,7 +43,7 @@ pub struct Requested {
     pub identity: String,
 }
 
-/// Records the request, once; it also ends a start delay.
+/// Records the request, once; it also ends a start delay, and the rest of a task.
 pub(crate) fn request(draft: &mut Draft<'_>, order: &Request, sender: Option<&Sender>) {
     if draft.run.head.cancel_requested {
         return;
@@ -59,6 +59,7 @@ pub(crate) fn request(draft: &mut Draft<'_>, order: &Request, sender: Option<&Se
     if draft.run.head.backoff_until_ms > 0 {
         draft.change(Change::BackoffOver);
     }
+    task::end_rest(draft);
     task::settle(draft);
 }
 

@@ -2,6 +2,7 @@
 //!
 //! (none)     --schedule-->  scheduled  --claim-->     started
 //! scheduled  --time out (sticky queue only), forget the sticky worker-->  scheduled on the normal queue
+//! scheduled  --rest is over-->  scheduled, and offered
 //! started    --complete, fail, time out, release-->   see `turn.rs`
 //!
 //! A *transient* task is a second or later attempt: its Scheduled and Started events get ids, are shown to the
@@ -78,6 +79,12 @@ pub struct Task {
     /// Up to this number they came with the tasks before it in an unbroken row of heartbeats, each of which came with the answer.
     #[prost(int64, tag = "17")]
     pub updates_held: i64,
+    /// Attempts before it, in an unbroken row, that a worker has taken and never answered.
+    #[prost(int32, tag = "18")]
+    pub unanswered: i32,
+    /// Until when it is offered to nobody; 0 = it does not rest.
+    #[prost(int64, tag = "19")]
+    pub rest_until_ms: i64,
 }
 
 /// The worker that has a run in its cache.
@@ -293,6 +300,11 @@ impl Task {
         self.started_event_id > 0
     }
 
+    /// It is offered to nobody: a row of attempts was not answered.
+    pub fn is_resting(&self) -> bool {
+        self.rest_until_ms > 0
+    }
+
     /// What a worker shows to speak of this task.
     pub fn token(&self) -> Token {
         Token { scheduled_event_id: self.scheduled_event_id, attempt: self.attempt, claim: self.claim }
@@ -302,6 +314,9 @@ impl Task {
     pub(crate) fn deadline_ms(&self, sticky: Option<&Sticky>, grace: Grace) -> Option<i64> {
         if self.is_started() {
             return Some(grace.deadline_ms(self.started_ms, self.timeout_ms));
+        }
+        if self.is_resting() {
+            return Some(self.rest_until_ms);
         }
         let sticky = sticky.filter(|_| self.is_on_sticky_queue());
         let wait_ms = match sticky {
@@ -368,11 +383,32 @@ impl Task {
 
 /// Puts a task on its queue. Buffered events are written before it, and make it a first attempt.
 pub(crate) fn schedule(draft: &mut Draft<'_>, attempt: i32) {
-    let attempt = if buffer::flush(draft) { 1 } else { attempt };
-    put(
-        draft,
-        Task { attempt, written: attempt == 1, first_scheduled_ms: draft.now_ms(), ..Task::default() },
-    );
+    schedule_again(draft, Task { attempt, ..Task::default() });
+}
+
+/// [`schedule`], with what the next attempt has from those before it.
+pub(crate) fn schedule_again(draft: &mut Draft<'_>, next: Task) {
+    let attempt = if buffer::flush(draft) { 1 } else { next.attempt };
+    put(draft, Task { attempt, written: attempt == 1, first_scheduled_ms: draft.now_ms(), ..next });
+}
+
+/// When the next attempt is offered behind a row of attempts that were not answered, in ms; 0 = at once. A worker that cannot even
+/// read a task says nothing, and would be given it again and again, in the place of those that it can do.
+pub(crate) fn rest_until_ms(draft: &Draft<'_>, unanswered: i32) -> i64 {
+    let settings = draft.settings;
+    if settings.task_rest_attempts == 0 || unanswered < settings.task_rest_attempts {
+        return 0;
+    }
+    let doublings =
+        u32::try_from(unanswered.saturating_sub(settings.task_rest_attempts)).unwrap_or(0).min(30);
+    let rest_ms = settings.task_rest_initial_ms.saturating_mul(1 << doublings);
+    draft.now_ms().saturating_add(rest_ms.min(settings.task_rest_max_ms))
+}
+
+/// A task that rests is offered from now on.
+pub(crate) fn end_rest(draft: &mut Draft<'_>) {
+    let Some(task) = draft.run.head.task.clone().filter(Task::is_resting) else { return };
+    draft.change(Change::Task(Some(Box::new(Task { rest_until_ms: 0, ..task }))));
 }
 
 /// [`schedule`], as part of a row of heartbeats that began at `first_scheduled_ms`; the updates up to `updates_held` are in the

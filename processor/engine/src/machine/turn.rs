@@ -2,7 +2,8 @@
 //!
 //! scheduled  --claim-->          started
 //! started    --complete-->       (none): see `completion.rs`
-//! started    --fail, time out--> scheduled, as the next attempt (the first failure is written, later ones are not)
+//! started    --fail, time out--> scheduled, as the next attempt (the first failure is written, later ones are not); behind a
+//!                                row of time-outs it rests first
 //! started    --release-->        scheduled: nobody got it
 //! started    --interrupt-->      scheduled: too much happened meanwhile
 //! started    --abandon-->        (none): the run is closed from outside
@@ -10,6 +11,7 @@
 use bytes::Bytes;
 
 use crate::draft::{Change, Draft, Step};
+use crate::level;
 use crate::machine::task::{self, Claim, Fail, Failed, Release, Task, Token};
 use crate::machine::{buffer, close, update};
 use crate::outcome::{Rejection, Reply, TaskGrant};
@@ -34,7 +36,7 @@ pub(crate) fn claim(draft: &mut Draft<'_>, order: &Claim) -> Option<Grant> {
     let task = draft.run.head.task.as_ref()?;
     let same = task.scheduled_event_id == order.scheduled_event_id && task.attempt == order.attempt;
     let left = order.sticky && draft.run.head.sticky.is_none();
-    if !same || left || task.is_started() {
+    if !same || left || task.is_started() || task.is_resting() {
         return None;
     }
     Some(start(draft, order.sticky, &order.identity, &order.poll_id))
@@ -60,6 +62,7 @@ fn start(draft: &mut Draft<'_>, sticky: bool, identity: &str, poll_id: &str) -> 
         task.timeout_ms = task::timeout_ms(draft, 1);
         task.scheduled_event_id = draft.emit(task.scheduled());
     }
+    task.rest_until_ms = 0;
     task.started_ms = draft.now_ms();
     task.claim = draft.stamp.claim();
     identity.clone_into(&mut task.identity);
@@ -122,7 +125,7 @@ pub(crate) fn fail(draft: &mut Draft<'_>, order: &Fail) -> Result<Reply, Rejecti
 pub(crate) fn fail_started(draft: &mut Draft<'_>, failed: Failed) {
     let Some(task) = draft.run.started_task().cloned() else { return };
     fail_for_good(draft, failed);
-    try_again(draft, &task);
+    try_again(draft, &task, 0);
 }
 
 /// Ends the started task as failed; there will be no other.
@@ -147,8 +150,10 @@ pub(crate) fn time_out_started(draft: &mut Draft<'_>) {
     if task.written {
         draft.emit(task.timed_out(TimeoutType::StartToClose));
     }
+    // A worker that had the run in its cache may simply be gone.
+    let counts = draft.run.head.sticky.is_none() && draft.stamp.level >= level::RESTING_TASKS;
     end(draft);
-    try_again(draft, &task);
+    try_again(draft, &task, task.unanswered.saturating_add(i32::from(counts)));
 }
 
 /// Nobody got the task that was handed out.
@@ -162,7 +167,8 @@ pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, R
     if task.speculative {
         task::settle_updates(draft, false);
     } else {
-        task::schedule(draft, task.attempt);
+        let Task { attempt, unanswered, .. } = task;
+        task::schedule_again(draft, Task { attempt, unanswered, ..Task::default() });
     }
     Ok(Reply::Done)
 }
@@ -172,14 +178,17 @@ pub(crate) fn interrupt(draft: &mut Draft<'_>) {
     let Some(task) = draft.run.started_task().cloned() else { return };
     fail_for_good(draft, Failed::because(TaskFailedCause::ForceCloseCommand, None, "history-service"));
     buffer::flush(draft);
-    try_again(draft, &task);
+    try_again(draft, &task, task.unanswered);
 }
 
-/// Only a failure on the normal queue counts as an attempt: a sticky worker may simply be gone.
-fn try_again(draft: &mut Draft<'_>, task: &Task) {
+/// Only a failure on the normal queue counts as an attempt: a sticky worker may simply be gone. Behind so many attempts in a row
+/// that were not answered the next one may have to rest.
+fn try_again(draft: &mut Draft<'_>, task: &Task, unanswered: i32) {
     let was_sticky = draft.run.head.sticky.is_some();
     task::reset_sticky(draft);
-    task::schedule(draft, if was_sticky { 1 } else { task.attempt.saturating_add(1) });
+    let attempt = if was_sticky { 1 } else { task.attempt.saturating_add(1) };
+    let rest_until_ms = task::rest_until_ms(draft, unanswered);
+    task::schedule_again(draft, Task { attempt, unanswered, rest_until_ms, ..Task::default() });
 }
 
 /// The task is over. Whether its workflow was about to close is not known any more.

@@ -61,6 +61,8 @@ fn wake_task(draft: &mut Draft<'_>) {
     }
     if pending.is_started() {
         turn::time_out_started(draft);
+    } else if pending.is_resting() {
+        task::end_rest(draft);
     } else {
         task::time_out_scheduled(draft);
     }

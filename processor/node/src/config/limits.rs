@@ -24,6 +24,13 @@ section! {
         task_backoff_initial_ms: i64 = 5 * SECOND_MS, 1..=HOUR_MS;
         /// The longest such delay.
         task_backoff_max_ms: i64 = 600 * SECOND_MS, 1..=DAY_MS;
+        /// Behind so many attempts in a row at a workflow task that a worker has taken and not answered, the next one is offered
+        /// only after a rest, whatever else happens to the run; an answer of a worker ends the row. 0 = never.
+        task_rest_attempts: i32 = 3, 0..=1_000;
+        /// The first such rest; it doubles with each further attempt.
+        task_rest_initial_ms: i64 = 10 * SECOND_MS, 1..=HOUR_MS;
+        /// The longest such rest.
+        task_rest_max_ms: i64 = 600 * SECOND_MS, 1..=DAY_MS;
         /// Events that may arrive during a workflow task; more of them fail the task.
         buffered_events_max: i64 = 100, 1..=100_000;
         /// Bytes of the events that may arrive during a workflow task; more of them fail the task.
@@ -104,6 +111,9 @@ impl Limits {
             task_backoff_attempt: self.task_backoff_attempt,
             task_backoff_initial_ms: self.task_backoff_initial_ms,
             task_backoff_max_ms: self.task_backoff_max_ms,
+            task_rest_attempts: self.task_rest_attempts,
+            task_rest_initial_ms: self.task_rest_initial_ms,
+            task_rest_max_ms: self.task_rest_max_ms,
             buffered_events_max: self.buffered_events_max,
             buffered_bytes_max: self.buffered_bytes_max,
             suggest_events: self.suggest_events,
@@ -155,6 +165,7 @@ impl Limits {
                 "task_backoff_max_ms",
                 self.task_backoff_max_ms,
             ),
+            ("task_rest_initial_ms", self.task_rest_initial_ms, "task_rest_max_ms", self.task_rest_max_ms),
             ("suggest_events", self.suggest_events, "history_events_max", self.history_events_max),
             ("suggest_bytes", self.suggest_bytes, "history_bytes_max", self.history_bytes_max),
             ("blob_bytes_max", self.blob_bytes_max, "history_bytes_max", self.history_bytes_max),

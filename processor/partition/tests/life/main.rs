@@ -2,6 +2,7 @@
 
 mod house;
 mod levels;
+mod rests;
 mod updates;
 
 use std::sync::atomic::Ordering;

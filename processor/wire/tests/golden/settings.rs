@@ -11,7 +11,8 @@ pub fn samples() -> impl Iterator<Item = (String, Record)> {
         ("Settings.updates", fourth()),
         ("Settings.marks", fifth()),
         ("Settings.fairness", sixth()),
-        ("Settings.sizes", Settings::standard()),
+        ("Settings.sizes", seventh()),
+        ("Settings.rests", Settings::standard()),
     ];
     releases.into_iter().map(|(name, settings)| (name.to_owned(), Record::new(7, Body::Settings(settings))))
 }
@@ -43,5 +44,10 @@ fn fifth() -> Settings {
 
 /// Settings as they were before large states, memos and payloads were warned of.
 fn sixth() -> Settings {
-    Settings { state_bytes_warn: 0, memo_bytes_warn: 0, blob_bytes_warn: 0, ..Settings::standard() }
+    Settings { state_bytes_warn: 0, memo_bytes_warn: 0, blob_bytes_warn: 0, ..seventh() }
+}
+
+/// Settings as they were before workflow tasks that nobody answers had a rest.
+fn seventh() -> Settings {
+    Settings { task_rest_attempts: 0, task_rest_initial_ms: 0, task_rest_max_ms: 0, ..Settings::standard() }
 }

@@ -64,6 +64,7 @@ fn answered(case: &mut Case, sights: &mut Sights) {
 fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
     let order = if let Some(pending) = &run.head.task {
         match pending.is_started() {
+            false if pending.is_resting() => rested(case, pending),
             true => answer(pending, Vec::new()),
             false => claim(run, pending),
         }
@@ -91,6 +92,12 @@ fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
     sights.outcome(&outcome);
     assert!(!outcome.steps.is_empty(), "a worker could not do what there was to do: {:?}", outcome.reply);
     true
+}
+
+/// The time has come at which a task that rests is offered.
+fn rested(case: &mut Case, pending: &task::Task) -> Order {
+    case.world.now_ms = case.world.now_ms.max(pending.rest_until_ms);
+    Order::Wake(everlog_engine::machine::wake::Wake {})
 }
 
 fn claim(run: &Run, pending: &task::Task) -> Order {
@@ -125,6 +132,7 @@ fn finish(case: &mut Case, sights: &mut Sights) {
                 let command = everlog_engine::command::Command { command_type, order, ..Default::default() };
                 answer(pending, vec![command])
             }
+            Some(pending) if pending.is_resting() => rested(case, pending),
             Some(pending) => claim(&run, pending),
             None => {
                 assert!(!taken, "a signal was taken and nobody is told");

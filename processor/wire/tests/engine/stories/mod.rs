@@ -20,6 +20,7 @@ mod messages;
 mod options;
 mod parents;
 mod resets;
+mod rests;
 mod retries;
 mod run_ids;
 mod schedules;

@@ -188,7 +188,7 @@ fn repeated_failures_leave_one_trace() {
 
 #[test]
 fn a_task_that_keeps_failing_waits_longer_and_longer() {
-    let mut world = World::new();
+    let mut world = World::with(|settings| settings.task_rest_attempts = 0);
     world.start("order-1");
     let mut waits = Vec::new();
     for _attempt in 1..=14 {

@@ -463,6 +463,7 @@ fn earliest(run: &Run) -> Option<i64> {
         [run.start.run_expires_ms, head.backoff_until_ms].into_iter().filter(|ms| *ms > 0).collect();
     match (&head.task, &head.sticky) {
         (Some(task), _) if task.is_started() => due.push(task.started_ms.saturating_add(task.timeout_ms)),
+        (Some(task), _) if task.is_resting() => due.push(task.rest_until_ms),
         (Some(task), Some(Sticky { schedule_to_start_ms, .. })) if is_on_sticky_queue(task) => {
             due.push(task.scheduled_ms.saturating_add(*schedule_to_start_ms));
         }

@@ -252,8 +252,9 @@ fn of_grant(grant: &TaskGrant, outcome: &Outcome) {
 /// How many transitions a step is: none where it changed nothing but what Temporal's server has in memory only.
 fn transitions(before: &Run, step: &Step) -> i64 {
     let waits = |run: &Run| run.activities.values().filter(|activity| activity.backing_off).count();
+    let rests = |run: &Run| run.head.task.as_ref().is_some_and(Task::is_resting);
     let is_silent = |change: &Change| match change {
-        Change::Task(task) => task.as_ref().is_none_or(|task| task.speculative),
+        Change::Task(task) => rests(before) || task.as_ref().is_none_or(|task| task.speculative),
         Change::Activity(activity) => activity.is_ready() && waits(&step.run) < waits(before),
         Change::Update(_) | Change::UpdateEnded(..) | Change::Sticky(_) | Change::CloseAttempted(_) => true,
         Change::Late(_) => true,

@@ -41,7 +41,7 @@ fn told(run: &Run) -> Run {
     // Parts of it are left out below.
     head.state_bytes = 0;
     // A task's events are written late or never, so when it was scheduled is not told; its queue changes without an
-    // event, and who has it is a claim's matter.
+    // event, who has it is a claim's matter, and attempts that are not answered are not written.
     head.task = head.task.take().filter(|task| task.written).map(|task| Task {
         queue: None,
         scheduled_ms: 0,
@@ -49,6 +49,8 @@ fn told(run: &Run) -> Run {
         claim: 0,
         updates_given: 0,
         updates_held: 0,
+        unanswered: 0,
+        rest_until_ms: 0,
         // As far as an event can say it.
         timeout_ms: span_ms(Some(Duration::from_ms(task.timeout_ms))),
         ..task

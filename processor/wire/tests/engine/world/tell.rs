@@ -288,6 +288,13 @@ fn pending(task: &Task, scheduled: bool) -> Option<String> {
     match (task.written, task.is_started()) {
         (false, false) if task.speculative => Some("(speculative task)".into()),
         (false, true) if task.speculative => Some("(speculative task is taken)".into()),
+        (false, false) if task.is_resting() => {
+            Some(format!("(task attempt {} rests until {})", task.attempt, clock(task.rest_until_ms)))
+        }
+        (true, false) if task.is_resting() => {
+            Some(format!("(the task rests until {})", clock(task.rest_until_ms)))
+        }
+        (true, false) if !scheduled && task.unanswered > 0 => Some("(the task rests no more)".into()),
         (false, false) => Some(format!("(task attempt {})", task.attempt)),
         (false, true) => Some(format!("(task attempt {} is taken)", task.attempt)),
         (true, false) if !scheduled => Some("(the task moves to the normal queue)".into()),
