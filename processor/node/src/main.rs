@@ -47,6 +47,7 @@ use everlog_wire::public::Noun;
 use cli::{Cli, Command, Dev, Settings, TopicsCommand};
 use config::Config;
 use data::DataDir;
+use logs::plain;
 use node::Ended;
 use topics::Found;
 
@@ -96,11 +97,11 @@ fn code_of(ended: Result<Ended>) -> u8 {
     match ended {
         Ok(Ended::Asked) => ENDED_WELL,
         Ok(Ended::Failed(reason)) => {
-            eprintln!("everlog: {reason}");
+            eprintln!("everlog: {}", plain::lines(&reason));
             FAILED
         }
         Err(error) => {
-            eprintln!("everlog: {error:#}");
+            eprintln!("everlog: {}", plain::lines(&format!("{error:#}")));
             NOT_STARTED
         }
     }
