@@ -91,7 +91,9 @@ where
         let peer = request.extensions().get::<Peer>().cloned().expect("a listener's requests know theirs");
         if !request.uri().path().starts_with(UNARY) {
             let Some(place) = gateway.holdings.streaming.take(1) else {
-                return Box::pin(async { Ok(status::overloaded().into_http()) });
+                let refusal = status::overloaded();
+                gateway.metrics.count_unread(&refusal);
+                return Box::pin(async move { Ok(refusal.into_http()) });
             };
             let request = request.map(|body| Body::new(Limited::new(body, STREAM_BYTES_MAX)));
             return Box::pin(async move {
