@@ -79,7 +79,14 @@ async fn polls_wait_at_so_many_queues_and_no_more_but_where_there_is_something_t
 
     // Where a task waits it is to be had; so it is in another namespace.
     world.send(start(&world, &world.namespace, "fourth")).await?;
-    task(&poll(&world, &world.namespace, "fourth").await?)?;
+    let mut fourth = None;
+    let comes = async || {
+        // The start is acknowledged before its task is in the queue.
+        fourth = poll(&world, &world.namespace, "fourth").await.ok();
+        fourth.is_some()
+    };
+    patience::until("the task waits in its queue", comes).await?;
+    task(&fourth.context("it came")?)?;
     world.send(start(&world, &world.other_namespace, "fifth")).await?;
     task(&poll(&world, &world.other_namespace, "fifth").await?)?;
 
