@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that connections leave to files and to what this process connects to itself.
+/// Descriptors that connections leave to files and to what this process connects to itself, where that needs no more.
 const KEPT_MAX: u64 = 1_024;
 
 /// The descriptors that this process may have.
@@ -10,11 +10,13 @@ const KEPT_MAX: u64 = 1_024;
 pub struct Descriptors {
     /// All of them.
     pub most: u64,
+    /// Those that files and connections of its own need.
+    pub needed: u64,
 }
 
 impl Descriptors {
     /// Raises the limit to what the process may raise it to.
-    pub fn raise() -> Self {
+    pub fn raise(needed: u64) -> Self {
         let limit = getrlimit(Resource::Nofile);
         let hard = Rlimit { current: limit.maximum, maximum: limit.maximum };
         let now = match setrlimit(Resource::Nofile, hard) {
@@ -22,18 +24,24 @@ impl Descriptors {
             Err(_refused) => limit.current,
         };
         // None means without a limit; nobody has more connections than that.
-        Self { most: now.unwrap_or(u64::from(u32::MAX)) }
+        Self { most: now.unwrap_or(u64::from(u32::MAX)), needed }
     }
 
-    /// How many of them connections may have: half, or all but a thousand where that is more.
+    /// True where there is not enough for what is needed and as much again for connections.
+    pub fn are_few(self) -> bool {
+        self.most < self.needed.saturating_mul(2)
+    }
+
+    /// How many of them connections may have: half, or all but a thousand where that is more; and no more than is not needed, save
+    /// an eighth.
     pub fn for_connections(self) -> usize {
-        let kept = KEPT_MAX.min(self.most / 2);
+        let kept = KEPT_MAX.min(self.most / 2).max(self.needed.min(self.most / 8 * 7));
         usize::try_from(self.most - kept).unwrap_or(usize::MAX)
     }
 
     /// Connections of one of the listeners, which have so many eighths of them: what was asked for, if there is so much.
     pub fn share(self, eighths: usize, wanted: usize) -> usize {
-        (self.for_connections() / 8 * eighths).clamp(1, wanted.max(1))
+        (self.for_connections() * eighths / 8).clamp(1, wanted.max(1))
     }
 }
 
@@ -42,11 +50,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_keep_half_or_a_thousand() {
-        assert_eq!(Descriptors { most: 256 }.for_connections(), 128);
-        assert_eq!(Descriptors { most: 65_536 }.for_connections(), 65_536 - 1_024);
-        assert_eq!(Descriptors { most: 256 }.share(4, 10_000), 64);
-        assert_eq!(Descriptors { most: 1 << 20 }.share(4, 10_000), 10_000);
-        assert_eq!(Descriptors { most: 4 }.share(1, 10_000), 1);
+    fn files_keep_what_they_need_or_half_or_a_thousand() {
+        let descriptors = |most, needed| Descriptors { most, needed };
+        assert_eq!(descriptors(256, 100).for_connections(), 128);
+        assert_eq!(descriptors(65_536, 100).for_connections(), 65_536 - 1_024);
+        assert_eq!(descriptors(4_096, 3_000).for_connections(), 1_096);
+        assert_eq!(descriptors(256, 1_000).for_connections(), 32);
+        assert!(descriptors(256, 129).are_few() && !descriptors(256, 128).are_few());
+    }
+
+    #[test]
+    fn a_listener_has_what_it_wants_if_its_share_has_that() {
+        let descriptors = |most| Descriptors { most, needed: 0 };
+        assert_eq!(descriptors(256).share(4, 10_000), 64);
+        assert_eq!(descriptors(1 << 20).share(4, 10_000), 10_000);
+        assert_eq!(descriptors(4).share(1, 10_000), 1);
     }
 }

@@ -45,6 +45,9 @@ const LOOK_AT_START_EVERY: Duration = Duration::from_millis(2);
 /// How long what is left on the runtime may take to go, once everything has been stopped in order.
 pub const LEFTOVERS_WITHIN: Duration = Duration::from_millis(100);
 
+/// Descriptors that a node takes for itself, and those of a partition on Kafka.
+const OWN_DESCRIPTORS: u64 = 128;
+const PARTITION_DESCRIPTORS: u64 = 32;
 /// Connections at once of whoever reads metrics, and of other nodes, each of which has one.
 const METRICS_CONNECTIONS_MAX: usize = 256;
 const NODE_CONNECTIONS_MAX: usize = 1_000;
@@ -149,7 +152,7 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
 
 async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banner: bool) -> Result<Ended> {
     let asked = stop::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
-    let listeners = Listeners::bind(config, Descriptors::raise()).await?;
+    let listeners = Listeners::bind(config, descriptors(config)).await?;
     let (health, registry) =
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
     metrics::watch_listeners(&registry, listeners.counts());
@@ -216,6 +219,21 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     health.is_stopping();
     let ends = Ends { commands, gateway: Some(gateway), cluster };
     Ok(end(cause, ends, running, home, failures).await)
+}
+
+/// The descriptors of the process, and how many it needs for itself: a few dozen files of each database, and on Kafka what clients of
+/// each partition connect by.
+fn descriptors(config: &Config) -> Descriptors {
+    let needed = match config.kafka.is_used() {
+        true => OWN_DESCRIPTORS + u64::from(config.kafka.partitions) * PARTITION_DESCRIPTORS,
+        false => OWN_DESCRIPTORS,
+    };
+    let descriptors = Descriptors::raise(needed);
+    if descriptors.are_few() {
+        let Descriptors { most, needed } = descriptors;
+        tracing::warn!(most, needed, "there are few descriptors, and so few connections: raise `ulimit -n`");
+    }
+    descriptors
 }
 
 /// Serves metrics and health from here on; the instance that the answers show.
