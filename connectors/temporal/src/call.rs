@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::input::{Input, Order};
-use everlog_listen::Peer;
+use everlog_listen::{Peer, Share};
 use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;
 use prost::Message;
@@ -23,7 +23,6 @@ use crate::forward::{Brought, POLL_HEADER};
 use crate::metrics::Operation;
 use crate::namespace::Namespace;
 use crate::passage::Slip;
-use crate::quota::Place;
 use crate::request::Checks;
 use crate::status::{self, invalid};
 use crate::token::{Subject, TaskToken, unreadable};
@@ -255,7 +254,7 @@ fn refused(namespace: &Namespace, operation: Operation, status: &Status, began: 
 }
 
 /// A place among all calls, and one among the long polls of the namespace where these are counted.
-type Places = (Place, Option<Place>);
+type Places = (Share, Option<Share>);
 
 fn admit(
     gateway: &Gateway,
@@ -265,7 +264,7 @@ fn admit(
     now: Instant,
 ) -> Result<Places, Status> {
     let gate = if is_long_poll { &gateway.polls } else { &gateway.calls };
-    let place = gate.enter().ok_or_else(status::overloaded)?;
+    let place = gate.take(1).ok_or_else(status::overloaded)?;
     let quota = &namespace.usage.quota;
     quota.take_call(now)?;
     Ok((place, if is_long_poll { quota.take_poll(operation)? } else { None }))

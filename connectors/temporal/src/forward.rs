@@ -154,7 +154,7 @@ where
     let began = Instant::now();
     // What another node brings has a place there.
     let is_brought = request.extensions().get::<Brought>().is_some();
-    let place = (!is_brought).then(|| gateway.brought.enter());
+    let place = (!is_brought).then(|| gateway.brought.take(1));
     if let Some(None) = place {
         return status::overloaded().into_http();
     }

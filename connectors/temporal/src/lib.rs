@@ -87,7 +87,6 @@ use bounded::{Bounded, Holdings};
 use forward::Forward;
 use operator::Operator;
 use pace::Pace;
-use quota::Gate;
 use request::Checks;
 use roster::Roster;
 use transport::guarded;
@@ -172,10 +171,10 @@ pub struct Gateway {
     router: Router,
     workers: Arc<Workers>,
     roster: Roster,
-    calls: Arc<Gate>,
-    polls: Arc<Gate>,
+    calls: Arc<Budget>,
+    polls: Arc<Budget>,
     /// Calls on their way to whoever answers them, here or at another node.
-    brought: Arc<Gate>,
+    brought: Arc<Budget>,
     holdings: Holdings,
     /// Places for calls that read histories.
     readers: Arc<Semaphore>,
@@ -200,9 +199,9 @@ impl Gateway {
             namespaces,
             roster: Roster::default(),
             workers: Workers::new(limits.stopped_workers_max, memory),
-            calls: Gate::new(limits.calls_max),
-            polls: Gate::new(limits.polls_max),
-            brought: Gate::new(limits.calls_max.saturating_add(limits.polls_max)),
+            calls: Budget::new(limits.calls_max),
+            polls: Budget::new(limits.polls_max),
+            brought: Budget::new(limits.calls_max.saturating_add(limits.polls_max)),
             holdings: Holdings::new(&limits),
             readers: Arc::new(Semaphore::new(limits.readers_max)),
             pace: Pace::new(limits.history_bytes_per_second),

@@ -1,57 +1,27 @@
 //! How much a namespace may ask for: calls per second, and long polls at once. Both are off by default.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use everlog_listen::{Budget, Share};
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
 use tonic::Status;
 
 use crate::metrics::{OPERATIONS, Operation};
 use crate::status;
 
-/// A count that never passes a limit.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    taken: AtomicUsize,
-    places: usize,
-}
-
-/// A place behind a gate; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Place(Arc<Gate>);
-
-impl Gate {
-    pub(crate) fn new(places: usize) -> Arc<Self> {
-        Arc::new(Self { taken: AtomicUsize::new(0), places })
-    }
-
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Place> {
-        if self.taken.fetch_add(1, Ordering::Relaxed) >= self.places {
-            self.taken.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(Place(self.clone()))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// What one namespace may ask for.
 #[derive(Debug)]
 pub(crate) struct Quota {
-    polls: Option<Vec<Arc<Gate>>>,
+    polls: Option<Vec<Arc<Budget>>>,
     rate: Option<Rate>,
 }
 
 impl Quota {
     /// 0 = no limit.
     pub(crate) fn new(calls_per_second: u32, polls: usize) -> Self {
-        let gates = || (0..OPERATIONS).map(|_| Gate::new(polls)).collect();
+        let gates = || (0..OPERATIONS).map(|_| Budget::new(polls)).collect();
         Self {
             polls: (polls > 0).then(gates),
             rate: (calls_per_second > 0).then(|| Rate::new(calls_per_second)),
@@ -70,9 +40,9 @@ impl Quota {
     }
 
     /// A place for a long poll; none where there is no limit.
-    pub(crate) fn take_poll(&self, operation: Operation) -> Result<Option<Place>, Status> {
+    pub(crate) fn take_poll(&self, operation: Operation) -> Result<Option<Share>, Status> {
         let Some(gates) = &self.polls else { return Ok(None) };
-        let place = gates[operation as usize].enter();
+        let place = gates[operation as usize].take(1);
         place.map(Some).ok_or_else(|| {
             let (cause, scope) = (ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace);
             status::exhausted(cause, scope, "namespace concurrent poller limit exceeded")
@@ -115,16 +85,6 @@ mod tests {
     use tonic::Code;
 
     use super::*;
-
-    #[test]
-    fn a_gate_lets_in_as_many_as_it_has_places() {
-        let gate = Gate::new(2);
-        let first = gate.enter().expect("free");
-        let _second = gate.enter().expect("free");
-        assert!(gate.enter().is_none());
-        drop(first);
-        assert!(gate.enter().is_some());
-    }
 
     #[test]
     fn a_rate_grants_a_second_at_once_and_then_one_at_a_time() {
