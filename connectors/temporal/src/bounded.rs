@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use everlog_listen::{Budget, Peer, Share};
 use everlog_temporal_api::codec;
 use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
@@ -19,7 +19,9 @@ use tower::Service;
 
 use crate::answer::{Answer, Content};
 use crate::call::{Reader, duration};
+use crate::forward::LOOK_BYTES;
 use crate::passage::Slip;
+use crate::pieces::Pieces;
 use crate::{Gateway, Later, Limits, gzip, status};
 
 /// The services whose calls have one request and one answer.
@@ -28,8 +30,6 @@ const UNARY: &str = "/temporal.api.";
 const STREAM_BYTES_MAX: usize = 64 << 10;
 /// Calls of other services at once.
 const STREAMS_MAX: usize = 1_000;
-/// Beyond the largest message; enough for its prefix.
-const LOOK_BYTES: usize = 64;
 /// What an answer takes beside its bytes.
 const ANSWER_BYTES: usize = 256;
 /// How long after its deadline an answer is still of use: clocks and wires.
@@ -161,7 +161,7 @@ impl Bounds<'_> {
         let mut shares = Shares::none(&self.peer.requests, &holdings.requests);
         let head_bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
         shares.grow(head_bytes.sum(), "requests")?;
-        let (mut first, mut whole, mut arriving) = (Bytes::new(), BytesMut::new(), None);
+        let (mut pieces, mut arriving) = (Pieces::default(), None);
         loop {
             let frame = match at_once(body.frame()).await {
                 Some(frame) => frame,
@@ -177,20 +177,12 @@ impl Bounds<'_> {
             let frame = frame.map_err(|error| Status::cancelled(format!("the call broke off: {error}")))?;
             let Ok(data) = frame.into_data() else { continue };
             shares.grow(data.len(), "requests")?;
-            // Most come in one piece: it is used as it is.
-            if first.is_empty() && whole.is_empty() {
-                first = data;
-                continue;
-            }
-            if whole.is_empty() {
-                whole.extend_from_slice(&std::mem::take(&mut first));
-            }
-            whole.extend_from_slice(&data);
-            if whole.len() > message_bytes_max + LOOK_BYTES {
+            pieces.add(data);
+            if pieces.len() > message_bytes_max + LOOK_BYTES {
                 break;
             }
         }
-        Ok(Held { body: if whole.is_empty() { first } else { whole.freeze() }, shares })
+        Ok(Held { body: pieces.into_bytes(), shares })
     }
 
     /// The answer as it leaves, or the refusal of one for which there is no room.
@@ -208,26 +200,17 @@ impl Bounds<'_> {
         let holdings = &self.gateway.holdings;
         let mut shares = Shares::none(&self.peer.answers, &holdings.answers);
         shares.grow(ANSWER_BYTES, "answers")?;
-        let (mut data, mut whole, mut trailers) = (Bytes::new(), BytesMut::new(), None);
+        let (mut pieces, mut trailers) = (Pieces::default(), None);
         while let Some(frame) = body.frame().await {
             match frame?.into_data() {
                 Ok(piece) => {
                     shares.grow(piece.len(), "answers")?;
-                    if data.is_empty() && whole.is_empty() {
-                        data = piece;
-                        continue;
-                    }
-                    if whole.is_empty() {
-                        whole.extend_from_slice(&std::mem::take(&mut data));
-                    }
-                    whole.extend_from_slice(&piece);
+                    pieces.add(piece);
                 }
                 Err(frame) => trailers = frame.into_trailers().ok(),
             }
         }
-        if !whole.is_empty() {
-            data = whole.freeze();
-        }
+        let mut data = pieces.into_bytes();
         drop(head.extensions.remove::<Reader>());
         if takes_gzip
             && data.len() >= self.gateway.limits.gzip_bytes_min

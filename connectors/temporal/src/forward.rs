@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use everlog_partition::QueueKey;
 use http_body_util::{BodyExt, Full};
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use tower::{Layer, Service};
 
 use crate::call::duration;
 use crate::passage::{Slip, passing};
+use crate::pieces::Pieces;
 use crate::route::{self, Kind, Route};
 use crate::{Gateway, Later, Limits, chance, status};
 
@@ -304,29 +305,20 @@ where
 
 /// All of a body, or a little more than a message may have: whoever answers refuses it then.
 async fn gathered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status> {
-    let mut body = body;
-    let mut first = Bytes::new();
-    let mut whole = BytesMut::new();
+    let (mut body, mut pieces) = (body, Pieces::default());
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Status::cancelled(format!("the call broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
-        if first.is_empty() && whole.is_empty() {
-            first = data;
-            continue;
-        }
-        if whole.is_empty() {
-            whole.extend_from_slice(&std::mem::take(&mut first));
-        }
-        whole.extend_from_slice(&data);
-        if whole.len() > message_bytes_max + LOOK_BYTES {
+        pieces.add(data);
+        if pieces.len() > message_bytes_max + LOOK_BYTES {
             break;
         }
     }
-    Ok(if whole.is_empty() { first } else { whole.freeze() })
+    Ok(pieces.into_bytes())
 }
 
 /// Beyond the largest message; enough for its prefix.
-const LOOK_BYTES: usize = 64;
+pub(crate) const LOOK_BYTES: usize = 64;
 
 /// The services as other nodes reach them. Cheap to clone.
 #[derive(Clone)]

@@ -29,6 +29,7 @@ mod operator;
 mod pace;
 mod passage;
 mod payload;
+mod pieces;
 mod policy;
 mod poll;
 mod query;
