@@ -3,7 +3,7 @@
 //! RocksDB either forgives too much (its lenient modes drop what follows a bad record) or too little (its strict
 //! one refuses the torn tail of any crash). Here each write-ahead log is read first: a bad record that was
 //! acknowledged, or that has something acknowledged behind it, is damage; a bad tail that nobody was told of is
-//! cut off. After that the strict mode fits. ARCHITECTURE.md lists what is found where.
+//! cut off. After that the strict mode fits. docs/decisions/log.md lists what is found where.
 
 mod blocks;
 mod manifest;
