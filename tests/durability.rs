@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use everlog_log::embedded::{Embedded, Options};
 use everlog_log::{Error, Log};
+use everlog_rocks::log::{Embedded, Options};
 
 const PARTITIONS: u32 = 4;
 const KILLS: u64 = 24;

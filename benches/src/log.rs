@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use bytes::Bytes;
 use everlog_log::Log;
-use everlog_log::embedded::{Embedded, Options};
+use everlog_rocks::log::{Embedded, Options};
 use hdrhistogram::Histogram;
 
 const SPAN: Duration = Duration::from_secs(3);

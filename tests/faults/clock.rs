@@ -13,11 +13,12 @@ use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{completion, signal, start, task, timer};
 use everlog_engine::time::{Duration as Span, Timestamp};
 use everlog_engine::{Reply, Settings, level};
-use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Stats, Unnamed, Want,
 };
-use everlog_store::{SharedRows, Store};
+use everlog_rocks::log::{Embedded, Options};
+use everlog_rocks::rows::SharedRows;
+use everlog_store::Store;
 use everlog_tests::patience;
 use prost::Message;
 

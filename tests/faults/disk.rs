@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 
 use anyhow::Context;
 use everlog_log::Log;
-use everlog_log::embedded::{Embedded, Options};
+use everlog_rocks::log::{Embedded, Options};
 use everlog_temporal_api::enums::ResourceExhaustedCause;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 use everlog_temporal_api::{errordetails, rpc};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use everlog_ingress::{Journals, Owned, Shared, Undelivered};
 use everlog_log::Log;
-use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{Event, Failure};
+use everlog_rocks::log::{Embedded, Options};
 use everlog_wire::ingress::{Source, Unreadable};
 use everlog_wire::{Body, Record};
 

@@ -93,7 +93,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+    /// `Full` where the disk is, `Io` else: `what` was attempted with the file at `path`.
+    pub fn io(what: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         let detail = format!("{what} {}: {error}", path.display());
         if error.kind() == std::io::ErrorKind::StorageFull {
             Error::Full { detail }
@@ -102,7 +103,8 @@ impl Error {
         }
     }
 
-    pub(crate) fn refused(detail: impl Into<String>) -> Self {
+    /// A call that is wrong in itself.
+    pub fn refused(detail: impl Into<String>) -> Self {
         Error::Refused { detail: detail.into() }
     }
 }

@@ -1,10 +1,9 @@
 //! The durable log: journals that are appended to, output that is committed, rows that are restored.
 //!
-//! It carries bytes and knows nothing of workflows. `embedded` keeps everything in one local RocksDB; every
-//! home passes `contract::check`.
+//! It carries bytes and knows nothing of workflows, nor of where they are kept: every implementation passes
+//! `contract::check`.
 
 pub mod contract;
-pub mod embedded;
 mod error;
 mod outage;
 mod slice;

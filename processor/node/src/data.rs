@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use everlog_log::Error;
-use everlog_log::embedded::{Embedded, Limits, Options, Recover, Sync};
+use everlog_rocks::log::{Embedded, Limits, Options, Recover, Sync};
 
 use crate::config::{self, Config};
 

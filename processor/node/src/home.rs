@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use everlog_log::Log;
-use everlog_log::embedded::Embedded;
 use everlog_log_kafka::Kafka;
 use everlog_partition::RowsFault;
-use everlog_store::{Base, SharedRows};
+use everlog_rocks::log::Embedded;
+use everlog_rocks::rows::SharedRows;
+use everlog_store::Base;
 
 use crate::config::Config;
 use crate::data::DataDir;

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
-use everlog_log::embedded;
 use everlog_log_kafka as kafka;
 use everlog_partition::{RowsFault, Stats};
+use everlog_rocks::log as embedded;
 use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
@@ -505,8 +505,8 @@ mod waits;
 
 #[cfg(test)]
 mod tests {
-    use everlog_log::embedded::Embedded;
     use everlog_partition::Admission;
+    use everlog_rocks::log::Embedded;
     use prometheus::TextEncoder;
 
     use super::*;

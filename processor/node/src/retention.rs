@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use everlog_log::embedded::Embedded;
 use everlog_log::{Error, Log, Topic};
+use everlog_rocks::log::Embedded;
 
 use crate::clock::now_ms;
 
@@ -96,8 +96,8 @@ fn forget(log: &Arc<Embedded>, ends: &[u64]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use everlog_log::embedded::Options;
     use everlog_log::{Commit, Output};
+    use everlog_rocks::log::Options;
 
     use super::*;
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everlog_partition::RowsFault;
-use everlog_store::{Base, DatabaseMemory, Error, LocalRows};
+use everlog_rocks::rows::{DatabaseMemory, LocalRows};
+use everlog_store::{Base, Error};
 
 /// How often rows were set aside, by what was wrong with them.
 pub type SetAside = [AtomicU64; RowsFault::ALL.len()];

@@ -56,7 +56,7 @@ impl Storage for Rows {
 
 #[cfg(test)]
 mod tests {
-    use everlog_log::embedded::{Embedded, Options};
+    use everlog_rocks::log::{Embedded, Options};
 
     use super::*;
 

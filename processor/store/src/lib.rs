@@ -5,11 +5,9 @@
 
 mod base;
 mod layer;
-mod local;
 mod store;
 
-pub use base::{Base, MemoryRows, Onward, RowChange, SharedRows, Standing};
-pub use local::{DatabaseMemory, LocalRows};
+pub use base::{Base, MemoryRows, Onward, RowChange, Standing};
 pub use store::Store;
 
 /// One row of a commit: None deletes.

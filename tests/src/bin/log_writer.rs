@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use everlog_log::embedded::{Embedded, Limits, Options, Sync};
 use everlog_log::{Commit, Error, Fence, Log, Output, Topic, buckets_of};
+use everlog_rocks::log::{Embedded, Limits, Options, Sync};
 use everlog_tests::patience;
 
 const PARTITIONS: u32 = 4;

@@ -10,14 +10,15 @@ use everlog_engine::command::{self, Command};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{completion, signal, start, task};
 use everlog_engine::{Reply, Settings, level};
-use everlog_log::embedded::{Embedded, Options};
 use everlog_log::{Log, Topic};
 use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Public, Router, Stats,
     WorkflowTask,
 };
 use everlog_patience as patience;
-use everlog_store::{SharedRows, Store};
+use everlog_rocks::log::{Embedded, Options};
+use everlog_rocks::rows::SharedRows;
+use everlog_store::Store;
 use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source};
 use everlog_wire::public::event::WorkflowEvent;
 use everlog_wire::public::outcome::Outcome;

@@ -10,13 +10,14 @@ use everlog_engine::event::{Attributes, History};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{completion, start, task, timer};
 use everlog_engine::{Reply, Run, Settings, level};
-use everlog_log::embedded::{Embedded, Options};
 use everlog_partition::{
     Address, Admission, Answer, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router,
     RunKey, Unnamed, Want,
 };
 use everlog_patience as patience;
-use everlog_store::{SharedRows, Store};
+use everlog_rocks::log::{Embedded, Options};
+use everlog_rocks::rows::SharedRows;
+use everlog_store::Store;
 use prost::Message;
 
 pub const NAMESPACE: &str = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11";

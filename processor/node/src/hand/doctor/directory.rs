@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use everlog_log::Error;
-use everlog_log::embedded::Embedded;
+use everlog_rocks::log::Embedded;
 
 use super::Finding;
 use crate::config::Config;

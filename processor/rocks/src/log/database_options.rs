@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use everlog_log::Error;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType,
     DBRecoveryMode, LogLevel,
@@ -10,7 +11,6 @@ use rocksdb::{
 use super::memory::DatabaseMemory;
 use super::read::translate;
 use super::{Options, Recover, rows};
-use crate::Error;
 
 const BLOCK_BYTES: usize = 8 << 10;
 const METADATA_BLOCK_BYTES: usize = 4 << 10;

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use everlog_log::{Entry, Error, Offset, PartitionId, Record, Topic};
 use rocksdb::{ColumnFamily, DB, DBRawIterator, ReadOptions};
 
 use super::shared::{Ends, Shared};
 use super::{WAY_OUT, rows};
-use crate::{Entry, Error, Offset, PartitionId, Record, Topic};
 
 /// What a record or entry costs against `bytes_max` besides its bytes.
 const FRAME_BYTES: usize = 24;

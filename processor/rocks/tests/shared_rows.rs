@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_store::{Base, Error, Onward, SharedRows, Space, Store};
+use everlog_rocks::rows::SharedRows;
+use everlog_store::{Base, Error, Onward, Space, Store};
 use rocksdb::{DB, Options};
 
 fn open(dir: &std::path::Path, families: &[&str]) -> Arc<DB> {

@@ -6,14 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
+use everlog_log::{AppendDone, Commit, CommitDone, Error, Offset, PartitionId, Topic, bucket_owner};
 use rocksdb::DB;
 
+use super::disk_reserve::Space;
 use super::queue::{Job, Queue};
 use super::rows::APPEND_ONLY;
-use super::space::Space;
 use super::stats::{Counters, Stats};
 use super::{Limits, rows};
-use crate::{AppendDone, Commit, CommitDone, Error, Offset, PartitionId, Topic, bucket_owner};
 
 /// First offset that is there and next to be written, as readers may see them.
 #[derive(Default)]

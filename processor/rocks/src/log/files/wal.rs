@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use everlog_log::Error;
+
 use super::blocks::{Blocks, Found, Next};
 use super::damaged;
 use super::manifest::Manifest;
-use crate::Error;
 
 /// sequence u64 LE | count u32 LE | kind u8 | length u8 | acknowledged sequence u64 LE
 const HEAD_BYTES: usize = 22;

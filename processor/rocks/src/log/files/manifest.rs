@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use everlog_log::Error;
+
 use super::blocks::{Blocks, Next};
 use super::damaged;
-use crate::Error;
 
 /// Enough for the numbers that stand at the beginning of an edit, names and all.
 const HEAD_BYTES_MAX: usize = 4096;

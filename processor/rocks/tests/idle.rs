@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 
 use everlog_log::Log;
-use everlog_log::embedded::{Embedded, Options};
+use everlog_rocks::log::{Embedded, Options};
 
 const RESIDENT_KIB_MAX: u64 = 40 << 10;
 

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
 
 use bytes::Bytes;
-
-use crate::{AppendDone, Commit, CommitDone, Error, Fence, Offset, Output, PartitionId, Topic};
+use everlog_log::{AppendDone, Commit, CommitDone, Error, Fence, Offset, Output, PartitionId, Topic};
 
 /// Bytes of commits after which appends get their turn.
 const OTHERS_BYTES_MAX: usize = 256 << 10;

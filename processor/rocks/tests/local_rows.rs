@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use bytes::Bytes;
-use everlog_store::{Base, DatabaseMemory, Error, LocalRows, Space, Standing, Store};
+use everlog_rocks::rows::{DatabaseMemory, LocalRows};
+use everlog_store::{Base, Error, Space, Standing, Store};
 
 fn memory() -> DatabaseMemory {
     DatabaseMemory::new(8 << 20)

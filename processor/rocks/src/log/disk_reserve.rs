@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use everlog_log::Error;
+
 use super::FreeBytes;
-use crate::Error;
 
 /// The free space is asked for at most this often, unless much is written.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Offset};
+use everlog_log::{Error, Offset};
 
 const MAGIC: &[u8; 8] = b"evlacked";
 const SLOT_BYTES: u64 = 4096;

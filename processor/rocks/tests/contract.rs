@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
 use everlog_log::contract::{self, Place};
-use everlog_log::embedded::{Embedded, Options, Sync};
+use everlog_rocks::log::{Embedded, Options, Sync};
 
 struct Dir {
     dir: tempfile::TempDir,

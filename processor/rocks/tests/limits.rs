@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use bytes::Bytes;
-use everlog_log::embedded::{Embedded, Limits, Options};
 use everlog_log::{Appended, Commit, Error, Fence, Log};
 use everlog_patience as patience;
+use everlog_rocks::log::{Embedded, Limits, Options};
 
 fn append(log: &Embedded, bytes: &'static str) -> Receiver<Result<Appended, Error>> {
     let (done, wait) = channel();

@@ -7,18 +7,18 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use everlog_log::{AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, Topic};
 use rocksdb::{WriteBatch, WriteOptions, properties};
 
-use super::acked::Acked;
+use super::disk_reserve::Look;
+use super::durable_watermark::Acked;
 use super::memory::DatabaseMemory;
 use super::queue::Job;
 use super::read::{error_of, handle};
 use super::rows::{self, APPEND_ONLY};
 use super::shared::{Shared, append_only_index};
-use super::space::Look;
 use super::stats::Counters;
 use super::{Clock, Sync};
-use crate::{AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, Topic};
 
 /// RocksDB resumes by itself after a full disk; it looks for space every 5 s. With room again and still refused for
 /// so long, the log ends, and opening it again heals it.

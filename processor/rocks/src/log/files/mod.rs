@@ -12,8 +12,9 @@ mod wal;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use everlog_log::Error;
+
 use super::WAY_OUT;
-use crate::Error;
 
 /// Checks the manifest and the write-ahead logs against the acknowledged sequence number, and cuts off a torn
 /// tail; gives its bytes. `Corrupt` names the file.

@@ -1,8 +1,7 @@
 //! How the embedded log writes its rows: column families, keys, values, checksums.
 
 use bytes::Bytes;
-
-use crate::{BUCKETS, Entry, Offset, PartitionId, Record, Topic, buckets_of};
+use everlog_log::{BUCKETS, Entry, Offset, PartitionId, Record, Topic, buckets_of};
 
 pub(super) const FORMAT_VERSION: u64 = 1;
 

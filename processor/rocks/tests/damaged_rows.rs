@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use everlog_store::{Base, DatabaseMemory, Error, LocalRows, Space, Standing, Store};
+use everlog_rocks::rows::{DatabaseMemory, LocalRows};
+use everlog_store::{Base, Error, Space, Standing, Store};
 
 type Rows = BTreeMap<(Space, Bytes), Bytes>;
 

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use everlog_store::{Base, Error, Onward, RowChange, Space, Standing};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB,
     DBCompressionType, ErrorKind, FlushOptions, LogLevel, Options, WriteBatch, WriteBufferManager,
     WriteOptions,
 };
 
-use crate::base::{family_name, translate};
-use crate::{Base, Error, Onward, RowChange, SharedRows, Space, Standing};
+use super::shared_rows::{SharedRows, family_name, translate};
 
 const MARK: &[u8] = b"mark";
 const META: &str = "default";

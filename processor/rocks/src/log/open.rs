@@ -5,17 +5,17 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use everlog_log::{Error, Offset, PartitionId};
 use rocksdb::{DB, WriteBatch, WriteOptions};
 
-use super::acked::{Acked, Bound, PARTITIONS_MAX};
+use super::disk_reserve::Space;
+use super::durable_watermark::{Acked, Bound, PARTITIONS_MAX};
 use super::memory::DatabaseMemory;
 use super::read::{error_of, last_row, translate, walk};
 use super::rows::{self, APPEND_ONLY};
 use super::shared::{Ends, Shared, Slot};
-use super::space::Space;
 use super::writer::{Tail, Writer};
-use super::{Embedded, Options, Recover, Recovery, WAY_OUT, files, tuning};
-use crate::{Error, Offset, PartitionId};
+use super::{Embedded, Options, Recover, Recovery, WAY_OUT, database_options, files};
 
 pub(super) fn open(options: Options) -> Result<Embedded, Error> {
     validate(&options)?;
@@ -40,7 +40,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
         recovery.torn_bytes = files::examine(&database_dir, bound.sequence)?;
     }
     let mut memory = DatabaseMemory::new(&options);
-    let db = tuning::open(&options, &memory, &database_dir)?;
+    let db = database_options::open(&options, &memory, &database_dir)?;
     memory.fit(&db);
     let incarnation = check_meta(&db, &options)?;
     let (tails, unapplied) = load_tails(&db, &options)?;
@@ -152,7 +152,7 @@ fn create(options: &Options, bound: Option<&Bound>) -> Result<(), Error> {
     batch.put(rows::KEY_FORMAT, rows::FORMAT_VERSION.to_be_bytes());
     batch.put(rows::KEY_INCARNATION, incarnation);
     batch.put(rows::KEY_PARTITIONS, u64::from(options.partitions).to_be_bytes());
-    let db = tuning::create(options, &new_dir)?;
+    let db = database_options::create(options, &new_dir)?;
     let mut durable = WriteOptions::default();
     durable.set_sync(true);
     db.write_opt(batch, &durable).map_err(|e| translate(&new_dir, &e))?;

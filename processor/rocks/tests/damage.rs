@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
 use bytes::Bytes;
-use everlog_log::embedded::{Embedded, Options, Recover};
 use everlog_log::{Commit, Error, Log, Output, Topic, buckets_of};
+use everlog_rocks::log::{Embedded, Options, Recover};
 
 const PARTITIONS: u32 = 2;
 const ROUNDS: u64 = 90;
