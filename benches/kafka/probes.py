@@ -230,7 +230,7 @@ class Probes(threading.Thread):
 
 
 def workflow_in(partition, partitions, namespace_id):
-    """A Workflow Id of a partition, as `partition/src/address.rs` spreads them."""
+    """A Workflow Id of a partition, as `partition/src/model/keys.rs` spreads them."""
     for number in range(100 * partitions):
         workflow_id = f"probe-{partition}-{number}"
         bucket = zlib.crc32(namespace_id + b"\0" + workflow_id.encode()) % BUCKETS

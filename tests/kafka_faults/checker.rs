@@ -145,7 +145,7 @@ fn check_state(story: &Story, run_id: &str, events: &[&Event], found: &mut Vec<S
 }
 
 /// Of which order an event comes: its identity and the kind of event that it must be.
-pub fn cause<'a>(kin: &Lineage<'_>, event: &'a Event) -> Option<&'a str> {
+fn cause<'a>(kin: &Lineage<'_>, event: &'a Event) -> Option<&'a str> {
     // A program that judges for itself has no part in the ledger.
     if event.workflow_id.starts_with(program::PREFIX) || !kin.is_new(event) {
         return None;

@@ -2,70 +2,42 @@
 //!
 //! A [`Partition`] owns no thread, socket or timer: whoever drives it brings events, the time, and a log.
 
-mod address;
-mod alarm_rows;
-mod alarms;
-mod apply;
-mod ask;
-mod audit;
-mod behind;
-mod claims;
-mod commit;
-mod delayed;
-mod delivery;
-mod dispatch;
-mod due;
 mod error;
-mod event;
-mod exchange;
-mod flights;
-mod former;
-mod furnish;
-mod handout;
-mod homes;
-mod ingest;
+mod invariants;
 mod journal;
-mod leftovers;
+mod matching;
+mod model;
+mod outbox;
 mod partition;
-mod past;
-mod post;
-mod precedence;
-mod promise;
-mod publish;
-mod query;
-mod reading;
+mod public;
+mod reads;
 mod recovery;
-mod refusal;
-mod removal;
-mod reply;
-mod restore;
-mod room;
 mod router;
-mod rules;
-mod runs;
+mod state;
 mod stats;
-mod time;
-mod update;
-mod watch;
+mod tasks;
+mod timers;
 
-pub use address::{Address, BUCKETS, RunKey, WorkflowKey};
-pub use delivery::{
+pub use crate::error::{Error, RowsFault};
+pub use crate::invariants::{Kept, Rule, Rules};
+pub use crate::journal::uncommitted_budget::Room;
+pub use crate::matching::claims::{Claimed, Exchange, Later, Line, Whereabouts, add_kept_back};
+pub use crate::matching::dispatcher::{
+    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueCounts, QueueLimits, QueueStatus,
+    ReadyId, STICKY_LIVE_MS,
+};
+pub use crate::matching::remote::{Homes, KeptBack};
+pub use crate::model::admission::{Admission, Answer, Failure, Slot};
+pub use crate::model::inbox_message::{Event, Send};
+pub use crate::model::keys::{Address, BUCKETS, RunKey, WorkflowKey};
+pub use crate::model::priority::Precedence;
+pub use crate::model::task_types::{Offer, QueueKey, Ready, TaskRef, Waiting};
+pub use crate::model::types::{
     ActivityTask, Completion, Delivery, Page, Poll, QueryAnswer, QueryOutcome, QueryRequest, QueryTask,
     Reading, Receipt, Told, UpdateNews, Want, WorkflowTask,
 };
-pub use dispatch::{
-    Backlog, Dispatcher, LevelStatus, PollTicket, PollerStatus, QueueCounts, QueueKey, QueueLimits,
-    QueueStatus, Ready, ReadyId, STICKY_LIVE_MS, TaskRef, Waiting,
-};
-pub use error::{Error, RowsFault};
-pub use event::Event;
-pub use exchange::{Claimed, Exchange, Later, Line, Whereabouts, add_kept_back};
-pub use former::Former;
-pub use homes::{Homes, KeptBack, Offer};
-pub use partition::{Config, Partition};
-pub use precedence::Precedence;
-pub use publish::{Public, Unnamed};
-pub use room::Room;
-pub use router::{Admission, Answer, Failure, Router, Send, Slot, UpdateCall};
-pub use rules::{Kept, Rule, Rules};
-pub use stats::{Rejections, Stats};
+pub use crate::partition::{Config, Partition};
+pub use crate::public::outputs::{Public, Unnamed};
+pub use crate::recovery::previous_owner::Former;
+pub use crate::router::{Router, UpdateCall};
+pub use crate::stats::{Rejections, Stats};

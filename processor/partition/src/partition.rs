@@ -3,6 +3,8 @@
 //! Orders are gathered, appended to the journal together, and applied in offset order once they are durable.
 //! Replies leave when their record is applied; outputs are committed in the background.
 
+pub(crate) use crate::model::pending::Entry;
+use crate::model::pending::Waiter;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,40 +12,40 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_engine::input::{Input, Order};
-use everlog_engine::{Reply, Settings, Step};
+use everlog_engine::{Settings, Step};
 use everlog_log::{Fence, Log, Offset, Tail};
 use everlog_store::{Base, Store};
 use everlog_wire::{Body, Mark, Position, Record};
-use tokio::sync::{mpsc, oneshot};
 
-use crate::address::{Address, RunKey, WorkflowKey};
-use crate::alarm_rows::AlarmRows;
-use crate::behind::Behind;
-use crate::claims::Claims;
-use crate::delayed::Delayed;
-use crate::delivery::{Completion, QueryAnswer, UpdateNews};
-use crate::dispatch::{Dispatcher, TaskRef, Waiting};
-use crate::due::Due;
 use crate::error::Error;
-use crate::event::Event;
-use crate::flights::Flights;
-use crate::furnish;
-use crate::ingest::{Feed, mark_of};
-use crate::leftovers::Leftovers;
-use crate::post::Outbox;
-use crate::publish::{Outputs, Public};
-use crate::query::Queries;
-use crate::refusal::Refusal;
-use crate::removal::Removals;
-use crate::reply::tell;
-use crate::room::{Holding, Room};
-use crate::router::{Answer, Failure, Send, Slot};
-use crate::rules::{Kept, Rule, Rules};
-use crate::runs::Runs;
+use crate::invariants::{Kept, Rule, Rules};
+use crate::journal::in_flight::Flights;
+use crate::journal::refusal_log::Refusal;
+use crate::journal::uncommitted_budget::{Holding, Room};
+use crate::matching::dispatcher::Dispatcher;
+use crate::model::admission::Failure;
+use crate::model::inbox_message::Event;
+use crate::model::inbox_message::Send;
+use crate::model::keys::{Address, RunKey, WorkflowKey};
+use crate::model::reply::tell;
+use crate::model::task_types::TaskRef;
+use crate::outbox::Outbox;
+use crate::public::ingest::{Feed, mark_of};
+use crate::public::outputs::{Outputs, Public};
+use crate::reads::history_watch::Watchers;
+use crate::reads::queries::Queries;
+use crate::reads::update_waiters::Updates;
+use crate::recovery::history_backfill::Behind;
+use crate::state::history_deletion::Leftovers;
+use crate::state::namespace_deletion::Removals;
+use crate::state::run_store::Runs;
 use crate::stats::Stats;
-use crate::time::LogTime;
-use crate::update::Updates;
-use crate::watch::Watchers;
+use crate::tasks::lost_deliveries::Claims;
+use crate::tasks::task_payload;
+use crate::timers::delayed_commands::Delayed;
+use crate::timers::due_index::Due;
+use crate::timers::log_clock::LogTime;
+use crate::timers::timer_rows::AlarmRows;
 
 /// How often what waits is looked through, in ms.
 const SWEEP_MS: i64 = 1_000;
@@ -85,29 +87,6 @@ pub struct Config {
     pub buffered_queries_max: usize,
     /// Applied journal records that are kept, for forensics.
     pub journal_keep_records: u64,
-}
-
-/// Who waits for a journal record.
-pub(crate) enum Waiter {
-    Nobody,
-    Order(oneshot::Sender<Answer<Reply>>, Slot),
-    Update(oneshot::Sender<Answer<Reply>>, mpsc::Sender<UpdateNews>, Slot),
-    Completion(oneshot::Sender<Answer<Completion>>, Vec<QueryAnswer>, Slot),
-    Claim(TaskRef, Box<Waiting>),
-}
-
-/// A record to append, and what is to happen once it is applied.
-pub(crate) struct Entry {
-    pub(crate) record: Record,
-    pub(crate) waiter: Waiter,
-    /// Reads that came before it was sent.
-    pub(crate) reads: Vec<Event>,
-}
-
-impl Entry {
-    pub(crate) fn new(record: Record, waiter: Waiter) -> Self {
-        Self { record, waiter, reads: Vec::new() }
-    }
 }
 
 /// The owner of a partition.
@@ -335,7 +314,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             Event::QueryLost { query_id } => self.requeue_query(&query_id)?,
             Event::Furnish { grant, reply } => {
                 let key = run_key(&grant.run);
-                let task = furnish::workflow_task(&mut self.runs, &key, grant)?;
+                let task = task_payload::workflow_task(&mut self.runs, &key, grant)?;
                 tell(reply, Ok(task));
             }
             Event::Ingest { bodies, done } => self.feed(bodies, done),

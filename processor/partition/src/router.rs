@@ -1,59 +1,22 @@
 //! The router: how a gateway reaches the partitions of a node, whatever thread they live on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::update::Standing;
 use everlog_engine::{Reply, TaskGrant};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::address::Address;
-use crate::delivery::{
+use crate::matching::dispatcher::{Dispatcher, PollTicket, QueueStatus};
+use crate::model::admission::{Admission, Answer, Failure, Lane};
+use crate::model::inbox_message::{Event, Send};
+use crate::model::keys::Address;
+use crate::model::task_types::QueueKey;
+use crate::model::types::{
     Completion, Delivery, Poll, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want,
     WorkflowTask,
 };
-use crate::dispatch::{Dispatcher, PollTicket, QueueKey, QueueStatus};
-use crate::event::Event;
-use crate::update::NEWS_MAX;
-
-/// Sends an event to the thread that owns a partition; false where it is gone.
-pub type Send = Arc<dyn Fn(u32, Event) -> bool + std::marker::Send + Sync>;
-
-/// Why a call got no answer from a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// Too much is waiting already; later it may go through.
-    #[error("the partition has too many requests waiting")]
-    Busy,
-    /// The partition is stopping or gone. What was asked may or may not have happened.
-    #[error("the partition is not available")]
-    Unavailable,
-    /// Another node serves the partition; nothing was taken.
-    #[error("the partition is served by another node")]
-    Moved,
-    /// The disk has no room; nothing was taken.
-    #[error("the log has no space left")]
-    Full,
-    /// Polls wait at as many task queues of the namespace as may be; the poll was not let in.
-    #[error("polls wait at {queues} task queues of the namespace, which is the limit")]
-    NamespaceCrowded {
-        /// How many may be.
-        queues: usize,
-    },
-    /// Polls wait at as many task queues as may be; the poll was not let in.
-    #[error("polls wait at {queues} task queues, which is the limit")]
-    Crowded {
-        /// How many may be.
-        queues: usize,
-    },
-    /// The record could not be applied; it was skipped.
-    #[error("internal error")]
-    Internal,
-}
-
-/// What an order came to.
-pub type Answer<T> = Result<T, Failure>;
+use crate::reads::update_waiters::NEWS_MAX;
 
 /// Reaches every partition. Cheap to clone.
 #[derive(Clone)]
@@ -72,84 +35,6 @@ pub struct UpdateCall<T> {
     pub first: T,
     /// What comes later.
     pub news: mpsc::Receiver<UpdateNews>,
-}
-
-/// How many requests wait, per partition, against three limits: completions and cancellations are let in when starts
-/// and signals no longer are, and neither has to wait for a place because many read.
-pub struct Admission {
-    waiting: Vec<Waits>,
-    orders_max: usize,
-    reads_max: usize,
-}
-
-#[derive(Default)]
-struct Waits {
-    orders: AtomicUsize,
-    reads: AtomicUsize,
-}
-
-/// What a request is let in as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// Begins work, or adds to it.
-    Ordinary,
-    /// Ends work, or stops it.
-    Urgent,
-    /// Changes nothing.
-    Read,
-}
-
-impl Admission {
-    /// Limits per partition: ordinary orders up to `orders_max`, urgent ones up to twice as many, and apart from these
-    /// reads and queries up to `reads_max`.
-    pub fn new(partitions: u32, orders_max: usize, reads_max: usize) -> Self {
-        let waiting = (0..partitions).map(|_| Waits::default()).collect();
-        Self { waiting, orders_max, reads_max }
-    }
-
-    /// Orders that wait for a partition.
-    pub fn waiting_orders(&self, partition: u32) -> usize {
-        self.waiting[partition as usize].orders.load(Ordering::Relaxed)
-    }
-
-    /// Reads and queries that wait for a partition.
-    pub fn waiting_reads(&self, partition: u32) -> usize {
-        self.waiting[partition as usize].reads.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn enter(self: &Arc<Self>, partition: u32, lane: Lane) -> Answer<Slot> {
-        let limit = match lane {
-            Lane::Ordinary => self.orders_max,
-            Lane::Urgent => self.orders_max.saturating_mul(2),
-            Lane::Read => self.reads_max,
-        };
-        let slot = Slot { admission: self.clone(), partition, lane };
-        // Where the limit is reached the slot is given back at once.
-        if slot.count().fetch_add(1, Ordering::Relaxed) >= limit { Err(Failure::Busy) } else { Ok(slot) }
-    }
-}
-
-/// A place among the waiting requests; given back when dropped.
-pub struct Slot {
-    admission: Arc<Admission>,
-    partition: u32,
-    lane: Lane,
-}
-
-impl Slot {
-    fn count(&self) -> &AtomicUsize {
-        let waits = &self.admission.waiting[self.partition as usize];
-        match self.lane {
-            Lane::Ordinary | Lane::Urgent => &waits.orders,
-            Lane::Read => &waits.reads,
-        }
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.count().fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Router {

@@ -5,11 +5,10 @@ use std::time::Duration;
 use anyhow::ensure;
 use everlog_tests::patience;
 
-use crate::checker::{cause, check};
+use crate::checker::check;
 use crate::client::TASK_TIMEOUT_S;
 use crate::event::Event;
 use crate::ledger::Via;
-use crate::lineage::Lineage;
 use crate::polls::{Got, Poll};
 use crate::queues::ROUNDS;
 use crate::rows::kin_teeth::KIN;
@@ -38,19 +37,14 @@ const DAMAGES: &[Damage] = &[
     }),
     ("an event is in another partition", |story| story.events[3].partition += 1),
     ("a timer fires early", |story| {
-        let fired = first(story, "TimerFired").clone();
-        let is_its_start = |event: &&mut Event| {
-            event.run_id == fired.run_id && Some(event.event_id) == fired.number("started_event_id")
-        };
-        let started = story.events.iter_mut().find(is_its_start).expect("it was started");
-        started.numbers.insert("start_to_fire_timeout_ms".into(), 600_000);
+        first(story, "TimerStarted").numbers.insert("start_to_fire_timeout_ms".into(), 600_000);
     }),
     ("an acknowledged signal is lost", |story| {
-        let signal = ordered(story, "WorkflowExecutionSignaled");
+        let signal = first(story, "WorkflowExecutionSignaled");
         signal.texts.insert("identity".into(), "nobody".into());
     }),
     ("an order has two effects", |story| {
-        let identity = ordered(story, "WorkflowExecutionSignaled").text("identity").to_owned();
+        let identity = first(story, "WorkflowExecutionSignaled").text("identity").to_owned();
         for event in story.events.iter_mut().filter(|event| event.kind == "WorkflowExecutionSignaled") {
             event.texts.insert("identity".into(), identity.clone());
         }
@@ -229,14 +223,6 @@ const HARMLESS: &[Damage] = &[
 
 fn first<'a>(story: &'a mut Story, kind: &str) -> &'a mut Event {
     story.events.iter_mut().find(|event| event.kind == kind).expect("a story has all kinds")
-}
-
-/// An event that a call of the load has brought about: others come of runs, and are judged where those are.
-fn ordered<'a>(story: &'a mut Story, kind: &str) -> &'a mut Event {
-    let lineage = Lineage::of(story);
-    let is_ordered = |event: &Event| event.kind == kind && cause(&lineage, event).is_some();
-    let place = story.events.iter().position(is_ordered).expect("calls bring about all kinds");
-    &mut story.events[place]
 }
 
 /// Polls by which workers got workflow tasks.

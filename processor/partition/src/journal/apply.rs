@@ -1,0 +1,382 @@
+//! Applying: a journal record becomes new states, events, and an answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::BytesMut;
+use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::update::Done;
+use everlog_engine::{Grace, Mark, Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
+use everlog_log::Log;
+use everlog_store::{Base, Space};
+use everlog_wire::{Body, Record};
+
+use crate::error::Error;
+use crate::invariants::{Rule, Rules, seed};
+use crate::model::admission::Failure;
+use crate::model::keys::{RunKey, WorkflowKey, history_key};
+use crate::model::pending::Waiter;
+use crate::model::reply::tell;
+use crate::partition::Partition;
+use crate::state::run_store::{EXPIRED_ROWS_MAX, Runs};
+use crate::tasks::lost_deliveries::poll_of;
+
+/// A run that began so lately asks the one before it in its chain which signals that one has taken. Clients give up after this time
+/// at the latest.
+const ASKED_AGAIN_WITHIN_MS: i64 = 60_000;
+/// So many runs of a chain are asked; they begin a second apart, or as a setting has it.
+const CHAIN_LOOKS_MAX: usize = 64;
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// Applies one journal record.
+    pub(crate) fn apply(
+        &mut self,
+        offset: u64,
+        stamp_ms: i64,
+        record: Record,
+        waiter: Waiter,
+    ) -> Result<(), Error> {
+        self.pass_time(if R::keeps(Rule::JournalTime) { stamp_ms } else { self.dispatcher.now_ms() });
+        self.position.applied = offset + 1;
+        self.changed = true;
+        self.stats.applied.fetch_add(1, Ordering::Relaxed);
+        if !self.replaying {
+            self.time.heard(self.position.last_stamp_ms);
+        }
+        match record.body {
+            Some(Body::Owner(owner)) => {
+                self.position.term = offset;
+                self.position.level = owner.level;
+                self.position.owner_ms = if R::keeps(Rule::Grace) { self.position.last_stamp_ms } else { 0 };
+                if !self.replaying {
+                    self.owner_appeared(&owner)?;
+                }
+            }
+            Some(Body::Forwarded(forwarded)) => self.ingest(offset, &forwarded)?,
+            Some(Body::Unreadable(unreadable)) => self.ingest_unreadable(offset, &unreadable),
+            Some(Body::Letter(letter)) => self.open_letter(offset, &letter)?,
+            _ if record.term != self.position.term && R::keeps(Rule::Terms) => {
+                self.stats.voided.fetch_add(1, Ordering::Relaxed);
+                self.refuse(waiter, Failure::Unavailable);
+            }
+            Some(Body::Settings(settings)) => self.position.settings = Some(settings),
+            Some(Body::Input(input)) => self.apply_input(offset, &input, waiter)?,
+            Some(Body::Barrier(_)) => {}
+            Some(Body::Deliver(deliver)) => self.deliver(offset, &deliver)?,
+            Some(Body::Removal(removal)) => self.namespace_deleted(offset, &removal),
+            None => self.skip(offset, "the record has no body", waiter),
+        }
+        // Whoever waits for the record is answered before workers are.
+        while let Some((key, step)) = self.absorbed.pop_front() {
+            self.offer_tasks(&key, &step);
+        }
+        Ok(())
+    }
+
+    /// No record is earlier than the one before it.
+    fn pass_time(&mut self, stamp_ms: i64) {
+        let earliest_ms = if R::keeps(Rule::MonotoneTime) { self.position.last_stamp_ms } else { stamp_ms };
+        self.position.last_stamp_ms = stamp_ms.max(earliest_ms);
+    }
+
+    pub(crate) fn skip(&mut self, offset: u64, why: &str, waiter: Waiter) {
+        tracing::error!(partition = self.id, offset, why, "a journal record was skipped");
+        self.stats.skipped.fetch_add(1, Ordering::Relaxed);
+        self.refuse(waiter, Failure::Internal);
+    }
+
+    pub(crate) fn refuse(&mut self, waiter: Waiter, failure: Failure) {
+        match waiter {
+            Waiter::Nobody => {}
+            Waiter::Order(reply, _slot) | Waiter::Update(reply, _, _slot) => tell(reply, Err(failure)),
+            Waiter::Completion(reply, _, _slot) => tell(reply, Err(failure)),
+            Waiter::Claim(task, waiting) => self.offer_again(task, *waiting),
+        }
+    }
+
+    pub(crate) fn apply_input(
+        &mut self,
+        offset: u64,
+        input: &Input,
+        mut waiter: Waiter,
+    ) -> Result<(), Error> {
+        match self.decided(offset, input, &mut waiter)? {
+            Some((key, reply)) => self.answer(&key, reply, waiter),
+            None => {
+                self.skip(offset, "the engine panicked", waiter);
+                Ok(())
+            }
+        }
+    }
+
+    /// Decides an order and takes over what that yields; none where the engine panicked.
+    pub(crate) fn decided(
+        &mut self,
+        offset: u64,
+        input: &Input,
+        waiter: &mut Waiter,
+    ) -> Result<Option<(RunKey, Reply)>, Error> {
+        let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
+        let (key, view) = self.view(&workflow, input)?;
+        let stamp = Stamp {
+            incarnation: seed::<R>(self.incarnation, &self.config.instance),
+            partition: self.id,
+            offset,
+            now_ms: self.position.last_stamp_ms,
+            owner_ms: self.position.owner_ms,
+            level: if R::keeps(Rule::Level) { self.position.level } else { self.config.level },
+        };
+        let settings = match &self.position.settings {
+            _ if !R::keeps(Rule::Settings) => self.config.settings.clone(),
+            Some(settings) => settings.clone(),
+            None => Settings::standard(),
+        };
+        let decide = || {
+            R::before(input);
+            decide(&view, input, &stamp, &settings)
+        };
+        let decided = match R::keeps(Rule::Poison) {
+            true => std::panic::catch_unwind(std::panic::AssertUnwindSafe(decide)),
+            false => Ok(decide()),
+        };
+        let Ok(outcome) = decided else { return Ok(None) };
+        let expired = outcome.expired;
+        if let (Reply::Completed(_), Waiter::Completion(_, answers, _)) = (&outcome.reply, waiter) {
+            self.queries.answer_attached(&key, std::mem::take(answers));
+        }
+        let reply = self.absorb(&workflow, outcome)?;
+        if !self.serving
+            && let (Some(poll_id), Reply::Task(_) | Reply::Activity(_)) = (poll_of(input), &reply)
+        {
+            self.claims.note(stamp.now_ms, poll_id, &key);
+        }
+        if expired {
+            self.expire(&key)?;
+        }
+        let wakes = matches!(input.order, Some(Order::Wake(_))) && R::keeps(Rule::EarlyAlarms);
+        if wakes && !self.replaying {
+            // What is not woken any more needs no alarm.
+            let run = view.run.as_ref().filter(|_| !view.is_namespace_deleted);
+            let deadline_ms = run.and_then(|run| run.next_deadline_ms(stamp.grace()));
+            self.woke(&key, deadline_ms, stamp.now_ms);
+        }
+        Ok(Some((key, reply)))
+    }
+
+    /// A run's alarm was applied: where it came too early it is armed again.
+    fn woke(&mut self, key: &RunKey, deadline_ms: Option<i64>, now_ms: i64) {
+        if self.due.is_waking(key) {
+            self.due.set(key, deadline_ms.filter(|_| self.runs.is_resident(key)));
+            if deadline_ms.is_some_and(|deadline_ms| deadline_ms > now_ms) {
+                self.time.was_early(now_ms);
+            }
+        } else if let Some(deadline_ms) = deadline_ms.filter(|deadline_ms| *deadline_ms <= now_ms) {
+            self.stats.lateness_ms.fetch_max(now_ms - deadline_ms, Ordering::Relaxed);
+            self.time.was_due();
+        }
+    }
+
+    pub(crate) fn view(&mut self, workflow: &WorkflowKey, input: &Input) -> Result<(RunKey, View), Error> {
+        let run_id = match input.run_id.as_str() {
+            "" => self.runs.current(workflow)?.unwrap_or_default(),
+            run_id => run_id.to_owned(),
+        };
+        let key = workflow.run(&run_id);
+        let run = if run_id.is_empty() { None } else { self.runs.get(&key)? };
+        let mut done = BTreeMap::new();
+        for update_id in run.iter().flat_map(|run| input.update_ids(run)) {
+            if let Some(found) = self.runs.done_update(&key, update_id)? {
+                done.insert(update_id.to_owned(), found);
+            }
+        }
+        let mut past = Vec::new();
+        let current = match &input.order {
+            Some(Order::Start(_)) => run.clone(),
+            Some(Order::Reset(_)) => {
+                if let Some(run) = &run {
+                    past = self.past(workflow, run)?;
+                }
+                match self.runs.current(workflow)? {
+                    Some(current) => self.runs.get(&workflow.run(&current))?,
+                    None => None,
+                }
+            }
+            _other => None,
+        };
+        let seen = self.taker(workflow, input, run.as_ref(), current.as_ref())?;
+        let done_before = match (&input.order, &seen) {
+            (Some(Order::Start(begin)), Some(taker)) if taker.start.run_id != run_id => {
+                let taker = workflow.run(&taker.start.run_id);
+                let update = begin.update.as_ref();
+                update.map(|update| self.runs.done_update(&taker, &update.update_id)).transpose()?.flatten()
+            }
+            _other => None,
+        };
+        let is_namespace_deleted = self.removals.has(&input.namespace_id);
+        Ok((key, View { run, current, is_namespace_deleted, seen, done, done_before, past }))
+    }
+
+    /// The run that has taken the input's request before.
+    fn taker(
+        &mut self,
+        workflow: &WorkflowKey,
+        input: &Input,
+        run: Option<&Arc<Run>>,
+        current: Option<&Arc<Run>>,
+    ) -> Result<Option<Arc<Run>>, Error> {
+        if let (Some(request_id), Some(run)) = (input.signal_request_id(), run) {
+            let has =
+                |runs: &Runs<B>, run: &Run| runs.has_request(&workflow.run(&run.start.run_id), request_id);
+            return match input.run_id.is_empty() {
+                true => self.in_chain(workflow, run, has),
+                false => Ok(has(&self.runs, run)?.then(|| run.clone())),
+            };
+        }
+        let (Some(request_id), Some(current)) = (input.creation_request_id(), current) else {
+            return Ok(None);
+        };
+        self.in_chain(workflow, current, |_, run| {
+            Ok(run.start.request_id == request_id || run.attached.contains_key(request_id))
+        })
+    }
+
+    /// The run that has taken a request: this one, or one before it in its chain that ended lately. Whoever asks again
+    /// because it has heard nothing does not know that another run has begun meanwhile.
+    fn in_chain(
+        &mut self,
+        workflow: &WorkflowKey,
+        run: &Arc<Run>,
+        has: impl Fn(&Runs<B>, &Run) -> Result<bool, Error>,
+    ) -> Result<Option<Arc<Run>>, Error> {
+        let mut run = run.clone();
+        for _ in 0..CHAIN_LOOKS_MAX {
+            if has(&self.runs, &run)? {
+                return Ok(Some(run));
+            }
+            let start = &run.start;
+            // A run that a reset has made has what another was sent that was current until then.
+            let (before, began_ms) = match start.former_run_id.as_str() {
+                "" => (start.continued_run_id.as_str(), start.start_ms),
+                former_run_id => (former_run_id, start.reset_ms),
+            };
+            if before.is_empty() || self.position.last_stamp_ms - began_ms >= ASKED_AGAIN_WITHIN_MS {
+                return Ok(None);
+            }
+            let Some(before) = self.runs.get(&workflow.run(before))? else {
+                return Ok(None);
+            };
+            run = before;
+        }
+        Ok(None)
+    }
+
+    /// Takes over what a decision yields; returns the answer.
+    pub(crate) fn absorb(&mut self, workflow: &WorkflowKey, outcome: Outcome) -> Result<Reply, Error> {
+        let last = outcome.steps.len();
+        for (index, step) in outcome.steps.into_iter().enumerate() {
+            let key = workflow.run(&step.run.start.run_id);
+            if index + 1 == last
+                && let Some(request_id) = &outcome.seen
+            {
+                self.runs.add_request(&key, request_id);
+            }
+            self.absorb_step(key, step)?;
+        }
+        if let Some(current) = &outcome.current {
+            self.runs.set_current(workflow, current);
+        }
+        self.write_letters(outcome.letters);
+        Ok(outcome.reply)
+    }
+
+    fn absorb_step(&mut self, key: RunKey, step: Step) -> Result<(), Error> {
+        let batches = step.batches();
+        let grew = !batches.is_empty();
+        for batch in batches {
+            self.write_batch(&key, &step, &batch);
+        }
+        for request_id in step.requests_taken_over() {
+            self.runs.add_request(&key, request_id);
+        }
+        let before = self.runs.put(&key, step.run.clone());
+        self.keep_promises(&key, &step)?;
+        if self.replaying {
+            return Ok(());
+        }
+        self.warn_of_size(&key, before.as_deref(), &step);
+        let grace = Grace { owner_ms: self.position.owner_ms };
+        self.due.set(&key, step.run.next_deadline_ms(grace));
+        if grew {
+            self.watchers.tell(&key, &step.run);
+        }
+        self.updates.settle(&key, &step);
+        if !self.queries.is_empty() {
+            for question in self.queries.settle(&key, &step.run) {
+                self.send_query(&key, &step.run, question);
+            }
+        }
+        self.absorbed.push_back((key, step));
+        Ok(())
+    }
+
+    /// What a run has so much of comes to a limit that ends it or refuses it; somebody should know in time.
+    fn warn_of_size(&mut self, key: &RunKey, before: Option<&Run>, step: &Step) {
+        for (mark, size) in step.marks_passed(before, &self.config.settings) {
+            if !self.runs.warns(key, mark) {
+                continue;
+            }
+            let (what, counter) = match mark {
+                Mark::Events => ("events", &self.stats.large_histories),
+                Mark::History => ("bytes of its history", &self.stats.large_histories),
+                Mark::State => ("bytes of its state", &self.stats.large_states),
+                Mark::Memo => ("bytes of its memo", &self.stats.large_memos),
+                Mark::Blob => ("bytes of one payload", &self.stats.large_payloads),
+            };
+            let start = &step.run.start;
+            tracing::warn!(
+                partition = self.id,
+                namespace_id = start.namespace_id,
+                workflow_id = start.workflow_id,
+                run_id = start.run_id,
+                workflow_type = step.run.workflow_type(),
+                size,
+                "a run is beyond its mark of {what}, on the way to a limit"
+            );
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn write_batch(&mut self, key: &RunKey, step: &Step, events: &[&HistoryEvent]) {
+        let mut history = BytesMut::new();
+        for event in events {
+            prost::encoding::message::encode(1, *event, &mut history);
+        }
+        let first_event_id = events.first().map_or(0, |event| event.event_id);
+        for event in events {
+            if let Some(Attributes::UpdateCompleted(completed)) = &event.attributes {
+                let update_id = completed.meta.as_ref().map_or("", |meta| meta.update_id.as_str());
+                let done = Done { event_id: event.event_id, batch_event_id: first_event_id };
+                self.runs.add_done_update(key, update_id, done);
+            }
+        }
+        self.runs.store().put_new(Space::History, history_key(key, first_event_id), history.freeze());
+        let start = &step.run.start;
+        self.publish_events(&start.namespace_id, &start.workflow_id, &start.run_id, events);
+    }
+
+    /// A run is forgotten: at once as far as decisions read it, so that they never depend on how much of its history is
+    /// here, and of its history as much as a step may.
+    pub(crate) fn expire(&mut self, key: &RunKey) -> Result<(), Error> {
+        let is_whole = self.behind.is_none() && self.runs.delete_history(key, EXPIRED_ROWS_MAX)?;
+        self.runs.delete_state(key)?;
+        if !is_whole {
+            self.leave_over(key);
+        }
+        self.due.set(key, None);
+        self.queries.refuse(key);
+        self.stats.forgotten.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! What a partition has sent to its journal and not applied yet.
+//!
+//! Delivery reports and the journal itself are equal witnesses of an append: whichever comes first lets it be applied,
+//! in offset order. Each of the partition's own records has a serial number by which it is known again.
+
+use std::collections::VecDeque;
+
+use everlog_log::Offset;
+use everlog_wire::{Body, Record};
+
+use crate::model::pending::Entry;
+
+/// One append.
+struct Flight {
+    entries: VecDeque<Entry>,
+    sent: usize,
+    acknowledged: bool,
+}
+
+/// Appends in the order in which they were sent.
+#[derive(Default)]
+pub(crate) struct Flights {
+    flights: VecDeque<Flight>,
+    /// Of appends whose outcome nobody knows; the journal shows them before the next `Owner`, or never in force.
+    doubtful: VecDeque<Entry>,
+    serial: u64,
+}
+
+impl Flights {
+    /// Appends whose outcome has not been heard.
+    pub(crate) fn under_way(&self) -> usize {
+        self.flights.iter().filter(|flight| !flight.acknowledged).count()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.flights.is_empty() && self.doubtful.is_empty()
+    }
+
+    /// Whether every record that was acknowledged has been applied.
+    pub(crate) fn wait_only_for_reports(&self) -> bool {
+        self.flights.iter().all(|flight| !flight.acknowledged || flight.entries.is_empty())
+    }
+
+    /// What was sent and not applied, but for the doubtful ones.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.flights.iter().flat_map(|flight| &flight.entries)
+    }
+
+    /// What was sent and not applied.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries().chain(&self.doubtful)
+    }
+
+    /// The number of the next record.
+    pub(crate) fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    pub(crate) fn send(&mut self, entries: VecDeque<Entry>) {
+        let sent = entries.len();
+        self.flights.push_back(Flight { entries, sent, acknowledged: false });
+    }
+
+    /// The earliest append that was not heard of is durable, from an offset on if its records stand side by side.
+    /// Returns what can be applied now: nothing while records in between have not been seen.
+    pub(crate) fn acknowledged(&mut self, first: Option<Offset>, applied: Offset) -> Option<VecDeque<Entry>> {
+        let index = self.flights.iter().position(|flight| !flight.acknowledged)?;
+        let flight = &mut self.flights[index];
+        flight.acknowledged = true;
+        let seen = (flight.sent - flight.entries.len()) as Offset;
+        let earlier_wait = self.flights.range(..index).any(|flight| !flight.entries.is_empty());
+        if earlier_wait || first.is_none_or(|first| first + seen != applied) {
+            self.tidy();
+            return Some(VecDeque::new());
+        }
+        let entries = std::mem::take(&mut self.flights[index].entries);
+        self.tidy();
+        Some(entries)
+    }
+
+    /// The earliest append that was not heard of has failed for sure: its entries.
+    pub(crate) fn refused(&mut self) -> Option<VecDeque<Entry>> {
+        let index = self.flights.iter().position(|flight| !flight.acknowledged)?;
+        self.flights.remove(index).map(|flight| flight.entries)
+    }
+
+    /// Nobody knows what became of the earliest append that was not heard of.
+    pub(crate) fn lost_sight(&mut self) -> Option<()> {
+        let entries = self.refused()?;
+        self.doubtful.extend(entries);
+        Some(())
+    }
+
+    /// A record of one's own was met in the journal: its entry, unless it was applied already.
+    pub(crate) fn met(&mut self, record: &Record) -> Option<Entry> {
+        let is_it = |entry: &Entry| {
+            let same_owner = match (&entry.record.body, &record.body) {
+                (Some(Body::Owner(one)), Some(Body::Owner(other))) => one == other,
+                (Some(Body::Owner(_)), _) | (_, Some(Body::Owner(_))) => false,
+                (_, _) => true,
+            };
+            same_owner && entry.record.serial == record.serial && entry.record.term == record.term
+        };
+        if let Some(index) = self.doubtful.iter().position(is_it) {
+            return self.doubtful.remove(index);
+        }
+        // An earlier append may have failed without a word yet: what came behind it is known all the same.
+        let found = self.flights.iter_mut().find_map(|flight| {
+            let index = flight.entries.iter().position(is_it)?;
+            flight.entries.remove(index)
+        });
+        self.tidy();
+        found
+    }
+
+    /// Under a new term none of the doubtful ones counts any more: they may be sent again.
+    pub(crate) fn void(&mut self) -> VecDeque<Entry> {
+        std::mem::take(&mut self.doubtful)
+    }
+
+    /// Whatever was sent and not applied, the doubtful ones too.
+    pub(crate) fn abandon(self) -> impl Iterator<Item = Entry> {
+        self.flights.into_iter().flat_map(|flight| flight.entries).chain(self.doubtful)
+    }
+
+    fn tidy(&mut self) {
+        while self.flights.front().is_some_and(|flight| flight.acknowledged && flight.entries.is_empty()) {
+            self.flights.pop_front();
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What reaches a partition: orders, reads, answers of workers, and reports of the log.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_engine::input::Input;
+use everlog_engine::machine::update::Standing;
+use everlog_engine::{Reply, TaskGrant};
+use everlog_log::Appended;
+use everlog_wire::Body;
+use everlog_wire::ingress::Source;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::model::admission::{Answer, Failure, Slot};
+use crate::model::keys::{Address, RunKey};
+use crate::model::reply::tell;
+use crate::model::task_types::{TaskRef, Waiting};
+use crate::model::types::{
+    Completion, QueryAnswer, QueryOutcome, QueryRequest, Reading, UpdateNews, Want, WorkflowTask,
+};
+
+/// Sends an event to the thread that owns a partition; false where it is gone.
+pub type Send = Arc<dyn Fn(u32, Event) -> bool + std::marker::Send + Sync>;
+
+/// What reaches a partition.
+pub enum Event {
+    /// An order to journal.
+    Order {
+        /// The order.
+        input: Input,
+        /// Its place among the waiting requests.
+        slot: Slot,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer<Reply>>,
+    },
+    /// A completed workflow task, with answers to the queries that went along with it.
+    CompleteTask {
+        /// The order.
+        input: Input,
+        /// The worker's answers.
+        answers: Vec<QueryAnswer>,
+        /// Its place among the waiting requests.
+        slot: Slot,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer<Completion>>,
+    },
+    /// A reader.
+    Read {
+        /// The run.
+        address: Address,
+        /// What to read of it.
+        want: Want,
+        /// Its place among the waiting readers.
+        slot: Slot,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer<Option<Reading>>>,
+    },
+    /// A caller that waits for news of a run.
+    Watch {
+        /// The run.
+        address: Address,
+        /// The last event that the caller knows.
+        known_event_id: i64,
+        /// Its place among the waiting readers; given back once it is noted who waits.
+        slot: Slot,
+        /// Where the answer goes.
+        reply: oneshot::Sender<()>,
+    },
+    /// An order that brings an update, alone or with a start.
+    Update {
+        /// The order.
+        input: Input,
+        /// Its place among the waiting requests; given back with the answer.
+        slot: Slot,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer<Reply>>,
+        /// Where goes what comes of the update later.
+        news: mpsc::Sender<UpdateNews>,
+    },
+    /// A caller that waits for what comes of an update.
+    AwaitUpdate {
+        /// The run.
+        address: Address,
+        /// The update.
+        update_id: String,
+        /// Its place among the waiting readers; given back with the answer.
+        slot: Slot,
+        /// How it stands; none where the run does not know it.
+        reply: oneshot::Sender<Answer<Option<Standing>>>,
+        /// Where goes what comes of it later.
+        news: mpsc::Sender<UpdateNews>,
+    },
+    /// A question to a run's worker.
+    Query {
+        /// The question.
+        request: QueryRequest,
+        /// Its place among the waiting requests.
+        slot: Slot,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer<QueryOutcome>>,
+    },
+    /// A worker's answer to a direct question.
+    QueryAnswered {
+        /// The answer.
+        answer: QueryAnswer,
+        /// Its place among the waiting requests.
+        slot: Slot,
+        /// False where nobody waits for it.
+        reply: oneshot::Sender<bool>,
+    },
+    /// A task that was granted with another order wants its history.
+    Furnish {
+        /// The task.
+        grant: TaskGrant,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Answer<WorkflowTask>>,
+    },
+    /// The dispatcher found a poll for a task of this partition. As many can wait as polls were let in.
+    Claim {
+        /// The task.
+        task: TaskRef,
+        /// The poll.
+        waiting: Waiting,
+    },
+    /// The dispatcher found a poll for a question of this partition.
+    HandQuery {
+        /// The question.
+        query_id: String,
+        /// The poll.
+        waiting: Waiting,
+    },
+    /// A question that was given to a worker reached nobody.
+    QueryLost {
+        /// The question.
+        query_id: String,
+    },
+    /// Polls that other nodes have brought, or at whose homes they are, have got nothing: their way has broken. What they have
+    /// claimed goes back to its queue.
+    PollsLost {
+        /// Their ids.
+        poll_ids: Arc<[String]>,
+        /// What they have claimed something of, where that is known; else it is looked for among what former owners have
+        /// handed out last.
+        run: Option<RunKey>,
+    },
+    /// A task that was handed out reached nobody. As many can wait as tasks were claimed, each for a poll that was let
+    /// in.
+    Release {
+        /// The order that takes it back.
+        input: Input,
+    },
+    /// Public records for a journal that only its owner appends to, in the order of their source. Whoever sends them
+    /// sends the next ones for this partition when these are done.
+    Ingest {
+        /// `Forwarded` or `Unreadable`, each with its place.
+        bodies: Vec<Body>,
+        /// Told when all of them are applied; dropped where nobody knows, and they are to be sent again.
+        done: oneshot::Sender<Answer<()>>,
+    },
+    /// Asks how far the records of a source were applied.
+    Mark {
+        /// The source: its incarnation and its partition.
+        source: Source,
+        /// Told the offset behind the last record of it.
+        reply: oneshot::Sender<u64>,
+    },
+    /// Letters of another partition of this process, as journal records.
+    Letters {
+        /// Who sends them.
+        from: u32,
+        /// In the order of their numbers.
+        letters: Vec<Bytes>,
+    },
+    /// Letters have arrived.
+    LettersTaken {
+        /// At this partition.
+        by: u32,
+        /// Up to this number.
+        number: u64,
+    },
+    /// The letters on their way have not arrived for sure.
+    LettersLost {
+        /// At this partition.
+        by: u32,
+    },
+    /// The nodes have changed: what waits for a worker is offered again, perhaps at another home.
+    OfferAgain,
+    /// Nothing but an occasion to take a turn.
+    Nudge,
+    /// An append is durable, or has failed.
+    Appended(Result<Option<Appended>, everlog_log::Error>),
+    /// A commit is done, or has failed.
+    Committed(Result<(), everlog_log::Error>),
+    /// Rows of histories that were missing have come, or have not.
+    Restored(Result<everlog_log::Slice, everlog_log::Error>),
+}
+
+impl Event {
+    /// What the log tells is for the life of the partition that asked for it, and for no later one.
+    pub fn is_report(&self) -> bool {
+        matches!(self, Self::Appended(_) | Self::Committed(_) | Self::Restored(_))
+    }
+
+    /// The partition is not here, and nothing of this was taken: whoever waits for an answer is told.
+    pub fn refuse(self, failure: Failure) {
+        match self {
+            Self::Order { reply, .. } | Self::Update { reply, .. } => tell(reply, Err(failure)),
+            Self::AwaitUpdate { reply, .. } => tell(reply, Err(failure)),
+            Self::CompleteTask { reply, .. } => tell(reply, Err(failure)),
+            Self::Read { reply, .. } => tell(reply, Err(failure)),
+            Self::Query { reply, .. } => tell(reply, Err(failure)),
+            Self::Furnish { reply, .. } => tell(reply, Err(failure)),
+            Self::Watch { .. }
+            | Self::QueryAnswered { .. }
+            | Self::Claim { .. }
+            | Self::HandQuery { .. }
+            | Self::QueryLost { .. }
+            | Self::PollsLost { .. }
+            | Self::Release { .. }
+            | Self::Ingest { .. }
+            | Self::Mark { .. }
+            | Self::Letters { .. }
+            | Self::LettersTaken { .. }
+            | Self::LettersLost { .. }
+            | Self::OfferAgain
+            | Self::Nudge
+            | Self::Appended(_)
+            | Self::Committed(_)
+            | Self::Restored(_) => {}
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Letters: orders that runs of this partition send to Workflow Ids wherever they live, each taken once and in order.
+//!
+//! A letter follows from a journal record, so whoever replays the record sends it again, under the same number. The
+//! receiver takes only the number behind the last one that it took. What no receiver had acknowledged when outputs were
+//! committed goes along with them as a row, or a new owner that begins behind the record would not know of it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use everlog_engine::input::Input;
+use everlog_log::Log;
+use everlog_store::{Base, Space};
+use everlog_wire::{Body, Letter, Record};
+
+use crate::error::Error;
+use crate::invariants::{Rule, Rules};
+use crate::model::inbox_message::Event;
+use crate::model::keys::Address;
+use crate::model::pending::{Entry, Waiter};
+use crate::partition::{HOLD_MS, Partition};
+
+/// Letters on their way to one partition at a time, and their bytes.
+const UNDER_WAY_MAX: usize = 1_000;
+const UNDER_WAY_BYTES_MAX: usize = 4 << 20;
+/// How long a partition of this process may be silent before it is sent its letters again, in ms.
+const SILENCE_MS: i64 = 1_000;
+
+/// What a partition has sent and what has not arrived, by receiver.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    lanes: BTreeMap<u32, Lane>,
+}
+
+#[derive(Default)]
+struct Lane {
+    /// Those that have not arrived, in order, each with its number.
+    letters: VecDeque<(u64, Bytes)>,
+    /// How many of the first ones are on their way.
+    under_way: usize,
+    /// Somebody will say for sure what became of those on their way.
+    is_watched: bool,
+    /// No letter leaves before this moment; those on their way of which nobody says anything are sent again then.
+    rests_until_ms: i64,
+    /// Letters up to this number have a row.
+    kept: u64,
+    /// The first one to oneself that came before its turn, and was not taken: one before it has to be appended again.
+    early: Option<u64>,
+}
+
+impl Outbox {
+    /// Letters that have not arrived.
+    pub(crate) fn len(&self) -> usize {
+        self.lanes.values().map(|lane| lane.letters.len()).sum()
+    }
+
+    /// When there is something to do though nothing comes in.
+    pub(crate) fn next_ms(&self) -> Option<i64> {
+        let idle = |lane: &&Lane| lane.letters.is_empty() || (lane.under_way > 0 && lane.is_watched);
+        self.lanes.values().filter(|lane| !idle(lane)).map(|lane| lane.rests_until_ms).min()
+    }
+}
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// Numbers what a decision sends; it leaves with the next turn.
+    pub(crate) fn write_letters(&mut self, letters: Vec<Input>) {
+        for input in letters {
+            let to = Address::of(&input).partition(self.log.partitions());
+            let post = self.position.post(to);
+            post.sent += 1;
+            let number = post.sent;
+            let letter = Letter { from: self.id, number, input: Some(input) };
+            self.outbox.lanes.entry(to).or_default().letters.push_back((number, letter.record()));
+        }
+    }
+
+    /// Sends what waits. A partition of a log that others write to as well gets its letters straight into its journal;
+    /// else it lives in this process, and is the only one that may append there.
+    pub(crate) fn send_letters(&mut self, now_ms: i64) {
+        let (id, is_shared) = (self.id, self.tail.is_some());
+        for (&to, lane) in &mut self.outbox.lanes {
+            if to == id {
+                // It cannot be lost while this partition lives, but overtaken.
+                let unsent = lane.letters.iter().skip(lane.under_way);
+                let records = unsent.filter_map(|(_, bytes)| Record::read(bytes.clone()).ok());
+                self.pending.extend(records.map(|record| Entry::new(record, Waiter::Nobody)));
+                (lane.under_way, lane.is_watched) = (lane.letters.len(), true);
+                continue;
+            }
+            // A clock that was set back must not put off anything.
+            lane.rests_until_ms = lane.rests_until_ms.min(now_ms + SILENCE_MS);
+            let waits = (lane.under_way > 0 && lane.is_watched) || now_ms < lane.rests_until_ms;
+            if waits || lane.letters.is_empty() {
+                continue;
+            }
+            let (letters, last) = lane.next();
+            (lane.under_way, lane.is_watched) = (letters.len(), is_shared);
+            lane.rests_until_ms = now_ms + SILENCE_MS;
+            let send = self.send.clone();
+            if is_shared {
+                let done = Box::new(move |result: Result<_, everlog_log::Error>| {
+                    // A partition that is gone sends its letters again when it is taken over.
+                    match result {
+                        Ok(_) => send(id, Event::LettersTaken { by: to, number: last }),
+                        Err(_) => send(id, Event::LettersLost { by: to }),
+                    };
+                });
+                self.log.append(to, letters, done);
+            } else {
+                send(to, Event::Letters { from: id, letters });
+            }
+        }
+    }
+
+    /// Letters of another partition of this process have come.
+    pub(crate) fn letters_came(&mut self, from: u32, letters: Vec<Bytes>) {
+        if !self.serving || self.is_overfull() {
+            // They come again.
+            return;
+        }
+        let taken = self.position.taken_from(from);
+        let records = letters.into_iter().filter_map(|bytes| Record::read(bytes).ok());
+        let is_new = |record: &Record| match &record.body {
+            Some(Body::Letter(letter)) => letter.number > taken,
+            _other => false,
+        };
+        self.pending.extend(records.filter(is_new).map(|record| Entry::new(record, Waiter::Nobody)));
+        self.acknowledge(from, taken);
+    }
+
+    /// A letter's record is applied: its order, if it is the one behind the last that was taken.
+    pub(crate) fn open_letter(&mut self, offset: u64, letter: &Letter) -> Result<(), Error> {
+        let post = self.position.post(letter.from);
+        let is_next = letter.number == post.taken + 1 || !R::keeps(Rule::LetterNumbers);
+        if is_next {
+            post.taken = letter.number;
+        } else {
+            self.stats.duplicates.fetch_add(1, Ordering::Relaxed);
+        }
+        let taken = post.taken;
+        if letter.from == self.id {
+            if letter.number > taken {
+                self.letter_came_early(letter.number);
+            }
+            self.letters_taken(letter.from, taken);
+        } else if !self.replaying && self.tail.is_none() {
+            self.acknowledge(letter.from, taken);
+        }
+        match &letter.input {
+            Some(input) if is_next && Address::of(input).partition(self.log.partitions()) == self.id => {
+                self.apply_input(offset, input, Waiter::Nobody)
+            }
+            Some(_) if !is_next => Ok(()),
+            Some(_) | None => {
+                self.skip(offset, "a letter that is not for this partition", Waiter::Nobody);
+                Ok(())
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, from: u32, number: u64) {
+        // A partition that is gone asks again.
+        (self.send)(from, Event::LettersTaken { by: self.id, number });
+    }
+
+    /// A receiver has taken all letters up to a number.
+    pub(crate) fn letters_taken(&mut self, by: u32, number: u64) {
+        let first_bucket = self.buckets().next().unwrap_or_default();
+        let Some(lane) = self.outbox.lanes.get_mut(&by) else { return };
+        let mut progress = false;
+        while lane.letters.front().is_some_and(|(first, _)| *first <= number) {
+            let Some((taken, _)) = lane.letters.pop_front() else { break };
+            lane.under_way = lane.under_way.saturating_sub(1);
+            progress = true;
+            if taken <= lane.kept {
+                self.runs.store().delete(Space::State, letter_key(first_bucket, by, taken));
+                self.changed = true;
+            }
+        }
+        if progress && lane.under_way == 0 {
+            lane.rests_until_ms = 0;
+        }
+        let next = lane.letters.front().map_or(u64::MAX, |(number, _)| *number);
+        if lane.early.is_some_and(|early| early <= next) {
+            // Those behind it may be under way still: they are taken once.
+            (lane.under_way, lane.early) = (0, None);
+        }
+    }
+
+    /// A letter to oneself stood in the journal before one that precedes it, whose append had failed.
+    fn letter_came_early(&mut self, number: u64) {
+        if let Some(lane) = self.outbox.lanes.get_mut(&self.id) {
+            lane.early = Some(lane.early.map_or(number, |early| early.min(number)));
+        }
+    }
+
+    /// What was on its way to a receiver has not arrived for sure.
+    pub(crate) fn letters_lost(&mut self, by: u32, now_ms: i64) {
+        let Some(lane) = self.outbox.lanes.get_mut(&by) else { return };
+        lane.under_way = 0;
+        lane.rests_until_ms = now_ms + HOLD_MS;
+    }
+
+    /// Letters that have not arrived go along with the commit of what has sent them.
+    pub(crate) fn keep_letters(&mut self) {
+        if !R::keeps(Rule::LetterRows) {
+            return;
+        }
+        let first_bucket = self.buckets().next().unwrap_or_default();
+        for (&to, lane) in &mut self.outbox.lanes {
+            let kept = lane.kept;
+            for (number, bytes) in lane.letters.iter().filter(|(number, _)| *number > kept) {
+                let key = letter_key(first_bucket, to, *number);
+                self.runs.store().put(Space::State, key, bytes.clone());
+                lane.kept = *number;
+            }
+        }
+    }
+
+    /// The letters of former owners that had not arrived when they committed last.
+    pub(crate) fn find_letters(&mut self) -> Result<(), Error> {
+        let first_bucket = self.buckets().next().unwrap_or_default();
+        let (from, to) = (letter_key(first_bucket, 0, 0), letter_key(first_bucket, u32::MAX, u64::MAX));
+        let mut found = Vec::new();
+        self.runs.store().scan(Space::State, &from, &to, &mut |row, bytes| {
+            found
+                .extend(read_letter_key(row).map(|(to, number)| (to, number, Bytes::copy_from_slice(bytes))));
+            true
+        })?;
+        for (to, number, bytes) in found {
+            let lane = self.outbox.lanes.entry(to).or_default();
+            lane.letters.push_back((number, bytes));
+            lane.kept = number;
+        }
+        let taken = self.position.post(self.id).taken;
+        self.letters_taken(self.id, taken);
+        Ok(())
+    }
+}
+
+impl Lane {
+    /// The first letters that wait, as many as go at once, and the number of the last of them.
+    fn next(&self) -> (Vec<Bytes>, u64) {
+        let (mut letters, mut last, mut size_bytes) = (Vec::new(), 0, 0);
+        for (number, bytes) in self.letters.iter().take(UNDER_WAY_MAX) {
+            size_bytes += bytes.len();
+            if size_bytes > UNDER_WAY_BYTES_MAX && !letters.is_empty() {
+                break;
+            }
+            letters.push(bytes.clone());
+            last = *number;
+        }
+        (letters, last)
+    }
+}
+
+/// The longest Workflow Id has 1,000 bytes: no run's key says so many.
+const NO_WORKFLOW: [u8; 18] = {
+    let mut key = [0; 18];
+    key[16] = u8::MAX;
+    key[17] = u8::MAX;
+    key
+};
+
+/// The key of a letter's row: bucket (2), what no run's key has there (18), receiver (4), number (8).
+fn letter_key(bucket: u16, to: u32, number: u64) -> Bytes {
+    let mut key = BytesMut::with_capacity(32);
+    key.put_u16(bucket);
+    key.put_slice(&NO_WORKFLOW);
+    key.put_u32(to);
+    key.put_u64(number);
+    key.freeze()
+}
+
+fn read_letter_key(row: &[u8]) -> Option<(u32, u64)> {
+    let (to, number) = row.get(20..32)?.split_at(4);
+    Some((u32::from_be_bytes(to.try_into().ok()?), u64::from_be_bytes(number.try_into().ok()?)))
+}

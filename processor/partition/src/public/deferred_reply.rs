@@ -1,0 +1,187 @@
+//! Promises: updates that came as public commands, and whose outcomes are told when a worker has answered them. Unlike a
+//! caller's wait a promise is a row, and outlives every owner of the partition.
+
+use bytes::{BufMut, Bytes};
+use everlog_engine::event::Attributes;
+use everlog_engine::input::Input;
+use everlog_engine::machine::update::{End, Stage, Standing, standing};
+use everlog_engine::{Change, Reply, Step};
+use everlog_log::Log;
+use everlog_store::{Base, Space};
+use everlog_wire::ingress::{Forwarded, Source};
+use everlog_wire::public::command::Code;
+use everlog_wire::public::outcome::Outcome;
+use everlog_wire::rows::promise_prefix;
+use prost::Message;
+
+use crate::error::Error;
+use crate::invariants::Rules;
+use crate::model::keys::{RunKey, WorkflowKey, state_key};
+use crate::partition::Partition;
+use crate::public::outputs::Told;
+
+/// What became of an update that no worker had taken when its run was closed.
+const ABORTED: &str = "workflow update was aborted by closing workflow";
+
+/// Commands to which the outcome of one update is promised at most.
+const PROMISES_MAX: usize = 100;
+/// Bytes behind the update's id in the suffix of a promise's row.
+const SOURCE_BYTES: usize = 16 + 4 + 8;
+
+/// What ended an update.
+enum Ended {
+    Answered(Standing),
+    Aborted,
+    MovedTo(String),
+}
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// Tells the outcome of a command, or promises it where it is an update's that is still to come.
+    pub(crate) fn tell_or_promise(
+        &mut self,
+        key: &RunKey,
+        source: &Source,
+        forwarded: &Forwarded,
+        reply: &Reply,
+    ) -> Result<(), Error> {
+        let told = Told::of_forwarded(source, forwarded);
+        let standing = match reply {
+            Reply::Update(standing) => Some(standing),
+            Reply::Started(started) => started.update.as_ref(),
+            _no_update => None,
+        };
+        let Some(standing) = standing else {
+            self.publish_outcome(&told, |outcome| outcome.decided(reply));
+            return Ok(());
+        };
+        let key = sibling(key, &standing.run_id);
+        match &standing.stage {
+            Stage::Admitted | Stage::Accepted => {
+                if self.promises(&key, &standing.update_id)?.len() < PROMISES_MAX {
+                    self.promise(&key, &standing.update_id, source, forwarded);
+                } else {
+                    let reason = format!("{PROMISES_MAX} commands wait for this update already");
+                    self.publish_refusal(&told, Code::Busy.name(), &reason);
+                }
+            }
+            Stage::Completed(_) => self.publish_outcome(&told, |outcome| outcome.decided(reply)),
+            Stage::Done(done) => {
+                let mut standing = standing.as_ref().clone();
+                if let Some(outcome) = self.outcome(&key, *done)? {
+                    standing.stage = Stage::Completed(outcome);
+                }
+                self.publish_outcome(&told, |outcome| outcome.decided(reply).updated(&standing));
+            }
+        }
+        Ok(())
+    }
+
+    fn promise(&mut self, key: &RunKey, update_id: &str, source: &Source, forwarded: &Forwarded) {
+        let input = forwarded.input.as_ref();
+        let ids = input.map(|input| Input { workflow_id: input.workflow_id.clone(), ..Input::default() });
+        let promised = Forwarded { input: ids, ..forwarded.clone() };
+        self.runs.store().put(
+            Space::State,
+            promise_row(key, update_id, source),
+            promised.encode_to_vec().into(),
+        );
+    }
+
+    /// Keeps the promises about updates that a step has ended. Those about one that goes over to another run go with it.
+    pub(crate) fn keep_promises(&mut self, key: &RunKey, step: &Step) -> Result<(), Error> {
+        for (update_id, ended) in ended(step) {
+            for (row, forwarded) in self.promises(key, &update_id)? {
+                self.runs.store().delete(Space::State, row);
+                let Some(source) = forwarded.source.clone() else { continue };
+                let told = Told::of_forwarded(&source, &forwarded);
+                match &ended {
+                    Ended::Answered(standing) => {
+                        self.publish_outcome(&told, |outcome| outcome.updated(standing))
+                    }
+                    Ended::Aborted => {
+                        let (run_id, code) = (step.run.start.run_id.clone(), Code::NotFound);
+                        self.publish_outcome(&told, |outcome| Outcome {
+                            run_id: Some(run_id),
+                            update_id: Some(update_id.clone()),
+                            ..outcome.refused(code, ABORTED)
+                        });
+                        self.publish_rejection(&told, code.name(), ABORTED);
+                    }
+                    Ended::MovedTo(run_id) => {
+                        self.promise(&sibling(key, run_id), &update_id, &source, &forwarded);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn promises(&mut self, key: &RunKey, update_id: &str) -> Result<Vec<(Bytes, Forwarded)>, Error> {
+        let mut rows = Vec::new();
+        let from = promise_prefix(update_id);
+        let mut to = from.clone();
+        to.extend_from_slice(&[u8::MAX; SOURCE_BYTES + 1]);
+        let (from, to) = (state_key(key, &from), state_key(key, &to));
+        self.runs.store().scan(Space::State, &from, &to, &mut |row, value| {
+            if row.len() == from.len() + SOURCE_BYTES {
+                rows.push((Bytes::copy_from_slice(row), Forwarded::decode(value)));
+            }
+            true
+        })?;
+        let damaged = |error| Error::damaged("the promise of an update's outcome", &error);
+        rows.into_iter().map(|(row, promised)| Ok((row, promised.map_err(damaged)?))).collect()
+    }
+}
+
+/// Updates that a step has ended, and how.
+fn ended(step: &Step) -> Vec<(String, Ended)> {
+    let run = &step.run;
+    let answered = |update_id: &str, outcome: Bytes| {
+        let (run_id, update_id) = (run.start.run_id.clone(), update_id.to_owned());
+        (update_id.clone(), Ended::Answered(Standing { run_id, update_id, stage: Stage::Completed(outcome) }))
+    };
+    let mut all: Vec<_> = step
+        .changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Event(event) => match &event.attributes {
+                Some(Attributes::UpdateCompleted(completed)) => {
+                    let meta = completed.meta.as_ref()?;
+                    Some(answered(&meta.update_id, completed.outcome.clone().unwrap_or_default()))
+                }
+                Some(_) | None => None,
+            },
+            Change::UpdateEnded(update_id, End::Rejected(outcome)) => {
+                Some(answered(update_id, outcome.clone()))
+            }
+            Change::UpdateEnded(update_id, End::Moved(run_id)) => {
+                Some((update_id.clone(), Ended::MovedTo(run_id.clone())))
+            }
+            Change::UpdateEnded(update_id, End::Closed | End::TaskFailed) => {
+                Some((update_id.clone(), Ended::Aborted))
+            }
+            _no_update => None,
+        })
+        .collect();
+    if !run.is_open() {
+        let unanswered = run.updates.keys().filter_map(|update_id| standing(run, update_id, None));
+        all.extend(unanswered.map(|standing| (standing.update_id.clone(), Ended::Answered(standing))));
+    }
+    all
+}
+
+fn sibling(key: &RunKey, run_id: &str) -> RunKey {
+    match key.address() {
+        Some(address) => WorkflowKey::new(&address.namespace_id, &address.workflow_id).run(run_id),
+        None => key.clone(),
+    }
+}
+
+/// One row per update and command: its place tells it from every other.
+fn promise_row(key: &RunKey, update_id: &str, source: &Source) -> Bytes {
+    let mut suffix = promise_prefix(update_id);
+    suffix.put_slice(&crate::model::keys::incarnation(source));
+    suffix.put_u32(source.partition);
+    suffix.put_u64(source.offset);
+    state_key(key, &suffix)
+}

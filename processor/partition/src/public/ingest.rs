@@ -1,0 +1,300 @@
+//! Public commands in the journal: each is applied once, whoever has brought it and however often.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use everlog_engine::Reply;
+use everlog_log::Log;
+use everlog_store::{Base, Space};
+use everlog_wire::ingress::{Deliver, Forwarded, Source, Unreadable};
+use everlog_wire::public::command::{Code, DELIVER_AHEAD_MS_MAX};
+use everlog_wire::public::outcome::of_rejection;
+use everlog_wire::{Body, Position, Record};
+use prost::Message;
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::invariants::{Rule, Rules};
+use crate::model::admission::{Answer, Failure};
+use crate::model::keys::Address;
+use crate::model::pending::{Entry, Waiter};
+use crate::model::reply::tell;
+use crate::partition::Partition;
+use crate::public::outputs::Told;
+use crate::timers::delayed_commands::{due_ms, row_key};
+
+/// Sources whose marks are kept.
+const MARKS_MAX: usize = 4_096;
+/// Batches of records that may wait for their place in the journal.
+const BATCHES_MAX: usize = 16;
+
+/// Records on their way into a journal that only its owner appends to, one after the other: an append that is refused
+/// must never be overtaken by the next.
+#[derive(Default)]
+pub(crate) struct Feed {
+    batches: VecDeque<Batch>,
+    /// The record that was enqueued and has not been applied.
+    under_way: Option<Source>,
+}
+
+struct Batch {
+    bodies: VecDeque<Body>,
+    done: oneshot::Sender<Answer<()>>,
+}
+
+enum Place {
+    Next,
+    Seen,
+    Gap,
+    NoRoom,
+}
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// Takes records in for the journal; `done` hears when the last of them is durable and applied.
+    pub(crate) fn feed(&mut self, bodies: Vec<Body>, done: oneshot::Sender<Answer<()>>) {
+        if self.feed.batches.len() >= BATCHES_MAX {
+            tell(done, Err(Failure::Busy));
+        } else if bodies.iter().any(|body| source_of(body).is_none()) {
+            tell(done, Err(Failure::Internal));
+        } else {
+            self.feed.batches.push_back(Batch { bodies: bodies.into(), done });
+        }
+    }
+
+    /// Sends the next record on its way, if the one before has arrived.
+    pub(crate) fn send_next(&mut self) {
+        while self.feed.under_way.is_none() && !self.is_overfull() {
+            let Some(batch) = self.feed.batches.front_mut() else { return };
+            if let Some(body) = batch.bodies.pop_front() {
+                self.feed.under_way = source_of(&body).cloned();
+                self.pending.push_back(Entry::new(Record::new(0, body), Waiter::Nobody));
+            } else if let Some(batch) = self.feed.batches.pop_front() {
+                tell(batch.done, Ok(()));
+            }
+        }
+    }
+
+    /// Applies a public command.
+    pub(crate) fn ingest(&mut self, offset: u64, forwarded: &Forwarded) -> Result<(), Error> {
+        let Some(source) = &forwarded.source else {
+            self.skip(offset, "a public command without its place", Waiter::Nobody);
+            return Ok(());
+        };
+        if !self.is_next(source, || Told::of_forwarded(source, forwarded)) {
+            return Ok(());
+        }
+        let told = Told::of_forwarded(source, forwarded);
+        let Some(input) = &forwarded.input else {
+            self.publish_refusal(&told, Code::CommandIncomplete.name(), "it orders nothing");
+            return Ok(());
+        };
+        if Address::of(input).partition(self.log.partitions()) != self.id {
+            let reason = "it was brought to a partition that does not own its Workflow Id";
+            self.publish_refusal(&told, Code::InvalidArgument.name(), reason);
+            return Ok(());
+        }
+        let (due_ms, now_ms) = (forwarded.deliver_at_ms, self.position.last_stamp_ms);
+        if due_ms <= now_ms {
+            return self.order(offset, source, forwarded);
+        }
+        if due_ms - now_ms > DELIVER_AHEAD_MS_MAX {
+            self.publish_refusal(&told, Code::Header.name(), "deliver-at is more than a year ahead");
+            return Ok(());
+        }
+        let row = row_key(input, source, due_ms);
+        self.runs.store().put(Space::Timers, row.clone(), forwarded.encode_to_vec().into());
+        if !self.replaying && due_ms < self.due.horizon_ms() {
+            self.delayed.arm(row);
+        }
+        Ok(())
+    }
+
+    /// Tells of a public record that is no command.
+    pub(crate) fn ingest_unreadable(&mut self, offset: u64, unreadable: &Unreadable) {
+        let Some(source) = &unreadable.source else {
+            self.skip(offset, "a public record without its place", Waiter::Nobody);
+            return;
+        };
+        if self.is_next(source, || Told::of_unreadable(source, unreadable)) {
+            let told = Told::of_unreadable(source, unreadable);
+            self.publish_refusal(&told, &unreadable.code, &unreadable.reason);
+        }
+    }
+
+    /// The moment of a command has come, unless it has been delivered already.
+    pub(crate) fn deliver(&mut self, offset: u64, deliver: &Deliver) -> Result<(), Error> {
+        let row = &deliver.row;
+        let Some(value) = self.runs.store().get(Space::Timers, row)? else { return Ok(()) };
+        let Some(due_ms) = due_ms(row) else {
+            self.skip(offset, "a delivery of what is no command", Waiter::Nobody);
+            return Ok(());
+        };
+        if due_ms > self.position.last_stamp_ms {
+            // Too early by the journal's clock: it stays where it is.
+            if !self.replaying && R::keeps(Rule::EarlyAlarms) {
+                self.delayed.arm(row.clone());
+                self.time.was_early(self.position.last_stamp_ms);
+            }
+            return Ok(());
+        }
+        self.runs.store().delete(Space::Timers, row.clone());
+        let forwarded = Forwarded::decode(value);
+        let forwarded =
+            forwarded.map_err(|error| Error::damaged("a command that waited for its moment", &error))?;
+        match &forwarded.source {
+            Some(source) => self.order(offset, source, &forwarded),
+            None => {
+                self.skip(offset, "a public command without its place", Waiter::Nobody);
+                Ok(())
+            }
+        }
+    }
+
+    /// Turns commands that are due into records, a slice at a time.
+    pub(crate) fn wake_delayed(&mut self, now_ms: i64) {
+        for _ in 0..self.config.wakes_max {
+            let Some(row) = self.delayed.take(now_ms) else { break };
+            self.stats.wakes.fetch_add(1, Ordering::Relaxed);
+            let record = Record::new(self.position.term, Body::Deliver(Deliver { row }));
+            self.pending.push_back(Entry::new(record, Waiter::Nobody));
+        }
+    }
+
+    /// Orders what a command says, and tells what it came to.
+    fn order(&mut self, offset: u64, source: &Source, forwarded: &Forwarded) -> Result<(), Error> {
+        let told = Told::of_forwarded(source, forwarded);
+        let Some(input) = &forwarded.input else { return Ok(()) };
+        let Some((key, reply)) = self.decided(offset, input, &mut Waiter::Nobody)? else {
+            self.skip(offset, "the engine panicked", Waiter::Nobody);
+            self.publish_refusal(&told, Code::InvalidArgument.name(), "it could not be applied");
+            return Ok(());
+        };
+        self.stats.forwarded.fetch_add(1, Ordering::Relaxed);
+        self.tell_or_promise(&key, source, forwarded, &reply)?;
+        if let Reply::Rejected(rejection) = &reply {
+            let (code, reason) = of_rejection(rejection);
+            self.publish_rejection(&told, code.name(), reason);
+        }
+        self.answer(&key, reply, Waiter::Nobody)
+    }
+
+    /// Notes how far a source was applied; false where the record is not to be applied.
+    fn is_next<'a>(&mut self, source: &Source, told: impl FnOnce() -> Told<'a>) -> bool {
+        self.arrived(source);
+        let nameless;
+        let source = if R::keeps(Rule::IngressIncarnation) {
+            source
+        } else {
+            nameless = Source { incarnation: Bytes::new(), ..source.clone() };
+            &nameless
+        };
+        match pass(&mut self.position, source) {
+            Place::Next => true,
+            Place::Seen => {
+                self.stats.duplicates.fetch_add(1, Ordering::Relaxed);
+                !R::keeps(Rule::IngressMarks)
+            }
+            Place::Gap => {
+                self.stats.voided.fetch_add(1, Ordering::Relaxed);
+                !R::keeps(Rule::IngressGaps)
+            }
+            Place::NoRoom => {
+                let reason = format!("commands come from more than {MARKS_MAX} partitions");
+                self.publish_refusal(&told(), Code::Busy.name(), &reason);
+                false
+            }
+        }
+    }
+
+    fn arrived(&mut self, source: &Source) {
+        if self.feed.under_way.as_ref() == Some(source) {
+            self.feed.under_way = None;
+            self.send_next();
+        }
+    }
+}
+
+/// Moves the mark of a source behind the record, unless it stands there already. A new source beyond those that are
+/// kept takes the place of the oldest one of another topic.
+fn pass(position: &mut Position, source: &Source) -> Place {
+    let marks = &mut position.marks;
+    let is_its =
+        |mark: &&mut Source| mark.partition == source.partition && mark.incarnation == source.incarnation;
+    let next = source.offset.saturating_add(1);
+    if let Some(mark) = marks.iter_mut().find(is_its) {
+        if source.offset < mark.offset {
+            return Place::Seen;
+        }
+        if mark.offset < source.follows {
+            return Place::Gap;
+        }
+        mark.offset = next;
+        return Place::Next;
+    }
+    let oldest = marks.iter().position(|mark| mark.incarnation != source.incarnation);
+    let is_full = marks.len() >= MARKS_MAX;
+    if is_full && oldest.is_none() {
+        return Place::NoRoom;
+    }
+    if source.follows > 0 {
+        return Place::Gap;
+    }
+    if let (true, Some(oldest)) = (is_full, oldest) {
+        marks.remove(oldest);
+    }
+    marks.push(Source { offset: next, ..source.clone() });
+    Place::Next
+}
+
+/// The offset behind the last record of a source that was applied.
+pub(crate) fn mark_of(position: &Position, source: &Source) -> u64 {
+    let of_it = |mark: &&Source| mark.partition == source.partition && mark.incarnation == source.incarnation;
+    position.marks.iter().find(of_it).map_or(0, |mark| mark.offset)
+}
+
+fn source_of(body: &Body) -> Option<&Source> {
+    match body {
+        Body::Forwarded(forwarded) => forwarded.source.as_ref(),
+        Body::Unreadable(unreadable) => unreadable.source.as_ref(),
+        Body::Owner(_)
+        | Body::Settings(_)
+        | Body::Input(_)
+        | Body::Barrier(_)
+        | Body::Deliver(_)
+        | Body::Letter(_)
+        | Body::Removal(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(topic: u8, partition: u32, offset: u64) -> Source {
+        Source { incarnation: vec![topic; 16].into(), partition, offset, ..Source::default() }
+    }
+
+    #[test]
+    fn an_offset_counts_once_and_each_source_for_itself() {
+        let mut position = Position::default();
+        let mut is_next = |source: &Source| matches!(pass(&mut position, source), Place::Next);
+        assert!(is_next(&source(1, 0, 5)));
+        assert!(!is_next(&source(1, 0, 5)) && !is_next(&source(1, 0, 3)));
+        assert!(is_next(&source(1, 0, 9)), "transactions leave gaps");
+        assert!(is_next(&source(1, 1, 5)) && is_next(&source(2, 0, 5)), "another source");
+        assert_eq!(position.marks.len(), 3);
+    }
+
+    #[test]
+    fn marks_are_bounded_and_those_of_old_topics_go_first() {
+        let mut position = Position::default();
+        for partition in 0..MARKS_MAX as u32 {
+            assert!(matches!(pass(&mut position, &source(1, partition, 0)), Place::Next));
+        }
+        assert!(matches!(pass(&mut position, &source(1, u32::MAX, 0)), Place::NoRoom));
+        assert!(matches!(pass(&mut position, &source(2, 0, 0)), Place::Next));
+        assert_eq!(position.marks.len(), MARKS_MAX);
+        assert!(matches!(pass(&mut position, &source(2, 0, 0)), Place::Seen));
+    }
+}

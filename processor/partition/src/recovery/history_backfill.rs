@@ -1,0 +1,270 @@
+//! Histories that are still being brought: decisions do not read them, so the partition serves meanwhile.
+//!
+//! A call that needs a history which is not there yet waits a moment, and is then told to come again; a task that cannot be
+//! given without one waits.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use everlog_engine::Run;
+use everlog_engine::event::History;
+use everlog_log::{Error as LogError, Log, Offset, Slice, Topic};
+use everlog_store::{Base, Space};
+use everlog_wire::Mark;
+use prost::Message;
+
+use crate::error::Error;
+use crate::invariants::Rules;
+use crate::model::inbox_message::Event;
+use crate::model::keys::{RunKey, history_key};
+use crate::model::task_types::TaskRef;
+use crate::model::types::{PARKED_MAX, Want};
+use crate::partition::{HOLD_MS, Partition};
+
+/// Bytes of rows that are written at a time: others wait for it.
+const SLICE_BYTES: usize = 2 << 20;
+/// Runs that are known to be whole.
+const WHOLE_MAX: usize = 10_000;
+/// How long a call waits for a history: less than clients give it, so that they hear what is the matter.
+const CALL_WAITS_MS: i64 = 4_000;
+/// Calls that wait: all are looked at whenever rows come.
+const CALLS_MAX: usize = 100;
+
+/// How far the histories are there.
+#[derive(Default)]
+pub(crate) struct Behind {
+    next: Offset,
+    all: Option<u64>,
+    /// Commits at the time of the question that is under way.
+    asked_at: Option<u64>,
+    rests_until_ms: i64,
+    refused: bool,
+    /// Runs whose history was found whole: it stays so.
+    whole: HashSet<RunKey>,
+    /// Ready tasks that wait for their histories; true = an activity's.
+    parked: Vec<(TaskRef, bool)>,
+    /// Calls that wait for their histories, and until when.
+    calls: Vec<(Event, i64)>,
+}
+
+impl Behind {
+    /// Nothing is there of what the topic has from an offset on.
+    pub(crate) fn from(next: Offset) -> Self {
+        Self { next, ..Self::default() }
+    }
+
+    /// Up to where rows were brought.
+    pub(crate) fn next(&self) -> Offset {
+        self.next
+    }
+
+    /// Rows up to an offset were brought otherwise.
+    pub(crate) fn brought(&mut self, next: Offset) {
+        self.next = next;
+    }
+
+    /// Tasks that wait for their histories.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = &TaskRef> {
+        self.parked.iter().map(|(task, _)| task)
+    }
+
+    /// The task waits for its history.
+    pub(crate) fn park(&mut self, task: TaskRef, activity: bool) {
+        self.parked.push((task, activity));
+    }
+}
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// Asks for the next rows, if some are missing and none are on their way.
+    pub(crate) fn fetch_behind(&mut self, now_ms: i64) {
+        let commits = self.stats.commits.load(Ordering::Relaxed);
+        let Some(behind) = &mut self.behind else { return };
+        behind.rests_until_ms = behind.rests_until_ms.min(now_ms + HOLD_MS);
+        if behind.asked_at.is_some() || now_ms < behind.rests_until_ms {
+            return;
+        }
+        behind.asked_at = Some(commits);
+        let (next, send, id) = (behind.next, self.send.clone(), self.id);
+        let done = Box::new(move |slice| {
+            // A partition that is gone needs no rows.
+            send(id, Event::Restored(slice));
+        });
+        self.log.restore_slice(Topic::History, id, next, SLICE_BYTES, done);
+    }
+
+    /// When it asks again, where the log had no answer.
+    pub(crate) fn next_fetch_ms(&self) -> Option<i64> {
+        self.behind.as_ref().filter(|behind| behind.asked_at.is_none()).map(|behind| behind.rests_until_ms)
+    }
+
+    /// Rows have come.
+    pub(crate) fn restored(&mut self, slice: Result<Slice, LogError>, now_ms: i64) -> Result<(), Error> {
+        let Some(behind) = &mut self.behind else { return Ok(()) };
+        let asked_at = behind.asked_at.take();
+        let slice = match slice {
+            Ok(slice) => slice,
+            Err(error @ (LogError::Io { .. } | LogError::Busy { .. } | LogError::Unknown { .. })) => {
+                behind.rests_until_ms = now_ms + HOLD_MS;
+                if !std::mem::replace(&mut behind.refused, true) {
+                    tracing::warn!(partition = self.id, %error, "histories are asked for again until they come");
+                }
+                return Ok(());
+            }
+            Err(error) => return Err(self.outside(Topic::History, error)),
+        };
+        behind.refused = false;
+        let passed = slice.next.saturating_sub(behind.next);
+        let left = slice.end.saturating_sub(slice.next);
+        let all = *behind.all.get_or_insert(passed + left);
+        behind.next = slice.next;
+        self.mark = Mark { history: slice.next, ..std::mem::take(&mut self.mark) };
+        let bytes = |(key, value): &(Bytes, Option<Bytes>)| key.len() + value.as_ref().map_or(0, Bytes::len);
+        self.stats.restored_rows.fetch_add(slice.rows.len() as u64, Ordering::Relaxed);
+        self.stats
+            .restored_bytes
+            .fetch_add(slice.rows.iter().map(bytes).sum::<usize>() as u64, Ordering::Relaxed);
+        self.stats.history_all.store(all.max(left), Ordering::Relaxed);
+        self.stats.history_left.store(left, Ordering::Relaxed);
+        let mark = self.mark.encode();
+        let mut rows = slice.rows.iter().map(|(key, value)| (Space::History, key.as_ref(), value.as_deref()));
+        self.runs.store().base().write(&mut rows, Some(&mark))?;
+        self.look_at_calls(now_ms)?;
+        // A row that was deleted since the question may have come back with the answer: its tombstone comes next.
+        if left == 0 && asked_at == Some(self.stats.commits.load(Ordering::Relaxed)) {
+            self.caught_up(now_ms)?;
+        }
+        Ok(())
+    }
+
+    fn caught_up(&mut self, now_ms: i64) -> Result<(), Error> {
+        let Behind { parked, calls, .. } = self.behind.take().unwrap_or_default();
+        self.stats.behind.store(0, Ordering::Relaxed);
+        self.stats.history_left.store(0, Ordering::Relaxed);
+        tracing::info!(partition = self.id, "all histories are there");
+        for (call, _until_ms) in calls {
+            self.perform(call, now_ms)?;
+        }
+        self.offer_parked(parked)
+    }
+
+    /// Keeps a call back for as long as its history is missing; gives it back where it need not wait, or has waited.
+    pub(crate) fn keep_back(&mut self, call: Event, now_ms: i64) -> Result<Option<Event>, Error> {
+        if self.has_history_for(&call)? {
+            return Ok(Some(call));
+        }
+        match &mut self.behind {
+            Some(behind) if behind.calls.len() < CALLS_MAX => {
+                behind.calls.push((call, now_ms + CALL_WAITS_MS));
+                Ok(None)
+            }
+            Some(_) | None => Ok(Some(call)),
+        }
+    }
+
+    /// Looks at the calls that wait for their histories: those that have them go on, those that waited too long are refused.
+    pub(crate) fn look_at_calls(&mut self, now_ms: i64) -> Result<(), Error> {
+        let calls = self.behind.as_mut().map(|behind| std::mem::take(&mut behind.calls)).unwrap_or_default();
+        for (call, until_ms) in calls {
+            // A clock that was set back must not put it off.
+            let until_ms = until_ms.min(now_ms + CALL_WAITS_MS);
+            if until_ms <= now_ms || self.has_history_for(&call)? {
+                self.perform(call, now_ms)?;
+            } else if let Some(behind) = &mut self.behind {
+                behind.calls.push((call, until_ms));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_history_for(&mut self, call: &Event) -> Result<bool, Error> {
+        if self.is_whole() {
+            return Ok(true);
+        }
+        match call {
+            Event::Order { input, .. } => self.has_past_of(input),
+            Event::Read { address, want, .. } => {
+                let Some((key, _)) = self.resolve(address)? else { return Ok(true) };
+                let Some(run) = self.runs.get(&key)? else { return Ok(true) };
+                self.has_wanted(&key, &run, *want)
+            }
+            _needs_none => Ok(true),
+        }
+    }
+
+    /// Whether what is wanted of a run is here.
+    pub(crate) fn has_wanted(&mut self, key: &RunKey, run: &Run, want: Want) -> Result<bool, Error> {
+        match want {
+            Want::State => Ok(true),
+            Want::History { from_event_id, .. } => self.has_history(key, run, from_event_id),
+            Want::LastBatch | Want::Reverse { .. } => self.has_history(key, run, 1),
+        }
+    }
+
+    /// Looks at tasks that wait for their histories; some at a time, all of them in turn.
+    pub(crate) fn look_at_parked(&mut self) -> Result<(), Error> {
+        let Some(behind) = &mut self.behind else { return Ok(()) };
+        let later = behind.parked.split_off(behind.parked.len().min(PARKED_MAX));
+        let parked = std::mem::replace(&mut behind.parked, later);
+        self.offer_parked(parked)
+    }
+
+    pub(crate) fn offer_parked(&mut self, parked: Vec<(TaskRef, bool)>) -> Result<(), Error> {
+        for (task, activity) in parked {
+            let Some(run) = self.runs.get(&task.run)? else { continue };
+            if activity {
+                self.offer_activity(&task.run, &run, task.scheduled_event_id);
+            } else {
+                self.offer_workflow_task(&task.run, &run);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every event of a run from one on is here.
+    pub(crate) fn has_history(&mut self, key: &RunKey, run: &Run, from_event_id: i64) -> Result<bool, Error> {
+        let Some(behind) = &self.behind else { return Ok(true) };
+        if behind.whole.contains(key) {
+            return Ok(true);
+        }
+        let (from, to) = (history_key(key, from_event_id), history_key(key, i64::MAX));
+        let mut next_event_id = from_event_id.max(1);
+        let mut has_hole = false;
+        self.runs.store().scan(Space::History, &from, &to, &mut |row, value| {
+            let first = row.last_chunk::<8>().map_or(0, |id| i64::from_be_bytes(*id));
+            match last_event_id(value) {
+                Some(last) if first == next_event_id => next_event_id = last + 1,
+                Some(_) | None => has_hole = true,
+            }
+            !has_hole
+        })?;
+        let is_here = !has_hole && next_event_id >= run.head.next_event_id;
+        if let Some(behind) = &mut self.behind
+            && is_here
+            && from_event_id <= 1
+            && behind.whole.len() < WHOLE_MAX
+        {
+            behind.whole.insert(key.clone());
+        }
+        Ok(is_here)
+    }
+
+    /// Whether a task can be given to a worker with all that belongs to it.
+    pub(crate) fn has_all_of(&mut self, task: &TaskRef, activity: bool, sticky: bool) -> Result<bool, Error> {
+        if self.behind.is_none() {
+            return Ok(true);
+        }
+        let Some(run) = self.runs.get(&task.run)? else { return Ok(true) };
+        if activity {
+            let Some(activity) = run.activities.get(&task.scheduled_event_id) else { return Ok(true) };
+            let row = history_key(&task.run, activity.batch_event_id);
+            return Ok(self.runs.store().get(Space::History, &row)?.is_some());
+        }
+        let from_event_id = if sticky { run.head.previous_started_event_id + 1 } else { 1 };
+        self.has_history(&task.run, &run, from_event_id)
+    }
+}
+
+fn last_event_id(batch: &[u8]) -> Option<i64> {
+    History::decode(batch).ok()?.events.last().map(|event| event.event_id)
+}

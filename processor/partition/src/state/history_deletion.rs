@@ -1,0 +1,76 @@
+//! What is left of runs that are forgotten: histories that were too long for one step, or not there yet.
+//!
+//! A row among the alarms, at a moment of its own, says that a history is to be deleted; nothing decides on it.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use everlog_log::Log;
+use everlog_store::{Base, Space};
+
+use crate::error::Error;
+use crate::invariants::Rules;
+use crate::model::keys::{LEFTOVER_MS, RunKey, alarm_key};
+use crate::partition::Partition;
+use crate::state::run_store::EXPIRED_ROWS_MAX;
+use crate::timers::timer_rows::ALARMS_SLICE;
+
+/// The rest between two slices, in ms.
+const REST_MS: i64 = 10;
+
+/// Runs whose histories are to be deleted.
+#[derive(Default)]
+pub(crate) struct Leftovers {
+    runs: BTreeSet<RunKey>,
+    next_ms: i64,
+    /// Histories are still being brought: they would come back.
+    waits: bool,
+}
+
+impl Leftovers {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// When the next slice is deleted.
+    pub(crate) fn next_ms(&self) -> Option<i64> {
+        (!self.runs.is_empty() && !self.waits).then_some(self.next_ms)
+    }
+}
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// The run's history is deleted later.
+    pub(crate) fn leave_over(&mut self, key: &RunKey) {
+        let row = alarm_key(key, LEFTOVER_MS);
+        self.runs.store().put(Space::Timers, row, Bytes::from_static(&[1]));
+        self.leftovers.runs.insert(key.clone());
+    }
+
+    /// What former owners have left.
+    pub(crate) fn find_leftovers(&mut self) -> Result<(), Error> {
+        let mut rows = self.alarm_rows(LEFTOVER_MS..LEFTOVER_MS + 1);
+        while !rows.is_done() {
+            let found = self.read_alarms(&mut rows, ALARMS_SLICE)?;
+            self.leftovers.runs.extend(found.into_iter().map(|(_, key)| key));
+        }
+        Ok(())
+    }
+
+    /// Deletes a slice of what is left.
+    pub(crate) fn clear_leftovers(&mut self, now_ms: i64) -> Result<(), Error> {
+        self.leftovers.next_ms = self.leftovers.next_ms.min(now_ms + REST_MS);
+        self.leftovers.waits = self.behind.is_some();
+        if self.leftovers.waits || now_ms < self.leftovers.next_ms || self.is_overfull() {
+            return Ok(());
+        }
+        let Some(key) = self.leftovers.runs.first().cloned() else { return Ok(()) };
+        self.leftovers.next_ms = now_ms + REST_MS;
+        if self.runs.delete_history(&key, EXPIRED_ROWS_MAX)? {
+            self.runs.store().delete(Space::Timers, alarm_key(&key, LEFTOVER_MS));
+            self.leftovers.runs.remove(&key);
+        }
+        self.changed = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Claims in the journal of a former owner: it may have ended before it could hand out what they got, which waits for its timeout then.
+//! Whoever has brought the poll has seen the way break, and says so; so does a partition that could not go on, of what it had sent. The
+//! task goes back to its queue.
+//!
+//! Claims behind the last commit are met as they are replayed. One that was committed with what it did, a moment before its owner
+//! ended, is looked for where somebody says that its poll has got nothing.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use everlog_engine::Run;
+use everlog_engine::input::{Input, Order};
+use everlog_engine::machine::{attempt, task};
+use everlog_log::{Log, Offset};
+use everlog_store::Base;
+use everlog_wire::{Body, Record};
+
+use crate::error::Error;
+use crate::invariants::Rules;
+use crate::model::inbox_message::Event;
+use crate::model::keys::{RunKey, WorkflowKey};
+use crate::model::pending::Waiter;
+use crate::partition;
+use crate::partition::{Partition, input};
+
+/// How long after a claim somebody may still say that its poll has got nothing.
+const SAID_WITHIN_MS: i64 = 60_000;
+/// So many records that a former owner had committed are looked through for what it had not handed out: it ends at once, in the
+/// midst of what it does.
+const LOOKED_THROUGH_MAX: u64 = 4_096;
+/// Bytes of them that are read at a time.
+const READ_BYTES: usize = 256 << 10;
+
+/// What polls have claimed of a former owner lately, by their ids.
+#[derive(Default)]
+pub(crate) struct Claims {
+    runs: HashMap<String, RunKey>,
+    /// Oldest first, by the stamps of their records.
+    order: VecDeque<(i64, String)>,
+}
+
+impl Claims {
+    pub(crate) fn note(&mut self, stamp_ms: i64, poll_id: &str, run: &RunKey) {
+        self.forget(stamp_ms);
+        if self.runs.insert(poll_id.to_owned(), run.clone()).is_none() {
+            self.order.push_back((stamp_ms, poll_id.to_owned()));
+        }
+    }
+
+    /// Those of records that stand before all that are noted, in their order.
+    fn note_earlier(&mut self, found: Vec<(i64, String, RunKey)>) {
+        for (stamp_ms, poll_id, run) in found.into_iter().rev() {
+            if let Entry::Vacant(vacant) = self.runs.entry(poll_id) {
+                self.order.push_front((stamp_ms, vacant.key().clone()));
+                vacant.insert(run);
+            }
+        }
+    }
+
+    fn has(&self, poll_id: &str) -> bool {
+        self.runs.contains_key(poll_id)
+    }
+
+    /// Those of which nobody will say anything any more.
+    pub(crate) fn forget(&mut self, now_ms: i64) {
+        while let Some((_, poll_id)) = self.order.pop_front_if(|(at_ms, _)| now_ms - *at_ms > SAID_WITHIN_MS)
+        {
+            self.runs.remove(&poll_id);
+        }
+    }
+
+    fn take(&mut self, poll_id: &str) -> Option<RunKey> {
+        self.runs.remove(poll_id)
+    }
+}
+
+/// The poll of an order that claims something.
+pub(crate) fn poll_of(input: &Input) -> Option<&str> {
+    match &input.order {
+        Some(Order::ClaimTask(claim)) => Some(&claim.poll_id),
+        Some(Order::ClaimActivity(claim)) => Some(&claim.poll_id),
+        Some(_) | None => None,
+    }
+}
+
+/// That a task has reached nobody, where an entry says so: told twice it counts once.
+pub(crate) fn given_back(entry: &partition::Entry) -> Option<Event> {
+    match &entry.record.body {
+        Some(Body::Input(input))
+            if matches!(input.order, Some(Order::ReleaseTask(_) | Order::ReleaseActivity(_))) =>
+        {
+            Some(Event::Release { input: input.clone() })
+        }
+        _other => None,
+    }
+}
+
+/// The order that takes back what a poll has of a run.
+fn release(run: &Run, poll_id: &str) -> Option<Order> {
+    if let Some(task) = run.started_task().filter(|task| task.request_id == poll_id) {
+        return Some(Order::ReleaseTask(task::Release { token: Some(task.token()) }));
+    }
+    let mut started = run.activities.values().filter(|activity| activity.is_started());
+    let activity = started.find(|activity| activity.request_id == poll_id)?;
+    let target = attempt::Target {
+        scheduled_event_id: activity.scheduled_event_id,
+        attempt: activity.attempt,
+        claim: activity.claim,
+        activity_id: String::new(),
+    };
+    Some(Order::ReleaseActivity(attempt::Release { target: Some(target) }))
+}
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// Polls have reached nobody. `run`: the one that they have claimed something of, where that is known.
+    pub(crate) fn polls_lost(
+        &mut self,
+        poll_ids: Arc<[String]>,
+        run: Option<RunKey>,
+        now_ms: i64,
+    ) -> Result<(), Error> {
+        if !self.serving {
+            // What they have claimed may stand further on in the journal.
+            self.lost_polls.push((poll_ids, run));
+            return Ok(());
+        }
+        if run.is_none() && poll_ids.iter().any(|poll_id| !self.claims.has(poll_id)) {
+            self.look_back();
+        }
+        for poll_id in &*poll_ids {
+            let claimed = self.claims.take(poll_id);
+            let Some(key) = run.clone().or(claimed) else { continue };
+            let Some(run) = self.runs.get(&key)? else { continue };
+            let order = release(&run, poll_id);
+            tracing::debug!(
+                poll_id,
+                is_there = order.is_some(),
+                "a poll has got nothing of what it has claimed"
+            );
+            if let (Some(order), Some(address)) = (order, key.address()) {
+                self.act(Event::Release { input: input(&address, order) }, now_ms)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a former owner had committed of its latest claims is read once, when somebody asks for what was not replayed.
+    fn look_back(&mut self) {
+        let Some(began) = self.look_back.take() else { return };
+        if self.position.last_stamp_ms - self.position.owner_ms > SAID_WITHIN_MS {
+            return;
+        }
+        match self.committed_claims(began) {
+            Ok(found) => self.claims.note_earlier(found),
+            Err(error) => tracing::warn!(
+                partition = self.id,
+                %error,
+                "the journal before the last commit could not be read: tasks that a former owner handed to nobody wait for their timeouts"
+            ),
+        }
+    }
+
+    /// The claims in the journal before an offset, as far as they may matter and are still there.
+    fn committed_claims(&self, before: Offset) -> Result<Vec<(i64, String, RunKey)>, Error> {
+        let mut found = Vec::new();
+        let mut next = before.saturating_sub(LOOKED_THROUGH_MAX).max(self.trimmed);
+        while next < before {
+            let records = self.log.read(self.id, next, READ_BYTES)?;
+            let Some(last) = records.last() else { break };
+            next = last.offset + 1;
+            for stored in records.into_iter().take_while(|stored| stored.offset < before) {
+                // One that is none was skipped when it was applied.
+                let Ok(Record { body: Some(Body::Input(input)), .. }) = Record::read(stored.bytes) else {
+                    continue;
+                };
+                if let Some(poll_id) = poll_of(&input) {
+                    let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
+                    found.push((stored.stamp_ms, poll_id.to_owned(), workflow.run(&input.run_id)));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Everything that a former owner may have claimed is here: lost polls that were told of before are looked at.
+    pub(crate) fn look_at_lost_polls(&mut self) -> Result<(), Error> {
+        let now_ms = self.time.now_ms();
+        let lost = std::mem::take(&mut self.lost_polls);
+        lost.into_iter().try_for_each(|(poll_ids, run)| self.polls_lost(poll_ids, run, now_ms))
+    }
+
+    /// Ends a partition that cannot go on, as far as it is here. Polls that were to get something of it wait on; their claims may be in
+    /// the journal all the same. Returns what has to reach whoever has it next, on this node or another.
+    pub fn abandon(self) -> Vec<Event> {
+        let mut lost = Vec::new();
+        for entry in self.flights.abandon() {
+            lost.extend(given_back(&entry));
+            if let Waiter::Claim(task, waiting) = entry.waiter {
+                let poll_ids = [waiting.poll.poll_id.clone()].into();
+                tracing::debug!(?poll_ids, "a claim was under way as the partition ended");
+                lost.push(Event::PollsLost { poll_ids, run: Some(task.run) });
+                self.dispatcher.poll_again(*waiting, &self.send);
+            }
+        }
+        for entry in self.pending {
+            lost.extend(given_back(&entry));
+            if let Waiter::Claim(_, waiting) = entry.waiter {
+                self.dispatcher.poll_again(*waiting, &self.send);
+            }
+        }
+        lost.extend(self.lost_polls.into_iter().map(|(poll_ids, run)| Event::PollsLost { poll_ids, run }));
+        lost
+    }
+}

@@ -1,0 +1,264 @@
+//! Handing out: ready tasks are offered to polls, claimed through the journal, and furnished for their workers.
+
+use std::num::NonZeroU64;
+
+use everlog_engine::input::Order;
+use everlog_engine::machine::{attempt, task};
+use everlog_engine::{Change, Reply, Run, Step, TaskGrant};
+use everlog_log::Log;
+use everlog_store::Base;
+
+use crate::error::Error;
+use crate::invariants::Rules;
+use crate::model::inbox_message::Event;
+use crate::model::keys::RunKey;
+use crate::model::pending::Waiter;
+use crate::model::priority::Precedence;
+use crate::model::reply::tell;
+use crate::model::task_types::{QueueKey, Ready, TaskRef, Waiting};
+use crate::model::types::PARKED_MAX;
+use crate::model::types::{Completion, Delivery, Receipt, WorkflowTask};
+use crate::partition::{Partition, input};
+use crate::tasks::task_payload;
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    pub(crate) fn offer_tasks(&mut self, key: &RunKey, step: &Step) {
+        let mut task_changed = false;
+        let mut activities = Vec::new();
+        for change in &step.changes {
+            match change {
+                Change::Task(Some(_)) => task_changed = true,
+                Change::Activity(activity) => activities.push(activity.scheduled_event_id),
+                _no_task => {}
+            }
+        }
+        if task_changed {
+            self.offer_workflow_task(key, &step.run);
+        }
+        activities.dedup();
+        for id in activities {
+            self.offer_activity(key, &step.run, id);
+        }
+    }
+
+    pub(crate) fn offer_workflow_task(&mut self, key: &RunKey, run: &Run) {
+        let is_offered = |task: &&task::Task| !task.is_started() && !task.is_resting();
+        let Some(task) = run.head.task.as_ref().filter(is_offered) else { return };
+        let namespace_id = run.start.namespace_id.clone();
+        let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), activities: false };
+        let sticky =
+            run.head.sticky.as_ref().map(|sticky| QueueKey { name: sticky.queue.clone(), ..normal.clone() });
+        let sticky = sticky.filter(|queue| self.dispatcher.may_be_live(queue, &normal.name));
+        let reference = TaskRef {
+            partition: self.id,
+            run: key.clone(),
+            scheduled_event_id: task.scheduled_event_id,
+            attempt: task.attempt,
+            normal_queue: sticky.is_some().then(|| normal.name.clone()),
+            precedence: Precedence::of(None, run.start.priority.as_ref()),
+            offered_by: None,
+            term: NonZeroU64::new(self.position.term + 1),
+        };
+        self.offer(&sticky.unwrap_or(normal), reference);
+    }
+
+    pub(crate) fn offer_activity(&mut self, key: &RunKey, run: &Run, id: i64) {
+        let Some(activity) = run.activities.get(&id).filter(|activity| activity.is_ready()) else { return };
+        let queue = QueueKey {
+            namespace_id: run.start.namespace_id.clone(),
+            name: activity.task_queue.clone(),
+            activities: true,
+        };
+        let reference = TaskRef {
+            partition: self.id,
+            run: key.clone(),
+            scheduled_event_id: id,
+            attempt: activity.attempt,
+            normal_queue: None,
+            precedence: Precedence::of(activity.priority.as_ref(), run.start.priority.as_ref()),
+            offered_by: None,
+            term: NonZeroU64::new(self.position.term + 1),
+        };
+        self.offer(&queue, reference);
+    }
+
+    pub(crate) fn offer(&mut self, queue: &QueueKey, task: TaskRef) {
+        if self.removals.has(&queue.namespace_id) {
+            return;
+        }
+        match self.dispatcher.offer(queue, Ready::Task(task), &self.send) {
+            Some((Ready::Task(task), waiting)) => self.claim(task, waiting),
+            Some((Ready::Query { partition, query_id, .. }, waiting)) => {
+                // The partition's own, and not from within this step.
+                (self.send)(partition, Event::HandQuery { query_id, waiting });
+            }
+            None => {}
+        }
+    }
+
+    /// Hands a task to a poll, by way of the journal.
+    pub(crate) fn claim(&mut self, task: TaskRef, waiting: Waiting) {
+        let Some(address) = task.run.address() else { return };
+        if waiting.reply.is_closed() {
+            self.offer(&QueueKey::of(&waiting.poll), task);
+            return;
+        }
+        if self.takes_no_work() {
+            self.held.push((task, waiting.poll.activities));
+            self.dispatcher.poll_again(waiting, &self.send);
+            return;
+        }
+        let Some((task, waiting)) = self.with_history(task, waiting) else { return };
+        let poll = &waiting.poll;
+        let order = if poll.activities {
+            Order::ClaimActivity(attempt::Claim {
+                scheduled_event_id: task.scheduled_event_id,
+                attempt: task.attempt,
+                identity: poll.identity.clone(),
+                poll_id: poll.poll_id.clone(),
+            })
+        } else {
+            Order::ClaimTask(task::Claim {
+                scheduled_event_id: task.scheduled_event_id,
+                attempt: task.attempt,
+                sticky: poll.sticky,
+                identity: poll.identity.clone(),
+                poll_id: poll.poll_id.clone(),
+            })
+        };
+        self.enqueue(input(&address, order), Waiter::Claim(task, Box::new(waiting)));
+    }
+
+    /// Tasks that waited for a commit are offered again once there is room for what comes of them, some at a time.
+    pub(crate) fn offer_held(&mut self) -> Result<(), Error> {
+        if self.held.is_empty() || self.takes_no_work() {
+            return Ok(());
+        }
+        let later = self.held.split_off(self.held.len().min(PARKED_MAX));
+        let held = std::mem::replace(&mut self.held, later);
+        self.offer_parked(held)
+    }
+
+    /// A task whose history is still being brought waits for it, and the poll for another task.
+    fn with_history(&mut self, task: TaskRef, waiting: Waiting) -> Option<(TaskRef, Waiting)> {
+        let poll = &waiting.poll;
+        let has_all = self.has_all_of(&task, poll.activities, poll.sticky);
+        let has_all = has_all.unwrap_or_else(|error| {
+            self.trouble.get_or_insert(error);
+            true
+        });
+        match &mut self.behind {
+            Some(behind) if !has_all => {
+                behind.park(task, poll.activities);
+                self.dispatcher.poll_again(waiting, &self.send);
+                None
+            }
+            Some(_) | None => Some((task, waiting)),
+        }
+    }
+
+    /// A claim did nothing: the task waits for another poll, and the poll for another task.
+    pub(crate) fn offer_again(&mut self, task: TaskRef, waiting: Waiting) {
+        let queue = QueueKey::of(&waiting.poll);
+        self.dispatcher.poll_again(waiting, &self.send);
+        self.offer(&queue, task);
+    }
+
+    /// Tells whoever waits for a record what it came to.
+    pub(crate) fn answer(&mut self, key: &RunKey, reply: Reply, waiter: Waiter) -> Result<(), Error> {
+        if matches!(reply, Reply::Rejected(_)) {
+            self.stats.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        match waiter {
+            Waiter::Nobody => {}
+            Waiter::Order(sender, _slot) => tell(sender, Ok(reply)),
+            Waiter::Completion(sender, _, _slot) => {
+                let completion = self.furnish_completion(key, reply)?;
+                tell(sender, Ok(completion));
+            }
+            Waiter::Update(sender, news, _slot) => self.answer_update(key, reply, sender, news)?,
+            Waiter::Claim(_, waiting) => self.hand_out(key, reply, *waiting)?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn hand_out(&mut self, key: &RunKey, reply: Reply, waiting: Waiting) -> Result<(), Error> {
+        let delivery = match reply {
+            Reply::Task(grant) => {
+                let mut task = task_payload::workflow_task(&mut self.runs, key, *grant)?;
+                self.equip(key, &mut task, &waiting);
+                Delivery::Workflow(Box::new(task))
+            }
+            Reply::Activity(grant) => {
+                let mut task = task_payload::activity_task(&mut self.runs, key, *grant)?;
+                let target = attempt::Target {
+                    scheduled_event_id: task.activity.scheduled_event_id,
+                    attempt: task.activity.attempt,
+                    claim: task.activity.claim,
+                    activity_id: String::new(),
+                };
+                let order = Order::ReleaseActivity(attempt::Release { target: Some(target) });
+                task.receipt = Some(self.receipt(key, order));
+                Delivery::Activity(Box::new(task))
+            }
+            Reply::Gone
+            | Reply::Done
+            | Reply::Rejected(_)
+            | Reply::Started(_)
+            | Reply::Completed(_)
+            | Reply::Heartbeat(_)
+            | Reply::Update(_) => {
+                self.dispatcher.poll_again(waiting, &self.send);
+                return Ok(());
+            }
+        };
+        // Dropped undelivered, the task goes back by its receipt.
+        tell(waiting.reply, delivery);
+        Ok(())
+    }
+
+    pub(crate) fn equip(&mut self, key: &RunKey, task: &mut WorkflowTask, waiting: &Waiting) {
+        task.backlog = self.dispatcher.backlog(&QueueKey::of(&waiting.poll));
+        let token = task.run.head.task.as_ref().map(task::Task::token);
+        task.queries = self.queries.attach(key, token.as_ref().map_or(0, |token| token.claim));
+        task.receipt = Some(self.receipt(key, Order::ReleaseTask(task::Release { token })));
+    }
+
+    pub(crate) fn receipt(&self, key: &RunKey, order: Order) -> Receipt {
+        let (send, id, address) = (self.send.clone(), self.id, key.address());
+        let receipt = Receipt::new(move || {
+            if let Some(address) = address {
+                // A partition that is gone gives its started tasks up by their timeouts.
+                send(id, Event::Release { input: input(&address, order) });
+            }
+        });
+        receipt.of_task(self.id, key.clone())
+    }
+
+    pub(crate) fn furnish_completion(&mut self, key: &RunKey, reply: Reply) -> Result<Completion, Error> {
+        let mut task = None;
+        let mut activities = Vec::new();
+        if let Reply::Completed(completed) = &reply {
+            if let Some(grant) = completed.task.clone() {
+                task = self.furnish_next(key, grant)?;
+            }
+            for grant in completed.activities.clone() {
+                activities.push(task_payload::activity_task(&mut self.runs, key, grant)?);
+            }
+        }
+        Ok(Completion { reply, task, activities })
+    }
+
+    /// The task that a completion asks for, unless its history is still being brought: then it goes back.
+    fn furnish_next(&mut self, key: &RunKey, grant: TaskGrant) -> Result<Option<WorkflowTask>, Error> {
+        let from_event_id = if grant.sticky { grant.run.head.previous_started_event_id + 1 } else { 1 };
+        let token = grant.run.head.task.as_ref().map(task::Task::token);
+        if !self.has_history(key, &grant.run, from_event_id)? {
+            drop(self.receipt(key, Order::ReleaseTask(task::Release { token })));
+            return Ok(None);
+        }
+        let mut next = task_payload::workflow_task(&mut self.runs, key, grant)?;
+        next.queries = self.queries.attach(key, token.map_or(0, |token| token.claim));
+        Ok(Some(next))
+    }
+}

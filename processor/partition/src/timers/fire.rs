@@ -1,0 +1,56 @@
+//! Alarms become records when the log's time has come, whatever the node's clock shows.
+
+use std::sync::atomic::Ordering;
+
+use everlog_engine::input::Order;
+use everlog_engine::machine::wake;
+use everlog_log::Log;
+use everlog_store::Base;
+use everlog_wire::{Barrier, Body, Record};
+
+use crate::error::Error;
+use crate::invariants::Rules;
+use crate::model::pending::{Entry, Waiter};
+use crate::partition::{Partition, input};
+use crate::timers::due_index::REACH_MS;
+
+impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+    /// The clock that `now_ms` is taken from was set forward by so much, or back: it goes on from there, and only the
+    /// log can tell how much time has passed in truth.
+    pub fn clock_was_set(&mut self, by_ms: i64) {
+        self.time.was_set(by_ms);
+    }
+
+    /// Turns alarms into records, a slice at a time.
+    pub(crate) fn wake_due(&mut self) -> Result<(), Error> {
+        let now_ms = self.time.now_ms();
+        if now_ms + REACH_MS / 2 > self.due.horizon_ms() {
+            self.reach(now_ms + REACH_MS)?;
+        }
+        if self.time.alarms_rest() || self.takes_no_work() {
+            return Ok(());
+        }
+        self.wake_delayed(now_ms);
+        for _ in 0..self.config.wakes_max {
+            let Some(key) = self.due.take(now_ms) else { break };
+            if let Some(address) = key.address() {
+                self.stats.wakes.fetch_add(1, Ordering::Relaxed);
+                self.enqueue(input(&address, Order::Wake(wake::Wake {})), Waiter::Nobody);
+            }
+        }
+        Ok(())
+    }
+
+    /// Any record tells the log's time; where none is on its way, one is sent for it.
+    pub(crate) fn ask_time(&mut self) {
+        if self.time.is_doubtful(self.next_alarm_ms()) && self.pending.is_empty() && self.flights.is_empty() {
+            let barrier = Record::new(self.position.term, Body::Barrier(Barrier {}));
+            self.pending.push_back(Entry::new(barrier, Waiter::Nobody));
+        }
+    }
+
+    /// The earliest alarm in the index, by the log's time.
+    pub(crate) fn next_alarm_ms(&self) -> Option<i64> {
+        [self.due.next_ms(), self.delayed.next_ms()].into_iter().flatten().min()
+    }
+}
