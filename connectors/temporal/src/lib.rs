@@ -1,57 +1,17 @@
 //! The gateway: Temporal's gRPC API on top of the engine and its partitions.
 //!
-//! A call is let in ([`call`]), checked ([`request`]), turned into an order for a partition, and its reply is turned
-//! into an answer or a status ([`status`]). Payloads pass through as the bytes they came as.
+//! A call is let in (`server::call`), checked (`codec::validation`), turned into an order for a partition, and its reply is
+//! turned into an answer or a status (`codec::status`). Payloads pass through as the bytes they came as.
 
-mod activity;
-mod answer;
-mod asked;
-mod attribute;
-mod bounded;
-mod call;
-mod chance;
-mod client;
-mod closing;
-mod completion;
-mod describe;
-mod event;
-mod failure;
-mod forward;
-mod gzip;
-mod history;
+mod codec;
+mod handlers;
 mod limits;
-mod map;
 mod metrics;
-mod moment;
-mod multi;
-mod namespace;
-mod operator;
-mod pace;
-mod passage;
-mod payload;
-mod pieces;
-mod policy;
-mod poll;
-mod query;
-mod queue;
-mod quota;
-mod request;
-mod reset;
-mod roster;
-mod route;
+mod namespaces;
+mod routing;
+mod server;
 mod service;
-mod sieve;
-mod signal;
-mod start;
-mod status;
-mod system;
-mod task;
-mod token;
-mod told;
-mod transport;
-mod update;
-mod versioning;
-mod worker;
+mod tasks;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -74,24 +34,25 @@ use tonic_health::server::{HealthReporter, HealthService};
 use tonic_reflection::server::Builder as Reflection;
 use tower::Layer;
 
-pub use chance::id as random_id;
+pub use crate::codec::random_ids::id as random_id;
+pub use crate::limits::{LimitError, Limits};
+pub use crate::metrics::Metrics;
+pub use crate::namespaces::namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Namespaces, Row};
+pub use crate::routing::delivery_receipt::{Slip, passing};
+pub use crate::routing::forward::Calls;
+pub use crate::routing::peers::{Broken, Brought, POLL_HEADER, Peers, Place};
+pub use crate::tasks::token::{ActivityTask, KEY_BYTES_MIN, KeyError, Sealer};
 pub use everlog_temporal_api::codec::STRUCTURE_BYTES_MAX;
-pub use forward::{Broken, Brought, Calls, POLL_HEADER, Peers, Place};
-pub use limits::{LimitError, Limits};
-pub use metrics::Metrics;
-pub use namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Namespaces, Row};
-pub use passage::{Slip, passing};
-pub use token::{ActivityTask, KEY_BYTES_MIN, KeyError, Sealer};
 pub use tonic::body::Body;
 
-use bounded::{Bounded, Holdings};
-use forward::Forward;
-use operator::Operator;
-use pace::Pace;
-use request::Checks;
-use roster::Roster;
-use transport::guarded;
-use worker::Workers;
+use crate::codec::validation::Checks;
+use crate::handlers::operator::Operator;
+use crate::handlers::worker_registry::Roster;
+use crate::routing::forward::Forward;
+use crate::server::body_limits::{Bounded, Holdings};
+use crate::server::history_pacing::Pace;
+use crate::server::transport::guarded;
+use crate::tasks::poller_registry::Workers;
 
 /// How long a connection may be silent before it is asked for a sign of life.
 const KEEPALIVE: Duration = Duration::from_secs(30);

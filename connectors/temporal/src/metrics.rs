@@ -8,7 +8,7 @@ use prometheus::{
 };
 use tonic::{Code, Status};
 
-use crate::status;
+use crate::codec::status;
 
 const SERVICE: &str = "frontend";
 /// The label of calls without a namespace, or with one that is not known.

@@ -4,12 +4,13 @@ use everlog_temporal_api::workflowservice::workflow_service_server::WorkflowServ
 use everlog_temporal_api::workflowservice::*;
 use tonic::{Request, Response, Status};
 
-use crate::call::Call;
-use crate::metrics::Operation;
-use crate::{
-    Gateway, activity, completion, describe, history, multi, operator, query, queue, reset, roster, signal,
-    start, system, task, update,
+use crate::Gateway;
+use crate::handlers::{
+    activity, cluster_info, describe, history, multi_operation, operator, query, reset, signal, start,
+    task_queue, update, worker_registry, workflow_task, workflow_task_completed,
 };
+use crate::metrics::Operation;
+use crate::server::call::Call;
 
 macro_rules! switchboard {
     ($($method:ident, $operation:ident, $request:ident => $response:ident, $handler:path;)*) => {
@@ -26,13 +27,13 @@ macro_rules! switchboard {
 
 #[rustfmt::skip]
 switchboard! {
-    get_system_info, GetSystemInfo, GetSystemInfoRequest => GetSystemInfoResponse, system::info;
-    get_cluster_info, GetClusterInfo, GetClusterInfoRequest => GetClusterInfoResponse, system::cluster;
-    describe_namespace, DescribeNamespace, DescribeNamespaceRequest => DescribeNamespaceResponse, system::describe_namespace;
-    list_namespaces, ListNamespaces, ListNamespacesRequest => ListNamespacesResponse, system::list_namespaces;
-    register_namespace, RegisterNamespace, RegisterNamespaceRequest => RegisterNamespaceResponse, system::register_namespace;
+    get_system_info, GetSystemInfo, GetSystemInfoRequest => GetSystemInfoResponse, cluster_info::info;
+    get_cluster_info, GetClusterInfo, GetClusterInfoRequest => GetClusterInfoResponse, cluster_info::cluster;
+    describe_namespace, DescribeNamespace, DescribeNamespaceRequest => DescribeNamespaceResponse, cluster_info::describe_namespace;
+    list_namespaces, ListNamespaces, ListNamespacesRequest => ListNamespacesResponse, cluster_info::list_namespaces;
+    register_namespace, RegisterNamespace, RegisterNamespaceRequest => RegisterNamespaceResponse, cluster_info::register_namespace;
     get_search_attributes, GetSearchAttributes, GetSearchAttributesRequest => GetSearchAttributesResponse, operator::everywhere;
-    update_namespace, UpdateNamespace, UpdateNamespaceRequest => UpdateNamespaceResponse, system::update_namespace;
+    update_namespace, UpdateNamespace, UpdateNamespaceRequest => UpdateNamespaceResponse, cluster_info::update_namespace;
 
     start_workflow_execution, StartWorkflowExecution,
         StartWorkflowExecutionRequest => StartWorkflowExecutionResponse, start::start;
@@ -60,19 +61,19 @@ switchboard! {
     poll_workflow_execution_update, PollWorkflowExecutionUpdate,
         PollWorkflowExecutionUpdateRequest => PollWorkflowExecutionUpdateResponse, update::poll;
     execute_multi_operation, ExecuteMultiOperation,
-        ExecuteMultiOperationRequest => ExecuteMultiOperationResponse, multi::execute;
+        ExecuteMultiOperationRequest => ExecuteMultiOperationResponse, multi_operation::execute;
 
     poll_workflow_task_queue, PollWorkflowTaskQueue,
-        PollWorkflowTaskQueueRequest => PollWorkflowTaskQueueResponse, task::poll;
+        PollWorkflowTaskQueueRequest => PollWorkflowTaskQueueResponse, workflow_task::poll;
     respond_workflow_task_completed, RespondWorkflowTaskCompleted,
-        RespondWorkflowTaskCompletedRequest => RespondWorkflowTaskCompletedResponse, completion::complete;
+        RespondWorkflowTaskCompletedRequest => RespondWorkflowTaskCompletedResponse, workflow_task_completed::complete;
     respond_workflow_task_failed, RespondWorkflowTaskFailed,
-        RespondWorkflowTaskFailedRequest => RespondWorkflowTaskFailedResponse, completion::fail;
+        RespondWorkflowTaskFailedRequest => RespondWorkflowTaskFailedResponse, workflow_task_completed::fail;
     respond_query_task_completed, RespondQueryTaskCompleted,
         RespondQueryTaskCompletedRequest => RespondQueryTaskCompletedResponse, query::respond;
     reset_sticky_task_queue, ResetStickyTaskQueue,
-        ResetStickyTaskQueueRequest => ResetStickyTaskQueueResponse, queue::reset_sticky;
-    shutdown_worker, ShutdownWorker, ShutdownWorkerRequest => ShutdownWorkerResponse, queue::shut_down_worker;
+        ResetStickyTaskQueueRequest => ResetStickyTaskQueueResponse, task_queue::reset_sticky;
+    shutdown_worker, ShutdownWorker, ShutdownWorkerRequest => ShutdownWorkerResponse, task_queue::shut_down_worker;
 
     poll_activity_task_queue, PollActivityTaskQueue,
         PollActivityTaskQueueRequest => PollActivityTaskQueueResponse, activity::poll;
@@ -93,10 +94,10 @@ switchboard! {
     respond_activity_task_canceled_by_id, RespondActivityTaskCanceledById,
         RespondActivityTaskCanceledByIdRequest => RespondActivityTaskCanceledByIdResponse, activity::cancel_by_id;
     record_worker_heartbeat, RecordWorkerHeartbeat,
-        RecordWorkerHeartbeatRequest => RecordWorkerHeartbeatResponse, roster::record;
-    list_workers, ListWorkers, ListWorkersRequest => ListWorkersResponse, roster::list;
-    count_workers, CountWorkers, CountWorkersRequest => CountWorkersResponse, roster::count;
-    describe_worker, DescribeWorker, DescribeWorkerRequest => DescribeWorkerResponse, roster::describe;
+        RecordWorkerHeartbeatRequest => RecordWorkerHeartbeatResponse, worker_registry::record;
+    list_workers, ListWorkers, ListWorkersRequest => ListWorkersResponse, worker_registry::list;
+    count_workers, CountWorkers, CountWorkersRequest => CountWorkersResponse, worker_registry::count;
+    describe_worker, DescribeWorker, DescribeWorkerRequest => DescribeWorkerResponse, worker_registry::describe;
     describe_task_queue, DescribeTaskQueue,
-        DescribeTaskQueueRequest => DescribeTaskQueueResponse, queue::describe;
+        DescribeTaskQueueRequest => DescribeTaskQueueResponse, task_queue::describe;
 }

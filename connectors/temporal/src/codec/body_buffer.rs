@@ -1,0 +1,56 @@
+//! A body that comes in pieces, as one: where it comes in a single piece that is used as it is.
+
+use bytes::{Bytes, BytesMut};
+
+/// Beyond the largest message; enough for its prefix.
+pub(crate) const LOOK_BYTES: usize = 64;
+
+/// What has come so far.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    first: Bytes,
+    /// All of it, once there is more than one.
+    whole: BytesMut,
+}
+
+impl Pieces {
+    /// Adds what has come next.
+    pub(crate) fn add(&mut self, piece: Bytes) {
+        if self.len() == 0 {
+            self.first = piece;
+            return;
+        }
+        if self.whole.is_empty() {
+            self.whole.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.whole.extend_from_slice(&piece);
+    }
+
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() + self.whole.len()
+    }
+
+    /// All of them.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        if self.whole.is_empty() { self.first } else { self.whole.freeze() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_piece_is_used_as_it_is_and_several_are_put_together() {
+        let single = Bytes::from_static(b"single");
+        let mut pieces = Pieces::default();
+        pieces.add(Bytes::new());
+        pieces.add(single.clone());
+        assert_eq!(pieces.len(), 6);
+        assert_eq!(pieces.into_bytes().as_ptr(), single.as_ptr());
+        let mut pieces = Pieces::default();
+        [&b"a"[..], b"", b"bc", b"d"].into_iter().for_each(|piece| pieces.add(Bytes::from_static(piece)));
+        assert_eq!((pieces.len(), pieces.into_bytes()), (4, Bytes::from_static(b"abcd")));
+    }
+}

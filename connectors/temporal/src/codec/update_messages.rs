@@ -1,0 +1,32 @@
+//! Updates as workers see them: messages beside the commands of a workflow task.
+
+use everlog_engine::Run;
+use everlog_engine::machine::update::{Body, Message, Update, given};
+use everlog_temporal_api::protocol::message::SequencingId;
+use everlog_temporal_api::{protocol, update};
+use prost::Name;
+use prost_types::Any;
+
+/// The updates that go along with a started task, as its worker is told.
+pub(crate) fn messages(run: &Run, started_event_id: i64) -> Vec<protocol::Message> {
+    let message = |update: &Update| protocol::Message {
+        id: format!("{}/request", update.update_id),
+        protocol_instance_id: update.update_id.clone(),
+        sequencing_id: Some(SequencingId::EventId(started_event_id - 1)),
+        body: Some(Any {
+            type_url: update::Request::type_url(),
+            value: update.request.as_ref().map(|request| request.to_vec()).unwrap_or_default(),
+        }),
+    };
+    given(run).into_iter().map(message).collect()
+}
+
+/// What a worker says of updates.
+pub(crate) fn said(messages: Vec<protocol::Message>) -> Vec<Message> {
+    let said = |message: protocol::Message| Message {
+        id: message.id,
+        protocol_instance_id: message.protocol_instance_id,
+        body: message.body.map(|body| Body { type_url: body.type_url, value: body.value.into() }),
+    };
+    messages.into_iter().map(said).collect()
+}

@@ -1,0 +1,337 @@
+//! DescribeWorkflowExecution: a run as its applied state has it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use everlog_engine::Run;
+use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::build::Points;
+use everlog_engine::machine::child::{Child, root};
+use everlog_engine::vocabulary::{Entry, Fields};
+use everlog_partition::Want;
+use everlog_temporal_api::common::{ActivityType, WorkflowExecution, WorkflowType};
+use everlog_temporal_api::enums::{EventType, PendingActivityState, PendingWorkflowTaskState, TaskQueueKind};
+use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::temporal::api::activity::v1::ActivityOptions;
+use everlog_temporal_api::workflow::{
+    PendingActivityInfo, PendingChildExecutionInfo, PendingWorkflowTaskInfo, RequestIdInfo,
+    WorkflowExecutionConfig, WorkflowExecutionExtendedInfo, WorkflowExecutionInfo,
+};
+use everlog_temporal_api::workflowservice::{
+    DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse,
+};
+use prost::Message;
+use tonic::Status;
+
+use crate::codec::proto_time::{duration, timestamp, timestamp_if_set};
+use crate::codec::retry_policy;
+use crate::codec::versioning::{self, UNVERSIONED};
+use crate::handlers::history::read;
+use crate::namespaces::search_attributes;
+use crate::server::call::Call;
+use crate::tasks::response::execution;
+
+pub(crate) async fn describe(
+    call: &Call<'_>,
+    request: DescribeWorkflowExecutionRequest,
+) -> Result<DescribeWorkflowExecutionResponse, Status> {
+    let address = call.address(call.checks().execution(request.execution)?);
+    let run = read(call, &address, Want::State).await?.run;
+    Ok(description(&run))
+}
+
+fn description(run: &Run) -> DescribeWorkflowExecutionResponse {
+    DescribeWorkflowExecutionResponse {
+        execution_config: Some(config(run)),
+        workflow_execution_info: Some(info(run)),
+        pending_activities: run.activities.values().map(|activity| pending_activity(activity)).collect(),
+        pending_children: run.children.values().map(|child| pending_child(child)).collect(),
+        pending_workflow_task: pending_task(run),
+        workflow_extended_info: Some(extended(run)),
+        ..DescribeWorkflowExecutionResponse::default()
+    }
+}
+
+fn config(run: &Run) -> WorkflowExecutionConfig {
+    let start = &run.start;
+    WorkflowExecutionConfig {
+        task_queue: Some(queue(&start.task_queue)),
+        workflow_execution_timeout: Some(start.execution_timeout_ms).filter(|ms| *ms > 0).map(duration),
+        workflow_run_timeout: start.named_run_timeout_ms().map(duration),
+        default_workflow_task_timeout: Some(duration(start.task_timeout_ms)),
+        user_metadata: start.user_metadata.clone(),
+    }
+}
+
+fn info(run: &Run) -> WorkflowExecutionInfo {
+    let (start, head) = (&run.start, &run.head);
+    let start_ms = if start.reset_ms == 0 { start.start_ms } else { start.reset_ms };
+    let execution_ms = if start.reset_ms == 0 { start_ms + start.first_task_backoff_ms } else { start_ms };
+    let (parent, root) = (start.parent.as_ref(), root(run));
+    WorkflowExecutionInfo {
+        execution: Some(execution(run)),
+        r#type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
+        start_time: Some(timestamp(start_ms)),
+        close_time: timestamp_if_set(head.close_ms),
+        status: head.status,
+        history_length: head.next_event_id - 1,
+        execution_time: Some(timestamp(execution_ms)),
+        memo: Some(map(&run.properties.memo)),
+        search_attributes: Some(search_attributes(run)),
+        auto_reset_points: Some(Points { points: run.reset_points() }.encode_to_vec().into()),
+        most_recent_worker_version_stamp: run.properties.worker_version.clone(),
+        task_queue: start.task_queue.clone(),
+        state_transition_count: head.transitions,
+        history_size_bytes: head.history_bytes,
+        execution_duration: (head.close_ms != 0).then(|| duration((head.close_ms - execution_ms).max(0))),
+        parent_namespace_id: parent.map_or_else(String::new, |parent| parent.namespace_id.clone()),
+        parent_execution: parent.map(|parent| named(&parent.workflow_id, &parent.run_id)),
+        root_execution: Some(named(&root.workflow_id, &root.run_id)),
+        first_run_id: start.first_run_id.clone(),
+        versioning_info: versioning::info(run),
+        worker_deployment_name: run.properties.deployment_name.clone(),
+        priority: start.priority.clone(),
+        ..WorkflowExecutionInfo::default()
+    }
+}
+
+/// Search attributes, with those that say which builds of workers have completed tasks; one that the workflow has set itself stays.
+fn search_attributes(run: &Run) -> Bytes {
+    let properties = &run.properties;
+    let mut entries = properties.search_attributes.clone();
+    let points = run.reset_points();
+    // Those of the runs before are told from the first of this run on.
+    let named: Vec<_> = points.into_iter().filter(|point| !point.binary_checksum.is_empty()).collect();
+    let has_own = named.iter().any(|point| point.run_id == run.start.run_id);
+    let checksums: Vec<_> = named.into_iter().map(|point| point.binary_checksum).collect();
+    let versioned = properties.build_ids.iter().map(|build_id| format!("{UNVERSIONED}:{build_id}"));
+    let build_ids: Vec<_> = versioning::build_word(run).into_iter().chain(versioned).collect();
+    let has_builds = run.head.previous_started_event_id > 0 || properties.versioning.is_some();
+    let told = [("BinaryChecksums", checksums, has_own), ("BuildIds", build_ids, has_builds)];
+    for (name, values, is_told) in told {
+        let is_set = entries.iter().any(|entry| entry.key == name);
+        if is_told && !is_set && !values.is_empty() {
+            entries.push(Entry { key: name.to_owned(), value: search_attributes::keywords(&values) });
+        }
+    }
+    map(&entries)
+}
+
+/// An encoded map of opaque values: a memo, or search attributes.
+fn map(entries: &[Entry]) -> Bytes {
+    Fields { entries: entries.to_vec() }.encode_to_vec().into()
+}
+
+fn extended(run: &Run) -> WorkflowExecutionExtendedInfo {
+    let start = &run.start;
+    WorkflowExecutionExtendedInfo {
+        execution_expiration_time: timestamp_if_set(start.execution_expires_ms),
+        run_expiration_time: timestamp_if_set(start.run_expires_ms),
+        cancel_requested: run.head.cancel_requested,
+        last_reset_time: timestamp_if_set(start.reset_ms),
+        original_start_time: Some(timestamp(start.start_ms)),
+        reset_run_id: run.head.reset_run_id.clone(),
+        request_id_infos: request_ids(run),
+        ..WorkflowExecutionExtendedInfo::default()
+    }
+}
+
+/// The request that made the run, and those that found it and left their ids.
+fn request_ids(run: &Run) -> BTreeMap<String, RequestIdInfo> {
+    let info = |event_type: EventType, event_id| RequestIdInfo {
+        event_type: event_type.into(),
+        event_id,
+        buffered: event_id == 0,
+    };
+    let attached = run.attached.values().map(|attached| {
+        let event_type = EventType::WorkflowExecutionOptionsUpdated;
+        (attached.request_id.clone(), info(event_type, attached.event_id))
+    });
+    let made = (run.start.request_id.clone(), info(EventType::WorkflowExecutionStarted, 1));
+    std::iter::once(made).chain(attached).collect()
+}
+
+fn pending_task(run: &Run) -> Option<PendingWorkflowTaskInfo> {
+    let task = run.head.task.as_ref()?;
+    let state = if task.is_started() {
+        PendingWorkflowTaskState::Started
+    } else {
+        PendingWorkflowTaskState::Scheduled
+    };
+    Some(PendingWorkflowTaskInfo {
+        state: state.into(),
+        scheduled_time: Some(timestamp(task.scheduled_ms)),
+        original_scheduled_time: Some(timestamp(task.first_scheduled_ms)),
+        started_time: timestamp_if_set(task.started_ms),
+        attempt: task.attempt,
+    })
+}
+
+fn pending_child(child: &Child) -> PendingChildExecutionInfo {
+    PendingChildExecutionInfo {
+        workflow_id: child.workflow_id.clone(),
+        run_id: child.run_id.clone(),
+        workflow_type_name: child.workflow_type.as_ref().map_or_else(String::new, |given| given.name.clone()),
+        initiated_id: child.initiated_event_id,
+        parent_close_policy: child.close_policy,
+    }
+}
+
+fn named(workflow_id: &str, run_id: &str) -> WorkflowExecution {
+    WorkflowExecution { workflow_id: workflow_id.into(), run_id: run_id.into() }
+}
+
+fn pending_activity(activity: &Activity) -> PendingActivityInfo {
+    let state = match (activity.cancel_requested_event_id > 0, activity.is_started()) {
+        (true, _) => PendingActivityState::CancelRequested,
+        (false, true) => PendingActivityState::Started,
+        (false, false) => PendingActivityState::Scheduled,
+    };
+    let waits = activity.backing_off && state == PendingActivityState::Scheduled;
+    // Of an attempt that waits for a worker it is the wait that would follow it.
+    let interval_ms = match (waits, state) {
+        (true, _) => Some(activity.retry_delay_ms),
+        (false, PendingActivityState::Scheduled) => activity.next_delay_ms(),
+        (false, _others) => None,
+    };
+    PendingActivityInfo {
+        activity_id: activity.activity_id.clone(),
+        activity_type: Some(ActivityType { name: activity.activity_type.clone() }),
+        state: state.into(),
+        heartbeat_details: activity.heartbeat_details.clone(),
+        last_heartbeat_time: timestamp_if_set(activity.heartbeat_ms),
+        last_started_time: timestamp_if_set(activity.started_ms),
+        attempt: activity.attempt,
+        maximum_attempts: activity.retry_policy.as_ref().map_or(0, |policy| policy.maximum_attempts),
+        scheduled_time: Some(timestamp(activity.scheduled_ms)),
+        expiration_time: timestamp_if_set(activity.expires_ms),
+        last_failure: activity.last_failure.clone(),
+        last_worker_identity: activity.identity.clone(),
+        current_retry_interval: interval_ms.map(duration),
+        last_attempt_complete_time: timestamp_if_set(activity.last_attempt_ms),
+        next_attempt_schedule_time: waits.then(|| timestamp(activity.scheduled_ms)),
+        priority: activity.priority.clone(),
+        activity_options: Some(options(activity)),
+        ..PendingActivityInfo::default()
+    }
+}
+
+fn options(activity: &Activity) -> ActivityOptions {
+    let to_close_ms = match activity.expires_ms {
+        0 => 0,
+        expires_ms => expires_ms - activity.first_scheduled_ms,
+    };
+    ActivityOptions {
+        task_queue: Some(queue(&activity.task_queue)),
+        schedule_to_close_timeout: Some(duration(to_close_ms)),
+        schedule_to_start_timeout: Some(duration(activity.schedule_to_start_ms)),
+        start_to_close_timeout: Some(duration(activity.start_to_close_ms)),
+        heartbeat_timeout: Some(duration(activity.heartbeat_timeout_ms)),
+        retry_policy: activity.retry_policy.clone().map(retry_policy::outer),
+        priority: activity.priority.clone(),
+        ..ActivityOptions::default()
+    }
+}
+
+fn queue(name: &str) -> TaskQueue {
+    TaskQueue { name: name.into(), kind: TaskQueueKind::Normal.into(), normal_name: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use everlog_engine::machine::task::Task;
+    use everlog_engine::{Start, normalized_retry_policy};
+
+    use super::*;
+
+    fn run() -> Run {
+        Run::begin(Start {
+            workflow_id: "order-1".into(),
+            run_id: "run".into(),
+            first_run_id: "first".into(),
+            task_queue: "orders".into(),
+            request_id: "request".into(),
+            start_ms: 5_000,
+            first_task_backoff_ms: 1_000,
+            task_timeout_ms: 10_000,
+            run_expires_ms: 65_000,
+            ..Start::default()
+        })
+    }
+
+    #[test]
+    fn an_open_run_is_described_from_its_state() {
+        let mut run = run();
+        run.head.task =
+            Some(Task { attempt: 2, scheduled_ms: 6_000, first_scheduled_ms: 6_000, ..Task::default() });
+        let description = description(&run);
+        let info = description.workflow_execution_info.expect("always there");
+        assert_eq!((info.status, info.history_length, info.close_time), (1, 0, None));
+        assert_eq!(info.execution_time, Some(timestamp(6_000)));
+        assert_eq!(info.first_run_id, "first");
+        let task = description.pending_workflow_task.expect("one is pending");
+        assert_eq!(
+            (task.state(), task.attempt, task.started_time),
+            (PendingWorkflowTaskState::Scheduled, 2, None)
+        );
+        let extended = description.workflow_extended_info.expect("always there");
+        assert_eq!(extended.run_expiration_time, Some(timestamp(65_000)));
+        assert_eq!(extended.request_id_infos["request"].event_id, 1);
+    }
+
+    #[test]
+    fn an_activity_between_two_attempts_says_when_it_goes_on() {
+        let activity = Activity {
+            scheduled_event_id: 5,
+            attempt: 3,
+            scheduled_ms: 9_000,
+            backing_off: true,
+            last_attempt_ms: 2_000,
+            retry_delay_ms: 7_000,
+            identity: "worker".into(),
+            priority: Some(Bytes::from_static(b"\x08\x02")),
+            retry_policy: normalized_retry_policy(None).ok(),
+            ..Activity::default()
+        };
+        let mut run = run();
+        run.activities.make_mut().insert(5, Arc::new(activity));
+        let pending = &description(&run).pending_activities[0];
+        assert_eq!(pending.state(), PendingActivityState::Scheduled);
+        assert_eq!(pending.next_attempt_schedule_time, Some(timestamp(9_000)));
+        // What the failure asked for, whatever the policy says.
+        assert_eq!(pending.current_retry_interval, Some(duration(7_000)));
+        assert_eq!(pending.last_attempt_complete_time, Some(timestamp(2_000)));
+        assert_eq!(pending.last_worker_identity, "worker");
+        assert_eq!(pending.priority.as_deref(), Some(&b"\x08\x02"[..]));
+        let options = pending.activity_options.as_ref().expect("always there");
+        assert_eq!(options.priority, pending.priority);
+        let changed = |change: &dyn Fn(&mut Activity)| {
+            let mut run = run.clone();
+            change(Arc::make_mut(run.activities.make_mut().get_mut(&5).expect("it is there")));
+            description(&run).pending_activities[0].current_retry_interval
+        };
+        // 1 s, doubled with each attempt.
+        assert_eq!(changed(&|activity| activity.backing_off = false), Some(duration(4_000)));
+        let take = |activity: &mut Activity| {
+            (activity.backing_off, activity.started_ms) = (false, 9_500);
+        };
+        assert_eq!(changed(&take), None, "a worker has it");
+        assert_eq!(
+            changed(&|activity| activity.cancel_requested_event_id = 7),
+            None,
+            "there is no further attempt"
+        );
+    }
+
+    #[test]
+    fn memo_and_search_attributes_pass_byte_for_byte() {
+        let mut run = run();
+        let entry = Entry { key: "k".into(), value: Bytes::from_static(b"opaque") };
+        run.properties.make_mut().memo.push(entry.clone());
+        let info = description(&run).workflow_execution_info.expect("always there");
+        let memo = Fields::decode(info.memo.expect("always there")).expect("a map");
+        assert_eq!(memo.entries, [entry]);
+    }
+}

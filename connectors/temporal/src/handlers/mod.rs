@@ -1,0 +1,18 @@
+//! The handlers of the RPCs: each takes a checked request to a partition and makes the response of the reply.
+
+pub(crate) mod activity;
+pub(crate) mod cluster_info;
+pub(crate) mod describe;
+pub(crate) mod history;
+pub(crate) mod long_poll;
+pub(crate) mod multi_operation;
+pub(crate) mod operator;
+pub(crate) mod query;
+pub(crate) mod reset;
+pub(crate) mod signal;
+pub(crate) mod start;
+pub(crate) mod task_queue;
+pub(crate) mod update;
+pub(crate) mod worker_registry;
+pub(crate) mod workflow_task;
+pub(crate) mod workflow_task_completed;

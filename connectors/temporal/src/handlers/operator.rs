@@ -1,0 +1,170 @@
+//! OperatorService: the search attributes of a namespace, and its end. Its other calls come later.
+
+use std::sync::Arc;
+
+use everlog_temporal_api::enums::IndexedValueType as Type;
+use everlog_temporal_api::operatorservice::operator_service_server::OperatorService;
+use everlog_temporal_api::operatorservice::{
+    AddSearchAttributesRequest, AddSearchAttributesResponse, DeleteNamespaceRequest, DeleteNamespaceResponse,
+    ListSearchAttributesRequest, ListSearchAttributesResponse, RemoveSearchAttributesRequest,
+    RemoveSearchAttributesResponse,
+};
+use everlog_temporal_api::workflowservice::{GetSearchAttributesRequest, GetSearchAttributesResponse};
+use tonic::{Request, Response, Status};
+
+use crate::Gateway;
+use crate::codec::status::invalid;
+use crate::metrics::Operation;
+use crate::namespaces::namespace::Record;
+use crate::namespaces::search_attributes::{self, OF_A_TYPE_MAX, type_name};
+use crate::server::call::Call;
+
+/// Answers what is listed here; everything else with UNIMPLEMENTED.
+pub(crate) struct Operator {
+    pub gateway: Arc<Gateway>,
+}
+
+#[tonic::async_trait]
+impl OperatorService for Operator {
+    async fn add_search_attributes(
+        &self,
+        request: Request<AddSearchAttributesRequest>,
+    ) -> Result<Response<AddSearchAttributesResponse>, Status> {
+        let call = Call::open(&self.gateway, Operation::AddSearchAttributes, &request)?;
+        call.answer(add(&call, request.into_inner())).await
+    }
+
+    async fn remove_search_attributes(
+        &self,
+        request: Request<RemoveSearchAttributesRequest>,
+    ) -> Result<Response<RemoveSearchAttributesResponse>, Status> {
+        let call = Call::open(&self.gateway, Operation::RemoveSearchAttributes, &request)?;
+        call.answer(remove(&call, request.into_inner())).await
+    }
+
+    async fn list_search_attributes(
+        &self,
+        request: Request<ListSearchAttributesRequest>,
+    ) -> Result<Response<ListSearchAttributesResponse>, Status> {
+        let call = Call::open(&self.gateway, Operation::ListSearchAttributes, &request)?;
+        call.answer(list(&call, request.into_inner())).await
+    }
+
+    async fn delete_namespace(
+        &self,
+        request: Request<DeleteNamespaceRequest>,
+    ) -> Result<Response<DeleteNamespaceResponse>, Status> {
+        let call = Call::open(&self.gateway, Operation::DeleteNamespace, &request)?;
+        call.answer(delete_namespace(&call, request.into_inner())).await
+    }
+}
+
+/// The namespace takes no calls any more when this returns, here and a moment later on all nodes; its runs are deleted one
+/// after another by the partitions that have them.
+async fn delete_namespace(
+    call: &Call<'_>,
+    request: DeleteNamespaceRequest,
+) -> Result<DeleteNamespaceResponse, Status> {
+    let gateway = call.gateway;
+    let namespace = match (request.namespace.as_str(), request.namespace_id.as_str()) {
+        (name, "") => gateway.namespaces.find_any(name, gateway.id_bytes_max())?,
+        ("", id) => {
+            call.checks().length("Namespace", id)?;
+            gateway.namespaces.find_id(id)?
+        }
+        _both => return Err(invalid("Only one of namespace name or Id should be set on request.")),
+    };
+    let deleted_namespace = gateway.namespaces.delete(&namespace.record.id).await?;
+    Ok(DeleteNamespaceResponse { deleted_namespace })
+}
+
+/// The namespace has them when this returns, here and a moment later on all nodes. Those that are there keep their types.
+async fn add(
+    call: &Call<'_>,
+    request: AddSearchAttributesRequest,
+) -> Result<AddSearchAttributesResponse, Status> {
+    is_named(&request.namespace)?;
+    if request.search_attributes.is_empty() {
+        return Err(invalid("SearchAttributes are not set on request."));
+    }
+    let mut wanted = Vec::new();
+    for (name, number) in request.search_attributes {
+        call.checks().id("SearchAttribute", &name)?;
+        if search_attributes::is_reserved(&name) {
+            return Err(invalid(format!("Search attribute {name} is reserved by system.")));
+        }
+        let r#type = Type::try_from(number).ok().filter(|r#type| *r#type != Type::Unspecified);
+        let unknown = || invalid(format!("Unknown search attribute type: {number}."));
+        wanted.push((name, r#type.ok_or_else(unknown)?));
+    }
+    let change =
+        |record: &mut Record| wanted.into_iter().try_for_each(|(name, r#type)| keep(record, name, r#type));
+    let gateway = call.gateway;
+    gateway.namespaces.try_update(&request.namespace, gateway.id_bytes_max(), change).await?;
+    Ok(AddSearchAttributesResponse::default())
+}
+
+fn keep(record: &mut Record, name: String, r#type: Type) -> Result<(), Status> {
+    let number = i32::from(r#type);
+    let others = record.search_attributes.values().filter(|other| **other == number).count();
+    if !record.search_attributes.contains_key(&name) && others >= OF_A_TYPE_MAX {
+        return Err(invalid(format!(
+            "Unable to create search attributes: cannot have more than {OF_A_TYPE_MAX} search attribute of type {}.",
+            type_name(r#type)
+        )));
+    }
+    record.search_attributes.entry(name).or_insert(number);
+    Ok(())
+}
+
+/// Runs keep the values that they have.
+async fn remove(
+    call: &Call<'_>,
+    request: RemoveSearchAttributesRequest,
+) -> Result<RemoveSearchAttributesResponse, Status> {
+    is_named(&request.namespace)?;
+    if request.search_attributes.is_empty() {
+        return Err(invalid("SearchAttributes are not set on request."));
+    }
+    if let Some(name) = request.search_attributes.iter().find(|name| search_attributes::is_there_always(name))
+    {
+        return Err(invalid(format!("Unable to remove non-custom search attributes: {name}.")));
+    }
+    let change = |record: &mut Record| {
+        for name in &request.search_attributes {
+            record.search_attributes.remove(name);
+        }
+    };
+    let gateway = call.gateway;
+    gateway.namespaces.update(&request.namespace, gateway.id_bytes_max(), change).await?;
+    Ok(RemoveSearchAttributesResponse::default())
+}
+
+async fn list(
+    call: &Call<'_>,
+    request: ListSearchAttributesRequest,
+) -> Result<ListSearchAttributesResponse, Status> {
+    is_named(&request.namespace)?;
+    let gateway = call.gateway;
+    let namespace = gateway.namespaces.find(&request.namespace, gateway.id_bytes_max())?;
+    Ok(ListSearchAttributesResponse {
+        custom_attributes: namespace.record.search_attributes.clone(),
+        system_attributes: search_attributes::everywhere().collect(),
+        ..ListSearchAttributesResponse::default()
+    })
+}
+
+/// What is there in every namespace: the call names none.
+pub(crate) async fn everywhere(
+    _call: &Call<'_>,
+    _request: GetSearchAttributesRequest,
+) -> Result<GetSearchAttributesResponse, Status> {
+    Ok(GetSearchAttributesResponse { keys: search_attributes::everywhere().collect() })
+}
+
+fn is_named(namespace: &str) -> Result<(), Status> {
+    if namespace.is_empty() {
+        return Err(invalid("Namespace is not set on request."));
+    }
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! Workers as they say of themselves: their last heartbeats, kept for a while on every node, one by one or listed.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_temporal_api::full::temporal::api::worker::v1::WorkerHeartbeat;
+use everlog_temporal_api::temporal::api::worker::v1::{WorkerInfo, WorkerListInfo};
+use everlog_temporal_api::workflowservice::{
+    CountWorkersRequest, CountWorkersResponse, DescribeWorkerRequest, DescribeWorkerResponse,
+    ListWorkersRequest, ListWorkersResponse, RecordWorkerHeartbeatRequest, RecordWorkerHeartbeatResponse,
+};
+use prost::Message;
+use tonic::Status;
+
+use crate::codec::payload::kept;
+use crate::codec::status::{self, invalid};
+use crate::codec::worker_filter::Sieve;
+use crate::server::call::Call;
+
+/// Workers that are remembered.
+const WORKERS_MAX: usize = 10_000;
+/// How long a worker is remembered that says nothing more; SDKs do once a minute.
+const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
+/// The longest heartbeat.
+const HEARTBEAT_BYTES_MAX: usize = 8 * 1_024;
+/// Heartbeats of one call.
+const HEARTBEATS_MAX: usize = 1_000;
+/// Workers of one page.
+const PAGE_MAX: usize = 200;
+
+/// The workers of all namespaces.
+#[derive(Default)]
+pub(crate) struct Roster(Mutex<BTreeMap<(String, String), Known>>);
+
+struct Known {
+    heard: Instant,
+    heartbeat: Bytes,
+}
+
+impl Roster {
+    /// A worker has told of itself. Where there are too many, new ones are not remembered.
+    fn hear(&self, namespace_id: &str, key: String, heartbeat: Bytes, now: Instant) {
+        let mut workers = self.workers();
+        let key = (namespace_id.to_owned(), key);
+        if workers.len() >= WORKERS_MAX && !workers.contains_key(&key) {
+            workers.retain(|_, known| is_fresh(known, now));
+            if workers.len() >= WORKERS_MAX {
+                return;
+            }
+        }
+        workers.insert(key, Known { heard: now, heartbeat });
+    }
+
+    fn find(&self, namespace_id: &str, key: &str, now: Instant) -> Option<Bytes> {
+        let workers = self.workers();
+        let known = workers.get(&(namespace_id.to_owned(), key.to_owned()))?;
+        is_fresh(known, now).then(|| known.heartbeat.clone())
+    }
+
+    /// At most that many workers behind one of them, in order, that the sieve lets through; and whether there may be more.
+    fn list(&self, (namespace_id, after): (&str, &str), count: usize, sieve: &Sieve, now: Instant) -> Page {
+        let workers = self.workers();
+        let mut passing = passing(&workers, (namespace_id, after), sieve, now);
+        let workers = passing.by_ref().take(count);
+        let workers =
+            workers.map(|(key, known, read)| (key.clone(), known.heartbeat.clone(), read)).collect();
+        Page { workers, has_more: passing.next().is_some() }
+    }
+
+    /// How many workers the sieve lets through.
+    fn count(&self, namespace_id: &str, sieve: &Sieve, now: Instant) -> usize {
+        passing(&self.workers(), (namespace_id, ""), sieve, now).count()
+    }
+
+    fn workers(&self) -> MutexGuard<'_, BTreeMap<(String, String), Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The workers of a namespace behind one of them, in order, that the sieve lets through.
+fn passing<'r>(
+    workers: &'r BTreeMap<(String, String), Known>,
+    (namespace_id, after): (&'r str, &str),
+    sieve: &'r Sieve,
+    now: Instant,
+) -> impl Iterator<Item = (&'r String, &'r Known, WorkerHeartbeat)> {
+    let first = (namespace_id.to_owned(), after.to_owned());
+    let begin = if after.is_empty() { Bound::Included(first) } else { Bound::Excluded(first) };
+    workers
+        .range((begin, Bound::Unbounded))
+        .take_while(move |((of, _), _)| of == namespace_id)
+        .filter(move |(_, known)| is_fresh(known, now))
+        // It could be read when it came.
+        .filter_map(|((_, key), known)| {
+            Some((key, known, WorkerHeartbeat::decode(known.heartbeat.clone()).ok()?))
+        })
+        .filter(|(_, _, read)| sieve.passes(read))
+}
+
+struct Page {
+    workers: Vec<(String, Bytes, WorkerHeartbeat)>,
+    has_more: bool,
+}
+
+fn is_fresh(known: &Known, now: Instant) -> bool {
+    now.saturating_duration_since(known.heard) < KEPT_FOR
+}
+
+pub(crate) async fn record(
+    call: &Call<'_>,
+    request: RecordWorkerHeartbeatRequest,
+) -> Result<RecordWorkerHeartbeatResponse, Status> {
+    call.checks().length("Identity", &request.identity)?;
+    if request.worker_heartbeat.len() > HEARTBEATS_MAX {
+        return Err(invalid(format!("more than {HEARTBEATS_MAX} heartbeats.")));
+    }
+    let read = request.worker_heartbeat.into_iter().map(|bytes| read(call, bytes));
+    let heartbeats: Vec<_> = read.collect::<Result<_, _>>()?;
+    let now = Instant::now();
+    for (key, bytes) in heartbeats {
+        call.gateway.roster.hear(&call.namespace.record.id, key, bytes, now);
+    }
+    Ok(RecordWorkerHeartbeatResponse::default())
+}
+
+/// What a worker says of itself with a call that is about something else.
+pub(crate) fn note(call: &Call<'_>, heartbeat: Option<Bytes>) -> Result<(), Status> {
+    let Some(bytes) = heartbeat.filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
+    let (key, bytes) = read(call, bytes)?;
+    call.gateway.roster.hear(&call.namespace.record.id, key, bytes, Instant::now());
+    Ok(())
+}
+
+fn read(call: &Call<'_>, bytes: Bytes) -> Result<(String, Bytes), Status> {
+    if bytes.len() > HEARTBEAT_BYTES_MAX {
+        return Err(invalid("WorkerHeartbeat exceeds the size limit."));
+    }
+    let read = WorkerHeartbeat::decode(bytes.clone());
+    let read = read.map_err(|_error| invalid("WorkerHeartbeat cannot be read."))?;
+    call.checks().length("WorkerInstanceKey", &read.worker_instance_key)?;
+    Ok((read.worker_instance_key, kept(Some(bytes)).unwrap_or_default()))
+}
+
+pub(crate) async fn describe(
+    call: &Call<'_>,
+    request: DescribeWorkerRequest,
+) -> Result<DescribeWorkerResponse, Status> {
+    let key = request.worker_instance_key;
+    call.checks().length("WorkerInstanceKey", &key)?;
+    let found = call.gateway.roster.find(&call.namespace.record.id, &key, Instant::now());
+    let heartbeat = found.ok_or_else(|| status::not_found(format!("Worker {key} not found")))?;
+    Ok(DescribeWorkerResponse { worker_info: Some(WorkerInfo { worker_heartbeat: Some(heartbeat) }) })
+}
+
+pub(crate) async fn list(
+    call: &Call<'_>,
+    request: ListWorkersRequest,
+) -> Result<ListWorkersResponse, Status> {
+    let sieve = Sieve::read(&request.query)?;
+    let token = std::str::from_utf8(&request.next_page_token);
+    let after = token.map_err(|_error| invalid("Invalid NextPageToken."))?;
+    call.checks().length("NextPageToken", after)?;
+    let count = match usize::try_from(request.page_size) {
+        Ok(0) | Err(_) => PAGE_MAX,
+        Ok(size) => size.min(PAGE_MAX),
+    };
+    let from = (call.namespace.record.id.as_str(), after);
+    let page = call.gateway.roster.list(from, count, &sieve, Instant::now());
+    let last = page.workers.last().filter(|_| page.has_more);
+    let next_page_token = last.map(|(key, _, _)| Bytes::copy_from_slice(key.as_bytes())).unwrap_or_default();
+    let (mut workers_info, mut workers) = (Vec::new(), Vec::new());
+    for (_, bytes, read) in page.workers {
+        workers_info.push(WorkerInfo { worker_heartbeat: Some(bytes) });
+        workers.push(row(read));
+    }
+    Ok(ListWorkersResponse { workers_info, workers, next_page_token })
+}
+
+pub(crate) async fn count(
+    call: &Call<'_>,
+    request: CountWorkersRequest,
+) -> Result<CountWorkersResponse, Status> {
+    let sieve = Sieve::read(&request.query)?;
+    let count = call.gateway.roster.count(&call.namespace.record.id, &sieve, Instant::now());
+    Ok(CountWorkersResponse { count: i64::try_from(count).unwrap_or(i64::MAX) })
+}
+
+fn row(read: WorkerHeartbeat) -> WorkerListInfo {
+    let host = read.host_info.unwrap_or_default();
+    let deployment_version = read.deployment_version.map(|version| version.encode_to_vec().into());
+    WorkerListInfo {
+        worker_instance_key: read.worker_instance_key,
+        worker_identity: read.worker_identity,
+        task_queue: read.task_queue,
+        deployment_version,
+        sdk_name: read.sdk_name,
+        sdk_version: read.sdk_version,
+        status: read.status,
+        start_time: read.start_time,
+        host_name: host.host_name,
+        worker_grouping_key: host.worker_grouping_key,
+        process_id: host.process_id,
+        ..WorkerListInfo::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(roster: &Roster, namespace: &str, key: &str, now: Instant) {
+        let heartbeat = WorkerHeartbeat { worker_instance_key: key.into(), ..WorkerHeartbeat::default() };
+        roster.hear(namespace, key.into(), heartbeat.encode_to_vec().into(), now);
+    }
+
+    fn keys(page: &Page) -> Vec<&str> {
+        page.workers.iter().map(|(key, _, _)| key.as_str()).collect()
+    }
+
+    #[test]
+    fn workers_are_listed_page_by_page_in_their_namespace_and_forgotten_when_silent() {
+        let (roster, now) = (Roster::default(), Instant::now());
+        let all = Sieve::read("").expect("it says nothing");
+        for (name, key) in [("a", "3"), ("a", "1"), ("b", "9"), ("a", "2")] {
+            heard(&roster, name, key, now);
+        }
+        let page = roster.list(("a", ""), 2, &all, now);
+        assert_eq!((keys(&page), page.has_more), (vec!["1", "2"], true));
+        let page = roster.list(("a", "2"), 2, &all, now);
+        assert_eq!((keys(&page), page.has_more), (vec!["3"], false));
+        let page = roster.list(("a", ""), 3, &all, now);
+        assert_eq!((keys(&page), page.has_more), (vec!["1", "2", "3"], false), "the last of a full page");
+        assert_eq!(["a", "b", "c"].map(|name| roster.count(name, &all, now)), [3, 1, 0]);
+        assert!(roster.find("b", "1", now).is_none() && roster.find("a", "1", now).is_some());
+        let later = now + KEPT_FOR;
+        heard(&roster, "a", "2", later);
+        assert_eq!(keys(&roster.list(("a", ""), 9, &all, later)), ["2"]);
+        assert!(roster.find("a", "1", later).is_none());
+        assert_eq!(roster.count("a", &all, later), 1);
+    }
+
+    #[test]
+    fn no_more_are_remembered_than_there_is_room_for() {
+        let (roster, now) = (Roster::default(), Instant::now());
+        (0..WORKERS_MAX + 5).for_each(|number| heard(&roster, "n", &number.to_string(), now));
+        assert_eq!(roster.workers().len(), WORKERS_MAX);
+        heard(&roster, "n", "late", now + KEPT_FOR);
+        assert_eq!(roster.workers().len(), 1, "the silent ones make room");
+    }
+}

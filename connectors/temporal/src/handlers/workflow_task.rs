@@ -1,0 +1,53 @@
+//! Workflow tasks as workers get them: polled, or with the answer to a start or a completion.
+
+use everlog_partition::{Delivery, Poll, Receipt};
+use everlog_temporal_api::workflowservice::{PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse};
+use tonic::Status;
+
+use crate::codec::validation::{is_sticky, unversioned};
+use crate::codec::versioning::worker_version;
+use crate::handlers::long_poll;
+use crate::server::call::Call;
+use crate::tasks::response;
+
+pub(crate) async fn poll(
+    call: &Call<'_>,
+    request: PollWorkflowTaskQueueRequest,
+) -> Result<PollWorkflowTaskQueueResponse, Status> {
+    let checks = call.checks();
+    checks.length("Identity", &request.identity)?;
+    checks.length("WorkerInstanceKey", &request.worker_instance_key)?;
+    let task_queue = checks.task_queue(request.task_queue)?;
+    unversioned(request.deployment_options.as_ref(), "deployment_options")?;
+    let version = worker_version(checks, request.worker_version_capabilities, request.deployment_options)?;
+    let poll = Poll {
+        namespace_id: call.namespace.record.id.clone(),
+        sticky: is_sticky(&task_queue)?,
+        normal_queue: Some(task_queue.normal_name).filter(|name| !name.is_empty()),
+        queue: task_queue.name,
+        activities: false,
+        identity: request.identity,
+        poll_id: call.poll_id(),
+        rate_per_second: None,
+        version,
+    };
+    let (response, receipt) = match long_poll::wait(call, poll, &request.worker_instance_key).await? {
+        Some(Delivery::Workflow(task)) => response::of_workflow_task(call.voice(), *task)?,
+        Some(Delivery::Query(mut task)) => {
+            let receipt = task.receipt.take();
+            (response::of_query(call.voice(), *task)?, receipt)
+        }
+        Some(Delivery::Told(told)) => response::read(told)?,
+        // A task of the wrong kind goes back to its queue when it is dropped.
+        Some(Delivery::Activity(_) | Delivery::Nothing) | None => Default::default(),
+    };
+    call.hands_out(receipt);
+    Ok(response)
+}
+
+/// The task is on its way to the worker: nothing may come between this and the answer.
+pub(crate) fn accept(receipt: Option<Receipt>) {
+    if let Some(receipt) = receipt {
+        receipt.accept();
+    }
+}

@@ -1,0 +1,270 @@
+//! Workflow tasks as workers give them back: completed with commands, or failed.
+
+use everlog_engine::Reply;
+use everlog_engine::command::{Command, Order as Asked};
+use everlog_engine::input::Order;
+use everlog_engine::machine::build::Version;
+use everlog_engine::machine::completion::{Fault, Finding};
+use everlog_engine::machine::{completion, task};
+use everlog_partition::QueryAnswer;
+use everlog_temporal_api::common::WorkflowExecution;
+use everlog_temporal_api::enums::QueryResultType;
+use everlog_temporal_api::query::WorkflowQueryResult;
+use everlog_temporal_api::taskqueue::StickyExecutionAttributes;
+use everlog_temporal_api::workflowservice::{
+    RespondWorkflowTaskCompletedRequest, RespondWorkflowTaskCompletedResponse,
+    RespondWorkflowTaskFailedRequest, RespondWorkflowTaskFailedResponse,
+};
+use tonic::Status;
+
+use crate::codec::payload::kept;
+use crate::codec::status;
+use crate::codec::update_messages;
+use crate::codec::validation::{Checks, not_yet, span_ms};
+use crate::codec::{failure, versioning};
+use crate::handlers::workflow_task::accept;
+use crate::namespaces::search_attributes;
+use crate::server::call::Call;
+use crate::tasks::response;
+use crate::tasks::token::{Subject, unreadable};
+
+fn subject(call: &Call<'_>) -> Result<(WorkflowExecution, task::Token), Status> {
+    match call.task()? {
+        (execution, Subject::Workflow(token)) => Ok((execution, token)),
+        (_, Subject::Activity(_) | Subject::Query(_)) => Err(unreadable()),
+    }
+}
+
+pub(crate) async fn complete(
+    call: &Call<'_>,
+    request: RespondWorkflowTaskCompletedRequest,
+) -> Result<RespondWorkflowTaskCompletedResponse, Status> {
+    let (execution, token) = subject(call)?;
+    let checks = call.checks();
+    checks.length("Identity", &request.identity)?;
+    checks.length("BinaryChecksum", &request.binary_checksum)?;
+    let version = Version::read(request.worker_version_stamp.as_ref());
+    checks.length("WorkerVersionStamp.BuildId", &version.build_id)?;
+    refuse_later_features(&request)?;
+    let said = versioning::said(&checks, &request)?;
+    let mut commands = compacted(request.commands);
+    let keys_max = checks.settings.search_attributes_max;
+    let mut findings = search_attributes::of_commands(&call.namespace.record, &mut commands, keys_max);
+    findings.splice(..0, strangers(call, &commands));
+    let order = completion::Complete {
+        token: Some(token),
+        commands,
+        findings,
+        identity: request.identity,
+        sticky: sticky(&checks, request.sticky_attributes)?,
+        return_new_task: request.return_new_workflow_task,
+        force_new_task: request.force_create_new_workflow_task,
+        sdk_metadata: request.sdk_metadata,
+        metering_metadata: request.metering_metadata,
+        binary_checksum: request.binary_checksum,
+        worker_version: request.worker_version_stamp,
+        has_messages: !request.messages.is_empty(),
+        messages: update_messages::said(request.messages),
+        takes_events_again: request
+            .capabilities
+            .is_some_and(|capabilities| capabilities.discard_speculative_workflow_task_with_events),
+        versioning_behavior: said.behavior,
+        deployment_name: said.deployment_name,
+        deployment_version: said.version,
+        namespace: call.namespace.record.name.clone(),
+    };
+    let answers = request.query_results.into_iter().map(|(id, result)| answer(&checks, id, result)).collect();
+    let input = call.input(execution, Order::CompleteTask(Box::new(order)));
+    let completion = call.gateway.router.complete_task(input, answers).await.map_err(status::of_failure)?;
+    let reset_history_event_id = match completion.reply {
+        Reply::Completed(completed) => completed.reset_event_id,
+        Reply::Rejected(rejection) => return Err(status::of_rejection(rejection)),
+        _other => return Err(status::unexpected_reply()),
+    };
+    let (workflow_task, receipt) = match completion.task {
+        Some(task) => {
+            let (response, receipt) = response::of_workflow_task(call.voice(), task)?;
+            (Some(response), receipt)
+        }
+        None => (None, None),
+    };
+    let (activity_tasks, receipts): (Vec<_>, Vec<_>) =
+        completion.activities.into_iter().map(|task| response::of_activity(call.voice(), task)).unzip();
+    receipts.into_iter().chain([receipt]).for_each(accept);
+    Ok(RespondWorkflowTaskCompletedResponse { workflow_task, activity_tasks, reset_history_event_id })
+}
+
+/// Commands to namespaces that are not there.
+fn strangers<'a>(call: &'a Call<'_>, commands: &'a [Command]) -> impl Iterator<Item = Finding> + 'a {
+    let own = &call.namespace.record.name;
+    let is_there =
+        move |name: &str| name.is_empty() || name == own || call.gateway.namespaces.known(name).is_some();
+    commands.iter().zip(0_u32..).filter_map(move |(command, place)| {
+        let name = match command.order.as_ref()? {
+            Asked::StartChild(start) => &start.namespace,
+            Asked::SignalExternal(signal) => &signal.namespace,
+            Asked::RequestCancelExternal(cancel) => &cancel.namespace,
+            _to_itself => return None,
+        };
+        let fault = Fault::Namespace.into();
+        (!is_there(name)).then(|| Finding { command: place, reason: name.clone(), fault })
+    })
+}
+
+fn refuse_later_features(request: &RespondWorkflowTaskCompletedRequest) -> Result<(), Status> {
+    not_yet("page_number", request.page_number != 0)?;
+    not_yet("intermediate_page", request.intermediate_page)
+}
+
+/// What a run keeps in its state for long does not hold on to the request's buffer.
+fn compacted(mut commands: Vec<Command>) -> Vec<Command> {
+    for order in commands.iter_mut().filter_map(|command| command.order.as_mut()) {
+        match order {
+            Asked::UpsertSearchAttributes(upsert) => {
+                upsert.search_attributes = kept(upsert.search_attributes.take());
+            }
+            Asked::ModifyProperties(modify) => modify.upserted_memo = kept(modify.upserted_memo.take()),
+            Asked::StartChild(start) => {
+                start.memo = kept(start.memo.take());
+                start.search_attributes = kept(start.search_attributes.take());
+            }
+            Asked::ContinueAsNew(next) => {
+                next.memo = kept(next.memo.take());
+                next.search_attributes = kept(next.search_attributes.take());
+            }
+            _kept_nowhere => {}
+        }
+    }
+    commands
+}
+
+fn sticky(
+    checks: &Checks<'_>,
+    given: Option<StickyExecutionAttributes>,
+) -> Result<Option<task::Sticky>, Status> {
+    let Some(StickyExecutionAttributes { worker_task_queue: Some(queue), schedule_to_start_timeout }) = given
+    else {
+        return Ok(None);
+    };
+    if queue.name.is_empty() {
+        return Ok(None);
+    }
+    let schedule_to_start_ms =
+        match span_ms("StickyAttributes.ScheduleToStartTimeout", schedule_to_start_timeout)? {
+            0 => checks.limits.sticky_wait_ms,
+            ms => ms,
+        };
+    Ok(Some(task::Sticky { queue: checks.task_queue(Some(queue))?.name, schedule_to_start_ms }))
+}
+
+/// A worker's answer to a query; one that is too large is a failure that says so.
+fn answer(checks: &Checks<'_>, query_id: String, result: WorkflowQueryResult) -> QueryAnswer {
+    let answered = result.result_type == i32::from(QueryResultType::Answered);
+    bounded(
+        checks,
+        QueryAnswer {
+            query_id,
+            succeeded: answered,
+            result: result.answer,
+            error_message: result.error_message,
+            failure: result.failure,
+        },
+    )
+}
+
+pub(crate) fn bounded(checks: &Checks<'_>, answer: QueryAnswer) -> QueryAnswer {
+    if answer.succeeded && checks.is_oversize(answer.result.as_ref()) {
+        let error_message = "Blob data size exceeds limit.".to_owned();
+        let failure = Some(failure::server(&error_message, None));
+        return QueryAnswer { succeeded: false, result: None, error_message, failure, ..answer };
+    }
+    answer
+}
+
+pub(crate) async fn fail(
+    call: &Call<'_>,
+    request: RespondWorkflowTaskFailedRequest,
+) -> Result<RespondWorkflowTaskFailedResponse, Status> {
+    let (execution, token) = subject(call)?;
+    let checks = call.checks();
+    checks.length("Identity", &request.identity)?;
+    checks.length("BinaryChecksum", &request.binary_checksum)?;
+    let failure = match request.failure {
+        Some(failure) if checks.is_oversize(Some(&failure)) => {
+            Some(failure::oversize(&failure, checks.limits))
+        }
+        failure => failure,
+    };
+    let order = task::Fail {
+        token: Some(token),
+        cause: request.cause,
+        failure,
+        identity: request.identity,
+        binary_checksum: request.binary_checksum,
+        worker_version: request.worker_version,
+    };
+    call.order(call.input(execution, Order::FailTask(order))).await?;
+    Ok(RespondWorkflowTaskFailedResponse::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use everlog_engine::Settings;
+    use everlog_temporal_api::taskqueue::TaskQueue;
+    use prost_types::Duration;
+    use tonic::Code;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    fn with_checks<T>(test: impl FnOnce(Checks<'_>) -> T) -> T {
+        let (limits, settings) = (Limits::default(), Settings::standard());
+        test(Checks { limits: &limits, settings: &settings })
+    }
+
+    fn attributes(name: &str, timeout: Option<Duration>) -> Option<StickyExecutionAttributes> {
+        let queue = TaskQueue { name: name.into(), ..TaskQueue::default() };
+        Some(StickyExecutionAttributes { worker_task_queue: Some(queue), schedule_to_start_timeout: timeout })
+    }
+
+    #[test]
+    fn a_sticky_queue_without_a_timeout_gets_the_default() {
+        with_checks(|checks| {
+            let sticky = |given| sticky(&checks, given).map_err(|status| status.code());
+            let wait = |ms| Ok(Some(task::Sticky { queue: "q".into(), schedule_to_start_ms: ms }));
+            assert_eq!(sticky(attributes("q", None)), wait(10_000));
+            assert_eq!(sticky(attributes("q", Some(Duration { seconds: 5, nanos: 0 }))), wait(5_000));
+            assert_eq!(sticky(attributes("", None)), Ok(None));
+            assert_eq!(sticky(None), Ok(None));
+            let negative = Some(Duration { seconds: -5, nanos: 0 });
+            assert_eq!(sticky(attributes("q", negative)), Err(Code::InvalidArgument));
+        });
+    }
+
+    #[test]
+    fn an_answer_that_is_too_large_is_a_failure() {
+        with_checks(|checks| {
+            let large = Some(Bytes::from(vec![0; (2 << 20) + 1]));
+            let result_type = QueryResultType::Answered.into();
+            let result = WorkflowQueryResult { result_type, answer: large, ..Default::default() };
+            let answer = answer(&checks, "1".into(), result);
+            assert!(!answer.succeeded && answer.result.is_none());
+            assert_eq!(answer.error_message, "Blob data size exceeds limit.");
+        });
+    }
+
+    #[test]
+    fn parts_of_a_completion_that_come_later_are_refused_by_name() {
+        let empty = RespondWorkflowTaskCompletedRequest::default;
+        let cases = [
+            (RespondWorkflowTaskCompletedRequest { page_number: 1, ..empty() }, "page_number"),
+            (RespondWorkflowTaskCompletedRequest { intermediate_page: true, ..empty() }, "intermediate_page"),
+        ];
+        for (request, field) in cases {
+            let status = refuse_later_features(&request).expect_err("it has to be refused");
+            assert_eq!(status.message(), format!("{field} is not supported yet."));
+        }
+        assert!(refuse_later_features(&empty()).is_ok());
+    }
+}

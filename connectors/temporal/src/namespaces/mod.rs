@@ -1,0 +1,7 @@
+//! The registry of namespaces, with the search attributes and the rate limits of each.
+
+pub(crate) mod namespace;
+#[cfg(test)]
+pub(crate) mod namespace_tests;
+pub(crate) mod rate_limit;
+pub(crate) mod search_attributes;

@@ -1,0 +1,434 @@
+//! Namespaces: a durable registry, held in memory so that looking one up takes no lock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use everlog_engine::hidden::is_hidden;
+use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
+use prost::Message;
+use tokio::sync::{Mutex, MutexGuard};
+use tonic::Status;
+
+use crate::codec::random_ids;
+use crate::codec::status::{self, invalid, namespace_deleted, namespace_exists, namespace_not_found};
+use crate::limits::Limits;
+use crate::metrics::{Metrics, NamespaceMetrics, OTHER, UNKNOWN};
+use crate::namespaces::rate_limit::Quota;
+use crate::namespaces::search_attributes;
+
+/// The namespace that is there from the first start.
+pub const DEFAULT: &str = "default";
+
+const KEY_PREFIX: &[u8] = b"namespace/";
+pub(crate) const DELETION_PREFIX: &[u8] = b"deleted-namespace/";
+
+/// A row of the durable map: key and value.
+pub type Row = (Vec<u8>, Vec<u8>);
+
+/// Where the registry is kept: a small durable map of bytes.
+pub trait Control: Send + Sync {
+    /// Puts a row; it is durable when this returns.
+    ///
+    /// # Errors
+    /// What went wrong, in words; the row may or may not be there.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String>;
+
+    /// Every row.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    fn scan(&self) -> Result<Vec<Row>, String>;
+}
+
+/// What is kept of a namespace.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Record {
+    /// A UUID; never changes.
+    #[prost(string, tag = "1")]
+    pub id: String,
+    /// Unique; changes only when it is deleted.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(string, tag = "3")]
+    pub description: String,
+    #[prost(string, tag = "4")]
+    pub owner_email: String,
+    #[prost(btree_map = "string, string", tag = "5")]
+    pub data: BTreeMap<String, String>,
+    /// How long a run stays readable after its close, in ms.
+    #[prost(int64, tag = "6")]
+    pub retention_ms: i64,
+    /// The types of the search attributes that were registered, by their names.
+    #[prost(btree_map = "string, int32", tag = "7")]
+    pub search_attributes: BTreeMap<String, i32>,
+}
+
+/// What is kept of the deletion of a namespace, in a row of its own: a node that has not heard of it yet may write the record once
+/// more, and must not bring it back so.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Deletion {
+    /// What it is called since then.
+    #[prost(string, tag = "1")]
+    pub name: String,
+}
+
+/// A namespace as calls see it.
+pub(crate) struct Namespace {
+    pub record: Record,
+    /// It has another name since then; its runs go, and nothing comes.
+    pub is_deleted: bool,
+    pub usage: Arc<Usage>,
+    /// As in the record.
+    name: Arc<str>,
+}
+
+/// What outlives changes of the record.
+pub(crate) struct Usage {
+    pub metrics: Arc<NamespaceMetrics>,
+    pub quota: Quota,
+}
+
+/// Every namespace, also those that were deleted: their names and UUIDs stay known.
+pub struct Namespaces {
+    known: ArcSwap<Known>,
+    nameless: Arc<Namespace>,
+    other: Arc<NamespaceMetrics>,
+    metrics: Metrics,
+    control: Arc<dyn Control>,
+    change: Mutex<()>,
+    limits: Limits,
+}
+
+#[derive(Clone, Default)]
+struct Known {
+    by_name: BTreeMap<String, Arc<Namespace>>,
+    by_id: BTreeMap<String, Arc<Namespace>>,
+    /// The names of those that were deleted, by their UUIDs.
+    names_of_deleted: BTreeMap<String, String>,
+    /// The UUIDs of those that were deleted.
+    deleted: Arc<[String]>,
+}
+
+impl Namespaces {
+    /// Reads the registry; makes the default namespace where it is not there yet.
+    ///
+    /// # Errors
+    /// What went wrong with the durable map, in words.
+    pub fn open(control: Arc<dyn Control>, limits: &Limits, metrics: &Metrics) -> Result<Self, String> {
+        let unknown = Arc::new(NamespaceMetrics::new(UNKNOWN, metrics.clone()));
+        let usage = Arc::new(Usage { metrics: unknown, quota: Quota::new(0, 0) });
+        let namespaces = Self {
+            known: ArcSwap::default(),
+            nameless: Arc::new(Namespace {
+                record: Record::default(),
+                is_deleted: false,
+                usage,
+                name: "".into(),
+            }),
+            other: Arc::new(NamespaceMetrics::new(OTHER, metrics.clone())),
+            metrics: metrics.clone(),
+            control,
+            change: Mutex::new(()),
+            limits: limits.clone(),
+        };
+        let unread = |error| format!("the row of a namespace cannot be read: {error}");
+        let rows = namespaces.control.scan()?;
+        for (key, value) in &rows {
+            if let Some(id) = deleted_id(key) {
+                namespaces.insert_deletion(id, Deletion::decode(value.as_slice()).map_err(unread)?);
+            }
+        }
+        for (_, value) in rows.iter().filter(|(key, _)| key.starts_with(KEY_PREFIX)) {
+            namespaces.insert(Record::decode(value.as_slice()).map_err(unread)?);
+        }
+        let known = namespaces.known.load_full();
+        if !known.by_name.contains_key(DEFAULT) {
+            let mut ids = random_ids::ids_of(DEFAULT);
+            let record = Record {
+                id: ids.find(|id| !known.names_of_deleted.contains_key(id)).unwrap_or_default(),
+                name: DEFAULT.into(),
+                retention_ms: limits.default_retention_ms,
+                ..Record::default()
+            };
+            namespaces.control.put(&key(&record), &record.encode_to_vec())?;
+            namespaces.insert(record);
+        }
+        Ok(namespaces)
+    }
+
+    /// Takes a row in that another node may have written. Blocks while this node changes one.
+    pub fn learn(&self, key: &[u8], value: &[u8]) {
+        if is_of_a_namespace(key) {
+            let _alone = self.change.blocking_lock();
+            self.take_in(key, value);
+        }
+    }
+
+    fn take_in(&self, key: &[u8], value: &[u8]) {
+        if !is_of_a_namespace(key) {
+            return;
+        }
+        let learned = match deleted_id(key) {
+            Some(id) => Deletion::decode(value).map(|deletion| self.learn_deletion(id, deletion)),
+            None => Record::decode(value).map(|record| self.learn_record(record)),
+        };
+        if let Err(error) = learned {
+            tracing::warn!(%error, "the row of a namespace cannot be read");
+        }
+    }
+
+    fn learn_record(&self, record: Record) {
+        let is_known = self.known.load().by_id.get(&record.id).is_some_and(|known| known.record == record);
+        if !is_known {
+            self.insert(record);
+        }
+    }
+
+    fn learn_deletion(&self, id: &str, deletion: Deletion) {
+        let is_known = self.known.load().names_of_deleted.get(id) == Some(&deletion.name);
+        if !is_known {
+            self.insert_deletion(id, deletion);
+        }
+    }
+
+    /// The name of the namespace with this UUID.
+    pub fn name(&self, id: &str) -> Option<Arc<str>> {
+        self.known.load().by_id.get(id).map(|namespace| Arc::clone(&namespace.name))
+    }
+
+    /// The UUID of the namespace of this name, and how long its runs stay readable after their close, in ms.
+    pub fn known(&self, name: &str) -> Option<(String, i64)> {
+        let known = self.known.load();
+        let record = &known.by_name.get(name).filter(|namespace| !namespace.is_deleted)?.record;
+        Some((record.id.clone(), record.retention_ms))
+    }
+
+    /// The UUIDs of namespaces that were deleted.
+    pub fn deleted(&self) -> Arc<[String]> {
+        self.known.load().deleted.clone()
+    }
+
+    /// Search attributes that fit those of the namespace of this name, with their types.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    pub fn typed(&self, name: &str, search_attributes: &Bytes) -> Result<Bytes, String> {
+        let known = self.known.load();
+        let namespace = known.by_name.get(name).ok_or_else(|| format!("Namespace {name} is not found."))?;
+        search_attributes::typed(&namespace.record, search_attributes)
+    }
+
+    /// The namespace of this name, which is there to be used.
+    pub(crate) fn find(&self, name: &str, id_bytes_max: usize) -> Result<Arc<Namespace>, Status> {
+        match self.find_any(name, id_bytes_max)? {
+            namespace if namespace.is_deleted => Err(namespace_deleted(&namespace.record.name)),
+            namespace => Ok(namespace),
+        }
+    }
+
+    /// The namespace of this name, also one that was deleted.
+    pub(crate) fn find_any(&self, name: &str, id_bytes_max: usize) -> Result<Arc<Namespace>, Status> {
+        if name.is_empty() {
+            return Err(invalid("Namespace not set on request."));
+        }
+        if name.len() > id_bytes_max {
+            return Err(invalid("Namespace length exceeds limit."));
+        }
+        self.known.load().by_name.get(name).cloned().ok_or_else(|| namespace_not_found(name))
+    }
+
+    /// The namespace with this UUID, also one that was deleted.
+    pub(crate) fn find_id(&self, id: &str) -> Result<Arc<Namespace>, Status> {
+        self.known.load().by_id.get(id).cloned().ok_or_else(|| namespace_not_found(id))
+    }
+
+    /// What calls without a namespace are counted under.
+    pub(crate) fn nameless(&self) -> &Arc<Namespace> {
+        &self.nameless
+    }
+
+    /// Namespaces after this name in the order of their names, at most `count`, and whether there are more.
+    pub(crate) fn after(&self, name: &str, count: usize) -> (Vec<Arc<Namespace>>, bool) {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let known = self.known.load();
+        let rest = known.by_name.range::<str, _>((Excluded(name), Unbounded));
+        let mut rest = rest.filter(|(_, namespace)| !namespace.is_deleted);
+        let page = rest.by_ref().take(count).map(|(_, namespace)| namespace.clone()).collect();
+        (page, rest.next().is_some())
+    }
+
+    /// To be the one that changes something, in the knowledge of all that was changed, by whatever node.
+    async fn alone(&self) -> Result<MutexGuard<'_, ()>, Status> {
+        let alone = self.change.lock().await;
+        let control = self.control.clone();
+        let rows = tokio::task::spawn_blocking(move || control.scan()).await;
+        match rows.map_err(|_panicked| Status::internal("internal error"))? {
+            Ok(rows) => rows.iter().for_each(|(key, value)| self.take_in(key, value)),
+            Err(error) => {
+                tracing::warn!(%error, "the namespaces cannot be read");
+                return Err(Status::unavailable("the namespaces cannot be read, try again"));
+            }
+        }
+        Ok(alone)
+    }
+
+    /// Adds a namespace; durable when this returns.
+    pub(crate) async fn add(&self, record: Record) -> Result<(), Status> {
+        let _alone = self.alone().await?;
+        let known = self.known.load_full();
+        if known.by_name.contains_key(&record.name) {
+            return Err(namespace_exists(&record.name));
+        }
+        if known.by_name.len().saturating_sub(known.deleted.len()) >= self.limits.namespaces_max {
+            let (cause, scope) = (ResourceExhaustedCause::OpsLimit, ResourceExhaustedScope::System);
+            return Err(status::exhausted(cause, scope, "there are too many namespaces"));
+        }
+        self.keep(record).await?;
+        Ok(())
+    }
+
+    /// Changes a namespace; durable when this returns.
+    pub(crate) async fn update(
+        &self,
+        name: &str,
+        id_bytes_max: usize,
+        change: impl FnOnce(&mut Record),
+    ) -> Result<Arc<Namespace>, Status> {
+        let change = |record: &mut Record| {
+            change(record);
+            Ok(())
+        };
+        self.try_update(name, id_bytes_max, change).await
+    }
+
+    /// [`Namespaces::update`], unless the change is refused.
+    pub(crate) async fn try_update(
+        &self,
+        name: &str,
+        id_bytes_max: usize,
+        change: impl FnOnce(&mut Record) -> Result<(), Status>,
+    ) -> Result<Arc<Namespace>, Status> {
+        let _alone = self.alone().await?;
+        let namespace = self.find(name, id_bytes_max)?;
+        let mut record = namespace.record.clone();
+        change(&mut record)?;
+        if record == namespace.record {
+            return Ok(namespace);
+        }
+        self.keep(record).await
+    }
+
+    /// Deletes a namespace, which gets another name: what that is. Durable when this returns.
+    pub(crate) async fn delete(&self, id: &str) -> Result<String, Status> {
+        let _alone = self.alone().await?;
+        let namespace = self.find_id(id)?;
+        if namespace.is_deleted {
+            return Ok(namespace.record.name.clone());
+        }
+        let deletion = Deletion { name: self.name_of_deleted(&namespace.record) };
+        let key = [DELETION_PREFIX, id.as_bytes()].concat();
+        self.put(key, deletion.encode_to_vec(), &namespace.record.name).await?;
+        let name = deletion.name.clone();
+        self.insert_deletion(id, deletion);
+        Ok(name)
+    }
+
+    /// As many characters of its UUID are in the name as it takes to be the only one.
+    fn name_of_deleted(&self, record: &Record) -> String {
+        let known = self.known.load();
+        let names = (5..=record.id.len()).filter_map(|bytes| record.id.get(..bytes));
+        let mut names = names.map(|part| format!("{}-deleted-{part}", record.name));
+        let free = names.find(|name| !known.by_name.contains_key(name));
+        free.unwrap_or_else(|| format!("{}-deleted-{}", record.name, random_ids::id()))
+    }
+
+    async fn keep(&self, record: Record) -> Result<Arc<Namespace>, Status> {
+        self.put(key(&record), record.encode_to_vec(), &record.name).await?;
+        Ok(self.insert(record))
+    }
+
+    async fn put(&self, key: Vec<u8>, row: Vec<u8>, namespace: &str) -> Result<(), Status> {
+        let control = self.control.clone();
+        match tokio::task::spawn_blocking(move || control.put(&key, &row)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                tracing::error!(%error, namespace, "a namespace could not be kept");
+                Err(Status::unavailable("the namespace could not be kept, try again"))
+            }
+            Err(_panicked) => Err(Status::internal("internal error")),
+        }
+    }
+
+    /// Puts a record into memory. Only one change is made at a time.
+    fn insert(&self, mut record: Record) -> Arc<Namespace> {
+        let mut known = Known::clone(&self.known.load());
+        let new_name = known.names_of_deleted.get(&record.id);
+        let is_deleted = new_name.is_some();
+        record.name = new_name.cloned().unwrap_or(record.name);
+        let usage = match known.by_id.get(&record.id).cloned() {
+            Some(before) => {
+                let held = known.by_name.get(&before.record.name);
+                if held.is_some_and(|holder| holder.record.id == record.id) {
+                    known.by_name.remove(&before.record.name);
+                }
+                before.usage.clone()
+            }
+            None => Arc::new(self.usage(&record.name, known.by_name.len())),
+        };
+        let name = record.name.as_str().into();
+        let namespace = Arc::new(Namespace { record, is_deleted, usage, name });
+        known.by_name.insert(namespace.record.name.clone(), namespace.clone());
+        known.by_id.insert(namespace.record.id.clone(), namespace.clone());
+        self.known.store(Arc::new(known));
+        namespace
+    }
+
+    /// Puts a deletion into memory. Only one change is made at a time.
+    fn insert_deletion(&self, id: &str, deletion: Deletion) {
+        let mut known = Known::clone(&self.known.load());
+        known.names_of_deleted.insert(id.to_owned(), deletion.name);
+        known.deleted = known.names_of_deleted.keys().cloned().collect();
+        let record = known.by_id.get(id).map(|namespace| namespace.record.clone());
+        self.known.store(Arc::new(known));
+        if let Some(record) = record {
+            self.insert(record);
+        }
+    }
+
+    fn usage(&self, name: &str, index: usize) -> Usage {
+        let own = index < self.limits.metric_namespaces_max;
+        let metrics = match own {
+            true => Arc::new(NamespaceMetrics::new(name, self.metrics.clone())),
+            false => self.other.clone(),
+        };
+        let quota = Quota::new(self.limits.namespace_calls_per_second, self.limits.namespace_polls_max);
+        Usage { metrics, quota }
+    }
+}
+
+/// Whether a namespace may be called so. Those that are there already are not asked.
+pub(crate) fn check_new_name(name: &str) -> Result<(), Status> {
+    match name.chars().find(|letter| is_hidden(*letter)) {
+        None => Ok(()),
+        Some(letter) => Err(invalid(format!(
+            "Namespace name has the character U+{:04X}, which nobody would see.",
+            u32::from(letter)
+        ))),
+    }
+}
+
+/// Others keep their rows in the same map.
+fn is_of_a_namespace(key: &[u8]) -> bool {
+    key.starts_with(KEY_PREFIX) || deleted_id(key).is_some()
+}
+
+pub(crate) fn key(record: &Record) -> Vec<u8> {
+    [KEY_PREFIX, record.id.as_bytes()].concat()
+}
+
+/// The UUID of the namespace whose deletion stands under a key.
+fn deleted_id(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key.strip_prefix(DELETION_PREFIX)?).ok()
+}

@@ -1,0 +1,346 @@
+//! Search attributes: which there are in a namespace, of which types, and which values fit them.
+//!
+//! What the server sets itself nobody else may set; what is predefined is there in every namespace; the rest is registered.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+use everlog_engine::command::{Command, Order};
+use everlog_engine::machine::completion::{Fault, Finding};
+use everlog_engine::payload::Payload;
+use everlog_engine::vocabulary::Entry;
+use everlog_temporal_api::enums::IndexedValueType as Type;
+use prost::Message;
+use serde_json::Value;
+
+use crate::codec::proto_map::entries;
+use crate::codec::proto_time;
+use crate::namespaces::namespace::Record;
+
+/// Attributes that only the server sets.
+const SYSTEM: &[(&str, Type)] = &[
+    ("WorkflowId", Type::Keyword),
+    ("RunId", Type::Keyword),
+    ("WorkflowType", Type::Keyword),
+    ("StartTime", Type::Datetime),
+    ("ExecutionTime", Type::Datetime),
+    ("CloseTime", Type::Datetime),
+    ("ExecutionStatus", Type::Keyword),
+    ("TaskQueue", Type::Keyword),
+    ("HistoryLength", Type::Int),
+    ("HistorySizeBytes", Type::Int),
+    ("ExecutionDuration", Type::Int),
+    ("StateTransitionCount", Type::Int),
+    ("ParentWorkflowId", Type::Keyword),
+    ("ParentRunId", Type::Keyword),
+    ("RootWorkflowId", Type::Keyword),
+    ("RootRunId", Type::Keyword),
+];
+/// Attributes that SDKs and features know, and that anybody may set.
+const PREDEFINED: &[(&str, Type)] = &[
+    ("TemporalChangeVersion", Type::KeywordList),
+    ("BinaryChecksums", Type::KeywordList),
+    ("BuildIds", Type::KeywordList),
+    ("TemporalPauseInfo", Type::KeywordList),
+    ("BatcherNamespace", Type::Keyword),
+    ("BatcherUser", Type::Keyword),
+    ("TemporalScheduledById", Type::Keyword),
+    ("TemporalNamespaceDivision", Type::Keyword),
+    ("TemporalWorkerDeployment", Type::Keyword),
+    ("TemporalWorkerDeploymentVersion", Type::Keyword),
+    ("TemporalWorkflowVersioningBehavior", Type::Keyword),
+    ("TemporalScheduledStartTime", Type::Datetime),
+    ("TemporalSchedulePaused", Type::Bool),
+];
+/// Names that no attribute may have, besides those that are there.
+const RESERVED: &[&str] = &["NamespaceId", "Memo", "MemoEncoding", "VisibilityTaskKey"];
+const RESERVED_PREFIX: &str = "Temporal";
+
+/// Attributes of one type in one namespace.
+pub(crate) const OF_A_TYPE_MAX: usize = 100;
+
+/// What is there in every namespace.
+pub(crate) fn everywhere() -> impl Iterator<Item = (String, i32)> {
+    SYSTEM.iter().chain(PREDEFINED).map(|(name, r#type)| ((*name).to_owned(), i32::from(*r#type)))
+}
+
+/// True of a name that nobody may register, or take away.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    is_there_always(name) || RESERVED.contains(&name) || name.starts_with(RESERVED_PREFIX)
+}
+
+/// True of a name that is there in every namespace.
+pub(crate) fn is_there_always(name: &str) -> bool {
+    SYSTEM.iter().chain(PREDEFINED).any(|(known, _)| *known == name)
+}
+
+/// The name of a type as SDKs and metadata have it.
+pub(crate) fn type_name(r#type: Type) -> &'static str {
+    match r#type {
+        Type::Unspecified => "Unspecified",
+        Type::Text => "Text",
+        Type::Keyword => "Keyword",
+        Type::Int => "Int",
+        Type::Double => "Double",
+        Type::Bool => "Bool",
+        Type::Datetime => "Datetime",
+        Type::KeywordList => "KeywordList",
+    }
+}
+
+/// An encoded payload: a list of words that the server itself sets.
+pub(crate) fn keywords(words: &[String]) -> Bytes {
+    let said = |key: &str, value: &'static str| Entry { key: key.into(), value: value.into() };
+    let metadata = vec![said("encoding", "json/plain"), said("type", type_name(Type::KeywordList))];
+    let data = serde_json::to_vec(words).expect("texts are JSON");
+    Payload { metadata, data: data.into() }.encode_to_vec().into()
+}
+
+/// An encoded map whose values fit their attributes, with the types in their metadata.
+///
+/// # Errors
+/// What is wrong with it, in words. Of what is no map or too large the map itself: others judge that.
+pub(crate) fn typed(namespace: &Record, given: &Bytes) -> Result<Bytes, String> {
+    fitted(namespace, given).map_err(|(_fault, reason)| reason)
+}
+
+fn fitted(namespace: &Record, given: &Bytes) -> Result<Bytes, (Fault, String)> {
+    let mut typed = BytesMut::with_capacity(given.len());
+    for entry in entries(given) {
+        let Ok(entry) = entry else { return Ok(given.clone()) };
+        let r#type = type_of(namespace, entry.key)?;
+        let payload = Payload::decode(entry.value).unwrap_or_default();
+        check(entry.key, r#type, &payload).map_err(|reason| (Fault::Values, reason))?;
+        let mut value = BytesMut::from(entry.value);
+        if metadata(&payload, "type").is_none() {
+            let named = Entry { key: "type".into(), value: Bytes::from_static(type_name(r#type).as_bytes()) };
+            prost::encoding::message::encode(1, &named, &mut value);
+        }
+        let entry = Entry { key: entry.key.into(), value: value.freeze() };
+        prost::encoding::message::encode(1, &entry, &mut typed);
+    }
+    Ok(Bytes::copy_from_slice(&typed))
+}
+
+/// Gives the search attributes of commands their types. What does not fit is told with the command's place.
+pub(crate) fn of_commands(namespace: &Record, commands: &mut [Command], keys_max: i64) -> Vec<Finding> {
+    let mut bad = Vec::new();
+    for (command, place) in commands.iter_mut().zip(0_u32..) {
+        let given = match &mut command.order {
+            Some(Order::UpsertSearchAttributes(upsert)) => &mut upsert.search_attributes,
+            Some(Order::StartChild(start)) => &mut start.search_attributes,
+            Some(Order::ContinueAsNew(next)) => &mut next.search_attributes,
+            _without_attributes => continue,
+        };
+        let Some(map) = given else { continue };
+        // Of what has too many entries the number is told, by the decision itself.
+        if i64::try_from(entries(map).count()).is_ok_and(|keys| keys > keys_max) {
+            continue;
+        }
+        match fitted(namespace, map) {
+            Ok(typed) => *map = typed,
+            Err((fault, reason)) => bad.push(Finding { command: place, reason, fault: fault.into() }),
+        }
+    }
+    bad
+}
+
+fn type_of(namespace: &Record, name: &str) -> Result<Type, (Fault, String)> {
+    let named = |known: &&(&str, Type)| known.0 == name;
+    if SYSTEM.iter().any(|known| named(&known)) {
+        return Err((Fault::Values, format!("{name} attribute can't be set in SearchAttributes")));
+    }
+    let registered = namespace.search_attributes.get(name).and_then(|number| Type::try_from(*number).ok());
+    let predefined = PREDEFINED.iter().find(named).map(|(_, r#type)| *r#type);
+    registered.or(predefined).ok_or_else(|| {
+        let namespace = &namespace.name;
+        (
+            Fault::Attributes,
+            format!("Namespace {namespace} has no mapping defined for search attribute {name}"),
+        )
+    })
+}
+
+fn check(name: &str, r#type: Type, payload: &Payload) -> Result<(), String> {
+    let wrong = |value: &str| {
+        Err(format!("invalid value for search attribute {name} of type {}: {value}", type_name(r#type)))
+    };
+    match metadata(payload, "encoding") {
+        Some(encoding) if encoding == "binary/null" => Ok(()),
+        Some(encoding) if encoding == "json/plain" => match serde_json::from_slice(&payload.data) {
+            Ok(value) if fits(r#type, &value) => Ok(()),
+            Ok(value) => wrong(&shown(&value)),
+            Err(_error) => wrong("it is no JSON"),
+        },
+        Some(_) | None => wrong("its encoding is neither json/plain nor binary/null"),
+    }
+}
+
+/// The last one counts, as in any map.
+fn metadata<'a>(payload: &'a Payload, key: &str) -> Option<&'a Bytes> {
+    payload.metadata.iter().rev().find(|entry| entry.key == key).map(|entry| &entry.value)
+}
+
+/// A value fits, or a list of it alone, or nothing; a list of words is always a list.
+fn fits(r#type: Type, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) if r#type == Type::KeywordList => items.iter().all(Value::is_string),
+        Value::Array(items) => match items.as_slice() {
+            [] => true,
+            [item] => is_one(r#type, item),
+            _several => false,
+        },
+        value => is_one(r#type, value),
+    }
+}
+
+fn is_one(r#type: Type, value: &Value) -> bool {
+    match r#type {
+        Type::Text | Type::Keyword => value.is_string(),
+        Type::Int => value.is_i64(),
+        Type::Double => value.is_number(),
+        Type::Bool => value.is_boolean(),
+        Type::Datetime => value.as_str().is_some_and(proto_time::is_rfc3339),
+        Type::KeywordList | Type::Unspecified => false,
+    }
+}
+
+/// A value as Temporal's server shows it.
+fn shown(value: &Value) -> String {
+    let all = |words: Vec<String>| words.join(" ");
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => format!("[{}]", all(items.iter().map(shown).collect())),
+        Value::Object(fields) => {
+            let fields: BTreeMap<_, _> = fields.iter().collect();
+            let fields = fields.into_iter().map(|(key, value)| format!("{key}:{}", shown(value)));
+            format!("map[{}]", all(fields.collect()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_engine::machine::properties::UpsertSearchAttributes;
+    use everlog_engine::vocabulary::Fields;
+
+    use super::*;
+
+    const TYPES: [Type; 7] =
+        [Type::Text, Type::Keyword, Type::Int, Type::Double, Type::Bool, Type::Datetime, Type::KeywordList];
+
+    fn namespace() -> Record {
+        let of = |r#type: Type| (format!("My{}", type_name(r#type)), i32::from(r#type));
+        let search_attributes = TYPES.into_iter().map(of).collect();
+        Record { name: "shop".into(), search_attributes, ..Record::default() }
+    }
+
+    fn payload(encoding: &str, data: &str) -> Payload {
+        let encoding = Entry { key: "encoding".into(), value: encoding.to_owned().into() };
+        Payload { metadata: vec![encoding], data: data.to_owned().into() }
+    }
+
+    fn map(name: &str, payload: &Payload) -> Bytes {
+        let entry = Entry { key: name.into(), value: payload.encode_to_vec().into() };
+        Fields { entries: vec![entry] }.encode_to_vec().into()
+    }
+
+    fn refusal(name: &str, data: &str) -> Option<String> {
+        typed(&namespace(), &map(name, &payload("json/plain", data))).err()
+    }
+
+    /// What Temporal's server 1.29 takes; the rest it refuses.
+    #[test]
+    fn values_fit_their_types_or_are_refused() {
+        let values = [
+            ("\"x\"", "Text Keyword"),
+            ("3", "Int Double"),
+            ("3.0", "Double"),
+            ("1.5", "Double"),
+            ("true", "Bool"),
+            ("null", "Text Keyword Int Double Bool Datetime KeywordList"),
+            ("[]", "Text Keyword Int Double Bool Datetime KeywordList"),
+            ("[\"a\"]", "Text Keyword KeywordList"),
+            ("[3]", "Int Double"),
+            ("[\"a\", \"b\"]", "KeywordList"),
+            ("[1, 2]", ""),
+            ("{\"a\": 1}", ""),
+            ("\"3\"", "Text Keyword"),
+            ("\"true\"", "Text Keyword"),
+            ("\"2026-01-02T03:04:05Z\"", "Text Keyword Datetime"),
+            ("\"2026-01-02T03:04:05.123456789+02:00\"", "Text Keyword Datetime"),
+            ("[\"2026-01-02T03:04:05Z\"]", "Text Keyword Datetime KeywordList"),
+            ("\"2026-01-02\"", "Text Keyword"),
+            ("1e30", "Double"),
+            ("-1", "Int Double"),
+            ("9223372036854775807", "Int Double"),
+            ("9223372036854775808", "Double"),
+            ("", ""),
+        ];
+        for (value, fitting) in values {
+            let fits = |r#type: &Type| refusal(&format!("My{}", type_name(*r#type)), value).is_none();
+            let found: Vec<_> = TYPES.into_iter().filter(fits).map(type_name).collect();
+            assert_eq!(found.join(" "), fitting, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_the_words_of_temporals_server() {
+        let told = |name: &str, data: &str| refusal(name, data).unwrap_or_default();
+        assert_eq!(told("nope", "1"), "Namespace shop has no mapping defined for search attribute nope");
+        assert_eq!(told("RunId", "\"x\""), "RunId attribute can't be set in SearchAttributes");
+        let wrong = "invalid value for search attribute MyInt of type Int: ";
+        assert_eq!(told("MyInt", "\"x\""), format!("{wrong}x"));
+        assert_eq!(told("MyInt", "[\"a\", \"b\"]"), format!("{wrong}[a b]"));
+        assert_eq!(told("MyInt", "{\"a\": 1}"), format!("{wrong}map[a:1]"));
+        assert_eq!(told("TemporalChangeVersion", "[\"x\"]"), "");
+        assert!(told("TemporalChangeVersion", "\"x\"").contains("of type KeywordList: x"));
+        let binary = typed(&namespace(), &map("MyKeyword", &payload("binary/plain", "\"x\"")));
+        assert!(binary.is_err_and(|reason| reason.contains("MyKeyword of type Keyword")));
+    }
+
+    #[test]
+    fn types_are_written_into_the_metadata_unless_they_stand_there() {
+        let type_of = |given: Payload| {
+            let typed = typed(&namespace(), &map("MyInt", &given)).expect("it fits");
+            let entry = Fields::decode(typed).expect("a map").entries.remove(0);
+            let payload = Payload::decode(entry.value).expect("a payload");
+            assert_eq!((entry.key.as_str(), &payload.data), ("MyInt", &given.data));
+            String::from_utf8_lossy(metadata(&payload, "type").expect("a type")).into_owned()
+        };
+        assert_eq!(type_of(payload("json/plain", "3")), "Int");
+        assert_eq!(type_of(payload("binary/null", "")), "Int");
+        let mut own = payload("json/plain", "3");
+        own.metadata.push(Entry { key: "type".into(), value: Bytes::from_static(b"Double") });
+        assert_eq!(type_of(own), "Double", "a client's own word stays");
+    }
+
+    #[test]
+    fn names_of_the_server_cannot_be_registered() {
+        for name in ["WorkflowId", "BuildIds", "TemporalAnything", "Memo", "NamespaceId"] {
+            assert!(is_reserved(name), "{name}");
+        }
+        assert!(!is_reserved("CustomerId"));
+        assert_eq!(everywhere().count(), 29);
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_is_told_with_its_place() {
+        let upsert = |name: &str| {
+            let search_attributes = Some(map(name, &payload("json/plain", "3")));
+            let order = Order::UpsertSearchAttributes(UpsertSearchAttributes { search_attributes });
+            Command { command_type: order.command_type(), order: Some(order), ..Command::default() }
+        };
+        let mut commands = [upsert("MyInt"), upsert("nope"), Command::default()];
+        let before = commands[1].clone();
+        let bad = of_commands(&namespace(), &mut commands, 100);
+        assert_eq!(bad.iter().map(|bad| bad.command).collect::<Vec<_>>(), [1]);
+        assert!(bad[0].reason.ends_with("search attribute nope"));
+        assert_eq!(commands[1], before);
+        assert_ne!(commands[0], upsert("MyInt"), "it has its type now");
+        assert_eq!(of_commands(&namespace(), &mut [before], 0), [], "the number is another's to judge");
+    }
+}

@@ -1,0 +1,288 @@
+//! Calls for what another node owns: they are brought there as they came, and the answer back as it is.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use tokio::time::Instant;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response, request};
+use tower::{Layer, Service};
+
+use crate::codec::body_buffer::{LOOK_BYTES, Pieces};
+use crate::codec::grpc_timeout;
+use crate::codec::{random_ids, status};
+use crate::routing::delivery_receipt::{Slip, passing};
+use crate::routing::peers::{Broken, Brought, POLL_HEADER, Peers, Place};
+use crate::routing::route::{self, Kind, Route};
+use crate::{Gateway, Later, Limits};
+
+/// How long a call waits for somebody who owns what it is for, before it is told to come again.
+const OWNER_WITHIN: Duration = Duration::from_secs(3);
+/// How long it waits before it looks again, where nothing has changed.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(25);
+
+/// How long a request may take to arrive.
+const GATHERED_WITHIN: Duration = Duration::from_secs(60);
+/// How long another node may take to answer a call that waits for nothing, and whose caller names no deadline.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+/// The latest deadline of a caller that is of use to it.
+const PATIENCE_MAX: Duration = Duration::from_secs(3_600);
+
+/// Puts the way to other nodes before the services.
+#[derive(Clone)]
+pub(crate) struct Forward {
+    pub gateway: Arc<Gateway>,
+}
+
+impl<S> Layer<S> for Forward {
+    type Service = Forwarding<S>;
+
+    fn layer(&self, inner: S) -> Forwarding<S> {
+        Forwarding { inner, gateway: Arc::clone(&self.gateway) }
+    }
+}
+
+/// The services, behind the way to other nodes.
+#[derive(Clone)]
+pub(crate) struct Forwarding<S> {
+    inner: S,
+    gateway: Arc<Gateway>,
+}
+
+impl<S> Service<Request<Body>> for Forwarding<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Later<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let mut inner = self.inner.clone();
+        std::mem::swap(&mut inner, &mut self.inner);
+        let Some(kind) = Kind::of(request.uri().path()) else { return Box::pin(inner.call(request)) };
+        let mut request = request;
+        let slip = (matches!(kind, Kind::Poll { .. }) && request.extensions().get::<Slip>().is_none())
+            .then(Slip::default);
+        if let Some(slip) = &slip {
+            request.extensions_mut().insert(slip.clone());
+        }
+        let gateway = Arc::clone(&self.gateway);
+        Box::pin(async move {
+            let response = match &gateway.peers {
+                Some(peers) => among(&gateway, peers.as_ref(), kind, request, inner).await,
+                None => inner.call(request).await?,
+            };
+            Ok(match slip.and_then(|slip| slip.take()) {
+                Some(receipt) => passing(response, receipt),
+                None => response,
+            })
+        })
+    }
+}
+
+async fn among<S>(
+    gateway: &Gateway,
+    peers: &dyn Peers,
+    kind: Kind,
+    request: Request<Body>,
+    inner: S,
+) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let began = Instant::now();
+    // What another node brings has a place there.
+    let is_brought = request.extensions().get::<Brought>().is_some();
+    let place = (!is_brought).then(|| gateway.brought.take(1));
+    if let Some(None) = place {
+        return status::overloaded().into_http();
+    }
+    let (head, body) = request.into_parts();
+    let body = tokio::time::timeout(GATHERED_WITHIN, gathered(body, gateway.limits.message_bytes_max)).await;
+    match body {
+        Ok(Ok(body)) => Whole { head, body, kind, began }.answer(gateway, peers, inner).await,
+        Ok(Err(status)) => status.into_http(),
+        Err(_slow) => Status::deadline_exceeded("the request has not arrived in time").into_http(),
+    }
+}
+
+/// A call with all of its body.
+struct Whole {
+    head: request::Parts,
+    body: Bytes,
+    kind: Kind,
+    began: Instant,
+}
+
+impl Whole {
+    async fn answer<S>(self, gateway: &Gateway, peers: &dyn Peers, mut inner: S) -> Response<Body>
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let is_brought = self.head.extensions.get::<Brought>().is_some();
+        if self.kind == Kind::Everywhere {
+            if !is_brought {
+                self.tell_others(peers);
+            }
+            return here(&mut inner, self.request()).await;
+        }
+        if peers.is_alone() {
+            let response = here(&mut inner, self.request()).await;
+            if !status::is_moved(response.headers()) {
+                return response;
+            }
+        }
+        let read = (&self.body, gateway.limits.message_bytes_max);
+        let route = route::of_request(self.kind, read, &gateway.namespaces, &gateway.sealer);
+        let Some(route) = route else { return here(&mut inner, self.request()).await };
+        // From the first time that nobody answers: until then the call may wait for what it asks for.
+        let mut deadline = None;
+        let answered_by = self.began + self.patience(gateway);
+        let mut changes = peers.changes();
+        loop {
+            changes.mark_unchanged();
+            match place(&route, is_brought, gateway, peers) {
+                Place::Here => {
+                    let response = here(&mut inner, self.request()).await;
+                    if !status::is_moved(response.headers()) {
+                        return response;
+                    }
+                }
+                // Whoever has brought it looks for the owner anew.
+                Place::There(_) if is_brought => return status::moved().into_http(),
+                Place::There(node) => match self.bring(peers, &node, answered_by).await {
+                    Ok(response) if !status::is_moved(response.headers()) => return response,
+                    Ok(_) | Err(Broken::Unsent) => {}
+                    Err(Broken::Unanswered) if Instant::now() >= answered_by => {
+                        return Status::deadline_exceeded(
+                            "the node that serves the partition has not answered in time: the call may have taken effect",
+                        )
+                        .into_http();
+                    }
+                    Err(Broken::Unanswered) if self.kind.may_be_repeated(self.head.uri.path()) => {}
+                    Err(Broken::Unanswered) => {
+                        return Status::unavailable(
+                            "the node that serves the partition has gone: the call may have taken effect",
+                        )
+                        .into_http();
+                    }
+                },
+                Place::Nowhere => {}
+            }
+            if Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + OWNER_WITHIN) {
+                return match is_brought {
+                    true => status::moved().into_http(),
+                    false => Status::unavailable("no node serves the partition at the moment").into_http(),
+                };
+            }
+            // Nobody changes anything for a while where two nodes do not agree yet.
+            let _ = tokio::time::timeout(LOOK_AGAIN_AFTER, changes.changed()).await;
+        }
+    }
+
+    /// How long another node may take to answer: as long as the caller waits, or else longer than any call takes.
+    fn patience(&self, gateway: &Gateway) -> Duration {
+        let Limits { poll_wait_ms, history_wait_ms, query_wait_ms, .. } = gateway.limits;
+        let longest = Duration::from_millis(poll_wait_ms.max(history_wait_ms).max(query_wait_ms));
+        grpc_timeout::of(&self.head.headers).unwrap_or(longest + ANSWERED_WITHIN).min(PATIENCE_MAX)
+    }
+
+    async fn bring(&self, peers: &dyn Peers, node: &Arc<str>, by: Instant) -> Result<Response<Body>, Broken> {
+        let mut request = self.copy();
+        // Another one each time: what came of the poll before must not be taken for this one's.
+        let poll_id = matches!(self.kind, Kind::Poll { .. }).then(random_ids::id);
+        if let Some(poll_id) = &poll_id {
+            request.headers_mut().insert(POLL_HEADER, poll_id.parse().expect("a UUID is ASCII"));
+        }
+        let answered = tokio::time::timeout_at(by, peers.call(Arc::clone(node), request)).await;
+        let answered = answered.unwrap_or(Err(Broken::Unanswered));
+        if let (Err(Broken::Unanswered), Some(poll_id)) = (&answered, poll_id) {
+            peers.poll_lost(node, poll_id);
+        }
+        answered
+    }
+
+    /// To each of the others; whoever is gone has nothing that it concerns.
+    fn tell_others(&self, peers: &dyn Peers) {
+        for node in peers.others() {
+            let told = peers.call(node, self.copy());
+            tokio::spawn(tokio::time::timeout(ANSWERED_WITHIN, told));
+        }
+    }
+
+    fn request(&self) -> Request<Body> {
+        Request::from_parts(self.head.clone(), Body::new(Full::new(self.body.clone())))
+    }
+
+    fn copy(&self) -> Request<Bytes> {
+        Request::from_parts(self.head.clone(), self.body.clone())
+    }
+}
+
+fn place(route: &Route, is_brought: bool, gateway: &Gateway, peers: &dyn Peers) -> Place {
+    match route {
+        Route::Owner(address) => peers.owner(address.partition(gateway.about.partitions)),
+        Route::Partition(partition) => peers.owner(*partition),
+        // Whoever has brought it takes this node for the home: the two will agree.
+        Route::Home(_) if is_brought => Place::Here,
+        Route::Home(queue) => peers.home(queue),
+    }
+}
+
+async fn here<S>(inner: &mut S, request: Request<Body>) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let ready = std::future::poll_fn(|context| inner.poll_ready(context)).await;
+    match ready {
+        Ok(()) => inner.call(request).await.unwrap_or_else(|never| match never {}),
+        Err(never) => match never {},
+    }
+}
+
+/// All of a body, or a little more than a message may have: whoever answers refuses it then.
+async fn gathered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status> {
+    let (mut body, mut pieces) = (body, Pieces::default());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Status::cancelled(format!("the call broke off: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        pieces.add(data);
+        if pieces.len() > message_bytes_max + LOOK_BYTES {
+            break;
+        }
+    }
+    Ok(pieces.into_bytes())
+}
+
+/// The services as other nodes reach them. Cheap to clone.
+#[derive(Clone)]
+pub struct Calls(tower::util::BoxCloneService<Request<Body>, Response<Body>, Infallible>);
+
+impl Calls {
+    /// Answers a call that another node brings: it is not brought any further if it has [`Brought`] among its extensions.
+    pub async fn answer(mut self, request: Request<Body>) -> Response<Body> {
+        here(&mut self.0, request).await
+    }
+}
+
+impl Gateway {
+    /// The services as other nodes reach them.
+    ///
+    /// # Errors
+    /// [`crate::Error`]: the descriptor.
+    pub fn calls(self: &Arc<Self>) -> Result<Calls, crate::Error> {
+        let routes = self.services()?.prepare();
+        Ok(Calls(tower::util::BoxCloneService::new(Forward { gateway: Arc::clone(self) }.layer(routes))))
+    }
+}

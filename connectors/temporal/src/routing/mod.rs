@@ -1,0 +1,6 @@
+//! Calls that another node has to answer: which node that is, and how a call is forwarded to it.
+
+pub(crate) mod delivery_receipt;
+pub(crate) mod forward;
+pub(crate) mod peers;
+pub(crate) mod route;

@@ -1,0 +1,297 @@
+//! Which node a call is for, as far as its request says: the few fields of it that matter, read without the rest.
+
+use bytes::Bytes;
+use everlog_partition::{Address, QueueKey};
+use everlog_temporal_api::enums::{DescribeTaskQueueMode, TaskQueueType};
+use prost::Message;
+
+use crate::namespaces::namespace::Namespaces;
+use crate::tasks::token::{Purpose, Sealer, TaskToken};
+
+/// Bytes before a gRPC message: whether it is compressed, and its length.
+const PREFIX_BYTES: usize = 5;
+
+/// What a call says of where it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Namespace and Workflow Id.
+    Workflow,
+    /// Namespace and an execution.
+    Execution,
+    /// Namespace and an update of an execution.
+    Update,
+    /// Namespace and operations, of which the first is the start of a Workflow Id.
+    Operations,
+    /// A task token.
+    Token,
+    /// A worker that waits at a queue.
+    Poll {
+        /// For activity tasks.
+        activities: bool,
+    },
+    /// A question about a queue.
+    Queue,
+    /// It changes a namespace.
+    Registry,
+    /// It concerns every node.
+    Everywhere,
+}
+
+/// Where a call belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// To the owner of a Workflow Id.
+    Owner(Address),
+    /// To the owner of a partition.
+    Partition(u32),
+    /// To the home of a queue.
+    Home(QueueKey),
+}
+
+/// Whose owner changes namespaces, one change after the other: two nodes would overwrite what each other has told the world of.
+const REGISTRY: u32 = 0;
+
+impl Kind {
+    /// Of a method by its path; none where any node answers.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        if let Some(method) = path.strip_prefix("/temporal.api.operatorservice.v1.OperatorService/") {
+            let changes =
+                matches!(method, "AddSearchAttributes" | "RemoveSearchAttributes" | "DeleteNamespace");
+            return changes.then_some(Self::Registry);
+        }
+        let method = path.strip_prefix("/temporal.api.workflowservice.v1.WorkflowService/")?;
+        match method {
+            "RegisterNamespace" | "UpdateNamespace" | "DeprecateNamespace" => Some(Self::Registry),
+            "StartWorkflowExecution"
+            | "SignalWithStartWorkflowExecution"
+            | "RecordActivityTaskHeartbeatById"
+            | "RespondActivityTaskCompletedById"
+            | "RespondActivityTaskFailedById"
+            | "RespondActivityTaskCanceledById" => Some(Self::Workflow),
+            "SignalWorkflowExecution"
+            | "RequestCancelWorkflowExecution"
+            | "TerminateWorkflowExecution"
+            | "DeleteWorkflowExecution"
+            | "ResetWorkflowExecution"
+            | "GetWorkflowExecutionHistory"
+            | "GetWorkflowExecutionHistoryReverse"
+            | "DescribeWorkflowExecution"
+            | "QueryWorkflow"
+            | "UpdateWorkflowExecution"
+            | "ResetStickyTaskQueue" => Some(Self::Execution),
+            "PollWorkflowExecutionUpdate" => Some(Self::Update),
+            "ExecuteMultiOperation" => Some(Self::Operations),
+            "RespondWorkflowTaskCompleted"
+            | "RespondWorkflowTaskFailed"
+            | "RespondQueryTaskCompleted"
+            | "RecordActivityTaskHeartbeat"
+            | "RespondActivityTaskCompleted"
+            | "RespondActivityTaskFailed"
+            | "RespondActivityTaskCanceled" => Some(Self::Token),
+            "PollWorkflowTaskQueue" => Some(Self::Poll { activities: false }),
+            "PollActivityTaskQueue" => Some(Self::Poll { activities: true }),
+            "DescribeTaskQueue" => Some(Self::Queue),
+            "ShutdownWorker" | "RecordWorkerHeartbeat" => Some(Self::Everywhere),
+            _any_node => None,
+        }
+    }
+
+    /// The call changes nothing, or what it changes is given back: it may be sent a second time by itself.
+    pub(crate) fn may_be_repeated(self, path: &str) -> bool {
+        match self {
+            Self::Poll { .. } | Self::Queue | Self::Everywhere | Self::Update => true,
+            Self::Execution => {
+                let method = path.rsplit('/').next().unwrap_or_default();
+                method.starts_with("Get") || method.starts_with("Describe")
+            }
+            Self::Workflow | Self::Operations | Self::Token | Self::Registry => false,
+        }
+    }
+}
+
+/// Field 1: the namespace by name; field 2: the Workflow Id.
+#[derive(Clone, PartialEq, Message)]
+struct ByWorkflow {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(string, tag = "2")]
+    workflow_id: String,
+}
+
+/// Field 1: the namespace by name; field 2: a `WorkflowExecution`.
+#[derive(Clone, PartialEq, Message)]
+struct ByExecution {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(message, optional, tag = "2")]
+    execution: Option<Execution>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Execution {
+    #[prost(string, tag = "1")]
+    workflow_id: String,
+}
+
+/// Field 1: the namespace by name; field 2: an `UpdateRef`.
+#[derive(Clone, PartialEq, Message)]
+struct ByUpdate {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(message, optional, tag = "2")]
+    update: Option<Update>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Update {
+    #[prost(message, optional, tag = "1")]
+    execution: Option<Execution>,
+}
+
+/// Field 1: the namespace by name; field 2: operations, of which one is a start. Read as one, they are merged.
+#[derive(Clone, PartialEq, Message)]
+struct ByOperations {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(message, optional, tag = "2")]
+    operations: Option<Operation>,
+}
+
+/// Field 1: a start.
+#[derive(Clone, PartialEq, Message)]
+struct Operation {
+    #[prost(message, optional, tag = "1")]
+    start: Option<ByWorkflow>,
+}
+
+/// Field 1: the token.
+#[derive(Clone, PartialEq, Message)]
+struct ByToken {
+    #[prost(bytes = "bytes", tag = "1")]
+    token: Bytes,
+}
+
+/// Field 1: the namespace by name; field 2: a `TaskQueue`.
+#[derive(Clone, PartialEq, Message)]
+struct ByQueue {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(message, optional, tag = "2")]
+    queue: Option<Queue>,
+}
+
+/// Fields 1 and 2 as above; 3 and 7: the kinds of tasks that are asked about, of which the latter go before.
+#[derive(Clone, PartialEq, Message)]
+struct ByQuestion {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(message, optional, tag = "2")]
+    queue: Option<Queue>,
+    #[prost(int32, tag = "3")]
+    kind: i32,
+    #[prost(int32, tag = "5")]
+    mode: i32,
+    #[prost(int32, repeated, tag = "7")]
+    kinds: Vec<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Queue {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "3")]
+    normal_name: String,
+}
+
+/// Reads where a request belongs; none where it says nothing that can be understood: whoever answers it says so.
+pub(crate) fn of_request(
+    kind: Kind,
+    (frame, bytes_max): (&Bytes, usize),
+    namespaces: &Namespaces,
+    sealer: &Sealer,
+) -> Option<Route> {
+    let message = message(frame, bytes_max)?;
+    let id_of = |name: &str| namespaces.known(name).map(|(id, _)| id);
+    let owner = |namespace: &str, workflow_id: String| {
+        let run_id = String::new();
+        Some(Route::Owner(Address { namespace_id: id_of(namespace)?, workflow_id, run_id }))
+    };
+    match kind {
+        Kind::Workflow => {
+            let ByWorkflow { namespace, workflow_id } = ByWorkflow::decode(message).ok()?;
+            owner(&namespace, workflow_id)
+        }
+        Kind::Execution => {
+            let ByExecution { namespace, execution } = ByExecution::decode(message).ok()?;
+            owner(&namespace, execution?.workflow_id)
+        }
+        Kind::Update => {
+            let ByUpdate { namespace, update } = ByUpdate::decode(message).ok()?;
+            owner(&namespace, update?.execution?.workflow_id)
+        }
+        Kind::Operations => {
+            let ByOperations { namespace, operations } = ByOperations::decode(message).ok()?;
+            owner(&namespace, operations?.start?.workflow_id)
+        }
+        Kind::Token => {
+            let ByToken { token } = ByToken::decode(message).ok()?;
+            let token: TaskToken = sealer.open(Purpose::Task, &[], &token)?;
+            let TaskToken { namespace_id, workflow_id, run_id, .. } = token;
+            Some(Route::Owner(Address { namespace_id, workflow_id, run_id }))
+        }
+        Kind::Poll { activities } => {
+            let ByQueue { namespace, queue } = ByQueue::decode(message).ok()?;
+            home(&namespace, queue?, activities, id_of)
+        }
+        Kind::Queue => {
+            let ByQuestion { namespace, queue, kind, mode, kinds } = ByQuestion::decode(message).ok()?;
+            let activities = match mode == i32::from(DescribeTaskQueueMode::Enhanced) {
+                // Workflow tasks and activity tasks may meet on two nodes: asked about both, the first answers.
+                true => !kinds.is_empty() && kinds.iter().all(|kind| is_of_activities(*kind)),
+                false => is_of_activities(kind),
+            };
+            home(&namespace, queue?, activities, id_of)
+        }
+        Kind::Registry => Some(Route::Partition(REGISTRY)),
+        Kind::Everywhere => None,
+    }
+}
+
+fn home(
+    namespace: &str,
+    Queue { name, normal_name }: Queue,
+    activities: bool,
+    id_of: impl Fn(&str) -> Option<String>,
+) -> Option<Route> {
+    let name = if normal_name.is_empty() { name } else { normal_name };
+    Some(Route::Home(QueueKey { namespace_id: id_of(namespace)?, name, activities }))
+}
+
+fn is_of_activities(kind: i32) -> bool {
+    kind == i32::from(TaskQueueType::Activity)
+}
+
+/// The message of a call that has one, unpacked.
+fn message(frame: &Bytes, bytes_max: usize) -> Option<Bytes> {
+    let (prefix, _) = frame.split_first_chunk::<PREFIX_BYTES>()?;
+    let [is_packed, length @ ..] = *prefix;
+    let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
+    if frame.len() - PREFIX_BYTES != length {
+        return None;
+    }
+    let message = frame.slice(PREFIX_BYTES..);
+    match is_packed {
+        0 => Some(message),
+        1 => unpacked(&message, bytes_max),
+        _no_such_flag => None,
+    }
+}
+
+/// A packed message; none where it is larger than any may be, which whoever answers says.
+fn unpacked(message: &Bytes, bytes_max: usize) -> Option<Bytes> {
+    use std::io::Read;
+    let mut whole = Vec::new();
+    let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    flate2::read::GzDecoder::new(message.as_ref()).take(bytes_max).read_to_end(&mut whole).ok()?;
+    Some(whole.into())
+}

@@ -1,0 +1,279 @@
+//! What surrounds every call from outside: its request is there in time or refused, and what it holds, request and answer, is bounded
+//! by bytes, on each connection and in all, from the first byte to the last.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_listen::{Budget, Peer, Share};
+use everlog_temporal_api::codec;
+use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
+use http_body_util::{BodyExt, Full, Limited};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::http::{HeaderMap, HeaderValue, Request, Response};
+use tower::Service;
+
+use crate::codec::body_buffer::LOOK_BYTES;
+use crate::codec::body_buffer::Pieces;
+use crate::codec::grpc_timeout;
+use crate::codec::status;
+use crate::routing::delivery_receipt::Slip;
+use crate::server::call::Reader;
+use crate::server::compression;
+use crate::server::response_body::{Answer, Content};
+use crate::{Gateway, Later, Limits};
+
+/// The services whose calls have one request and one answer.
+const UNARY: &str = "/temporal.api.";
+/// Bytes that a call of another service may send: reflection, the health of the server.
+const STREAM_BYTES_MAX: usize = 64 << 10;
+/// Calls of other services at once.
+const STREAMS_MAX: usize = 1_000;
+/// What an answer takes beside its bytes.
+const ANSWER_BYTES: usize = 256;
+/// How long after its deadline an answer is still of use: clocks and wires.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What all calls together may hold.
+pub(crate) struct Holdings {
+    /// Bytes of requests.
+    pub requests: Arc<Budget>,
+    /// Bytes of answers that were not taken yet.
+    pub answers: Arc<Budget>,
+    /// Calls of other services, which may last for as long as their client likes.
+    pub streaming: Arc<Budget>,
+    /// Requests that have not arrived at once.
+    pub arriving: Arc<Budget>,
+    /// Answers that are being compressed.
+    pub packing: Arc<Budget>,
+}
+
+/// The services as clients reach them.
+#[derive(Clone)]
+pub(crate) struct Bounded<S> {
+    pub inner: S,
+    pub gateway: Arc<Gateway>,
+}
+
+impl Holdings {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            requests: Budget::new(limits.request_bytes_max),
+            answers: Budget::new(limits.answer_bytes_max),
+            streaming: Budget::new(STREAMS_MAX),
+            arriving: Budget::new(limits.calls_max),
+            packing: Budget::new((cores / 2).max(1)),
+        }
+    }
+}
+
+impl<S, B> Service<Request<B>> for Bounded<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Later<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let mut inner = self.inner.clone();
+        std::mem::swap(&mut inner, &mut self.inner);
+        let gateway = Arc::clone(&self.gateway);
+        let peer = request.extensions().get::<Peer>().cloned().expect("a listener's requests know theirs");
+        if !request.uri().path().starts_with(UNARY) {
+            let Some(place) = gateway.holdings.streaming.take(1) else {
+                let refusal = status::overloaded();
+                gateway.metrics.count_unread(&refusal);
+                return Box::pin(async move { Ok(refusal.into_http()) });
+            };
+            let request = request.map(|body| Body::new(Limited::new(body, STREAM_BYTES_MAX)));
+            return Box::pin(async move {
+                let response = gateway.guarded(inner.call(request).await?);
+                Ok(response.map(|body| Body::new(everlog_listen::Held::new(body, place))))
+            });
+        }
+        let request = request.map(Body::new);
+        Box::pin(async move {
+            let call = Bounds { gateway: &gateway, peer, began: Instant::now() };
+            Ok(call.answer(request, inner).await.unwrap_or_else(|refusal| {
+                gateway.metrics.count_unread(&refusal);
+                refusal.into_http()
+            }))
+        })
+    }
+}
+
+/// One call's bounds.
+struct Bounds<'a> {
+    gateway: &'a Gateway,
+    peer: Peer,
+    began: Instant,
+}
+
+impl Bounds<'_> {
+    async fn answer<S>(self, request: Request<Body>, mut inner: S) -> Result<Response<Body>, Status>
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let told = grpc_timeout::of(request.headers());
+        let takes_gzip = compression::is_taken(request.headers());
+        let (mut head, body) = request.into_parts();
+        let mut held = self.gathered(&head.headers, body, told).await?;
+        let encoding = head.headers.remove("grpc-encoding");
+        let encoding = encoding.as_ref().map(HeaderValue::as_bytes);
+        let packed_bytes = held.body.len();
+        held.body = compression::unpacked(held.body, encoding, self.gateway.limits.message_bytes_max)?;
+        held.shares.grow(held.body.len().saturating_sub(packed_bytes), "requests")?;
+        held.shares.grow(structure_bytes(head.uri.path(), &held.body), "requests")?;
+        let request = Request::from_parts(head, Body::new(Full::new(held.body)));
+        let response = match inner.call(request).await {
+            Ok(response) => self.gateway.guarded(response),
+            Err(never) => match never {},
+        };
+        drop(held.shares);
+        let answer_within = Duration::from_millis(self.gateway.limits.answer_within_ms);
+        let late = self.began.checked_add(told.unwrap_or(Duration::MAX).saturating_add(GRACE));
+        let until = Instant::now() + answer_within;
+        self.outward(response, late.map_or(until, |late| late.min(until)), takes_gzip).await
+    }
+
+    /// All of a body, or a little more than a message may have: whoever answers refuses it then.
+    async fn gathered(
+        &self,
+        headers: &HeaderMap,
+        mut body: Body,
+        told: Option<Duration>,
+    ) -> Result<Held, Status> {
+        let Limits { request_within_ms, message_bytes_max, .. } = self.gateway.limits;
+        let within = Duration::from_millis(request_within_ms);
+        let by = tokio::time::Instant::from_std(self.began + told.unwrap_or(within).min(within));
+        let holdings = &self.gateway.holdings;
+        let mut shares = Shares::none(&self.peer.requests, &holdings.requests);
+        let head_bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        shares.grow(head_bytes.sum(), "requests")?;
+        let (mut pieces, mut arriving) = (Pieces::default(), None);
+        loop {
+            let frame = match at_once(body.frame()).await {
+                Some(frame) => frame,
+                None => {
+                    if arriving.is_none() {
+                        arriving = Some(holdings.arriving.take(1).ok_or_else(status::overloaded)?);
+                    }
+                    let frame = tokio::time::timeout_at(by, body.frame()).await;
+                    frame.map_err(|_late| Status::deadline_exceeded("the request has not arrived in time"))?
+                }
+            };
+            let Some(frame) = frame else { break };
+            let frame = frame.map_err(|error| Status::cancelled(format!("the call broke off: {error}")))?;
+            let Ok(data) = frame.into_data() else { continue };
+            shares.grow(data.len(), "requests")?;
+            pieces.add(data);
+            if pieces.len() > message_bytes_max + LOOK_BYTES {
+                break;
+            }
+        }
+        Ok(Held { body: pieces.into_bytes(), shares })
+    }
+
+    /// The answer as it leaves, or the refusal of one for which there is no room.
+    async fn outward(
+        self,
+        response: Response<Body>,
+        until: Instant,
+        takes_gzip: bool,
+    ) -> Result<Response<Body>, Status> {
+        let (mut head, mut body) = response.into_parts();
+        let receipt = head.extensions.remove::<Slip>().and_then(|slip| slip.take());
+        if http_body::Body::is_end_stream(&body) {
+            return Ok(Response::from_parts(head, body));
+        }
+        let holdings = &self.gateway.holdings;
+        let mut shares = Shares::none(&self.peer.answers, &holdings.answers);
+        shares.grow(ANSWER_BYTES, "answers")?;
+        let (mut pieces, mut trailers) = (Pieces::default(), None);
+        while let Some(frame) = body.frame().await {
+            match frame?.into_data() {
+                Ok(piece) => {
+                    shares.grow(piece.len(), "answers")?;
+                    pieces.add(piece);
+                }
+                Err(frame) => trailers = frame.into_trailers().ok(),
+            }
+        }
+        let mut data = pieces.into_bytes();
+        drop(head.extensions.remove::<Reader>());
+        if takes_gzip
+            && data.len() >= self.gateway.limits.gzip_bytes_min
+            && let Some(packed) = compression::packed(&holdings.packing, &data).await
+        {
+            head.headers.insert("grpc-encoding", HeaderValue::from_static("gzip"));
+            data = packed;
+        }
+        let content = Content { data, trailers, receipt, _shares: shares };
+        Ok(Response::from_parts(head, Body::new(Answer::new(content, self.peer, until))))
+    }
+}
+
+/// A request that has come.
+struct Held {
+    body: Bytes,
+    shares: Shares,
+}
+
+/// What something takes of the budget of its connection, and of that of all.
+pub(crate) struct Shares {
+    connection: Share,
+    all: Share,
+}
+
+impl Shares {
+    pub(crate) fn none(connection: &Arc<Budget>, all: &Arc<Budget>) -> Self {
+        let none = |budget: &Arc<Budget>| budget.take(0).expect("nothing is always left");
+        Self { connection: none(connection), all: none(all) }
+    }
+
+    /// Takes more.
+    pub(crate) fn grow(&mut self, by: usize, what: &str) -> Result<(), Status> {
+        let full = |where_: &str, budget: &Budget| {
+            let (cause, scope) = (ResourceExhaustedCause::SystemOverloaded, ResourceExhaustedScope::System);
+            let most = budget.most();
+            status::exhausted(cause, scope, format!("{what} {where_} take more than {most} bytes at once"))
+        };
+        if !self.connection.grow(by) {
+            return Err(full("of this connection", self.connection.budget()));
+        }
+        if !self.all.grow(by) {
+            return Err(full("of all connections", self.all.budget()));
+        }
+        Ok(())
+    }
+}
+
+/// What a request takes in memory once it is decoded, beside its bytes.
+fn structure_bytes(path: &str, body: &[u8]) -> usize {
+    let method = path.rsplit('/').next().unwrap_or_default();
+    body.get(compression::PREFIX_BYTES..)
+        .map_or(0, |message| codec::structure_bytes(&format!("{method}Request"), message))
+}
+
+/// What a future says now; none where it would wait.
+async fn at_once<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}

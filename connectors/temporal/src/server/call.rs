@@ -1,0 +1,307 @@
+//! A call from its arrival to its answer: namespace, deadline, admission, metrics, panics.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_engine::Reply;
+use everlog_engine::input::{Input, Order};
+use everlog_listen::{Peer, Share};
+use everlog_partition::{Address, Receipt};
+use everlog_temporal_api::common::WorkflowExecution;
+use prost::Message;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::{Request, Response, Status};
+
+use crate::Gateway;
+use crate::codec::status::{self, invalid};
+use crate::codec::validation::Checks;
+use crate::codec::{grpc_timeout, random_ids};
+use crate::metrics::Operation;
+use crate::namespaces::namespace::Namespace;
+use crate::routing::delivery_receipt::Slip;
+use crate::routing::peers::{Brought, POLL_HEADER};
+use crate::server::client_version;
+use crate::tasks::response::Voice;
+use crate::tasks::token::{Subject, TaskToken, unreadable};
+
+/// A call that was let in. Handlers see a namespace only through this, never by the name in a request.
+pub(crate) struct Call<'a> {
+    pub gateway: &'a Gateway,
+    pub namespace: Arc<Namespace>,
+    /// When the caller gives up.
+    pub deadline: Option<Instant>,
+    /// The caller goes on by itself to the run that follows a closed one.
+    pub follows_next_run: bool,
+    operation: Operation,
+    began: Instant,
+    token: Option<TaskToken>,
+    slip: Option<Slip>,
+    /// By what a poll is known to the node that has brought it.
+    brought_poll: Option<String>,
+    peer: Option<Peer>,
+    /// Held until the answer is made.
+    reading: OnceLock<Reader>,
+    _places: Places,
+}
+
+/// A place among those that read histories: of the connection, and of all. Goes along with an answer, among its extensions.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    _places: Arc<[Option<OwnedSemaphorePermit>; 2]>,
+}
+
+fn brought_poll<R>(request: &Request<R>) -> Option<String> {
+    request.extensions().get::<Brought>()?;
+    request.metadata().get(POLL_HEADER)?.to_str().ok().map(str::to_owned)
+}
+
+/// How a request says what namespace it means.
+pub(crate) enum Scope<'a> {
+    /// It means none.
+    Nameless,
+    /// By name.
+    Name(&'a str),
+    /// By a task token, and usually by name as well.
+    Token { name: &'a str, token: &'a Bytes },
+}
+
+/// A request as far as every call needs it.
+pub(crate) trait Asked {
+    fn scope(&self) -> Scope<'_>;
+
+    /// The answer may take until something happens.
+    fn is_long_poll(&self) -> bool {
+        false
+    }
+}
+
+impl<'a> Call<'a> {
+    /// Lets a call in, or refuses it.
+    pub(crate) fn open<R: Asked>(
+        gateway: &'a Gateway,
+        operation: Operation,
+        request: &Request<R>,
+    ) -> Result<Self, Status> {
+        let began = Instant::now();
+        let resolved = client_version::check(request.metadata())
+            .and_then(|()| resolve(gateway, operation, request.get_ref().scope()));
+        let (namespace, token) = resolved
+            .inspect_err(|status| refused(gateway.namespaces.nameless(), operation, status, began))?;
+        let is_long_poll = request.get_ref().is_long_poll();
+        let places = admit(gateway, &namespace, operation, is_long_poll, began)
+            .inspect_err(|status| refused(&namespace, operation, status, began))?;
+        namespace.usage.metrics.began(operation);
+        let deadline =
+            grpc_timeout::of(request.metadata().as_ref()).and_then(|timeout| began.checked_add(timeout));
+        let follows_next_run = client_version::follows_next_run(request.metadata());
+        let slip = request.extensions().get::<Slip>().cloned();
+        let brought_poll = brought_poll(request);
+        let peer = request.extensions().get::<Peer>().cloned();
+        Ok(Self {
+            gateway,
+            namespace,
+            deadline,
+            follows_next_run,
+            operation,
+            began,
+            token,
+            slip,
+            brought_poll,
+            peer,
+            reading: OnceLock::new(),
+            _places: places,
+        })
+    }
+
+    /// What the call is known by as a poll.
+    pub(crate) fn poll_id(&self) -> String {
+        self.brought_poll.clone().unwrap_or_else(random_ids::id)
+    }
+
+    /// Runs the handler; a panic in it costs the caller an answer, and nobody else anything.
+    pub(crate) async fn answer<T: Message>(
+        &self,
+        handler: impl Future<Output = Result<T, Status>>,
+    ) -> Result<Response<T>, Status> {
+        let mut handler = pin!(handler);
+        let answer =
+            poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(context))) {
+                Ok(poll) => poll,
+                Err(_panic) => Poll::Ready(Err(self.panicked())),
+            });
+        match answer.await {
+            Ok(message) => {
+                let Some(reader) = self.reading.get() else { return Ok(Response::new(message)) };
+                let leaves = self.gateway.pace.next(message.encoded_len(), Instant::now());
+                tokio::time::sleep_until(leaves.into()).await;
+                let mut response = Response::new(message);
+                response.extensions_mut().insert(reader.clone());
+                Ok(response)
+            }
+            Err(status) => {
+                self.namespace.usage.metrics.failed(self.operation, &status);
+                Err(status)
+            }
+        }
+    }
+
+    fn panicked(&self) -> Status {
+        tracing::error!(operation = self.operation.name(), "a call ended in a panic");
+        self.namespace.usage.metrics.panicked(self.operation);
+        Status::internal("internal error")
+    }
+
+    /// How long until the caller gives up; none where it does not.
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long a call may wait that answers "nothing yet" well before the caller's deadline.
+    pub(crate) fn patience(&self, longest_ms: u64) -> Duration {
+        let longest = Duration::from_millis(longest_ms);
+        let margin = Duration::from_millis(self.gateway.limits.deadline_margin_ms);
+        self.remaining().map_or(longest, |remaining| remaining.saturating_sub(margin).min(longest))
+    }
+
+    /// The answer that the handler gives now is a task: its receipt is accepted once the answer has been brought on. Nothing may
+    /// come between this and the answer.
+    pub(crate) fn hands_out(&self, receipt: Option<Receipt>) {
+        match (receipt, &self.slip) {
+            (Some(receipt), Some(slip)) => slip.leave(receipt),
+            (Some(receipt), None) => receipt.accept(),
+            (None, _) => {}
+        }
+    }
+
+    /// Waits for a place among those that read histories, and keeps it until the answer is made: many large pages at once would keep
+    /// small calls waiting.
+    pub(crate) async fn reads(&self) {
+        if self.reading.get().is_some() {
+            return;
+        }
+        let place = async |places: Option<&Arc<Semaphore>>| match places {
+            // Nobody closes them.
+            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
+            None => None,
+        };
+        let own = place(self.peer.as_ref().map(|peer| &peer.readers)).await;
+        let of_all = place(Some(&self.gateway.readers)).await;
+        drop(self.reading.set(Reader { _places: Arc::new([own, of_all]) }));
+    }
+
+    /// What a worker is told with.
+    pub(crate) fn voice(&self) -> Voice<'_> {
+        Voice { sealer: &self.gateway.sealer, namespace: &self.namespace }
+    }
+
+    /// The limits that the request is held against.
+    pub(crate) fn checks(&self) -> Checks<'_> {
+        self.gateway.checks()
+    }
+
+    /// The run that the request names.
+    pub(crate) fn address(&self, execution: WorkflowExecution) -> Address {
+        Address {
+            namespace_id: self.namespace.record.id.clone(),
+            workflow_id: execution.workflow_id,
+            run_id: execution.run_id,
+        }
+    }
+
+    /// An order for the run that the request names.
+    pub(crate) fn input(&self, execution: WorkflowExecution, order: Order) -> Input {
+        Input {
+            namespace_id: self.namespace.record.id.clone(),
+            workflow_id: execution.workflow_id,
+            run_id: execution.run_id,
+            sender: None,
+            order: Some(order),
+        }
+    }
+
+    /// Journals an order; what the engine refuses becomes a status.
+    pub(crate) async fn order(&self, input: Input) -> Result<Reply, Status> {
+        match self.gateway.router.order(input).await {
+            Ok(Reply::Rejected(rejection)) => Err(status::of_rejection(rejection)),
+            Ok(reply) => Ok(reply),
+            Err(failure) => Err(status::of_failure(failure)),
+        }
+    }
+
+    /// The run of the request's task token, and the task.
+    pub(crate) fn task(&self) -> Result<(WorkflowExecution, Subject), Status> {
+        let token = self.token.clone().ok_or_else(unreadable)?;
+        let subject = token.subject.ok_or_else(unreadable)?;
+        Ok((WorkflowExecution { workflow_id: token.workflow_id, run_id: token.run_id }, subject))
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.namespace.usage.metrics.ended(self.operation, self.began.elapsed());
+    }
+}
+
+fn refused(namespace: &Namespace, operation: Operation, status: &Status, began: Instant) {
+    let metrics = &namespace.usage.metrics;
+    metrics.began(operation);
+    metrics.failed(operation, status);
+    metrics.ended(operation, began.elapsed());
+}
+
+/// A place among all calls, and one among the long polls of the namespace where these are counted.
+type Places = (Share, Option<Share>);
+
+fn admit(
+    gateway: &Gateway,
+    namespace: &Namespace,
+    operation: Operation,
+    is_long_poll: bool,
+    now: Instant,
+) -> Result<Places, Status> {
+    let gate = if is_long_poll { &gateway.polls } else { &gateway.calls };
+    let place = gate.take(1).ok_or_else(status::overloaded)?;
+    let quota = &namespace.usage.quota;
+    quota.take_call(now)?;
+    Ok((place, if is_long_poll { quota.take_poll(operation)? } else { None }))
+}
+
+fn resolve(
+    gateway: &Gateway,
+    operation: Operation,
+    scope: Scope<'_>,
+) -> Result<(Arc<Namespace>, Option<TaskToken>), Status> {
+    let named = |name| gateway.namespaces.find_any(name, gateway.id_bytes_max());
+    match scope {
+        Scope::Nameless => Ok((gateway.namespaces.nameless().clone(), None)),
+        Scope::Name(name) => Ok((in_use(named(name)?, operation)?, None)),
+        Scope::Token { name, token } => {
+            let token = TaskToken::open(&gateway.sealer, token)?;
+            let namespace = match name {
+                "" => gateway.namespaces.find_id(&token.namespace_id)?,
+                name => named(name)?,
+            };
+            let namespace = in_use(namespace, operation)?;
+            if namespace.record.id != token.namespace_id {
+                return Err(invalid("Operation requested with a token from a different namespace."));
+            }
+            Ok((namespace, Some(token)))
+        }
+    }
+}
+
+fn in_use(namespace: Arc<Namespace>, operation: Operation) -> Result<Arc<Namespace>, Status> {
+    let name = &namespace.record.name;
+    match operation {
+        _any if !namespace.is_deleted => Ok(namespace),
+        Operation::StartWorkflowExecution | Operation::SignalWithStartWorkflowExecution => {
+            Err(status::namespace_not_registered(name))
+        }
+        _other => Err(status::namespace_deleted(name)),
+    }
+}

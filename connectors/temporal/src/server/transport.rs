@@ -1,0 +1,78 @@
+//! The outermost layer: what was refused before a request could be read is put into the words that clients know.
+
+use everlog_temporal_api::codec;
+use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope};
+use tonic::body::Body;
+use tonic::codegen::http::Response;
+use tonic::{Code, Status};
+
+use crate::codec::status::exhausted;
+use crate::metrics::Metrics;
+
+/// How tonic speaks of a message that is too large.
+const TOO_LARGE: &str = "Error, decoded message length too large: found ";
+/// How prost speaks of a message that is none.
+const UNREADABLE: &str = "failed to decode Protobuf message";
+
+/// Looks at an answer before anybody else sees it.
+pub(crate) fn guarded(
+    response: Response<Body>,
+    metrics: &Metrics,
+    message_bytes_max: usize,
+) -> Response<Body> {
+    let Some(status) = response.extensions().get::<Status>() else {
+        return response;
+    };
+    let Some(status) = unread(status, message_bytes_max) else {
+        return response;
+    };
+    metrics.count_unread(&status);
+    status.into_http()
+}
+
+/// The answer to a request that no handler saw, in Temporal's words; none for what a handler answered.
+fn unread(status: &Status, message_bytes_max: usize) -> Option<Status> {
+    let too_large = |message: String| Some(too_large(message));
+    let message = status.message();
+    match status.code() {
+        Code::OutOfRange if message.starts_with(TOO_LARGE) => {
+            let found: String = message[TOO_LARGE.len()..].chars().take_while(char::is_ascii_digit).collect();
+            too_large(format!("grpc: received message larger than max ({found} vs. {message_bytes_max})"))
+        }
+        Code::ResourceExhausted if message.starts_with(codec::TOO_LARGE) => too_large(message.to_owned()),
+        Code::Internal if message.starts_with(codec::UNREADABLE) => Some(Status::internal(message)),
+        Code::Internal if message.contains(UNREADABLE) => {
+            Some(Status::internal(format!("grpc: error unmarshalling request: {message}")))
+        }
+        Code::Unimplemented => Some(Status::unimplemented(message)),
+        _handled => None,
+    }
+}
+
+/// The refusal of a message that is too large.
+pub(crate) fn too_large(message: String) -> Status {
+    let (cause, scope) = (ResourceExhaustedCause::Unspecified, ResourceExhaustedScope::Unspecified);
+    exhausted(cause, scope, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_too_large_is_refused_in_the_words_that_sdks_look_for() {
+        let status = Status::out_of_range(
+            "Error, decoded message length too large: found 5000000 bytes, the limit is: 4194304 bytes",
+        );
+        let status = unread(&status, 4 << 20).expect("it is put into other words");
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert_eq!(status.message(), "grpc: received message larger than max (5000000 vs. 4194304)");
+    }
+
+    #[test]
+    fn answers_of_handlers_pass_unchanged() {
+        assert!(unread(&Status::not_found("no"), 1).is_none());
+        assert!(unread(&Status::internal("internal error"), 1).is_none());
+        assert!(unread(&Status::resource_exhausted("namespace rate limit exceeded"), 1).is_none());
+    }
+}

@@ -1,0 +1,58 @@
+//! Page tokens of histories: where a reader or a worker goes on.
+
+use bytes::Bytes;
+use everlog_engine::Run;
+use everlog_partition::Address;
+use prost::Message;
+use tonic::Status;
+
+use crate::codec::status::invalid;
+use crate::tasks::response::Voice;
+use crate::tasks::token::Purpose;
+
+/// Where the next page of a history begins: the body of a page token, which is bound to namespace and Workflow Id.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Bookmark {
+    /// The run; the first page settles it.
+    #[prost(string, tag = "1")]
+    pub run_id: String,
+    /// The first event of the next page. Backward: the event behind the next page.
+    #[prost(int64, tag = "2")]
+    pub event_id: i64,
+    /// The pages end before this event: a worker must not see more than belongs to its task. 0 = no end.
+    #[prost(int64, tag = "3")]
+    pub end_event_id: i64,
+}
+
+impl Bookmark {
+    pub(crate) fn of(run: &Run, event_id: i64) -> Self {
+        Self { run_id: run.start.run_id.clone(), event_id, end_event_id: 0 }
+    }
+
+    pub(crate) fn seal(&self, voice: Voice<'_>, workflow_id: &str) -> Bytes {
+        self.seal_for(voice, Purpose::History, workflow_id)
+    }
+
+    pub(crate) fn seal_for(&self, voice: Voice<'_>, purpose: Purpose, workflow_id: &str) -> Bytes {
+        voice.sealer.seal(purpose, &[&voice.namespace.record.id, workflow_id], self)
+    }
+
+    /// The bookmark of a page token; none where there is no token.
+    pub(crate) fn open(
+        voice: Voice<'_>,
+        purpose: Purpose,
+        address: &Address,
+        token: &Bytes,
+    ) -> Result<Option<Self>, Status> {
+        if token.is_empty() {
+            return Ok(None);
+        }
+        let context = [voice.namespace.record.id.as_str(), address.workflow_id.as_str()];
+        let bookmark: Option<Self> = voice.sealer.open(purpose, &context, token);
+        let bookmark = bookmark.ok_or_else(|| invalid("Invalid NextPageToken."))?;
+        if !address.run_id.is_empty() && address.run_id != bookmark.run_id {
+            return Err(invalid("RunId in the request does not match the NextPageToken."));
+        }
+        Ok(Some(bookmark))
+    }
+}

@@ -1,0 +1,187 @@
+//! Tasks put into words for their worker, also for one that polls another node.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use everlog_engine::Run;
+use everlog_engine::machine::attempt::Target;
+use everlog_partition::{ActivityTask, Delivery, QueryTask, Receipt, Told, WorkflowTask};
+use everlog_temporal_api::common::{ActivityType, WorkflowExecution, WorkflowType};
+use everlog_temporal_api::enums::TaskQueueKind;
+use everlog_temporal_api::query::WorkflowQuery;
+use everlog_temporal_api::taskqueue::TaskQueue;
+use everlog_temporal_api::workflowservice::{PollActivityTaskQueueResponse, PollWorkflowTaskQueueResponse};
+use prost::Message;
+use tonic::Status;
+
+use crate::Gateway;
+use crate::codec::{proto_time, retry_policy, status, update_messages};
+use crate::namespaces::namespace::Namespace;
+use crate::tasks::page_token::Bookmark;
+use crate::tasks::token::{Sealer, Subject, TaskToken};
+
+/// What a worker is told with.
+#[derive(Clone, Copy)]
+pub(crate) struct Voice<'a> {
+    pub sealer: &'a Sealer,
+    pub namespace: &'a Namespace,
+}
+
+/// The answer that the owner of the run has made, as a handler gives it back.
+pub(crate) fn read<R: Message + Default>(told: Told) -> Result<(R, Option<Receipt>), Status> {
+    let answer = R::decode(told.answer);
+    // Unread, the task goes back by its receipt.
+    let answer = answer.map_err(|_error| Status::internal("another node's answer cannot be read"))?;
+    Ok((answer, told.receipt))
+}
+
+impl Gateway {
+    /// A task of this node's partitions as the worker of a poll on another node is told of it, and the receipt to be
+    /// accepted when it is; none where there is nothing to tell, and what it was goes back.
+    pub fn tell(&self, namespace_id: &str, delivery: Delivery) -> Option<(Bytes, Option<Receipt>)> {
+        let namespace = self.namespaces.find_id(namespace_id).ok()?;
+        let voice = Voice { sealer: &self.sealer, namespace: &namespace };
+        match delivery {
+            Delivery::Workflow(told) => {
+                let (response, receipt) = of_workflow_task(voice, *told).ok()?;
+                Some((response.encode_to_vec().into(), receipt))
+            }
+            Delivery::Activity(told) => {
+                let (response, receipt) = of_activity(voice, *told);
+                Some((response.encode_to_vec().into(), receipt))
+            }
+            Delivery::Query(mut told) => {
+                let receipt = told.receipt.take();
+                let response = of_query(voice, *told).ok()?;
+                Some((response.encode_to_vec().into(), receipt))
+            }
+            Delivery::Told(_) | Delivery::Nothing => None,
+        }
+    }
+}
+
+/// Everything that a worker is told of a task, and the receipt to be accepted as the very last step.
+pub(crate) fn of_workflow_task(
+    voice: Voice<'_>,
+    task: WorkflowTask,
+) -> Result<(PollWorkflowTaskQueueResponse, Option<Receipt>), Status> {
+    let WorkflowTask { run, sticky: _, history, queries, backlog, receipt } = task;
+    let pending = run.head.task.as_ref().ok_or_else(status::unexpected_reply)?;
+    let place =
+        Bookmark { end_event_id: pending.started_event_id + 1, ..Bookmark::of(&run, history.next_event_id) };
+    let next_page_token = match history.next_event_id {
+        0 => Bytes::new(),
+        _more => place.seal(voice, &run.start.workflow_id),
+    };
+    let response = PollWorkflowTaskQueueResponse {
+        task_token: token(voice, &run, Subject::Workflow(pending.token())),
+        workflow_execution: Some(execution(&run)),
+        workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
+        previous_started_event_id: run.head.previous_started_event_id,
+        started_event_id: pending.started_event_id,
+        attempt: pending.attempt,
+        backlog_count_hint: i64::try_from(backlog).unwrap_or(i64::MAX),
+        history: Some(history.history),
+        next_page_token,
+        workflow_execution_task_queue: Some(normal_queue(&run)),
+        scheduled_time: Some(proto_time::timestamp(pending.scheduled_ms)),
+        started_time: Some(proto_time::timestamp(pending.started_ms)),
+        queries: attached(queries)?,
+        messages: update_messages::messages(&run, pending.started_event_id),
+        ..PollWorkflowTaskQueueResponse::default()
+    };
+    Ok((response, receipt))
+}
+
+pub(crate) fn of_query(voice: Voice<'_>, task: QueryTask) -> Result<PollWorkflowTaskQueueResponse, Status> {
+    let QueryTask { run, sticky: _, history, query, query_id, receipt: _ } = task;
+    let place =
+        Bookmark { end_event_id: run.head.next_event_id, ..Bookmark::of(&run, history.next_event_id) };
+    let next_page_token = match history.next_event_id {
+        0 => Bytes::new(),
+        _more => place.seal(voice, &run.start.workflow_id),
+    };
+    Ok(PollWorkflowTaskQueueResponse {
+        task_token: token(voice, &run, Subject::Query(query_id)),
+        workflow_execution: Some(execution(&run)),
+        workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
+        previous_started_event_id: run.head.previous_started_event_id,
+        attempt: 1,
+        history: Some(history.history),
+        next_page_token,
+        query: Some(readable(&query)?),
+        workflow_execution_task_queue: Some(normal_queue(&run)),
+        ..PollWorkflowTaskQueueResponse::default()
+    })
+}
+
+fn attached(queries: Vec<(String, Bytes)>) -> Result<BTreeMap<String, WorkflowQuery>, Status> {
+    queries.into_iter().map(|(id, query)| Ok((id, readable(&query)?))).collect()
+}
+
+fn readable(query: &Bytes) -> Result<WorkflowQuery, Status> {
+    WorkflowQuery::decode(query.clone()).map_err(|_error| Status::internal("a query cannot be read"))
+}
+
+pub(crate) fn execution(run: &Run) -> WorkflowExecution {
+    WorkflowExecution { workflow_id: run.start.workflow_id.clone(), run_id: run.start.run_id.clone() }
+}
+
+fn token(voice: Voice<'_>, run: &Run, subject: Subject) -> Bytes {
+    let token = TaskToken {
+        namespace_id: run.start.namespace_id.clone(),
+        workflow_id: run.start.workflow_id.clone(),
+        run_id: run.start.run_id.clone(),
+        subject: Some(subject),
+    };
+    token.seal(voice.sealer)
+}
+
+fn normal_queue(run: &Run) -> TaskQueue {
+    let kind = TaskQueueKind::Normal.into();
+    TaskQueue { name: run.start.task_queue.clone(), kind, normal_name: String::new() }
+}
+
+/// Everything that a worker is told of an attempt, and the receipt to be accepted as the very last step.
+pub(crate) fn of_activity(
+    voice: Voice<'_>,
+    task: ActivityTask,
+) -> (PollActivityTaskQueueResponse, Option<Receipt>) {
+    let ActivityTask { run, activity, scheduled, receipt } = task;
+    let target = Target {
+        scheduled_event_id: activity.scheduled_event_id,
+        attempt: activity.attempt,
+        claim: activity.claim,
+        activity_id: String::new(),
+    };
+    let response = PollActivityTaskQueueResponse {
+        task_token: token(voice, &run, Subject::Activity(target)),
+        workflow_namespace: voice.namespace.record.name.clone(),
+        workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
+        workflow_execution: Some(execution(&run)),
+        activity_type: Some(ActivityType { name: activity.activity_type.clone() }),
+        activity_id: activity.activity_id.clone(),
+        header: scheduled.header,
+        input: scheduled.input,
+        heartbeat_details: activity.heartbeat_details.clone(),
+        scheduled_time: Some(proto_time::timestamp(activity.first_scheduled_ms)),
+        current_attempt_scheduled_time: Some(proto_time::timestamp(activity.scheduled_ms)),
+        started_time: Some(proto_time::timestamp(activity.started_ms)),
+        attempt: activity.attempt,
+        schedule_to_close_timeout: scheduled.schedule_to_close_timeout.map(proto_time::outer),
+        start_to_close_timeout: scheduled.start_to_close_timeout.map(proto_time::outer),
+        heartbeat_timeout: scheduled.heartbeat_timeout.map(proto_time::outer),
+        retry_policy: activity.retry_policy.clone().map(retry_policy::outer),
+        priority: of_both(run.start.priority.as_ref(), scheduled.priority),
+        ..PollActivityTaskQueueResponse::default()
+    };
+    (response, receipt)
+}
+
+/// An activity's priority: what it leaves out is its workflow's. Of encoded messages that is one behind the other.
+fn of_both(workflow: Option<&Bytes>, activity: Option<Bytes>) -> Option<Bytes> {
+    match (workflow, activity) {
+        (Some(workflow), Some(activity)) => Some([workflow.as_ref(), activity.as_ref()].concat().into()),
+        (workflow, activity) => activity.or_else(|| workflow.cloned()),
+    }
+}
