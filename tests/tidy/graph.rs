@@ -22,8 +22,50 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-ingress", &["everlog-engine", "everlog-log", "everlog-partition", "everlog-wire"]),
     ("everlog-temporal", &["everlog-engine", "everlog-listen", "everlog-partition", "everlog-temporal-api"]),
     (
+        "everlog-config",
+        &[
+            "everlog-engine",
+            "everlog-ingress",
+            "everlog-listen",
+            "everlog-log",
+            "everlog-log-kafka",
+            "everlog-partition",
+            "everlog-registry",
+            "everlog-rocks",
+            "everlog-temporal",
+            "everlog-wire",
+        ],
+    ),
+    (
+        "everlog-cluster",
+        &[
+            "everlog-engine",
+            "everlog-listen",
+            "everlog-log",
+            "everlog-log-kafka",
+            "everlog-partition",
+            "everlog-temporal",
+        ],
+    ),
+    (
+        "everlog-cli",
+        &[
+            "everlog-cluster",
+            "everlog-config",
+            "everlog-engine",
+            "everlog-log",
+            "everlog-log-kafka",
+            "everlog-registry",
+            "everlog-rocks",
+            "everlog-wire",
+        ],
+    ),
+    (
         "everlog",
         &[
+            "everlog-cli",
+            "everlog-cluster",
+            "everlog-config",
             "everlog-engine",
             "everlog-ingress",
             "everlog-listen",
@@ -57,6 +99,8 @@ const HOMES: &[(&str, &[&str])] = &[
         "tokio",
         &[
             "everlog",
+            "everlog-cli",
+            "everlog-cluster",
             "everlog-ingress",
             "everlog-listen",
             "everlog-partition",
@@ -67,8 +111,11 @@ const HOMES: &[(&str, &[&str])] = &[
             "everlog-tests",
         ],
     ),
-    ("clap", &["everlog", "everlog-benches", "everlog-tests"]),
-    ("anyhow", &["everlog", "everlog-benches", "everlog-tests"]),
+    ("clap", &["everlog", "everlog-cli", "everlog-benches", "everlog-tests"]),
+    (
+        "anyhow",
+        &["everlog", "everlog-cli", "everlog-cluster", "everlog-config", "everlog-benches", "everlog-tests"],
+    ),
 ];
 
 /// All that the engine is built from. None of them has a clock, randomness, IO or threads at run time; those of the

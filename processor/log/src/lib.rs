@@ -3,6 +3,7 @@
 //! It carries bytes and knows nothing of workflows, nor of where they are kept: every implementation passes
 //! `contract::check`.
 
+pub mod clock;
 pub mod contract;
 mod error;
 mod outage;

@@ -4,12 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-
-use crate::hand::cluster::Cluster;
-use crate::hand::doctor::Doctor;
-use crate::hand::read::Read;
-use crate::hand::schemas::Schemas;
-use crate::hand::send::Commands;
+use everlog_cli::cluster::Cluster;
+use everlog_cli::doctor::Doctor;
+use everlog_cli::read::Read;
+use everlog_cli::schemas::Schemas;
+use everlog_cli::send::Commands;
 
 /// With what it is built from, for bug reports.
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\n", env!("EVERLOG_BUILT_FROM"));

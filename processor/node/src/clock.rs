@@ -1,15 +1,11 @@
 //! A thread's clock: it shows the system's time and grows with time, also while the system's is being set.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
+
+use everlog_log::clock::now_ms;
 
 /// How far the system's clock may be from ours before it counts as set.
 const SET_BY_MIN_MS: i64 = 1_000;
-
-/// Milliseconds since 1970-01-01 UTC, by the system's clock.
-pub fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
 
 /// Measures time from a moment of the system's clock on.
 pub struct Clock {

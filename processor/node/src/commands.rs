@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use everlog_cluster::Cluster;
+use everlog_config::Config;
 use everlog_ingress::{Assigned, Fetched, Ingress, Options, Polled, Shared, SourceError, Stats, Topic};
+use everlog_log::clock::now_ms;
 use everlog_log::{Log, Outage};
 use everlog_log_kafka::keep::Keeper;
 use everlog_log_kafka::source;
@@ -13,9 +16,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::clock::now_ms;
-use crate::cluster::Cluster;
-use crate::config::Config;
 use crate::names::Names;
 use crate::schemas::Lookup;
 

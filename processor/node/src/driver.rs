@@ -1,18 +1,21 @@
 //! The driver: threads that own partitions, feed them events and time, and stop them in order.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use everlog_cluster::{Elsewhere, LocalPartitions};
+use everlog_log::clock::now_ms;
 use everlog_partition::{Admission, Config, Dispatcher, Error, Event, QueueLimits, Router, Stats};
 
 use crate::arrivals::{Arrivals, Recovered};
-use crate::clock::{Clock, now_ms};
+use crate::clock::Clock;
 use crate::home::Home;
 use crate::keys;
-use crate::share::{Elsewhere, Failed, Share, Taken, Takeover};
+use crate::share::{Failed, Share, Taken, Takeover};
 use crate::verdict::End;
 
 /// Events that are taken in before partitions get their turn: what has gathered is appended together.
@@ -138,16 +141,11 @@ pub fn start(
 #[derive(Clone)]
 pub struct Steering {
     takeover: Weak<Takeover>,
-    dispatcher: Arc<Dispatcher>,
+    stats: Arc<[Arc<Stats>]>,
 }
 
-impl Steering {
-    /// Takes partitions over; returns when each is at work, rests because of something that may pass, or is closed by what is in
-    /// the log: those, and why.
-    ///
-    /// # Errors
-    /// Why one of them cannot be recovered by this node. The others come all the same.
-    pub fn take(&self, partitions: impl Iterator<Item = u32>) -> Result<Vec<(u32, Error)>, Error> {
+impl LocalPartitions for Steering {
+    fn take(&self, partitions: Vec<u32>) -> Result<Vec<(u32, Error)>, Error> {
         let Some(takeover) = self.takeover.upgrade() else { return Ok(Vec::new()) };
         let (taken, outcomes) = mpsc::channel();
         for partition in partitions {
@@ -163,18 +161,14 @@ impl Steering {
         closed.collect()
     }
 
-    /// Brings the rows of partitions that others have, so that taking them over has little left to do. None of them may be here.
-    /// Blocks.
-    ///
-    /// # Errors
-    /// Why those of one of them could not be brought; those behind it were not tried.
-    pub fn prepare(&self, partitions: impl Iterator<Item = (u32, Arc<Stats>)>) -> Result<(), Error> {
+    fn prepare(&self, partitions: Range<u32>) -> Result<(), Error> {
         let Some(takeover) = self.takeover.upgrade() else { return Ok(()) };
-        for (partition, stats) in partitions {
+        for partition in partitions {
+            let stats = &self.stats[partition as usize];
             if takeover.stopping.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let prepared = takeover.prepare(partition, &stats);
+            let prepared = takeover.prepare(partition, stats);
             let mut outage = takeover.unprepared.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = &prepared {
                 stats.restore_left.store(0, Ordering::Relaxed);
@@ -191,20 +185,16 @@ impl Steering {
         Ok(())
     }
 
-    /// True for an error that goes by itself: brokers that do not answer.
-    pub fn may_pass(&self, error: &Error) -> bool {
+    fn may_pass(&self, error: &Error) -> bool {
         self.takeover.upgrade().is_none_or(|takeover| takeover.may_pass(error))
     }
 
-    /// Closes rows of partitions that were brought, and are not taken over for now. Blocks.
-    pub fn forget(&self, partitions: impl Iterator<Item = u32>) {
+    fn forget(&self, partitions: Range<u32>) {
         let Some(takeover) = self.takeover.upgrade() else { return };
         partitions.for_each(|partition| takeover.home.close_rows(partition));
     }
 
-    /// Lets go of partitions; returns when nothing of them is here any more. What they have taken is answered and
-    /// committed first, as far as that does not take long.
-    pub fn leave(&self, partitions: impl Iterator<Item = u32>) {
+    fn leave(&self, partitions: Range<u32>) {
         let Some(takeover) = self.takeover.upgrade() else { return };
         let (left, gone) = mpsc::channel();
         for partition in partitions {
@@ -215,17 +205,11 @@ impl Steering {
         let _ = gone.recv();
     }
 
-    /// What is for partitions that are not here goes there. Said once.
-    pub fn send_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>) {
+    fn send_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>) {
         if let Some(takeover) = self.takeover.upgrade() {
             // Said once.
             let _ = takeover.elsewhere.set(elsewhere);
         }
-    }
-
-    /// Where ready tasks and polls meet on this node.
-    pub fn dispatcher(&self) -> Arc<Dispatcher> {
-        Arc::clone(&self.dispatcher)
     }
 }
 
@@ -250,10 +234,12 @@ impl Running {
 
     /// How partitions are taken over and let go of.
     pub fn steering(&self) -> Steering {
-        Steering {
-            takeover: Arc::downgrade(&self.takeover),
-            dispatcher: Arc::clone(&self.takeover.dispatcher),
-        }
+        Steering { takeover: Arc::downgrade(&self.takeover), stats: self.stats.clone().into() }
+    }
+
+    /// Where ready tasks and polls meet on this node.
+    pub fn dispatcher(&self) -> Arc<Dispatcher> {
+        Arc::clone(&self.takeover.dispatcher)
     }
 
     /// True while every partition serves that is to be served here, and can be.

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use everlog_cluster::Cluster;
+use everlog_log::clock::elapsed_ms;
 use tokio::sync::mpsc;
 
-use crate::cluster::Cluster;
 use crate::commands::Commands;
 use crate::driver::Running;
 use crate::gateway::Gateway;
 use crate::home::Home;
-use crate::node::{Cause, Ended, Loss, millis};
+use crate::node::{Cause, Ended, Loss};
 
 /// How long a log on Kafka may take to close: what was not committed by then is applied again by whoever has the partitions next.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
@@ -65,7 +66,7 @@ pub async fn end(
     } else if !close(home) {
         tracing::warn!("the log is still in use at the end; what was acknowledged is safe");
     }
-    tracing::info!(took_ms = millis(began), "stopped");
+    tracing::info!(took_ms = elapsed_ms(began), "stopped");
     let later = unminded.into_iter().chain(std::iter::from_fn(|| failures.try_recv().ok()));
     match cause {
         Cause::Asked => Ended::Asked,
@@ -123,9 +124,10 @@ pub fn leave(home: Home, ended: &Ended) {
 
 #[cfg(test)]
 mod tests {
+    use everlog_cluster::entry;
+    use everlog_config::Config;
+
     use super::*;
-    use crate::cluster::entry;
-    use crate::config::Config;
     use crate::node::LEFTOVERS_WITHIN;
     use crate::{commands, driver};
 

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
+use everlog_config::Config;
 use everlog_listen::Listener;
 use everlog_temporal::{About, Metrics, Namespaces, Peers, Sealer};
 use prometheus::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::config::Config;
 use crate::driver::Running;
 use crate::home::Home;
 use crate::keys::Keys;

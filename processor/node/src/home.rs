@@ -5,6 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
+use everlog_config::Config;
+use everlog_config::DataDir;
 use everlog_log::Log;
 use everlog_log_kafka::Kafka;
 use everlog_partition::RowsFault;
@@ -12,8 +14,6 @@ use everlog_rocks::log::Embedded;
 use everlog_rocks::rows::SharedRows;
 use everlog_store::Base;
 
-use crate::config::Config;
-use crate::data::DataDir;
 use crate::row_dirs::{RowsDir, SetAside};
 
 /// What helps where bytes of ours make no sense: they were damaged, or somebody else wrote them.
@@ -54,7 +54,7 @@ impl Home {
                 brokers = config.kafka.bootstrap_servers,
                 prefix = config.kafka.prefix,
                 partitions = log.partitions(),
-                took_ms = crate::node::millis(began),
+                took_ms = everlog_log::clock::elapsed_ms(began),
                 "opened the log on Kafka"
             );
             let rows = RowsDir::new(data.rows(), config.memory.database_bytes, config.kafka.rows_aside_max);
@@ -67,7 +67,7 @@ impl Home {
             created = found.created,
             torn_bytes = found.torn_bytes,
             unapplied_records = found.unapplied_records,
-            took_ms = crate::node::millis(began),
+            took_ms = everlog_log::clock::elapsed_ms(began),
             "opened the data directory"
         );
         Ok(Self::Embedded(Arc::new(log)))

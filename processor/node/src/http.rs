@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use everlog_config::node_file::INSTANCE_HEADER;
 use everlog_listen::{Listener, http1};
 use prometheus::{Registry, TEXT_FORMAT, TextEncoder};
 
 use crate::health::Health;
-use crate::node_file::INSTANCE_HEADER;
 
 /// What the pages show.
 #[derive(Clone)]

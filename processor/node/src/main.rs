@@ -4,25 +4,19 @@ mod arrivals;
 mod banner;
 mod cli;
 mod clock;
-mod cluster;
 mod commands;
-mod config;
-mod data;
 mod driver;
 mod ending;
 mod face;
 mod gateway;
-mod hand;
 mod health;
 mod home;
 mod http;
 mod keys;
-mod logs;
 mod memory;
 mod metrics;
 mod names;
 mod node;
-mod node_file;
 mod process;
 mod progress;
 mod retention;
@@ -35,19 +29,16 @@ mod topics;
 mod traffic;
 mod verdict;
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use everlog_config::logs::{self, plain};
+use everlog_config::{Config, DataDir, environment};
 use everlog_wire::public::Noun;
 
 use cli::{Cli, Command, Dev, Settings, TopicsCommand};
-use config::Config;
-use data::DataDir;
-use logs::plain;
 use node::Ended;
 use topics::Found;
 
@@ -82,13 +73,13 @@ fn main() -> ExitCode {
         Command::Serve(settings) => code_of(run_serve(settings)),
         Command::Config(settings) => code_of(show_config(settings)),
         Command::Topics(command) => look_at_topics(command),
-        Command::Events(read) => by_hand(hand::read::run(Noun::Event, read)),
-        Command::Replies(read) => by_hand(hand::read::run(Noun::Outcome, read)),
-        Command::Rejections(read) => by_hand(hand::read::run(Noun::Rejection, read)),
-        Command::Send(command) => by_hand(hand::send::run(command)),
-        Command::Schemas(schemas) => by_hand(hand::schemas::run(schemas)),
-        Command::Cluster(command) => by_hand(hand::cluster::run(command)),
-        Command::Doctor(doctor) => by_hand(hand::doctor::run(doctor)),
+        Command::Events(read) => by_hand(everlog_cli::read::run(Noun::Event, read)),
+        Command::Replies(read) => by_hand(everlog_cli::read::run(Noun::Outcome, read)),
+        Command::Rejections(read) => by_hand(everlog_cli::read::run(Noun::Rejection, read)),
+        Command::Send(command) => by_hand(everlog_cli::send::run(command)),
+        Command::Schemas(schemas) => by_hand(everlog_cli::schemas::run(schemas)),
+        Command::Cluster(command) => by_hand(everlog_cli::cluster::run(command)),
+        Command::Doctor(doctor) => by_hand(everlog_cli::doctor::run(doctor)),
     };
     ExitCode::from(code)
 }
@@ -166,17 +157,9 @@ fn look_at_topics(command: &TopicsCommand) -> u8 {
     }
 }
 
-fn by_hand(ended: Result<hand::Ended>) -> u8 {
+fn by_hand(ended: Result<everlog_cli::Ended>) -> u8 {
     match ended {
         Ok(ended) => ended.code(),
         Err(error) => code_of(Err(error)),
     }
-}
-
-fn environment() -> BTreeMap<String, String> {
-    // A name that is not UTF-8 cannot be one of ours.
-    let named = |(name, value): (OsString, OsString)| {
-        Some((name.into_string().ok()?, value.to_string_lossy().into()))
-    };
-    std::env::vars_os().filter_map(named).collect()
 }

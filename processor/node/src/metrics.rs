@@ -5,6 +5,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
+use everlog_cluster::Cluster;
+use everlog_cluster::counts::{self, AWAY_BOUNDS_MS, Outcome, Standing};
 use everlog_log_kafka as kafka;
 use everlog_partition::{RowsFault, Stats};
 use everlog_rocks::log as embedded;
@@ -12,15 +14,12 @@ use prometheus::Registry;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-use crate::cluster::Cluster;
-use crate::cluster::counts::{self, AWAY_BOUNDS_MS, Outcome, Standing};
 use crate::commands;
 use crate::health::{Health, Signs};
 use crate::home::Sight;
 use crate::process::Process;
 use crate::row_dirs::SetAside;
 use crate::traffic::KafkaTraffic;
-
 use Kind::{Counts, Stands};
 pub use connections::{watch_held, watch_listeners};
 pub use registry::watch_registry;

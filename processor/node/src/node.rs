@@ -6,6 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use everlog_cluster::links::Trust;
+use everlog_cluster::{About, Cluster, Local, LocalPartitions, Others};
+use everlog_config::node_file::NodeFile;
+use everlog_config::{Config, DataDir, Sync, logs};
 use everlog_ingress::{Owned, Topic};
 use everlog_listen::{Bounds, Counts, Descriptors, Listener, http1};
 use everlog_log::{Log, Outage};
@@ -17,10 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use crate::banner::{Addresses, Banner};
-use crate::cluster::{self, Cluster, Others};
 use crate::commands::Commands;
-use crate::config::{Config, Sync};
-use crate::data::DataDir;
 use crate::driver::{self, Running};
 use crate::ending::{Ends, end, leave, log_ended};
 use crate::gateway::Gateway;
@@ -28,12 +29,11 @@ use crate::health::Health;
 use crate::home::{self, Home};
 use crate::memory::{ProcessMemory, space};
 use crate::names::Names;
-use crate::node_file::NodeFile;
 use crate::progress::{self, Progress};
 use crate::schemas::{Lookup, Schemas};
 use crate::share::Failed;
 use crate::verdict::End;
-use crate::{face, gateway, http, keys, logs, metrics, retention, stop};
+use crate::{face, gateway, http, keys, metrics, retention, stop};
 
 /// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
 pub const BLOCKING_THREADS_MAX: usize = 32;
@@ -184,7 +184,7 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
-    metrics::watch_queues(&registry, running.steering().dispatcher());
+    metrics::watch_queues(&registry, running.dispatcher());
     let cluster = join(config, &home, &running, &names, (listeners.nodes, listeners.calls.1))?;
     let peers = cluster.clone().map(|cluster| Arc::new(Others(cluster)) as Arc<dyn everlog_temporal::Peers>);
     let calls = Gateway::make(config, &home, &names, &running, calls_metrics, peers)?;
@@ -199,7 +199,9 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
                 return Ok(end(Cause::Asked, ends, running, home, failures).await);
             }
         };
-        tokio::spawn(Arc::clone(cluster).run(failed));
+        tokio::spawn(
+            Arc::clone(cluster).run(Arc::new(move |partition, error| failed(partition, End::Lost, error))),
+        );
     }
     all_serve(&running, &health, asked.clone()).await;
     let commands = start_commands(config, &home, cluster.as_ref(), (&schemas, &names), (&health, &registry));
@@ -424,18 +426,34 @@ fn join(
         tracing::warn!("{remark}");
     }
     let advertised = &config.cluster.advertised;
-    let about = cluster::About {
+    let about = About {
         name: config.server.name.clone(),
         address: if advertised.is_empty() { address.to_string() } else { advertised.clone() },
         calls: calls.to_string(),
-        trust: cluster::links::Trust::of(&config.cluster)?,
+        trust: Trust::read(
+            config.cluster.secret()?,
+            config.cluster.tls_files(),
+            &config.cluster.server_name,
+        )?,
         rows: home.kept_rows(),
         forget_after: Duration::from_millis(config.cluster.forget_after_ms),
         replicas: config.cluster.replicas,
-        shares_keys: config.tokens.key_file.is_none(),
+        instance: uuid::Builder::from_random_bytes(keys::random()?).into_uuid().to_string(),
+    };
+    let (learner, shares_keys) = (names.clone(), config.tokens.key_file.is_none());
+    let local = Local {
+        partitions: Arc::new(running.steering()),
+        stats: running.stats.clone(),
+        dispatcher: running.dispatcher(),
+        send: running.post(),
+        sealer: names.sealer.clone(),
+        learn: Box::new(move |key, value| {
+            learner.namespaces.learn(key, value);
+            keys::learn(&learner.sealer, key, value, shares_keys);
+        }),
     };
     let options = config.kafka.options(&config.server.name);
-    Cluster::join(about, (&kafka.log, &options), running, names, listener).map(Some)
+    Cluster::join(about, (&kafka.log, &options), local, listener).map(Some)
 }
 
 /// The partitions, who is told when one of them has ended, and who hears of it. Those of an embedded log are at work.
@@ -457,7 +475,7 @@ fn start_partitions(
     let explained = |error| home::explain(error, config, data);
     let running = driver::start(home, &options, stats, &failed).map_err(explained)?;
     if !home.is_remote()
-        && let Err(error) = running.steering().take(0..home.log().partitions())
+        && let Err(error) = running.steering().take((0..home.log().partitions()).collect())
     {
         running.stop();
         return Err(explained(error));
@@ -587,9 +605,4 @@ async fn lost(loss: Loss, cluster: Option<&Arc<Cluster>>) -> Option<Cause> {
         }
         _other => Some(Cause::PartitionEnded(loss)),
     }
-}
-
-/// Milliseconds since then.
-pub fn millis(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use everlog_log::clock::now_ms;
 use everlog_log::{Error, Log, Topic};
 use everlog_rocks::log::Embedded;
-
-use crate::clock::now_ms;
 
 const PREFIX: &[u8] = b"retention/";
 /// Notes in the span of the retention: an entry stays for that long and at most a part of it longer.

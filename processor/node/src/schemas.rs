@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use everlog_config::Config;
 use everlog_log::Outage;
 use everlog_registry::{Client, Found, Ids, Registry};
 use everlog_wire::public::Noun;
 use tokio::time::Instant;
 
-use crate::config::Config;
 use crate::home::Home;
 use crate::rows::Rows;
 

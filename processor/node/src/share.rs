@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use everlog_cluster::Elsewhere;
 use everlog_log::{Log, Outage};
 use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, Stats, Waiting};
 use everlog_store::{Base, Store};
@@ -25,22 +26,6 @@ const LOOK_AT_LEAVING_MS: i64 = 5;
 
 /// A partition at work.
 pub type Owned = Partition<dyn Log, Box<dyn Base>>;
-
-/// What reaches a partition that is not here.
-pub trait Elsewhere: Send + Sync {
-    /// Brings an event to whoever has the partition, or tells that nobody here does. A poll that was to get something of it waits on; that
-    /// something reached nobody is told to who serves it, this node or another, once somebody does.
-    fn bring(&self, partition: u32, event: Event);
-
-    /// The node that is to have a partition now, if that is another one. Asks the brokers.
-    ///
-    /// # Errors
-    /// They do not answer.
-    fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error>;
-
-    /// The highest level of decisions that all nodes know.
-    fn level(&self) -> u32;
-}
 
 /// Is told that partitions are at work, or which one cannot be, and why.
 pub type Taken = std::sync::mpsc::Sender<Result<(), (u32, End, Error)>>;
@@ -135,7 +120,13 @@ impl Takeover {
         let log = self.home.log();
         let prepare = || {
             let rows = self.home.rows(id)?;
-            Partition::<dyn Log, Box<dyn Base>>::prepare(id, &*log, &rows, stats, crate::clock::now_ms())?;
+            Partition::<dyn Log, Box<dyn Base>>::prepare(
+                id,
+                &*log,
+                &rows,
+                stats,
+                everlog_log::clock::now_ms(),
+            )?;
             self.home.keep_rows_open(id, rows);
             Ok(())
         };

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use anyhow::bail;
+use everlog_config::Config;
 use everlog_log_kafka::topics::{self, Difference};
 
 use crate::cli::TopicsCommand;
-use crate::config::Config;
 
 /// What is found out about the topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

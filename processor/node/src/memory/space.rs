@@ -6,8 +6,7 @@
 use std::fs;
 
 use anyhow::{Result, ensure};
-
-use crate::config::Config;
+use everlog_config::Config;
 
 const MIB: u64 = 1 << 20;
 /// What the allocator takes at its start.

@@ -1,0 +1,133 @@
+//! `everlog doctor`: looks at a log and its surroundings, and says what is wrong and how it is put right.
+
+mod directory;
+mod kafka;
+mod nodes;
+mod registry;
+
+use anyhow::Result;
+use clap::Args;
+use everlog_log::clock::now_ms;
+use serde_json::json;
+
+use super::place::Where;
+use super::{Ended, write_line};
+
+/// `everlog doctor`
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// The file with the settings; without one, the environment and the defaults.
+    #[arg(long, value_name = "FILE")]
+    config: Option<std::path::PathBuf>,
+    /// The log is on these brokers.
+    #[arg(long, value_name = "HOST:PORT[,...]")]
+    kafka_bootstrap: Option<String>,
+    /// The data directory of an embedded log [default: server.data_dir].
+    #[arg(long, value_name = "DIR", conflicts_with = "kafka_bootstrap")]
+    data_dir: Option<std::path::PathBuf>,
+    /// A schema registry to look at too [default: registry.url].
+    #[arg(long, value_name = "URL")]
+    registry: Option<String>,
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    /// It works, but somebody should know.
+    Warn,
+    Fail,
+}
+
+/// What was found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    /// What was looked at.
+    about: &'static str,
+    verdict: Verdict,
+    found: String,
+    /// How it is put right.
+    fix: Option<String>,
+}
+
+impl Finding {
+    fn good(about: &'static str, found: impl Into<String>) -> Self {
+        Self { about, verdict: Verdict::Good, found: found.into(), fix: None }
+    }
+
+    fn warn(about: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { about, verdict: Verdict::Warn, found: found.into(), fix: Some(fix.into()) }
+    }
+
+    fn fail(about: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { about, verdict: Verdict::Fail, found: found.into(), fix: Some(fix.into()) }
+    }
+
+    fn text(&self) -> String {
+        let verdict = match self.verdict {
+            Verdict::Good => "ok",
+            Verdict::Warn => "warn",
+            Verdict::Fail => "fail",
+        };
+        let fix = self.fix.as_ref().map(|fix| format!("\n      fix: {fix}")).unwrap_or_default();
+        format!("{verdict:<4}  {}: {}{fix}", self.about, self.found)
+    }
+
+    fn json(&self) -> String {
+        let verdict = match self.verdict {
+            Verdict::Good => "ok",
+            Verdict::Warn => "warn",
+            Verdict::Fail => "fail",
+        };
+        json!({"verdict": verdict, "about": self.about, "found": self.found, "fix": self.fix}).to_string()
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Nobody could look.
+pub fn run(doctor: &Doctor) -> Result<Ended> {
+    let place = Where {
+        config: doctor.config.clone(),
+        kafka_bootstrap: doctor.kafka_bootstrap.clone(),
+        ..Where::default()
+    };
+    let mut config = place.settings()?;
+    everlog_config::logs::start(&config.logs)?;
+    if let Some(dir) = &doctor.data_dir {
+        config.server.data_dir.clone_from(dir);
+    }
+    let mut findings = if config.kafka.is_used() && doctor.data_dir.is_none() {
+        let mut findings = kafka::look(&config)?;
+        findings.extend(nodes::look(&config, now_ms())?);
+        findings
+    } else {
+        directory::look(&config)
+    };
+    findings.extend(registry::look(&config, doctor.registry.as_deref())?);
+    for finding in &findings {
+        if !write_line(&if doctor.json { finding.json() } else { finding.text() })? {
+            break;
+        }
+    }
+    let fails = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
+    Ok(if fails { Ended::Badly } else { Ended::Well })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_says_what_it_means_and_the_way_out() {
+        let finding = Finding::fail("positions", "journal 3 ends at 5", "restore it");
+        assert_eq!(finding.text(), "fail  positions: journal 3 ends at 5\n      fix: restore it");
+        let value: serde_json::Value = serde_json::from_str(&finding.json()).expect("JSON");
+        assert_eq!((value["verdict"].as_str(), value["fix"].as_str()), (Some("fail"), Some("restore it")));
+        assert_eq!(Finding::good("topics", "9 of 9").text(), "ok    topics: 9 of 9");
+    }
+}

@@ -1,0 +1,395 @@
+//! The nodes of a log, as somebody sees them who is none of them: what `control` and the brokers say, and what they answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use everlog_cluster::links::{Answer, Links, Trust};
+use everlog_cluster::rows::{OwnerRow, Row, View};
+use everlog_cluster::status::{PartitionStatus, Status};
+use everlog_config::Config;
+use everlog_log_kafka::board::Board;
+
+/// How these settings know nodes, and are known by them.
+///
+/// # Errors
+/// A file cannot be read or used; says which.
+pub fn trust(config: &Config) -> Result<Trust> {
+    let cluster = &config.cluster;
+    Trust::read(cluster.secret()?, cluster.tls_files(), &cluster.server_name)
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Nodes {
+    /// What stands in `control`.
+    pub view: View,
+    /// Nodes that the brokers take for alive: one name for each process.
+    pub members: Vec<String>,
+    /// What the nodes of `control` answer.
+    pub answers: BTreeMap<String, Answer>,
+    /// The next offset of each partition's journal.
+    pub ends: Vec<u64>,
+    /// How many partitions are a group.
+    pub group_partitions: u32,
+}
+
+/// How a node stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// It does its part.
+    Serves,
+    /// It is there, and nothing is placed on it yet.
+    Comes,
+    /// An operator wants it to have no partitions.
+    Drained,
+    /// It ends.
+    Leaves,
+    /// It has nothing because it and these do not reach each other.
+    Apart(Vec<String>),
+    /// It and whoever asks do not trust each other: their secrets or certificates differ.
+    Refuses,
+    /// At its address is a node of this name.
+    Another(String),
+    /// The brokers hear of it; whoever asks does not.
+    Silent,
+    /// The brokers do not hear of it either; since when, in ms since 1970-01-01 UTC, where that is known.
+    Gone(Option<i64>),
+}
+
+/// How a partition stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartitionState {
+    /// Its node serves it; histories may be behind, in percent.
+    Serves(u64),
+    /// Its node brings its rows, in percent.
+    Restores(u64),
+    /// Its node has it, and cannot serve it for what is in the log; nor could another.
+    Closed,
+    /// Its node takes it over.
+    Comes,
+    /// Its node tells nothing of it.
+    Untold,
+    /// No node has it.
+    Nobodys,
+}
+
+impl NodeState {
+    /// In words; `now_ms`: since 1970-01-01 UTC.
+    pub fn words(&self, now_ms: i64) -> String {
+        match self {
+            Self::Serves => "serves".into(),
+            Self::Comes => "comes".into(),
+            Self::Drained => "drained".into(),
+            Self::Leaves => "leaves".into(),
+            Self::Apart(others) => format!("is apart from {}", others.join(", ")),
+            Self::Refuses => "is not trusted, or does not trust".into(),
+            Self::Another(name) => format!("{name} is there instead"),
+            Self::Silent => "does not answer".into(),
+            Self::Gone(None) => "gone".into(),
+            Self::Gone(Some(since_ms)) => format!("gone for {} s", (now_ms - since_ms).max(0) / 1_000),
+        }
+    }
+
+    /// For programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Serves => "serves",
+            Self::Comes => "comes",
+            Self::Drained => "drained",
+            Self::Leaves => "leaves",
+            Self::Apart(_) => "apart",
+            Self::Refuses => "refuses",
+            Self::Another(_) => "another",
+            Self::Silent => "silent",
+            Self::Gone(_) => "gone",
+        }
+    }
+}
+
+impl PartitionState {
+    /// In words.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Serves(100) => "serves".into(),
+            Self::Serves(percent) => format!("serves, histories {percent} %"),
+            Self::Restores(percent) => format!("restores, {percent} %"),
+            Self::Closed => "is closed: its node's log says why".into(),
+            Self::Comes => "is being taken over".into(),
+            Self::Untold => "its node does not say".into(),
+            Self::Nobodys => "nobody has it".into(),
+        }
+    }
+
+    /// For programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Serves(_) => "serves",
+            Self::Restores(_) => "restores",
+            Self::Closed => "closed",
+            Self::Comes => "comes",
+            Self::Untold => "untold",
+            Self::Nobodys => "nobodys",
+        }
+    }
+
+    /// Orders are taken.
+    pub fn is_served(&self) -> bool {
+        matches!(self, Self::Serves(_))
+    }
+}
+
+impl Nodes {
+    /// Reads `control`, then asks the nodes that stand there, all at once.
+    ///
+    /// # Errors
+    /// The brokers do not answer.
+    pub fn look(board: &Board, trust: Trust) -> Result<Self> {
+        let view = view(board)?;
+        let members = board.members()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let answers = runtime.block_on(ask(&view, trust));
+        // Behind what the nodes have told: no journal ends before what is applied of it.
+        let ends = (0..board.partitions()).map(|partition| board.journal_end(partition));
+        let ends = ends.collect::<Result<_, _>>()?;
+        Ok(Self { view, members, answers, ends, group_partitions: board.group_partitions() })
+    }
+
+    /// The group of a partition.
+    pub fn group_of(&self, partition: u32) -> usize {
+        (partition / self.group_partitions.max(1)) as usize
+    }
+
+    /// Who has a partition, by `control`.
+    pub fn owner(&self, partition: u32) -> Option<&OwnerRow> {
+        self.view.owners.get(&self.group_of(partition))
+    }
+
+    /// Who is to have it.
+    pub fn placed(&self, partition: u32) -> Option<&str> {
+        self.view.placement.groups.get(self.group_of(partition))?.as_deref()
+    }
+
+    /// What a node tells of itself.
+    pub fn status(&self, node: &str) -> Option<&Status> {
+        match self.answers.get(node)? {
+            Answer::Told(status) if status.name == node => Some(status),
+            Answer::Told(_) | Answer::Refused | Answer::None => None,
+        }
+    }
+
+    /// What the owner of a partition tells of it.
+    pub fn told(&self, partition: u32) -> Option<&PartitionStatus> {
+        let status = self.status(&self.owner(partition)?.node)?;
+        status.partitions.iter().find(|found| found.partition == partition)
+    }
+
+    /// How a node stands.
+    pub fn node_state(&self, node: &str) -> NodeState {
+        let leaves = self.view.nodes.get(node).is_some_and(|row| row.leaves);
+        match self.answers.get(node) {
+            Some(Answer::Told(status)) if status.name != node => NodeState::Another(status.name.clone()),
+            Some(Answer::Told(_)) if leaves => NodeState::Leaves,
+            Some(Answer::Told(_)) if self.view.drains.contains(node) => NodeState::Drained,
+            Some(Answer::Told(_)) if self.view.placement.nodes.contains(node) => NodeState::Serves,
+            Some(Answer::Told(_)) => match self.missed(node) {
+                others if others.is_empty() => NodeState::Comes,
+                others => NodeState::Apart(others),
+            },
+            Some(Answer::Refused) => NodeState::Refuses,
+            Some(Answer::None) | None if self.members.iter().any(|member| member == node) => {
+                NodeState::Silent
+            }
+            Some(Answer::None) | None => NodeState::Gone(self.view.gone.get(node).map(|gone| gone.since_ms)),
+        }
+    }
+
+    /// Placed nodes that one does not reach, or that do not reach it.
+    pub fn missed(&self, node: &str) -> Vec<String> {
+        let misses =
+            |one: &str, other: &str| self.view.nodes.get(one).is_some_and(|row| row.misses.contains(other));
+        let placed = self.view.placement.nodes.iter();
+        placed.filter(|other| misses(node, other) || misses(other, node)).cloned().collect()
+    }
+
+    /// The node that follows the rows of a partition.
+    pub fn follower(&self, partition: u32) -> Option<&str> {
+        let mut told = self.view.nodes.keys().filter_map(|name| self.status(name));
+        told.find(|status| status.follows.contains(&partition)).map(|status| status.name.as_str())
+    }
+
+    /// How a partition stands.
+    pub fn partition_state(&self, partition: u32) -> PartitionState {
+        match (self.owner(partition), self.told(partition)) {
+            (None, _) => PartitionState::Nobodys,
+            (Some(_), Some(told)) if told.serves => PartitionState::Serves(told.histories_percent),
+            (Some(_), Some(told)) if told.is_closed => PartitionState::Closed,
+            (Some(_), Some(told)) => PartitionState::Restores(told.restored_percent),
+            (Some(owner), None) if !owner.serves && self.status(&owner.node).is_some() => {
+                PartitionState::Comes
+            }
+            (Some(_), None) => PartitionState::Untold,
+        }
+    }
+
+    /// How much of a partition's rows a node has that is bringing them; none where it is not.
+    pub fn brought_percent(&self, node: &str, partition: u32) -> Option<u64> {
+        self.status(node)?.brings.get(&partition).copied()
+    }
+
+    /// How many records wait in a partition's journal to be applied.
+    pub fn lag_records(&self, partition: u32) -> Option<u64> {
+        let end = self.ends.get(partition as usize)?;
+        Some(end.saturating_sub(self.told(partition)?.applied))
+    }
+
+    /// Names that more than one process goes by, as the brokers see it.
+    pub fn namesakes(&self) -> BTreeSet<&str> {
+        let mut seen = BTreeSet::new();
+        self.members.iter().map(String::as_str).filter(|member| !seen.insert(*member)).collect()
+    }
+}
+
+/// The rows of `control` that are about nodes.
+///
+/// # Errors
+/// The brokers do not answer.
+pub fn view(board: &Board) -> Result<View> {
+    let mut view = View::default();
+    board.scan(&mut |key, value| {
+        if let Some(row) = Row::read(key, Some(value)) {
+            view.take(row);
+        }
+    })?;
+    Ok(view)
+}
+
+async fn ask(view: &View, trust: Trust) -> BTreeMap<String, Answer> {
+    let links = std::sync::Arc::new(Links::new(trust));
+    let mut asked = tokio::task::JoinSet::new();
+    for (name, row) in &view.nodes {
+        let (links, name, address) = (std::sync::Arc::clone(&links), name.clone(), row.address.clone());
+        asked.spawn(async move { (name, links.status(&address).await) });
+    }
+    asked.join_all().await.into_iter().collect()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use everlog_cluster::rows::{GoneRow, NodeRow, Placement};
+
+    use super::*;
+
+    /// Two nodes with a group of two partitions each, all well.
+    pub fn two() -> Nodes {
+        let mut nodes = Nodes {
+            members: vec!["a".into(), "b".into()],
+            ends: vec![10; 4],
+            group_partitions: 2,
+            ..Nodes::default()
+        };
+        for (group, name) in ["a", "b"].into_iter().enumerate() {
+            let row = NodeRow {
+                address: format!("{name}:1"),
+                calls: format!("{name}:2"),
+                instance: name.into(),
+                rows: BTreeSet::from([group]),
+                ..NodeRow::default()
+            };
+            nodes.view.take(Row::Node(name.into(), Some(row)));
+            nodes.view.take(Row::Owner(group, Some(OwnerRow { node: name.into(), serves: true })));
+            let partitions = [2 * group, 2 * group + 1].map(|partition| PartitionStatus {
+                partition: u32::try_from(partition).expect("four of them"),
+                serves: true,
+                applied: 10,
+                restored_percent: 100,
+                histories_percent: 100,
+                ..PartitionStatus::default()
+            });
+            let status = Status {
+                name: name.into(),
+                instance: name.into(),
+                version: "1.0.0".into(),
+                keys: vec!["00".into()],
+                partitions: partitions.into(),
+                ..Status::default()
+            };
+            nodes.answers.insert(name.into(), Answer::Told(status));
+        }
+        nodes.view.placement = Placement {
+            nodes: BTreeSet::from(["a".into(), "b".into()]),
+            groups: vec![Some("a".into()), Some("b".into())],
+            by: "a".into(),
+            ..Placement::default()
+        };
+        nodes
+    }
+
+    /// Changes what a node tells.
+    pub fn tell(nodes: &mut Nodes, node: &str, change: impl FnOnce(&mut Status)) {
+        match nodes.answers.get_mut(node) {
+            Some(Answer::Told(status)) => change(status),
+            other => panic!("{node} tells nothing: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_gone_is_told_from_one_that_does_not_answer() {
+        let mut nodes = two();
+        assert_eq!(nodes.node_state("a"), NodeState::Serves);
+        nodes.answers.insert("b".into(), Answer::None);
+        assert_eq!(nodes.node_state("b"), NodeState::Silent, "the brokers hear of it");
+        nodes.members.pop();
+        assert_eq!(nodes.node_state("b"), NodeState::Gone(None));
+        nodes.view.take(Row::Gone("b".into(), Some(GoneRow { since_ms: 1_000 })));
+        assert_eq!(nodes.node_state("b").words(8_500), "gone for 7 s");
+        nodes.answers.insert("b".into(), Answer::Refused);
+        assert_eq!(nodes.node_state("b"), NodeState::Refuses);
+        nodes.answers.insert("b".into(), nodes.answers["a"].clone());
+        assert_eq!(nodes.node_state("b"), NodeState::Another("a".into()));
+    }
+
+    #[test]
+    fn a_drained_node_a_new_one_and_one_that_leaves_are_told_apart() {
+        let mut nodes = two();
+        nodes.view.placement.nodes.remove("b");
+        assert_eq!(nodes.node_state("b"), NodeState::Comes);
+        nodes.view.nodes.get_mut("a").expect("it is there").misses = BTreeSet::from(["b".into()]);
+        assert_eq!(nodes.node_state("b").words(0), "is apart from a");
+        nodes.view.take(Row::Drain("b".into(), Some(true)));
+        assert_eq!(nodes.node_state("b"), NodeState::Drained);
+        nodes.view.nodes.get_mut("b").expect("it is there").leaves = true;
+        assert_eq!(nodes.node_state("b"), NodeState::Leaves);
+    }
+
+    #[test]
+    fn a_partition_is_told_with_what_it_still_lacks() {
+        let mut nodes = two();
+        assert_eq!(nodes.partition_state(3).words(), "serves");
+        assert_eq!(nodes.lag_records(3), Some(0));
+        tell(&mut nodes, "b", |status| status.partitions[1].histories_percent = 40);
+        assert_eq!(nodes.partition_state(3).words(), "serves, histories 40 %");
+        tell(&mut nodes, "b", |status| {
+            (status.partitions[1].serves, status.partitions[1].applied) = (false, 3);
+            status.partitions[1].restored_percent = 3;
+        });
+        assert_eq!(nodes.partition_state(3).words(), "restores, 3 %");
+        assert_eq!(nodes.lag_records(3), Some(7));
+        tell(&mut nodes, "b", |status| status.partitions.clear());
+        assert_eq!(nodes.partition_state(3), PartitionState::Untold);
+        nodes.view.take(Row::Owner(1, Some(OwnerRow { node: "b".into(), serves: false })));
+        assert_eq!(nodes.partition_state(3), PartitionState::Comes);
+        nodes.answers.insert("b".into(), Answer::None);
+        assert_eq!(nodes.partition_state(3), PartitionState::Untold, "nobody takes it over");
+        nodes.view.take(Row::Owner(1, None));
+        assert_eq!(nodes.partition_state(3), PartitionState::Nobodys);
+        assert!(nodes.partition_state(0).is_served());
+    }
+
+    #[test]
+    fn two_processes_of_one_name_are_found() {
+        let mut nodes = two();
+        assert!(nodes.namesakes().is_empty());
+        nodes.members.push("a".into());
+        assert_eq!(nodes.namesakes(), BTreeSet::from(["a"]));
+    }
+}

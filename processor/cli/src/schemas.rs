@@ -1,0 +1,76 @@
+//! `everlog schemas`: this release's schemas in a registry.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use everlog_config::Config;
+use everlog_config::logs::plain;
+use everlog_registry::{Client, ClientError};
+use everlog_wire::public::Noun;
+use tokio::time::Instant;
+
+use super::{Ended, write_line};
+
+/// `everlog schemas`
+#[derive(Debug, Subcommand)]
+pub enum Schemas {
+    /// Register the schemas of the public topics, or find them registered.
+    ///
+    /// Prints each subject with its id. Ends with 3 where the registry refuses, 1 where it is away.
+    Register(Registry),
+    /// Say whether the schemas of the public topics are registered; changes nothing.
+    ///
+    /// Prints each subject with its id. Ends with 3 where one is not, 1 where the registry is away.
+    Check(Registry),
+}
+
+/// Which registry.
+#[derive(Args, Debug)]
+pub struct Registry {
+    /// The registry, with Confluent's paths, such as http://registry:8081 or http://registry:8080/apis/ccompat/v7.
+    #[arg(long, value_name = "URL")]
+    registry: String,
+    /// What the names of the topics begin with [default: kafka.prefix].
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+    /// How long a registry that is away is asked again, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    timeout_ms: u64,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// The registry is away.
+pub fn run(schemas: &Schemas) -> Result<Ended> {
+    let (Schemas::Register(asked) | Schemas::Check(asked)) = schemas;
+    let config = Config::load(None, &everlog_config::environment())?;
+    let prefix = asked.prefix.clone().unwrap_or_else(|| config.kafka.prefix.clone());
+    let topic = |noun: Noun| format!("{prefix}{}", noun.topic());
+    let client = Client::new(&asked.registry)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let found = runtime.block_on(async {
+        let deadline = Instant::now() + Duration::from_millis(asked.timeout_ms);
+        match schemas {
+            Schemas::Register(_) => client.register(topic, deadline).await,
+            Schemas::Check(_) => client.check(topic, deadline).await,
+        }
+    });
+    match found {
+        Ok(ids) => {
+            for noun in Noun::ALL {
+                write_line(&format!("{}\t{}", Noun::subject(&topic(noun)), ids.of(noun)))?;
+            }
+            Ok(Ended::Well)
+        }
+        Err(error @ ClientError::Refused { .. }) => {
+            eprintln!("everlog: {}", plain::lines(&error.to_string()));
+            if matches!(schemas, Schemas::Check(_)) {
+                eprintln!("everlog: register them with everlog schemas register");
+            }
+            Ok(Ended::Badly)
+        }
+        Err(error @ ClientError::Unreachable { .. }) => Err(error.into()),
+    }
+}

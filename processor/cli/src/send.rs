@@ -1,0 +1,250 @@
+//! `everlog command send`: a command by hand, and what became of it.
+
+use std::io::Read;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Args, Subcommand};
+use everlog_config::logs::plain;
+use everlog_log::Error;
+use everlog_log::clock::now_ms;
+use everlog_log_kafka::Options;
+use everlog_log_kafka::public::{From, Outgoing, Producer, Step};
+use everlog_wire::public::Noun;
+use serde_json::json;
+
+use super::browse::{self, Answer};
+use super::line::{Reader, Told, line};
+use super::order::Order;
+use super::place::{Place, Reading, Where};
+use super::{Ended, write_line};
+
+/// Bytes of a command on the standard input.
+const INPUT_BYTES_MAX: u64 = 64 << 20;
+/// How long one wait for the outcome takes.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// `everlog command`
+#[derive(Debug, Subcommand)]
+pub enum Commands {
+    /// Send one command to the topic `commands`.
+    ///
+    /// Prints where it stands, and with --reply what became of it. Ends with 0 where it is sent (with --reply: obeyed), 3
+    /// where it is refused, 2 where nobody knows, 1 where nothing was sent.
+    Send(Send),
+}
+
+/// `everlog command send`
+#[derive(Args, Debug)]
+pub struct Send {
+    /// The Workflow Id: the key of the record.
+    #[arg(long, value_name = "ID")]
+    workflow_id: String,
+    /// The namespace; without one, the node's own choice.
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Under this id the command is obeyed once, however often it is sent.
+    #[arg(long, value_name = "ID")]
+    command_id: Option<String>,
+    /// Not before this moment: milliseconds since 1970, or from now on, such as +30s, +5m, +2h or +7d.
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    deliver_at: Option<String>,
+    /// Wait for the outcome and print it.
+    #[arg(long)]
+    reply: bool,
+    /// How long the outcome is waited for, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 30_000, requires = "reply")]
+    reply_timeout_ms: u64,
+    #[command(flatten)]
+    place: Where,
+    #[command(subcommand)]
+    order: Order,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Nothing was sent.
+pub fn run(command: &Commands) -> Result<Ended> {
+    let Commands::Send(send) = command;
+    let value = send.order.json(standard_input)?;
+    let config = send.place.settings()?;
+    everlog_config::logs::start(&config.logs)?;
+    let place = send.place.place(&config);
+    let headers = send.headers(&place.topic(Noun::Outcome), now_ms())?;
+    // What is decided before anybody looks would be missed.
+    let replies = if send.reply { Some(place.tail(Noun::Outcome, None, From::End)?) } else { None };
+    let sent = match &place {
+        Place::Kafka(options) => produce(options, &place.topic(Noun::Command), send, &value, &headers)?,
+        Place::Node(address) => hand_in(*address, send, &value, &headers)?,
+    };
+    let (partition, offset, refusal) = match sent {
+        Sent::Unknown(why) => {
+            eprintln!("everlog: {}", plain::lines(&why));
+            return Ok(Ended::Unknown);
+        }
+        Sent::At(partition, offset, refusal) => (partition, offset, refusal),
+    };
+    let topic = place.topic(Noun::Command);
+    let mut told = json!({"topic": topic, "partition": partition, "offset": offset});
+    if let Some((code, reason)) = &refusal {
+        (told["code"], told["reason"]) = (json!(code), json!(reason));
+    }
+    write_line(&told.to_string())?;
+    match (refusal, replies) {
+        (Some(_), _) => Ok(Ended::Badly),
+        (None, None) => Ok(Ended::Well),
+        (None, Some(replies)) => outcome(&place, replies, partition, offset, send.reply_timeout_ms),
+    }
+}
+
+/// What became of the sending.
+enum Sent {
+    /// The place, and the refusal where a node read the command at once.
+    At(u32, u64, Option<(String, String)>),
+    Unknown(String),
+}
+
+impl Send {
+    fn headers(&self, replies: &str, now_ms: i64) -> Result<Vec<(&'static str, String)>> {
+        let mut headers = Vec::new();
+        headers.extend(self.namespace.clone().map(|name| ("namespace", name)));
+        headers.extend(self.command_id.clone().map(|id| ("command-id", id)));
+        if let Some(moment) = &self.deliver_at {
+            headers.push(("deliver-at", moment_ms(moment, now_ms)?.to_string()));
+        }
+        if self.reply {
+            headers.push(("reply-topic", replies.to_owned()));
+        }
+        Ok(headers)
+    }
+}
+
+fn produce(
+    options: &Options,
+    topic: &str,
+    send: &Send,
+    value: &str,
+    headers: &[(&'static str, String)],
+) -> Result<Sent> {
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, Some(value.as_bytes()))).collect();
+    let record = Outgoing {
+        topic,
+        partition: None,
+        key: Some(send.workflow_id.as_bytes()),
+        value: Some(value.as_bytes()),
+        headers: &headers,
+    };
+    match Producer::open(options)?.send(&[record]) {
+        Ok(places) => {
+            let (partition, offset) = places.first().copied().context("a record has a place")?;
+            Ok(Sent::At(partition, offset, None))
+        }
+        Err(Error::Unknown { detail }) => Ok(Sent::Unknown(format!(
+            "nobody knows whether the command is there: {detail}; send it again with the same --command-id"
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn hand_in(
+    address: SocketAddr,
+    send: &Send,
+    value: &str,
+    headers: &[(&'static str, String)],
+) -> Result<Sent> {
+    let headers: serde_json::Map<_, _> =
+        headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    // The value goes as it was written.
+    let body = format!(
+        "{{\"key\":{},\"headers\":{},\"value\":{value}}}",
+        json!(send.workflow_id),
+        serde_json::Value::Object(headers)
+    );
+    let Answer { status, body, .. } = browse::post(address, "/commands", &body)?;
+    let number = |name: &str| body[name].as_u64();
+    let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+    match (status, number("partition").and_then(|partition| u32::try_from(partition).ok()), number("offset"))
+    {
+        (200, Some(partition), Some(offset)) => Ok(Sent::At(partition, offset, None)),
+        (422, Some(partition), Some(offset)) => {
+            Ok(Sent::At(partition, offset, Some((text("code"), text("reason")))))
+        }
+        (504, ..) => {
+            Ok(Sent::Unknown(format!("{}; send it again with the same --command-id", text("error"))))
+        }
+        _ => bail!("the node at {address} did not take the command: {}", browse::complaint(status, &body)),
+    }
+}
+
+/// Waits for what became of the command at this place.
+fn outcome(
+    place: &Place,
+    mut replies: Reading,
+    partition: u32,
+    offset: u64,
+    within_ms: u64,
+) -> Result<Ended> {
+    let deadline = Instant::now() + Duration::from_millis(within_ms);
+    // Outcomes are written by nodes of this release.
+    let mut reader = Reader::new(Noun::Outcome, None)?;
+    let (commands, topic) = (place.topic(Noun::Command), place.topic(Noun::Outcome));
+    while Instant::now() < deadline {
+        let Step::Record(record) = replies.next(WAIT)? else { continue };
+        let told = reader.read(&record)?;
+        let Told::Outcome(outcome) = &told else { continue };
+        let is_ours = outcome.topic == commands
+            && u32::try_from(outcome.partition) == Ok(partition)
+            && u64::try_from(outcome.offset) == Ok(offset);
+        if is_ours {
+            write_line(&line(&topic, &record, &told)?)?;
+            return Ok(if outcome.status == "refused" { Ended::Badly } else { Ended::Well });
+        }
+    }
+    eprintln!("everlog: the command is sent; no outcome came within {within_ms} ms");
+    Ok(Ended::Unknown)
+}
+
+fn standard_input() -> Result<String> {
+    let mut text = String::new();
+    let read = std::io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text);
+    read.context("the standard input cannot be read")?;
+    Ok(text)
+}
+
+/// A moment, in ms since 1970-01-01 UTC.
+fn moment_ms(text: &str, now_ms: i64) -> Result<i64> {
+    let wrong = || {
+        anyhow!(
+            "--deliver-at {text} is no moment; allowed are milliseconds since 1970, and +30s, +5m, +2h, +7d"
+        )
+    };
+    let Some(span) = text.strip_prefix('+') else { return text.parse().map_err(|_error| wrong()) };
+    let unit = span.chars().next_back().ok_or_else(wrong)?;
+    let unit_ms = match unit {
+        's' => 1_000,
+        'm' => 60_000,
+        'h' => 3_600_000,
+        'd' => 86_400_000,
+        _other => return Err(wrong()),
+    };
+    let count: i64 = span[..span.len() - 1].parse().map_err(|_error| wrong())?;
+    count.checked_mul(unit_ms).and_then(|span| now_ms.checked_add(span)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_number_or_a_span_from_now_on() {
+        for (text, expected) in [("1700000000000", 1_700_000_000_000), ("+30s", 31_000), ("+7d", 604_801_000)]
+        {
+            assert_eq!(moment_ms(text, 1_000).expect(text), expected);
+        }
+        for bad in ["", "+", "+5", "+5y", "tomorrow", "+s", "+99999999999999999d", "+5ü"] {
+            assert!(moment_ms(bad, 1_000).is_err(), "{bad}");
+        }
+    }
+}
