@@ -16,16 +16,16 @@ const DAY_MS: u64 = 86_400 * SECOND_MS;
 const EMBEDDED_APPEND_BYTES_MAX: usize = 32 << 20;
 
 section! {
-    /// The public face over HTTP: the built-in schema registry, and on the embedded log public commands and topics.
+    /// The HTTP server: the built-in schema registry, and on the embedded log public commands and topics.
     Http = "http" {
-        /// Where it is served. Port 0 takes a free one. Whoever reaches it may command workflows.
+        /// Address of the HTTP server. Port 0 takes a free one. Every client that reaches it may command workflows.
         address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7234)), ();
-        /// Connections at once, of a quarter of the descriptors that connections may have at most. Beyond it the one that has been
-        /// without a request for the longest is closed; where all have requests, further ones wait.
+        /// Connections at once, of a quarter of the descriptors that connections may have at most. Beyond it the one
+        /// without a request for the longest time is closed; if all have requests, further ones wait.
         connections_max: usize = 256, 1..=65_536;
         /// Connections at once from one address. Beyond it one of its own is closed, or the new one.
         address_connections_max: usize = 192, 1..=65_536;
-        /// Bytes of requests and answers that are under way, of all connections; beyond it requests get 503.
+        /// Bytes of requests and answers at once, of all connections; beyond it requests get 503.
         bytes_max: usize = 64 << 20, 40 << 20..=1 << 40;
         /// Commands and reads of topics at once; beyond it they get 503.
         requests_max: usize = 64, 1..=4_096;
@@ -35,7 +35,7 @@ section! {
 }
 
 section! {
-    /// The schema registry that says under which ids the schemas of the public topics are known.
+    /// The schema registry that has the ids of the public topics' schemas.
     Registry = "registry" {
         /// A registry with Confluent's paths, such as "https://user:password@registry:8081"; empty = the built-in one,
         /// which keeps its schemas in the log and is served at `http.address`. `everlog config` hides the password.
@@ -46,31 +46,31 @@ section! {
         versions_max: usize = 1_000, 1..=100_000;
         /// Bytes of a schema's text in the built-in registry.
         schema_bytes_max: usize = 1 << 20, 128 << 10..=16 << 20;
-        /// Bytes of all schemas of the built-in registry together, and of what tells them apart, which takes about as much;
-        /// beyond it no schema is registered that is not there yet. All of it is kept in memory.
+        /// Bytes of all schemas of the built-in registry together, and of their canonical forms, which take about as
+        /// much. Beyond it no new schema is registered. All of it is kept in memory.
         bytes_max: usize = 256 << 20, 1 << 20..=64 << 30;
-        /// Bytes of the schemas in one answer of `GET /schemas`; a longer list gets 422 and is read by `limit` and `offset`. A
-        /// single schema is answered whatever its length.
+        /// Bytes of the schemas in one answer of `GET /schemas`; a longer list gets 422 and is read by `limit` and
+        /// `offset`. A single schema of any length is returned.
         list_bytes_max: usize = 16 << 20, 64 << 10..=1 << 30;
         /// Requests at once that the built-in registry answers; beyond it they get 503.
         requests_max: usize = 64, 1..=4_096;
-        /// Steps that the built-in registry makes to read a schema and to compare it with earlier ones: a type that is met, a
-        /// field, a symbol, an alias or eight bytes of text take one, two types that are compared eight. Beyond it the request
+        /// Steps of the built-in registry to read a schema and to compare it with earlier ones. A type, a field, a
+        /// symbol, an alias or eight bytes of text take one, two types that are compared eight. Beyond it the request
         /// gets 422. This many take a few seconds.
         check_steps_max: usize = 4_000_000, 100_000..=10_000_000_000;
-        /// Such requests at once that take longer than 50,000 steps; all others go on beside them.
+        /// Requests at once that take more than 50,000 steps; all others run beside them.
         checks_max: usize = 2, 1..=8;
-        /// Such requests that wait for one of these to end; beyond it they get 503.
+        /// Requests that wait for one of these to end; beyond it they get 503.
         checks_waiting_max: usize = 8, 0..=16;
     }
 }
 
 section! {
-    /// Public commands: on Kafka the records of the topic `commands`, on the embedded log what comes by HTTP.
+    /// Public commands: on Kafka the records of the topic `commands`, on the embedded log requests over HTTP.
     Ingress = "ingress" {
-        /// Whether they are taken in.
+        /// Whether public commands are read.
         enabled: bool = true, ();
-        /// Namespaces to which commands may be sent; "*" stands for all.
+        /// Namespaces to which commands may be sent; "*" means all.
         namespaces_open: Words = Words::of(&["default"]), "a list of names";
         /// The namespace of a command that names none.
         namespace_default: String = "default".into(), "a name";
@@ -78,7 +78,7 @@ section! {
         reply_topics: Words = Words::of(&["replies"]), "\"replies\" or nothing";
         /// Bytes of a command; larger ones are rejected.
         record_bytes_max: usize = 1 << 20, 1 << 10..=16 << 20;
-        /// Bytes of a command in the journal, where it stands as an order and as it came.
+        /// Bytes of a command in the journal, which has it decoded and as it came.
         journal_record_bytes_max: usize = 4 << 20, 128 << 10..=64 << 20;
         /// How long a command waits for a schema registry that does not answer; then it is rejected.
         schema_wait_ms: u64 = 30 * SECOND_MS, 100..=600 * SECOND_MS;
@@ -86,11 +86,11 @@ section! {
         backlog_records_max: usize = 2_000, 1..=1_000_000;
         /// Bytes of the commands of one partition of the topic that may wait in memory.
         backlog_bytes_max: usize = 8 << 20, 64 << 10..=1 << 30;
-        /// Commands of one partition of the topic that are taken to the journals together.
+        /// Commands of one partition of the topic that are appended to the journals together.
         batch_records_max: usize = 500, 1..=10_000;
         /// Bytes of these; a single command may be larger.
         batch_bytes_max: usize = 1 << 20, 1 << 10..=16 << 20;
-        /// The longest pause before commands that a journal did not take are brought again.
+        /// The longest pause before commands that a journal refused are appended again.
         retry_ms_max: u64 = 2 * SECOND_MS, 20..=60 * SECOND_MS;
         /// How long commands stay in the topic after the journals have them, to look into what happened.
         keep_ms: u64 = DAY_MS, 0..=3_660 * DAY_MS;

@@ -14,8 +14,8 @@ const DAY_MS: i64 = 86_400_000;
 section! {
     /// What one call, one connection, one namespace may ask for. Beyond the counts calls get RESOURCE_EXHAUSTED.
     Gateway = "gateway" {
-        /// Connections at once, of half of the descriptors that connections may have at most. Beyond it the one that has been
-        /// without a call for the longest is closed; where all have calls, further ones wait.
+        /// Connections at once, of half of the descriptors that connections may have at most. Beyond it the one
+        /// without a call for the longest time is closed; if all have calls, further ones wait.
         connections_max: usize = 10_000, 1..=1_000_000;
         /// Connections at once from one address. Beyond it one of its own is closed, or the new one.
         address_connections_max: usize = 2_000, 1..=1_000_000;
@@ -25,16 +25,17 @@ section! {
         idle_within_ms: u64 = 10 * MINUTE_MS, SECOND_MS..=DAY_MS as u64;
         /// How long a request may take to arrive.
         request_within_ms: u64 = 30 * SECOND_MS, 100..=10 * MINUTE_MS;
-        /// Bytes that requests under way take, as they come and decoded, of all connections. The last eighth is kept for those
+        /// Bytes of incoming requests of all connections, as received and decoded. The last eighth is kept for those
         /// up to 64 KiB.
         request_bytes_max: usize = 128 << 20, 48 << 20..=1 << 40;
         /// The same of one connection.
         connection_request_bytes_max: usize = 64 << 20, 48 << 20..=1 << 40;
-        /// How long a client may take to take an answer. It has no longer than until the deadline of its call.
+        /// How long a client may take to receive an answer; at most until the deadline of its call.
         answer_within_ms: u64 = MINUTE_MS, 100..=10 * MINUTE_MS;
-        /// Bytes of answers that were not taken yet, of all connections. The last eighth is kept for those up to 64 KiB.
+        /// Bytes of answers that clients have not received yet, of all connections. The last eighth is kept for those
+        /// up to 64 KiB.
         answer_bytes_max: usize = 128 << 20, 32 << 20..=1 << 40;
-        /// Bytes of answers that one connection has not taken yet.
+        /// Bytes of answers that one connection has not received yet.
         connection_answer_bytes_max: usize = 32 << 20, 8 << 20..=1 << 40;
         /// Bytes of one request, as it is sent and as it is unpacked.
         message_bytes_max: usize = 4 << 20, 64 << 10..=16 << 20;
@@ -76,7 +77,7 @@ section! {
         history_page_batches_max: usize = 256, 1..=10_000;
         /// Pages of history that are made at once, two of them for one connection; further ones wait.
         readers_max: usize = 4, 1..=10_000;
-        /// Bytes of these pages in a second, of all connections; what would be more waits. 0 = no limit.
+        /// Bytes of these pages in a second, of all connections; the rest waits. 0 = no limit.
         history_bytes_per_second: u64 = 256 << 20, 0..=1 << 40;
         /// Namespaces on a page.
         namespace_page_max: usize = 1_000, 1..=10_000;
@@ -84,10 +85,10 @@ section! {
         retention_min_ms: i64 = 3_600_000, 1..=36_500 * DAY_MS;
         /// The retention of the namespace that is there from the first start.
         default_retention_ms: i64 = 3 * DAY_MS, 1..=36_500 * DAY_MS;
-        /// Bytes of an answer from which on it is compressed, if the caller takes that, half of the cores have time for it, and it
-        /// gets smaller by an eighth.
+        /// Bytes of an answer from which on it is compressed. The caller has to accept that, half of the cores must
+        /// have time, and it must get smaller by an eighth.
         gzip_bytes_min: usize = 64 << 10, 0..=1 << 30;
-        /// Workers that were shut down and whose late polls are turned away.
+        /// Workers that were shut down and whose late polls are refused.
         stopped_workers_max: usize = 10_000, 0..=1_000_000;
         /// How long a worker that was shut down is remembered.
         stopped_worker_ms: u64 = 2 * MINUTE_MS, 0..=60 * MINUTE_MS;

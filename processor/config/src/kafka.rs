@@ -30,9 +30,9 @@ section! {
         replication: u32 = 3, 1..=100;
         /// Partitions whose outputs are committed together, by one transactional producer. Fixed when topics are made.
         group_partitions: u32 = 4, 1..=PARTITIONS_MAX;
-        /// Further properties of librdkafka, for all clients, such as "security.protocol=SASL_SSL". Values of those whose
-        /// names contain password, secret or key are not shown by `everlog config`. In a variable, a semicolon stands
-        /// between two.
+        /// Further properties of librdkafka, for all clients, such as "security.protocol=SASL_SSL". `everlog config`
+        /// hides the values of those whose names contain password, secret or key. In a variable, they are separated
+        /// by semicolons.
         properties: Properties = Properties::default(), ();
         /// Appends that may wait for the brokers, for each partition; beyond it calls get RESOURCE_EXHAUSTED.
         waiting_appends_max: usize = 65_536, 64..=1_000_000;

@@ -24,12 +24,12 @@ section! {
         task_backoff_initial_ms: i64 = 5 * SECOND_MS, 1..=HOUR_MS;
         /// The longest such delay.
         task_backoff_max_ms: i64 = 600 * SECOND_MS, 1..=DAY_MS;
-        /// Behind so many attempts in a row at a workflow task that a worker has taken and not answered, the next one is offered
-        /// only after a rest, whatever else happens to the run; an answer of a worker ends the row. 0 = never.
+        /// After so many attempts in a row at a workflow task that a worker has taken and not answered, the next one
+        /// is offered only after a delay. An answer of a worker resets the count. 0 = never.
         task_rest_attempts: i32 = 3, 0..=1_000;
-        /// The first such rest; it doubles with each further attempt.
+        /// The first such delay; it doubles with each further attempt.
         task_rest_initial_ms: i64 = 10 * SECOND_MS, 1..=HOUR_MS;
-        /// The longest such rest.
+        /// The longest such delay.
         task_rest_max_ms: i64 = 600 * SECOND_MS, 1..=DAY_MS;
         /// Events that may arrive during a workflow task; more of them fail the task.
         buffered_events_max: i64 = 100, 1..=100_000;
@@ -73,7 +73,7 @@ section! {
         kept_failure_bytes_max: i64 = 4_096, 256..=MIB;
         /// The least time from the beginning of a run to the first task of the run that continues it; 0 = none.
         continue_interval_min_ms: i64 = 0, 0..=HOUR_MS;
-        /// Deadlines of one run that are settled in one go.
+        /// Deadlines of one run that one record settles.
         wake_slice_max: i64 = 100, 1..=10_000;
         /// Keys of one set of search attributes.
         search_attributes_max: i64 = 100, 1..=10_000;
@@ -94,7 +94,7 @@ section! {
         details_bytes_max: i64 = 20_000, 0..=MIB;
         /// Updates of a run that are not completed; 0 = no limit.
         updates_in_flight_max: i64 = 10, 0..=1_000_000;
-        /// Bytes of a run's updates that nobody has accepted; 0 = no limit.
+        /// Bytes of a run's updates that no worker has accepted; 0 = no limit.
         updates_bytes_max: i64 = 20 * MIB, 0..=1_024 * MIB;
         /// Updates of a run, completed or not; from nine tenths on a worker is advised to continue as new. 0 = no limit.
         updates_max: i64 = 2_000, 0..=10_000_000;

@@ -48,7 +48,8 @@ choice! {
 section! {
     /// Where the node listens and where it keeps its data.
     Server = "server" {
-        /// What it calls itself in its records and in its answers to `temporal operator cluster describe`.
+        /// Name of the node in its records, to other nodes, and in its answers to `temporal operator cluster
+        /// describe`.
         name: String = "everlog".into(), "any text";
         /// Where SDKs and command line tools connect (gRPC). Port 0 takes a free one.
         address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7233)), ();
@@ -91,8 +92,9 @@ section! {
         /// rows take on the disk, from 32 MiB on. Where the log is Kafka's, the write buffers are 32 MiB at most: what they hold is
         /// read from the log again after a crash.
         database_bytes: usize = 256 << 20, 8 << 20..=1 << 40;
-        /// Rows that wait for a commit, in all partitions together: a commit begins early when a partition has its share,
-        /// and starts and signals get RESOURCE_EXHAUSTED when it has twice that, and 32 MiB or all together have this.
+        /// Rows that wait for a commit, in all partitions together. A commit begins early when a partition has its
+        /// share. Starts and signals get RESOURCE_EXHAUSTED when it has twice its share and 32 MiB, or all together
+        /// have this.
         uncommitted_bytes_max: usize = 64 << 20, 1 << 20..=1 << 40;
         /// Runs that are kept decoded, in all partitions together.
         cached_runs_max: usize = 10_000, 1..=10_000_000;
@@ -125,7 +127,8 @@ section! {
         appends_max: usize = 2, 1..=16;
         /// Records of one append.
         append_records_max: usize = 1_000, 1..=10_000;
-        /// Due alarms that become records in one turn, so that a herd of timers lets calls through.
+        /// Due timers that become records in one turn of the loop, so that many timers at once do not keep calls
+        /// waiting.
         wakes_max: usize = 256, 1..=100_000;
         /// Queries that may wait for a workflow task of one run.
         buffered_queries_max: usize = 100, 1..=10_000;
@@ -163,17 +166,18 @@ impl Queues {
 }
 
 section! {
-    /// Several nodes on one Kafka: each `everlog serve` with a `server.name` and a data directory of its own joins them.
+    /// Several nodes on one Kafka: each `everlog serve` with its own `server.name` and data directory joins them.
     Cluster = "cluster" {
-        /// Where other nodes reach this one (HTTP/2); told to them through the topic `control`. Port 0 takes a free one.
+        /// Where other nodes reach this one (HTTP/2); published in the topic `control`. Port 0 takes a free one.
         address: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0)), ();
-        /// What they are told instead, where they reach it otherwise; empty = the address, which is none for them where it is
-        /// 0.0.0.0 or [::].
+        /// The address that is published instead, if others reach the node by another one; empty = `cluster.address`.
+        /// Required where that is 0.0.0.0 or [::].
         advertised: String = String::new(), "host:port or \"\"";
-        /// A file with what nodes show each other: whoever does not is refused. The same on all of them.
+        /// A file with a secret that nodes show each other; a connection without it is refused. The same on all
+        /// nodes.
         secret_file: Option<PathBuf> = None, ();
-        /// A node that is gone for so long without having said so is forgotten: its row in the topic `control` goes. One that
-        /// comes back later is as welcome.
+        /// A node that is gone for so long without a word is forgotten: its row in the topic `control` is deleted. It
+        /// may come back later.
         forget_after_ms: u64 = 3_600_000, 1_000..=30 * DAY_MS;
         /// How many other nodes follow the rows of each group of partitions, so that taking it over restores nothing; the
         /// same on all nodes.
@@ -183,10 +187,10 @@ section! {
         certificate_file: Option<PathBuf> = None, ();
         /// A file of PEM with the certificate's private key.
         key_file: Option<PathBuf> = None, ();
-        /// A file of PEM with the authorities that sign the certificates of nodes: whoever shows no such certificate is
-        /// refused.
+        /// A file of PEM with the authorities that sign the certificates of nodes; a connection without such a
+        /// certificate is refused.
         ca_file: Option<PathBuf> = None, ();
-        /// The name that the certificates of all nodes have; empty = each has the host that others reach it by.
+        /// The name that the certificates of all nodes have; empty = each has the host of its own address.
         server_name: String = String::new(), "a name, or \"\"";
     }
 }
@@ -269,9 +273,9 @@ impl Cluster {
 section! {
     /// The key that authenticates task tokens.
     Tokens = "tokens" {
-        /// A file of one or two lines, each a key of 64 hexadecimal digits. The first signs, both are accepted, so that
-        /// a key can be changed without refusing the tasks that are under way. Without one, a key is made at the first
-        /// start and kept in the data directory, or, on Kafka, in the topic `control` for all nodes.
+        /// A file of one or two lines, each a key of 64 hexadecimal digits. The first signs, both are accepted, so
+        /// that a key can be changed without refusing open tasks. Without a file, a key is made at the first start.
+        /// It is kept in the data directory, on Kafka in the topic `control`, for all nodes.
         key_file: Option<PathBuf> = None, ();
     }
 }
@@ -279,9 +283,9 @@ section! {
 section! {
     /// Log lines. They go to the standard error stream and never hold payloads.
     Logs = "logs" {
-        /// How they look; "auto" = pretty on a terminal, JSON otherwise.
+        /// Format of the log lines; "auto" = text on a terminal, JSON otherwise.
         format: LogFormat = LogFormat::Auto, ();
-        /// Which of them are written. The variables EVERLOG_LOG and, failing that, RUST_LOG go before it.
+        /// Which log lines are written. The variables EVERLOG_LOG and, failing that, RUST_LOG go before it.
         filter: String = "info".into(), "a level (error, warn, info, debug, trace) or a list such as \"info,everlog_log=debug\"";
     }
 }
