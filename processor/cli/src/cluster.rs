@@ -4,15 +4,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
-use everlog_cluster::rows::{Row, View};
+use everlog_cluster::control_rows::{Row, View};
 use everlog_config::Config;
 use everlog_log_kafka::board::Board;
 use serde_json::json;
 
-use super::nodes::{NodeState, Nodes, view};
-use super::table::{self, Side};
-use super::{Ended, write_line};
 use crate::nodes::trust;
+use crate::nodes::{NodeState, Nodes, view};
+use crate::table;
+use crate::table::Side;
+use crate::{Ended, write_line};
 
 /// How often a command looks whether what it asked for is so.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -189,7 +190,7 @@ fn tables(nodes: &Nodes, now_ms: i64) -> Vec<String> {
         ("GROUPS", Right),
         ("STATE", Left),
     ];
-    let row = |(name, row): (&String, &everlog_cluster::rows::NodeRow)| {
+    let row = |(name, row): (&String, &everlog_cluster::control_rows::NodeRow)| {
         let release = nodes.status(name).map_or("-", |status| status.version.as_str());
         let (address, calls) = (row.address.clone(), row.calls.clone());
         let groups = groups_of(nodes, name).to_string();
@@ -245,7 +246,7 @@ fn tables(nodes: &Nodes, now_ms: i64) -> Vec<String> {
 
 /// The same for programs.
 fn objects(nodes: &Nodes, now_ms: i64) -> Vec<String> {
-    let node = |(name, row): (&String, &everlog_cluster::rows::NodeRow)| {
+    let node = |(name, row): (&String, &everlog_cluster::control_rows::NodeRow)| {
         let (state, status) = (nodes.node_state(name), nodes.status(name));
         let gone_since_ms = match state {
             NodeState::Gone(since_ms) => since_ms,
@@ -307,8 +308,8 @@ fn oddities(nodes: &Nodes) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use everlog_cluster::links::Answer;
-    use everlog_cluster::rows::GoneRow;
+    use everlog_cluster::Answer;
+    use everlog_cluster::control_rows::GoneRow;
 
     use super::*;
     use crate::nodes::tests::{tell, two};

@@ -1,13 +1,13 @@
 //! What is done by hand, beside a node or without one: public topics are read, commands sent, schemas registered, a
 //! log looked at.
 
-mod browse;
 pub mod cluster;
+mod command_json;
 pub mod doctor;
-mod line;
+mod http_client;
+mod json_line;
 mod nodes;
-mod order;
-mod place;
+mod public_topics;
 pub mod read;
 pub mod schemas;
 pub mod send;
@@ -16,7 +16,7 @@ mod table;
 use std::io::{ErrorKind, Write};
 
 use anyhow::Result;
-use everlog_config::logs::plain;
+use everlog_config::logs::visible;
 
 /// How a command ends, as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Ended {
 
 /// Writes a line, or a JSON object; false where nobody reads any more. What others wrote does nothing to a terminal.
 fn write_line(line: &str) -> Result<bool> {
-    let line = if line.starts_with('{') { plain::json(line) } else { plain::lines(line) };
+    let line = if line.starts_with('{') { visible::json(line) } else { visible::lines(line) };
     let mut out = std::io::stdout().lock();
     let written =
         out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());

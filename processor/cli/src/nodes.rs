@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use everlog_cluster::links::{Answer, Links, Trust};
-use everlog_cluster::rows::{OwnerRow, Row, View};
+use everlog_cluster::control_rows::{OwnerRow, Row, View};
 use everlog_cluster::status::{PartitionStatus, Status};
+use everlog_cluster::{Answer, Links, Trust};
 use everlog_config::Config;
 use everlog_log_kafka::board::Board;
 
@@ -275,7 +275,7 @@ async fn ask(view: &View, trust: Trust) -> BTreeMap<String, Answer> {
 
 #[cfg(test)]
 pub mod tests {
-    use everlog_cluster::rows::{GoneRow, NodeRow, Placement};
+    use everlog_cluster::control_rows::{GoneRow, NodeRow, Placement};
 
     use super::*;
 

@@ -8,9 +8,9 @@ use everlog_config::Config;
 use everlog_log_kafka::public::{From, Record, Step};
 use everlog_wire::public::Noun;
 
-use super::line::{Reader, Told, line};
-use super::place::{Place, Where};
-use super::{Ended, write_line};
+use crate::json_line::{Reader, Told, line};
+use crate::public_topics::{Place, Where};
+use crate::{Ended, write_line};
 
 /// How long one wait for a record takes.
 const WAIT: Duration = Duration::from_millis(500);

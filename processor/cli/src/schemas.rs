@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use everlog_config::Config;
-use everlog_config::logs::plain;
+use everlog_config::logs::visible;
 use everlog_registry::{Client, ClientError};
 use everlog_wire::public::Noun;
 use tokio::time::Instant;
 
-use super::{Ended, write_line};
+use crate::{Ended, write_line};
 
 /// `everlog schemas`
 #[derive(Debug, Subcommand)]
@@ -65,7 +65,7 @@ pub fn run(schemas: &Schemas) -> Result<Ended> {
             Ok(Ended::Well)
         }
         Err(error @ ClientError::Refused { .. }) => {
-            eprintln!("everlog: {}", plain::lines(&error.to_string()));
+            eprintln!("everlog: {}", visible::lines(&error.to_string()));
             if matches!(schemas, Schemas::Check(_)) {
                 eprintln!("everlog: register them with everlog schemas register");
             }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use everlog_config::logs::plain;
+use everlog_config::logs::visible;
 use everlog_log::Error;
 use everlog_log::clock::now_ms;
 use everlog_log_kafka::Options;
@@ -14,11 +14,12 @@ use everlog_log_kafka::public::{From, Outgoing, Producer, Step};
 use everlog_wire::public::Noun;
 use serde_json::json;
 
-use super::browse::{self, Answer};
-use super::line::{Reader, Told, line};
-use super::order::Order;
-use super::place::{Place, Reading, Where};
-use super::{Ended, write_line};
+use crate::command_json::Order;
+use crate::http_client;
+use crate::http_client::Answer;
+use crate::json_line::{Reader, Told, line};
+use crate::public_topics::{Place, Reading, Where};
+use crate::{Ended, write_line};
 
 /// Bytes of a command on the standard input.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
@@ -81,7 +82,7 @@ pub fn run(command: &Commands) -> Result<Ended> {
     };
     let (partition, offset, refusal) = match sent {
         Sent::Unknown(why) => {
-            eprintln!("everlog: {}", plain::lines(&why));
+            eprintln!("everlog: {}", visible::lines(&why));
             return Ok(Ended::Unknown);
         }
         Sent::At(partition, offset, refusal) => (partition, offset, refusal),
@@ -162,7 +163,7 @@ fn hand_in(
         json!(send.workflow_id),
         serde_json::Value::Object(headers)
     );
-    let Answer { status, body, .. } = browse::post(address, "/commands", &body)?;
+    let Answer { status, body, .. } = http_client::post(address, "/commands", &body)?;
     let number = |name: &str| body[name].as_u64();
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     match (status, number("partition").and_then(|partition| u32::try_from(partition).ok()), number("offset"))
@@ -174,7 +175,9 @@ fn hand_in(
         (504, ..) => {
             Ok(Sent::Unknown(format!("{}; send it again with the same --command-id", text("error"))))
         }
-        _ => bail!("the node at {address} did not take the command: {}", browse::complaint(status, &body)),
+        _ => {
+            bail!("the node at {address} did not take the command: {}", http_client::complaint(status, &body))
+        }
     }
 }
 

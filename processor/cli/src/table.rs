@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use everlog_config::logs::plain;
+use everlog_config::logs::visible;
 
 /// Where the words of a column begin or end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub fn lines<const COLUMNS: usize>(
     columns: [(&str, Side); COLUMNS],
     rows: &[[String; COLUMNS]],
 ) -> Vec<String> {
-    let rows: Vec<_> = rows.iter().map(|row| row.each_ref().map(|cell| plain::line(cell))).collect();
+    let rows: Vec<_> = rows.iter().map(|row| row.each_ref().map(|cell| visible::line(cell))).collect();
     let mut widths = columns.map(|(name, _)| name.chars().count());
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -4,27 +4,15 @@
 //! groups. What it decides, and who has what, stands in the topic `control`, which all of them follow. None of that is
 //! trusted with the truth: whoever takes a partition over fences everybody before, as the log does it.
 
-pub mod counts;
-mod deference;
-mod departed;
-mod door;
-pub mod entry;
-mod follower;
-mod former;
-mod lag;
-pub mod links;
-mod lives;
+mod assignment;
+pub mod control_rows;
+mod journal_lag;
 mod local;
-mod placement;
-mod placer;
-mod reach;
-pub mod rows;
+mod matching;
+mod membership;
+pub mod metrics;
+mod peers;
 pub mod status;
-mod steady;
-mod steward;
-mod tasks;
-pub mod tls;
-mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -47,15 +35,17 @@ use prost::Message;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use counts::{Counts, Outcome};
-use deference::Deference;
-use door::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
-use former::Former;
-use links::{Links, Trust};
+use crate::assignment::ownership_history::Former;
+use crate::assignment::takeover_backoff::Deference;
+use crate::control_rows::{NodeRow, Row, View};
+use crate::matching::remote::{Asker, Receipts, Strays};
+use crate::metrics::{Counts, Outcome};
+use crate::peers::body_timeout::{PIECE_WITHIN, Steady};
+use crate::peers::server::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
+
 pub use local::{Elsewhere, Failed, Learn, Local, LocalPartitions};
-use rows::{NodeRow, Row, View};
-use steady::{PIECE_WITHIN, Steady};
-use tasks::{Asker, Receipts, Strays};
+pub use membership::join_leave::{DEPART_WITHIN, LEAVE_WITHIN};
+pub use peers::client::{Answer, Links, Trust};
 
 /// What a node is told of itself.
 pub struct About {
@@ -215,7 +205,7 @@ impl Cluster {
             own: Mutex::new(own),
             groups: (0..groups).map(|_| Group::default()).collect(),
             has_its_part: AtomicBool::new(false),
-            bringing: tokio::sync::Semaphore::new(steward::BRINGS_AT_ONCE),
+            bringing: tokio::sync::Semaphore::new(crate::assignment::reconciler::BRINGS_AT_ONCE),
             telling: Mutex::default(),
             untaken: Mutex::default(),
             members: Mutex::default(),
@@ -231,7 +221,7 @@ impl Cluster {
             }
         })?;
         *lock(&cluster.follow) = Some(follow);
-        tokio::spawn(door::serve(listener, Arc::clone(&cluster)));
+        tokio::spawn(crate::peers::server::serve(listener, Arc::clone(&cluster)));
         let hears = Arc::downgrade(&cluster);
         let members = Members::join(options, move || {
             if let Some(cluster) = hears.upgrade() {

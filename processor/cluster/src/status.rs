@@ -81,7 +81,7 @@ impl PartitionStatus {
 }
 
 impl Cluster {
-    pub(super) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         let wanted = (0..).zip(&self.stats).filter(|(_, stats)| gauge(&stats.is_wanted) == 1);
         let brought = (0..)
             .zip(&self.stats)

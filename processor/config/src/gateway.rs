@@ -5,7 +5,7 @@ use std::time::Duration;
 use everlog_listen::{Bounds, Descriptors};
 use everlog_temporal as temporal;
 
-use super::setting::{Given, Refusal, Setting, section};
+use crate::setting::{Given, Refusal, Setting, section};
 
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;

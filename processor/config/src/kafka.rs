@@ -8,8 +8,8 @@ use everlog_log::Error;
 use everlog_log_kafka::{Options, PARTITIONS_MAX};
 use toml::Value;
 
-use super::Config;
-use super::setting::{Given, Refusal, Setting, section};
+use crate::Config;
+use crate::setting::{Given, Refusal, Setting, section};
 
 const SECOND_MS: u64 = 1_000;
 

@@ -1,13 +1,13 @@
 //! All settings of a node: defaults, then the file, then the environment, then the command line.
 
-pub mod data;
-mod face;
+pub mod data_dir;
 mod gateway;
 mod kafka;
 mod limits;
 pub mod logs;
 pub mod node_file;
 mod page;
+mod public_http;
 mod sections;
 mod setting;
 
@@ -18,14 +18,14 @@ use std::path::Path;
 
 use toml::Value;
 
-use setting::{Given, Refusal, Section};
+use crate::setting::{Given, Refusal, Section};
 
-pub use data::DataDir;
-pub use face::{Http, Ingress, Registry};
-pub use gateway::Gateway;
-pub use kafka::Kafka;
-pub use limits::Limits;
-pub use sections::{
+pub use crate::data_dir::DataDir;
+pub use crate::gateway::Gateway;
+pub use crate::kafka::Kafka;
+pub use crate::limits::Limits;
+pub use crate::public_http::{Http, Ingress, Registry};
+pub use crate::sections::{
     Cluster, Log, LogFormat, Logs, Memory, Partition, Queues, Recover, Server, Sync, Threads, Tokens,
 };
 

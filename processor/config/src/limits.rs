@@ -2,7 +2,7 @@
 
 use everlog_engine::Settings;
 
-use super::setting::{Given, Refusal, Setting, section};
+use crate::setting::{Given, Refusal, Setting, section};
 
 const SECOND_MS: i64 = 1_000;
 const HOUR_MS: i64 = 3_600 * SECOND_MS;

@@ -1,6 +1,6 @@
 //! Log lines: for people on a terminal, one JSON object each otherwise. What others wrote stands in them as far as it is seen.
 
-pub mod plain;
+pub mod visible;
 mod writer;
 
 use std::io::IsTerminal;
@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
+use crate::logs::writer::Writer;
 use crate::{LogFormat, Logs};
-use writer::Writer;
 
 /// Begins to write log lines to the standard error stream.
 ///

@@ -1,6 +1,6 @@
 //! The settings written down: as a file, and as a page of documentation.
 
-use super::Config;
+use crate::Config;
 
 /// Columns of a line of comment.
 const COLUMNS: usize = 118;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use everlog_partition::QueueLimits;
 use hyper::header::HeaderValue;
 
-use super::setting::{Given, Refusal, Setting, choice, section};
+use crate::setting::{Given, Refusal, Setting, choice, section};
 
 /// A shorter secret could be guessed.
 const SECRET_BYTES_MIN: usize = 16;

@@ -1,46 +1,31 @@
 //! The binary `everlog`.
 
-mod arrivals;
+mod address_space;
 mod banner;
 mod cli;
 mod clock;
-mod commands;
-mod driver;
-mod ending;
-mod face;
-mod gateway;
-mod health;
-mod home;
-mod http;
-mod keys;
-mod memory;
-mod metrics;
-mod names;
+mod error_policy;
 mod node;
-mod process;
-mod progress;
-mod retention;
-mod row_dirs;
-mod rows;
-mod schemas;
-mod share;
-mod stop;
-mod topics;
-mod traffic;
-mod verdict;
+mod observe;
+mod partitions;
+mod public_http;
+mod services;
+mod shutdown;
+mod signals;
+mod storage;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use everlog_config::logs::{self, plain};
+use everlog_config::logs::{self, visible};
 use everlog_config::{Config, DataDir, environment};
 use everlog_wire::public::Noun;
 
-use cli::{Cli, Command, Dev, Settings, TopicsCommand};
-use node::Ended;
-use topics::Found;
+use crate::cli::{Cli, Command, Dev, Settings, TopicsCommand};
+use crate::node::Ended;
+use crate::services::topics::Found;
 
 /// Steps allocate many small pieces and free them on other threads, which this allocator does faster than the C
 /// library's, and it gives memory back. RocksDB keeps to the C library's.
@@ -88,11 +73,11 @@ fn code_of(ended: Result<Ended>) -> u8 {
     match ended {
         Ok(Ended::Asked) => ENDED_WELL,
         Ok(Ended::Failed(reason)) => {
-            eprintln!("everlog: {}", plain::lines(&reason));
+            eprintln!("everlog: {}", visible::lines(&reason));
             FAILED
         }
         Err(error) => {
-            eprintln!("everlog: {}", plain::lines(&format!("{error:#}")));
+            eprintln!("everlog: {}", visible::lines(&format!("{error:#}")));
             NOT_STARTED
         }
     }
@@ -125,7 +110,7 @@ fn run_dev(dev: &Dev) -> Result<Ended> {
     let data = if dev.ephemeral { DataDir::ephemeral()? } else { DataDir::lasting(&config.server.data_dir) };
     data.fits(&config)?;
     if config.kafka.is_used() {
-        topics::make_missing(&config)?;
+        crate::services::topics::make_missing(&config)?;
     }
     node::run(&config, &data, true)
 }
@@ -148,7 +133,7 @@ fn look_at_topics(command: &TopicsCommand) -> u8 {
     let look = || {
         let config = Config::load(command.settings().config.as_deref(), &environment())?;
         logs::start(&config.logs)?;
-        topics::run(command, &config)
+        crate::services::topics::run(command, &config)
     };
     match look() {
         Ok(Found::Good) => ENDED_WELL,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use everlog_cluster::links::Trust;
+use everlog_cluster::Trust;
 use everlog_cluster::{About, Cluster, Local, LocalPartitions, Others};
 use everlog_config::node_file::NodeFile;
 use everlog_config::{Config, DataDir, Sync, logs};
@@ -20,20 +20,27 @@ use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
+use crate::address_space;
 use crate::banner::{Addresses, Banner};
-use crate::commands::Commands;
-use crate::driver::{self, Running};
-use crate::ending::{Ends, end, leave, log_ended};
-use crate::gateway::Gateway;
-use crate::health::Health;
-use crate::home::{self, Home};
-use crate::memory::{ProcessMemory, space};
-use crate::names::Names;
-use crate::progress::{self, Progress};
-use crate::schemas::{Lookup, Schemas};
-use crate::share::Failed;
-use crate::verdict::End;
-use crate::{face, gateway, http, keys, metrics, retention, stop};
+use crate::error_policy::End;
+use crate::observe::health::Health;
+use crate::observe::memory::ProcessMemory;
+use crate::observe::progress;
+use crate::observe::progress::Progress;
+use crate::observe::{metrics, metrics_http};
+use crate::partitions::set::Failed;
+use crate::partitions::threads;
+use crate::partitions::threads::Running;
+use crate::services::commands::Commands;
+use crate::services::gateway;
+use crate::services::gateway::Gateway;
+use crate::services::names::Names;
+use crate::services::schemas::{Lookup, Schemas};
+use crate::shutdown::{Ends, end, leave, log_ended};
+use crate::storage::log_backend;
+use crate::storage::log_backend::Home;
+use crate::storage::{retention, token_keys};
+use crate::{public_http, signals};
 
 /// Threads for calls that block: the schema registry, reads of topics, questions to brokers, groups that are taken over.
 pub const BLOCKING_THREADS_MAX: usize = 32;
@@ -102,9 +109,10 @@ impl Loss {
             everlog_partition::Error::Log(everlog_log::Error::Fenced { .. }) => {
                 Self::TakenOver(partition, None)
             }
-            everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => {
-                told(format!("partition {partition}{from} has ended: {error}; {}", home::UNDECODABLE_WAY_OUT))
-            }
+            everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => told(format!(
+                "partition {partition}{from} has ended: {error}; {}",
+                log_backend::UNDECODABLE_WAY_OUT
+            )),
             _ => told(format!("partition {partition}{from} has ended: {error}")),
         }
     }
@@ -136,7 +144,7 @@ impl Loss {
 /// # Errors
 /// It cannot start: what is wrong and the way out, in one line.
 pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> {
-    space::check(config)?;
+    address_space::check(config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(or_cores(config.threads.gateway))
         .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -151,7 +159,7 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
 }
 
 async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banner: bool) -> Result<Ended> {
-    let asked = stop::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
+    let asked = signals::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
     let listeners = Listeners::bind(config, descriptors(config)).await?;
     let (health, registry) =
         (Health::new(partitions_wished(config), config.partition.hung_after_ms), Registry::new());
@@ -167,8 +175,8 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     let (namespaces, calls_metrics) = gateway::open_namespaces(config, &home, &registry)?;
     let schemas = Arc::new(Schemas::open(config, &home)?);
     metrics::watch_registry(&registry, &schemas);
-    let inbox = face::Inbox::default();
-    let routes = face::routes(config, listeners.face.1, &home, &schemas, &inbox);
+    let inbox = public_http::Inbox::default();
+    let routes = public_http::routes(config, listeners.face.1, &home, &schemas, &inbox);
     tokio::spawn(http1::serve(listeners.face.0, routes));
     let ids = match known_ids(&schemas, config, &health, asked.clone()).await {
         Ok(ids) => ids,
@@ -193,7 +201,7 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
         cluster.answers_by(&calls)?;
         let mut asked = asked.clone();
         tokio::select! {
-            begun = cluster.begin() => begun?.map_err(|error| home::explain(error, config, data))?,
+            begun = cluster.begin() => begun?.map_err(|error| log_backend::explain(error, config, data))?,
             _ = asked.wait_for(|asked| *asked) => {
                 let ends = Ends { commands: None, gateway: None, cluster: Some(Arc::clone(cluster)) };
                 return Ok(end(Cause::Asked, ends, running, home, failures).await);
@@ -241,9 +249,12 @@ fn descriptors(config: &Config) -> Descriptors {
 /// Serves metrics and health from here on; the instance that the answers show.
 fn serve_pages(listener: Listener, health: &Arc<Health>, registry: &Registry) -> Result<String> {
     metrics::watch_node(registry, health);
-    let instance = uuid::Builder::from_random_bytes(keys::random()?).into_uuid().to_string();
+    let instance = uuid::Builder::from_random_bytes(token_keys::random()?).into_uuid().to_string();
     let (registry, health) = (registry.clone(), Arc::clone(health));
-    tokio::spawn(http::serve(listener, http::Pages { registry, health, instance: instance.as_str().into() }));
+    tokio::spawn(metrics_http::serve(
+        listener,
+        metrics_http::Pages { registry, health, instance: instance.as_str().into() },
+    ));
     Ok(instance)
 }
 
@@ -309,7 +320,7 @@ impl Listeners {
     async fn bind(config: &Config, descriptors: Descriptors) -> Result<Self> {
         let Config { server, http, cluster, .. } = config;
         let few = |most| Bounds { connections_max: descriptors.share(1, most), ..Bounds::default() };
-        let (calls, face) = (config.gateway.bounds(descriptors), face::bounds(config, descriptors));
+        let (calls, face) = (config.gateway.bounds(descriptors), public_http::bounds(config, descriptors));
         Ok(Self {
             calls: bind(server.address, "--address, server.address", calls).await?,
             metrics: bind(
@@ -381,7 +392,7 @@ fn keep_public(
     home: &Home,
     (schemas, names): (&Arc<Schemas>, &Names),
     running: &Running,
-    (inbox, registry): (&face::Inbox, &Registry),
+    (inbox, registry): (&public_http::Inbox, &Registry),
 ) {
     let Home::Embedded(log) = home else { return };
     tokio::spawn(retention::keep(Arc::downgrade(log), config.log.public_retention_ms));
@@ -438,7 +449,7 @@ fn join(
         rows: home.kept_rows(),
         forget_after: Duration::from_millis(config.cluster.forget_after_ms),
         replicas: config.cluster.replicas,
-        instance: uuid::Builder::from_random_bytes(keys::random()?).into_uuid().to_string(),
+        instance: uuid::Builder::from_random_bytes(token_keys::random()?).into_uuid().to_string(),
     };
     let (learner, shares_keys) = (names.clone(), config.tokens.key_file.is_none());
     let local = Local {
@@ -449,7 +460,7 @@ fn join(
         sealer: names.sealer.clone(),
         learn: Box::new(move |key, value| {
             learner.namespaces.learn(key, value);
-            keys::learn(&learner.sealer, key, value, shares_keys);
+            token_keys::learn(&learner.sealer, key, value, shares_keys);
         }),
     };
     let options = config.kafka.options(&config.server.name);
@@ -465,15 +476,15 @@ fn start_partitions(
     stats: Vec<Arc<Stats>>,
 ) -> Result<(Running, Arc<Failed>, mpsc::Receiver<Loss>)> {
     let (sender, failures) = mpsc::channel(LOSSES_MAX);
-    let from = home::from_topics(config);
+    let from = log_backend::from_topics(config);
     let failed: Arc<Failed> = Arc::new(move |partition: u32, end: End, error: &everlog_partition::Error| {
         tracing::error!(partition, %error, "a partition has ended");
         // The first one is enough to end the node; the others may know who took over.
         let _ = sender.try_send(Loss::of(partition, end, error, &from));
     });
     let options = driver_options(config, home.log().partitions(), names);
-    let explained = |error| home::explain(error, config, data);
-    let running = driver::start(home, &options, stats, &failed).map_err(explained)?;
+    let explained = |error| log_backend::explain(error, config, data);
+    let running = threads::start(home, &options, stats, &failed).map_err(explained)?;
     if !home.is_remote()
         && let Err(error) = running.steering().take((0..home.log().partitions()).collect())
     {
@@ -483,10 +494,10 @@ fn start_partitions(
     Ok((running, failed, failures))
 }
 
-fn driver_options(config: &Config, partitions: u32, names: &Names) -> driver::Options {
+fn driver_options(config: &Config, partitions: u32, names: &Names) -> threads::Options {
     let Config { server, memory, threads, partition, queues, limits, .. } = config;
     let share = |total: usize| (total / partitions as usize).max(1);
-    driver::Options {
+    threads::Options {
         threads: or_cores(threads.processor),
         waiting_orders_max: partition.waiting_orders_max,
         waiting_reads_max: partition.waiting_reads_max,

@@ -4,13 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use everlog_config::Config;
-use everlog_config::data::{DataDir, LogPlace};
+use everlog_config::data_dir::{DataDir, LogPlace};
 use everlog_config::node_file::NodeFile;
 use everlog_log::Error;
 use everlog_rocks::log::Embedded;
 
-use super::Finding;
-use crate::browse;
+use crate::doctor::Finding;
+use crate::http_client;
 
 /// Looks at it. It is opened where no node runs, as a node would open it, and otherwise the node is asked.
 pub fn look(config: &Config) -> Vec<Finding> {
@@ -97,7 +97,7 @@ fn node(dir: &Path) -> Finding {
         return Finding::warn(about, found, "ask it for /health/ready (server.metrics_address)");
     };
     let address = file.health_address();
-    match browse::get(address, "/health/ready") {
+    match http_client::get(address, "/health/ready") {
         Ok(answer) if answer.instance.as_ref() != Some(&file.instance) => {
             let found = format!("one runs on it, and it is another server that answers at {address}");
             Finding::warn(about, found, "it starts or ends: look again, and at its log lines")
@@ -126,8 +126,8 @@ mod tests {
 
     use everlog_config::node_file::INSTANCE_HEADER;
 
-    use super::super::Verdict;
     use super::*;
+    use crate::doctor::Verdict;
 
     fn verdicts(config: &Config) -> Vec<(&'static str, Verdict)> {
         look(config).iter().map(|finding| (finding.about, finding.verdict)).collect()

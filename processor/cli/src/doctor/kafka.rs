@@ -7,7 +7,7 @@ use everlog_config::Config;
 use everlog_log::clock::now_ms;
 use everlog_log_kafka::examine::{Applied, Commands, Examined, Journal, Open, examine};
 
-use super::{Finding, Verdict};
+use crate::doctor::{Finding, Verdict};
 
 /// Journal records that are not applied yet: more of them, and nobody serves, or not fast enough.
 const LAG_RECORDS: u64 = 50_000;

@@ -10,8 +10,8 @@ use clap::Args;
 use everlog_log::clock::now_ms;
 use serde_json::json;
 
-use super::place::Where;
-use super::{Ended, write_line};
+use crate::public_topics::Where;
+use crate::{Ended, write_line};
 
 /// `everlog doctor`
 #[derive(Args, Debug)]

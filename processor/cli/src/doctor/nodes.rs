@@ -7,7 +7,7 @@ use anyhow::Result;
 use everlog_config::Config;
 use everlog_log_kafka::board::Board;
 
-use super::Finding;
+use crate::doctor::Finding;
 use crate::nodes::trust;
 use crate::nodes::{NodeState, Nodes, PartitionState};
 
@@ -242,11 +242,11 @@ fn wishes(nodes: &Nodes) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use everlog_cluster::links::Answer;
-    use everlog_cluster::rows::{OwnerRow, Row};
+    use everlog_cluster::Answer;
+    use everlog_cluster::control_rows::{OwnerRow, Row};
 
-    use super::super::Verdict;
     use super::*;
+    use crate::doctor::Verdict;
     use crate::nodes::tests::{tell, two};
 
     /// What is not good, after a change of what is.

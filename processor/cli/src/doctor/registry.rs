@@ -8,7 +8,7 @@ use everlog_registry::{Client, ClientError};
 use everlog_wire::public::Noun;
 use tokio::time::Instant;
 
-use super::Finding;
+use crate::doctor::Finding;
 
 /// How long it may take to answer.
 const WITHIN: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::plain;
+use crate::logs::visible;
 
 /// How lines are written.
 #[derive(Clone, Copy)]
@@ -20,8 +20,8 @@ impl Writer {
     fn line(self, line: &str) -> String {
         let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
         let line = match self {
-            Self::Json => plain::json(line).into_owned(),
-            Self::Plain => plain::line(line).into_owned(),
+            Self::Json => visible::json(line).into_owned(),
+            Self::Plain => visible::line(line).into_owned(),
             Self::Coloured => coloured(line),
         };
         line + end
@@ -43,13 +43,13 @@ impl Write for Writer {
 /// The colours stay, which are `ESC [ numbers m`.
 fn coloured(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
-    let mut out = plain::line(parts.next().unwrap_or_default()).into_owned();
+    let mut out = visible::line(parts.next().unwrap_or_default()).into_owned();
     for part in parts {
         let numbers =
             part.find(|letter: char| !letter.is_ascii_digit() && letter != ';').unwrap_or(part.len());
         let is_colour = part[numbers..].starts_with('m');
         out.push_str(if is_colour { "\u{1b}[" } else { "\\u{1b}[" });
-        out.push_str(&plain::line(part));
+        out.push_str(&visible::line(part));
     }
     out
 }

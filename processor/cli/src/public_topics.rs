@@ -1,0 +1,220 @@
+//! Where the public topics are: on brokers, or behind a node that keeps them in its embedded log.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use everlog_config::Config;
+use everlog_log_kafka::Options;
+use everlog_log_kafka::public::{From, Record, Step, Tail};
+use everlog_wire::public::Noun;
+use serde_json::Value;
+
+use crate::http_client;
+use crate::http_client::Answer;
+
+/// Records that a node is asked for at once.
+const ASKED_RECORDS: usize = 500;
+/// How often a node is asked whether there is more.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// Where to look.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Where {
+    /// The file with the settings; without one, the environment and the defaults.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The log is on these brokers.
+    #[arg(long, value_name = "HOST:PORT[,...]")]
+    pub kafka_bootstrap: Option<String>,
+    /// The log is embedded in the node that serves HTTP here [default, without brokers: http.address].
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "kafka_bootstrap")]
+    pub http_address: Option<SocketAddr>,
+}
+
+/// Where it is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// On brokers.
+    Kafka(Box<Options>),
+    /// Behind a node.
+    Node(SocketAddr),
+}
+
+impl Where {
+    /// The settings, with what the command line says.
+    ///
+    /// # Errors
+    /// The file cannot be read, or settings are not allowed.
+    pub fn settings(&self) -> Result<Config> {
+        let mut config = Config::load(self.config.as_deref(), &everlog_config::environment())?;
+        if let Some(brokers) = &self.kafka_bootstrap {
+            config.kafka.bootstrap_servers.clone_from(brokers);
+            config.validate()?;
+        }
+        Ok(config)
+    }
+
+    /// Brokers where some are named, else a node.
+    pub fn place(&self, config: &Config) -> Place {
+        match self.http_address {
+            Some(address) => Place::Node(address),
+            None if config.kafka.is_used() => Place::Kafka(Box::new(config.kafka.options("by-hand"))),
+            None => Place::Node(config.http.address),
+        }
+    }
+}
+
+impl Place {
+    /// The full name of a noun's topic.
+    pub fn topic(&self, noun: Noun) -> String {
+        match self {
+            Self::Kafka(options) => format!("{}{}", options.prefix, noun.topic()),
+            // The embedded log's topics have no prefix of their own.
+            Self::Node(_) => format!("everlog.{}", noun.topic()),
+        }
+    }
+
+    /// Reads the topic of a noun.
+    ///
+    /// # Errors
+    /// There is none, nobody answers, or the partition or offset is not there.
+    pub fn tail(&self, noun: Noun, partition: Option<u32>, from: From) -> Result<Reading> {
+        match self {
+            Self::Kafka(options) => {
+                let tail = Tail::open(options, &self.topic(noun), partition, from)?;
+                Ok(Reading::Kafka(Box::new(tail)))
+            }
+            Self::Node(address) => Ok(Reading::Node(Pages::open(*address, noun, partition, from)?)),
+        }
+    }
+}
+
+/// A topic that is being read.
+pub enum Reading {
+    /// From brokers.
+    Kafka(Box<Tail>),
+    /// From a node.
+    Node(Pages),
+}
+
+impl Reading {
+    /// Waits for the next record.
+    ///
+    /// # Errors
+    /// Nobody answers any more.
+    pub fn next(&mut self, within: Duration) -> Result<Step> {
+        match self {
+            Self::Kafka(tail) => Ok(tail.next(within)?),
+            Self::Node(pages) => pages.next(within),
+        }
+    }
+}
+
+/// A topic of a node, page by page.
+pub struct Pages {
+    address: SocketAddr,
+    noun: Noun,
+    partitions: Vec<Page>,
+    records: VecDeque<Record>,
+    has_ended: bool,
+}
+
+/// One partition: where it is read on, and where it ended when the reading began.
+struct Page {
+    partition: u32,
+    next: u64,
+    end: u64,
+}
+
+impl Pages {
+    fn open(address: SocketAddr, noun: Noun, partition: Option<u32>, from: From) -> Result<Self> {
+        let first = ask(address, noun, partition.unwrap_or(0), None, 0)?;
+        let count = number(&first, "partitions")?;
+        let count = u32::try_from(count).context("the node has too many partitions")?;
+        let wanted = partition.map_or(0..count, |one| one..one.saturating_add(1));
+        let mut partitions = Vec::new();
+        for partition in wanted {
+            let bounds = ask(address, noun, partition, None, 0)?;
+            let (start, end) = (number(&bounds, "start")?, number(&bounds, "end")?);
+            let next = match from {
+                From::Beginning => start,
+                From::End => end,
+                From::Offset(offset) if (start..=end).contains(&offset) => offset,
+                From::Offset(offset) => {
+                    bail!(
+                        "partition {partition} of {} holds {start} to {end}, and no offset {offset}",
+                        noun.topic()
+                    )
+                }
+            };
+            partitions.push(Page { partition, next, end });
+        }
+        Ok(Self { address, noun, partitions, records: VecDeque::new(), has_ended: false })
+    }
+
+    fn next(&mut self, within: Duration) -> Result<Step> {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(record) = self.records.pop_front() {
+                return Ok(Step::Record(record));
+            }
+            let at_end = self.partitions.iter().all(|page| page.next >= page.end);
+            if at_end && !std::mem::replace(&mut self.has_ended, true) {
+                return Ok(Step::End);
+            }
+            for page in &mut self.partitions {
+                // Beyond the end there may be more, but that is of no interest before the end was reached.
+                if !self.has_ended && page.next >= page.end {
+                    continue;
+                }
+                let answer = ask(self.address, self.noun, page.partition, Some(page.next), ASKED_RECORDS)?;
+                for record in answer["records"].as_array().into_iter().flatten() {
+                    self.records.push_back(read(page.partition, record)?);
+                }
+                page.next = number(&answer, "next")?;
+            }
+            if self.records.is_empty() && self.has_ended {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Ok(Step::Nothing);
+                }
+                std::thread::sleep(ASK_EVERY.min(left));
+            }
+        }
+    }
+}
+
+fn ask(address: SocketAddr, noun: Noun, partition: u32, from: Option<u64>, max: usize) -> Result<Value> {
+    let from = from.map(|offset| format!("&offset={offset}")).unwrap_or_default();
+    let path = format!("/{}?partition={partition}&max={max}{from}", noun.topic());
+    let Answer { status, body, .. } = http_client::get(address, &path)?;
+    if status != 200 {
+        bail!("the node at {address} says: {}", http_client::complaint(status, &body));
+    }
+    Ok(body)
+}
+
+fn number(answer: &Value, name: &str) -> Result<u64> {
+    answer[name].as_u64().with_context(|| format!("the node's answer has no {name}"))
+}
+
+fn read(partition: u32, record: &Value) -> Result<Record> {
+    let bytes = |name: &str| match &record[name] {
+        Value::Null => Ok(None),
+        Value::String(text) => STANDARD.decode(text).map(|bytes| Some(bytes.into())).context("base64"),
+        other => bail!("{name} is {other}"),
+    };
+    Ok(Record {
+        partition,
+        offset: number(record, "offset")?,
+        key: bytes("key_base64")?,
+        value: bytes("value_base64")?,
+        ..Record::default()
+    })
+}

@@ -1,0 +1,463 @@
+//! Who sees to it that this node has what it is to have: it takes groups over, and gives them up.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use everlog_log_kafka::members::Members;
+use everlog_partition::Error;
+use tokio::time::MissedTickBehavior;
+
+use crate::control_rows::{OwnerRow, Row, View};
+use crate::peers::client::Links;
+use crate::peers::protocol::Leave;
+use crate::{Cluster, Failed, Group, lock};
+
+/// How often a node looks at what it is to have, if nothing changes.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long the owner of a group may take to finish what it has begun.
+const LEAVE_WITHIN: Duration = Duration::from_secs(3);
+/// The rest after a group could not be taken; it doubles while something fails that does not pass by itself.
+const TAKE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const TAKE_AGAIN_AFTER_MAX: Duration = Duration::from_secs(10);
+/// How often it is tried whether closed partitions can be served.
+const REOPEN_EVERY: Duration = Duration::from_secs(30);
+/// How many groups are brought at once from nodes that serve them: each takes a thread, and others need some too.
+pub(crate) const BRINGS_AT_ONCE: usize = 4;
+/// How often the owner of a group is asked whether it is there, until it counts as gone.
+const OWNER_ASKED: usize = 3;
+
+/// After so many looks at which others say that somebody else has a group, whoever has it says so again.
+const DENIED_LOOKS: u32 = 10;
+
+/// While it is there a group is given to somebody: whoever ends meanwhile would break off what the other waits for.
+struct Giving<'a>(&'a AtomicUsize);
+
+impl<'a> Giving<'a> {
+    fn begin(gives: &'a AtomicUsize) -> Self {
+        gives.fetch_add(1, Ordering::AcqRel);
+        Self(gives)
+    }
+}
+
+impl Drop for Giving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What came of bringing the rows of a group before it is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prepared {
+    /// They are here, as far as they could be had.
+    Brought,
+    /// Its owner serves no more, and somebody waits: there is no time for it.
+    Orphaned,
+    /// They could not be brought, and its owner may serve on.
+    Failed,
+}
+
+impl Cluster {
+    /// The nodes that live by the brokers' word; none where they do not say.
+    pub(crate) async fn live(self: &Arc<Self>) -> Option<BTreeSet<String>> {
+        let asked = Arc::clone(self);
+        let live = tokio::task::spawn_blocking(move || lock(&asked.members).as_ref().map(Members::live));
+        match live.await.ok().flatten()? {
+            Ok(live) => Some(live.into_iter().collect()),
+            Err(error) => {
+                tracing::debug!(%error, "who lives is not known at the moment");
+                None
+            }
+        }
+    }
+
+    /// Takes groups over; returns their partitions that stay closed, and why.
+    pub(crate) async fn take_all(self: &Arc<Self>, groups: Vec<usize>) -> Result<Vec<(u32, Error)>, Error> {
+        self.tell_owner(&groups, false);
+        let (cluster, wanted) = (Arc::clone(self), groups.clone());
+        let taken = tokio::task::spawn_blocking(move || {
+            let partitions = wanted.into_iter().flat_map(|group| cluster.partitions_of(group));
+            cluster.local.take(partitions.collect())
+        });
+        let taken = taken.await.unwrap_or_else(|panicked| {
+            Err(Error::Journal { partition: 0, detail: format!("its recovery panicked: {panicked}") })
+        });
+        for group in &groups {
+            // In this order: in between it is both, and never neither.
+            self.groups[*group].is_held.store(taken.is_ok(), Ordering::Release);
+            self.groups[*group].is_coming.store(false, Ordering::Release);
+            if taken.is_ok() {
+                self.groups[*group].failures.store(0, Ordering::Relaxed);
+            }
+        }
+        if taken.is_ok() {
+            self.tell_owner(&groups, true);
+            self.keeps(&groups).await;
+        }
+        self.changed();
+        taken
+    }
+
+    /// Tells that groups are here, or about to be. Nothing waits until others know it: calls for them wait here.
+    fn tell_owner(self: &Arc<Self>, groups: &[usize], serves: bool) {
+        let own = OwnerRow { node: self.me.clone(), serves };
+        let view = self.shown.load_full();
+        let told = |group: &&usize| {
+            view.owners.get(*group).is_none_or(|known| known.node != own.node || (serves && !known.serves))
+        };
+        let news: Vec<_> = groups.iter().filter(told).map(|group| (*group, own.clone())).collect();
+        for (group, owner) in &news {
+            self.note(Row::Owner(*group, Some(owner.clone())));
+        }
+        self.put_owners(news);
+    }
+
+    fn put_owners(self: &Arc<Self>, news: Vec<(usize, OwnerRow)>) {
+        let cluster = Arc::clone(self);
+        tokio::task::spawn_blocking(move || {
+            // One after the other: a later row must not come before an earlier one.
+            let _turn = lock(&cluster.telling);
+            for (group, owner) in news {
+                if owner.serves && !cluster.groups[group].is_held.load(Ordering::Acquire) {
+                    // It has been given away meanwhile.
+                    continue;
+                }
+                if let Err(error) = cluster.put(&Row::Owner(group, Some(owner))) {
+                    tracing::debug!(group, %error, "others are not told yet who has a group");
+                    cluster.groups[group].is_untold.store(true, Ordering::Release);
+                }
+            }
+        });
+    }
+
+    /// Tells again what the brokers did not take, and what a late row of somebody else contradicts: while a group is on
+    /// its way no other one is moved, so the last word on each has to be that of whoever has it.
+    fn tell_untold(self: &Arc<Self>) {
+        let view = self.shown.load_full();
+        let news = self.groups().filter_map(|number| {
+            let group = &self.groups[number];
+            let serves = group.is_held.load(Ordering::Acquire);
+            let is_mine = serves || group.is_coming.load(Ordering::Acquire);
+            // Whoever has it now tells so itself.
+            let is_untold = group.is_untold.swap(false, Ordering::AcqRel) && is_mine;
+            // Others may be right for a while: whoever is taking it tells so before this node has noticed.
+            let is_denied = serves && view.owners.get(&number).is_some_and(|owner| owner.node != self.me);
+            let looks = if is_denied { group.denied.fetch_add(1, Ordering::AcqRel) + 1 } else { 0 };
+            let is_denied = looks >= DENIED_LOOKS;
+            if looks == 0 || is_denied {
+                group.denied.store(0, Ordering::Release);
+            }
+            (is_untold || is_denied).then(|| (number, OwnerRow { node: self.me.clone(), serves }))
+        });
+        let news: Vec<_> = news.collect();
+        if !news.is_empty() {
+            self.put_owners(news);
+        }
+    }
+
+    /// Takes a group over from whoever has it.
+    async fn take(self: Arc<Self>, group: usize, failed: Arc<Failed>) {
+        let _turn = self.groups[group].turn.lock().await;
+        let (began, mut asked) = (Instant::now(), Instant::now());
+        let owner = self.shown.load().owners.get(&group).map(|owner| owner.node.clone());
+        let owner = owner.filter(|owner| *owner != self.me);
+        if let Some(owner) = &owner {
+            let prepared = match self.is_heard_of(owner) {
+                true => self.prepare(group, owner).await,
+                false => Prepared::Orphaned,
+            };
+            if prepared == Prepared::Failed {
+                // Whoever has it serves on, which this node could not.
+                self.local.forget(self.partitions_of(group));
+                return self.rest(group).await;
+            }
+            let placed = self.shown.load().placement.groups.get(group).cloned().flatten();
+            if placed.as_ref() != Some(&self.me) {
+                // It is to go elsewhere meanwhile.
+                self.local.forget(self.partitions_of(group));
+                return;
+            }
+            asked = Instant::now();
+            let leave = Leave { group: u32::try_from(group).unwrap_or(u32::MAX), to: self.me.clone() };
+            let has_left = prepared == Prepared::Brought
+                && self.ask(owner, "/node/leave", &leave, LEAVE_WITHIN).await.is_some();
+            if !has_left {
+                tracing::info!(group, owner, "the owner of a group does not give it up: it is fenced");
+            }
+        }
+        match self.take_all(vec![group]).await {
+            Ok(_closed) => {
+                let (took_ms, away_ms) =
+                    (everlog_log::clock::elapsed_ms(began), everlog_log::clock::elapsed_ms(asked));
+                self.counts.took(asked.elapsed());
+                tracing::info!(group, from = owner, took_ms, away_ms, "took a group of partitions over");
+            }
+            Err(error) => {
+                // Those that did come go again: a group is in one place.
+                self.let_go(group).await;
+                tracing::warn!(group, %error, "a group of partitions could not be taken over");
+                self.counts.failed.fetch_add(1, Ordering::Relaxed);
+                if !crate::is_lost_to_another(&error) {
+                    // The node ends.
+                    failed(self.partitions_of(group).start, &error);
+                    return;
+                }
+                tokio::time::sleep(TAKE_AGAIN_AFTER).await;
+            }
+        }
+    }
+
+    /// The brokers hear of a node, by the word of whoever places. One that they do not hear of serves nothing, though it may answer;
+    /// one that leaves, or is left out because some nodes do not reach each other, serves on.
+    fn is_heard_of(&self, node: &str) -> bool {
+        let view = self.shown.load();
+        let row = view.nodes.get(node);
+        let is_leaving = view.drains.contains(node) || row.is_some_and(|row| row.leaves);
+        let misses = row.is_some_and(|row| !row.misses.is_empty());
+        let is_missed = || view.nodes.values().any(|row| row.misses.contains(node));
+        view.placement.nodes.contains(node) || is_leaving || misses || is_missed()
+    }
+
+    /// Brings the rows of a group while its owner serves on.
+    async fn prepare(self: &Arc<Self>, group: usize, owner: &str) -> Prepared {
+        let _place = loop {
+            if !self.serves_on(owner).await {
+                return Prepared::Orphaned;
+            }
+            if let Ok(Ok(place)) = tokio::time::timeout(LOOK_EVERY, self.bringing.acquire()).await {
+                break place;
+            }
+        };
+        let cluster = Arc::clone(self);
+        let prepared = tokio::task::spawn_blocking(move || {
+            let partitions = cluster.partitions_of(group);
+            if let Some(log) = cluster.log.upgrade() {
+                log.expect(partitions.start);
+            }
+            cluster.local.prepare(partitions)
+        });
+        match prepared.await {
+            Ok(Ok(())) => {
+                self.keeps(&[group]).await;
+                Prepared::Brought
+            }
+            Ok(Err(error)) => {
+                self.groups[group].stumbles(self.local.may_pass(&error));
+                Prepared::Failed
+            }
+            Err(panicked) => {
+                tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
+                self.groups[group].stumbles(false);
+                Prepared::Failed
+            }
+        }
+    }
+
+    /// True where the owner of a group answers. One that is slow to is asked again, as long as its process and the brokers do not
+    /// say that it is gone: fencing one that serves makes its callers wait for all that is to be brought.
+    async fn serves_on(&self, owner: &str) -> bool {
+        for _ask in 0..OWNER_ASKED {
+            let Some(address) = self.address_of(owner) else { return false };
+            if self.links.instance(owner, &address).await.is_some() {
+                return true;
+            }
+            if Links::refuses(&address).await || !self.is_heard_of(owner) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The rest after a group could not be taken over.
+    async fn rest(&self, group: usize) {
+        let failures = self.groups[group].failures.load(Ordering::Relaxed);
+        tokio::time::sleep((TAKE_AGAIN_AFTER * 2_u32.saturating_pow(failures)).min(TAKE_AGAIN_AFTER_MAX))
+            .await;
+    }
+
+    /// The rows of groups are kept here from now on, and others may reckon with that.
+    pub(crate) async fn keeps(self: &Arc<Self>, groups: &[usize]) {
+        let row = {
+            let mut own = lock(&self.own);
+            let known = own.rows.len();
+            own.rows.extend(groups);
+            if own.rows.len() == known {
+                return;
+            }
+            Row::Node(self.me.clone(), Some(own.clone()))
+        };
+        if *self.over.borrow() {
+            return;
+        }
+        match self.write(row.clone()).await {
+            Ok(()) => self.note(row),
+            // The next row of this node tells it.
+            Err(error) => tracing::debug!(%error, "others do not know yet which rows are kept here"),
+        }
+    }
+
+    async fn let_go(self: &Arc<Self>, group: usize) {
+        self.groups[group].is_held.store(false, Ordering::Release);
+        let cluster = Arc::clone(self);
+        let left = tokio::task::spawn_blocking(move || {
+            let partitions = cluster.partitions_of(group);
+            cluster.local.leave(partitions.clone());
+            cluster.exchange.let_go(&partitions);
+            if let Some(log) = cluster.log.upgrade() {
+                log.rest(partitions.start);
+            }
+        });
+        if let Err(panicked) = left.await {
+            tracing::error!(group, %panicked, "a group of partitions did not leave well");
+        }
+        self.changed();
+    }
+
+    /// Gives a group to a node that is to have it: what was taken is answered and committed first. False where it is not
+    /// here.
+    pub(crate) async fn give(self: &Arc<Self>, group: usize, to: &str) -> bool {
+        let Some(given) = self.groups.get(group) else { return false };
+        let _giving = Giving::begin(&given.gives);
+        let known = self.shown.load().placement.clone();
+        let is_placed_here = known.groups.get(group).cloned().flatten().as_ref() == Some(&self.me);
+        if is_placed_here && given.is_held.load(Ordering::Acquire) {
+            // One of the two does not know the latest placement. Said first: what is not held is missed.
+            lock(&given.deference).begin(known, Instant::now());
+            self.doubt();
+        }
+        if !given.is_held.swap(false, Ordering::AcqRel) {
+            return false;
+        }
+        let began = Instant::now();
+        let _turn = given.turn.lock().await;
+        // What comes from now on goes there, and waits.
+        lock(&self.view).give(group, &self.me, to);
+        self.show();
+        self.let_go(group).await;
+        self.counts.given.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(
+            group,
+            to,
+            took_ms = everlog_log::clock::elapsed_ms(began),
+            "gave a group of partitions up"
+        );
+        true
+    }
+
+    /// Somebody else has taken a partition of this node: it gives up the group. False where that somebody goes by this
+    /// node's name: then there is nothing for it to do any more.
+    pub async fn steps_down(self: &Arc<Self>, partition: u32) -> bool {
+        let (cluster, key) = (Arc::clone(self), Row::Node(self.me.clone(), None).write().0);
+        let instance = tokio::task::spawn_blocking(move || match cluster.latest(&key) {
+            Ok(Some(Row::Node(_, Some(row)))) => Some(row.instance),
+            _unknown => None,
+        });
+        if instance.await.ok().flatten().is_some_and(|instance| instance != self.instance) {
+            return false;
+        }
+        let group = self.group_of(partition);
+        // Each partition of the group is told of, and it is lost once.
+        if self.groups[group].is_held.load(Ordering::Acquire) {
+            let known = self.shown.load().placement.clone();
+            lock(&self.groups[group].deference).begin(known, Instant::now());
+            self.doubt();
+        }
+        if !self.groups[group].is_coming.load(Ordering::Acquire) {
+            let _turn = self.groups[group].turn.lock().await;
+            self.let_go(group).await;
+        }
+        true
+    }
+
+    /// Keeps to what is placed until the node ends; `failed` hears of partitions that cannot be recovered.
+    pub async fn run(self: Arc<Self>, failed: Arc<Failed>) {
+        let mut changes = self.version.subscribe();
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut over = self.over();
+        let mut reopened = Instant::now();
+        let mut nodes = self.shown.load().placement.nodes.clone();
+        tokio::spawn(Arc::clone(&self).places());
+        tokio::spawn(Arc::clone(&self).reaches());
+        if self.replicas > 0 {
+            tokio::spawn(Arc::clone(&self).follows());
+        }
+        if nodes.iter().eq([&self.me]) {
+            // Whatever was offered is here.
+            self.exchange.begin_alone(self.shown.load().era());
+        }
+        loop {
+            tokio::select! {
+                () = async { drop(over.wait_for(|over| *over).await) } => return,
+                _ = changes.changed() => {}
+                _ = looks.tick() => {
+                    self.reopen(&mut reopened);
+                    self.dispatcher.sweep(&self.send);
+                    let expired = self.receipts.sweep();
+                    self.counts.receipts_expired.fetch_add(expired, Ordering::Relaxed);
+                    self.tell_untold();
+                }
+            }
+            let view = self.shown.load_full();
+            if view.placement.nodes != nodes {
+                nodes.clone_from(&view.placement.nodes);
+                tracing::info!(nodes = ?nodes, "the nodes are others now");
+            }
+            if view.era() != self.exchange.era() {
+                self.exchange.begin(view.era());
+            }
+            for (group, node) in view.placement.groups.iter().enumerate().take(self.groups().end) {
+                let is_missed =
+                    node.as_ref() == Some(&self.me) && !self.groups[group].is_held.load(Ordering::Acquire);
+                let is_wanted =
+                    is_missed && lock(&self.groups[group].deference).is_over(&view.placement, Instant::now());
+                if is_wanted && !self.groups[group].is_coming.swap(true, Ordering::AcqRel) {
+                    let (cluster, failed) = (Arc::clone(&self), Arc::clone(&failed));
+                    tokio::spawn(async move {
+                        Arc::clone(&cluster).take(group, failed).await;
+                        cluster.groups[group].is_coming.store(false, Ordering::Release);
+                    });
+                }
+            }
+            let is_placed = view.placement.nodes.contains(&self.me) || view.drains.contains(&self.me);
+            if is_placed && self.misses(&view) == 0 {
+                self.has_its_part.store(true, Ordering::Release);
+            }
+            self.stays_known().await;
+        }
+    }
+
+    /// Tries from time to time whether partitions that are closed can be served: somebody may have put the log right.
+    fn reopen(self: &Arc<Self>, last: &mut Instant) {
+        if last.elapsed() < REOPEN_EVERY {
+            return;
+        }
+        *last = Instant::now();
+        let is_closed = |partition: &u32| self.stats[*partition as usize].closed.load(Ordering::Relaxed) == 1;
+        for group in self.groups().filter(|group| self.groups[*group].is_held.load(Ordering::Acquire)) {
+            let closed: Vec<_> = self.partitions_of(group).filter(is_closed).collect();
+            if closed.is_empty() {
+                continue;
+            }
+            let cluster = Arc::clone(self);
+            tokio::spawn(async move {
+                let Ok(_turn) = cluster.groups[group].turn.try_lock() else { return };
+                if cluster.groups[group].is_held.load(Ordering::Acquire) {
+                    let local = Arc::clone(&cluster.local);
+                    // Why not is told where that is found.
+                    let _ = tokio::task::spawn_blocking(move || local.take(closed)).await;
+                }
+            });
+        }
+    }
+
+    /// How many groups are placed here and not at work here.
+    fn misses(&self, view: &View) -> usize {
+        let placed = view.placement.groups.iter().zip(&self.groups);
+        let is_missed = |(node, group): &(&Option<String>, &Group)| {
+            node.as_ref() == Some(&self.me) && !group.is_held.load(Ordering::Acquire)
+        };
+        placed.filter(is_missed).count()
+    }
+}

@@ -1,0 +1,107 @@
+//! A node that follows the rows of groups that others have: whoever takes one over has little left to bring.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use everlog_log::Offset;
+use tokio::time::MissedTickBehavior;
+
+use crate::assignment::assign::follower;
+use crate::{Cluster, Group, lock};
+
+/// How often a follower looks whether something was committed.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The rest of a group whose rows could not be brought.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+impl Cluster {
+    /// Follows what this node is to follow, until it ends.
+    pub(crate) async fn follows(self: Arc<Self>) {
+        let mut resting = BTreeMap::new();
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut over = self.over();
+        loop {
+            tokio::select! {
+                () = async { drop(over.wait_for(|over| *over).await) } => return,
+                _ = looks.tick() => {}
+            }
+            for group in self.groups() {
+                // Whoever takes it over, or lets go of it, sees to its rows.
+                let Ok(_turn) = self.groups[group].turn.try_lock() else { continue };
+                let Group { is_held, is_coming, .. } = &self.groups[group];
+                if is_held.load(Ordering::Acquire) || is_coming.load(Ordering::Acquire) {
+                    // The rows are whose it comes to.
+                    self.follows_no_more(group);
+                } else if self.is_follower(group) {
+                    if resting.get(&group).is_none_or(|until| *until <= Instant::now()) {
+                        resting.remove(&group);
+                        if !self.follow(group).await {
+                            resting.insert(group, Instant::now() + AGAIN_AFTER);
+                        }
+                    }
+                } else if self.follows_no_more(group) {
+                    self.forget(group).await;
+                }
+            }
+        }
+    }
+
+    fn is_follower(&self, group: usize) -> bool {
+        let view = self.shown.load();
+        let placed = view.placement.groups.get(group).and_then(Option::as_ref);
+        let others = view.placement.nodes.iter().filter(|node| Some(*node) != placed);
+        placed.is_some() && follower(others.map(String::as_str), group) == Some(self.me.as_str())
+    }
+
+    /// Brings what was committed since; false where that fails, and nobody should think that the rows are here.
+    async fn follow(self: &Arc<Self>, group: usize) -> bool {
+        let cluster = Arc::clone(self);
+        let brought = tokio::task::spawn_blocking(move || {
+            let partitions = cluster.partitions_of(group);
+            let Some(log) = cluster.log.upgrade() else { return true };
+            let followed = &cluster.groups[group].followed;
+            let mut are_all_here = true;
+            for (partition, end) in partitions.clone().zip(log.changelog_ends(partitions)) {
+                let is_new = |end: &Offset| lock(followed).get(&partition) != Some(end);
+                let Some(end) = end.filter(is_new) else { continue };
+                match cluster.local.prepare(partition..partition + 1) {
+                    Ok(()) => drop(lock(followed).insert(partition, end)),
+                    Err(_told) => {
+                        lock(followed).remove(&partition);
+                        are_all_here = false;
+                    }
+                }
+            }
+            are_all_here
+        });
+        match brought.await {
+            Ok(true) => {
+                self.keeps(&[group]).await;
+                true
+            }
+            Ok(false) => false,
+            Err(panicked) => {
+                tracing::error!(group, %panicked, "the rows of a group are not followed at the moment");
+                self.follows_no_more(group);
+                false
+            }
+        }
+    }
+
+    /// True where it was followed.
+    fn follows_no_more(&self, group: usize) -> bool {
+        !std::mem::take(&mut *lock(&self.groups[group].followed)).is_empty()
+    }
+
+    /// Another node follows it now: its rows are closed.
+    async fn forget(self: &Arc<Self>, group: usize) {
+        let cluster = Arc::clone(self);
+        let closed = tokio::task::spawn_blocking(move || cluster.local.forget(cluster.partitions_of(group)));
+        if let Err(panicked) = closed.await {
+            tracing::error!(group, %panicked, "rows that were followed are not closed");
+        }
+    }
+}

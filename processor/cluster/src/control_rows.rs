@@ -1,0 +1,334 @@
+//! What nodes tell each other through the topic `control`: rows in JSON, which tools can read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use everlog_engine::level;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::assignment::assign::weight;
+
+const NODE: &str = "node/";
+const GONE: &str = "gone/";
+const OWNER: &str = "owner/";
+const PIN: &str = "pin/";
+const DRAIN: &str = "drain/";
+const PLACEMENT: &str = "placement";
+
+/// A node that is there, or was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Where other nodes reach it.
+    pub address: String,
+    /// Where clients reach it.
+    pub calls: String,
+    /// Random, of this start.
+    pub instance: String,
+    /// It is to have no groups: it ends, or an operator wants it so.
+    pub leaves: bool,
+    /// Groups whose rows it keeps.
+    pub rows: BTreeSet<usize>,
+    /// Other nodes that it has not reached for a while.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub misses: BTreeSet<String>,
+    /// The highest level of decisions that it knows; releases that knew of none say nothing.
+    #[serde(default)]
+    pub level: u32,
+}
+
+/// Since when a node is not there that has not said that it goes: told by the one that places.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GoneRow {
+    /// In ms since 1970-01-01 UTC, by the clock of whoever tells it.
+    pub since_ms: i64,
+}
+
+/// Who has a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerRow {
+    /// The node.
+    pub node: String,
+    /// It serves all of the group, or did; else it is about to take it over.
+    pub serves: bool,
+}
+
+/// Who is to have what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The nodes that live, by name, in order.
+    pub nodes: BTreeSet<String>,
+    /// Who is to have each partition group.
+    pub groups: Vec<Option<String>>,
+    /// Who says so.
+    pub by: String,
+    /// How often those that are to have groups have become others: when they are again who they were before, this tells.
+    #[serde(default)]
+    pub generation: u64,
+}
+
+impl Placement {
+    /// What is placed after this.
+    pub fn then(&self, nodes: BTreeSet<String>, groups: Vec<Option<String>>, by: &str) -> Self {
+        let then = Self { nodes, groups, by: by.to_owned(), generation: self.generation };
+        let generation = self.generation + u64::from(then.hosts() != self.hosts());
+        Self { generation, ..then }
+    }
+
+    /// Those that are to have groups, and all nodes while nobody is.
+    fn hosts(&self) -> BTreeSet<String> {
+        let placed: BTreeSet<_> = self.groups.iter().flatten().cloned().collect();
+        if placed.is_empty() { self.nodes.clone() } else { placed }
+    }
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// A node; none = it is gone.
+    Node(String, Option<NodeRow>),
+    /// A node that is not there any more; none = it is, or is forgotten.
+    Gone(String, Option<GoneRow>),
+    /// Who has a group.
+    Owner(usize, Option<OwnerRow>),
+    /// Who an operator wants to have a group.
+    Pin(usize, Option<String>),
+    /// A node that is to have nothing; none = it may.
+    Drain(String, Option<bool>),
+    /// Who is to have what.
+    Placement(Placement),
+}
+
+impl Row {
+    /// None where the row is not about nodes, or is of a later release.
+    pub fn read(key: &[u8], value: Option<&[u8]>) -> Option<Self> {
+        let key = std::str::from_utf8(key).ok()?;
+        if key == PLACEMENT {
+            return Some(Self::Placement(json(value)?));
+        }
+        if let Some(name) = key.strip_prefix(NODE) {
+            return Some(Self::Node(name.to_owned(), json(value)));
+        }
+        if let Some(name) = key.strip_prefix(GONE) {
+            return Some(Self::Gone(name.to_owned(), json(value)));
+        }
+        if let Some(name) = key.strip_prefix(DRAIN) {
+            return Some(Self::Drain(name.to_owned(), json(value)));
+        }
+        if let Some(group) = key.strip_prefix(OWNER) {
+            return Some(Self::Owner(group.parse().ok()?, json(value)));
+        }
+        let group = key.strip_prefix(PIN)?;
+        Some(Self::Pin(group.parse().ok()?, json(value)))
+    }
+
+    /// Key and value; a value of none removes the row.
+    pub fn write(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        match self {
+            Self::Node(name, row) => (format!("{NODE}{name}").into(), row.as_ref().map(bytes)),
+            Self::Gone(name, row) => (format!("{GONE}{name}").into(), row.as_ref().map(bytes)),
+            Self::Owner(group, name) => (format!("{OWNER}{group}").into(), name.as_ref().map(bytes)),
+            Self::Pin(group, name) => (format!("{PIN}{group}").into(), name.as_ref().map(bytes)),
+            Self::Drain(name, is_so) => (format!("{DRAIN}{name}").into(), is_so.as_ref().map(bytes)),
+            Self::Placement(placement) => (PLACEMENT.into(), Some(bytes(placement))),
+        }
+    }
+}
+
+fn json<T: DeserializeOwned>(value: Option<&[u8]>) -> Option<T> {
+    serde_json::from_slice(value?).ok()
+}
+
+fn bytes<T: Serialize>(row: &T) -> Vec<u8> {
+    serde_json::to_vec(row).expect("rows have nothing that JSON cannot say")
+}
+
+/// All rows, as far as they are told.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// Nodes by name.
+    pub nodes: BTreeMap<String, NodeRow>,
+    /// Those of them that are not there any more.
+    pub gone: BTreeMap<String, GoneRow>,
+    /// Who is to have what.
+    pub placement: Placement,
+    /// The nodes that queues may have their home at, as placed: they have groups. One that is new, or comes and goes, has none, so
+    /// no poll and no task is with it when it goes again.
+    pub hosts: BTreeSet<String>,
+    /// Who has each group.
+    pub owners: BTreeMap<usize, OwnerRow>,
+    /// What an operator wants.
+    pub pins: BTreeMap<usize, String>,
+    /// Nodes that an operator wants empty.
+    pub drains: BTreeSet<String>,
+}
+
+impl View {
+    /// Takes a row in.
+    pub fn take(&mut self, row: Row) {
+        fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+            match value {
+                Some(value) => drop(map.insert(key, value)),
+                None => drop(map.remove(&key)),
+            }
+        }
+        match row {
+            Row::Node(name, row) => put(&mut self.nodes, name, row),
+            Row::Gone(name, row) => put(&mut self.gone, name, row),
+            Row::Owner(group, name) => put(&mut self.owners, group, name),
+            Row::Pin(group, name) => put(&mut self.pins, group, name),
+            Row::Drain(name, Some(true)) => drop(self.drains.insert(name)),
+            Row::Drain(name, Some(false) | None) => drop(self.drains.remove(&name)),
+            Row::Placement(placement) => {
+                self.hosts = placement.hosts();
+                self.placement = placement;
+            }
+        }
+    }
+
+    /// Takes in that a node gives a group to another, who tells so itself when it takes it. What others have told of it since
+    /// outranks that: a wish that was long on its way is about what is over, and nobody would ever tell its end.
+    pub fn give(&mut self, group: usize, from: &str, to: &str) {
+        if self.owners.get(&group).is_none_or(|known| known.node == from) {
+            self.owners.insert(group, OwnerRow { node: to.to_owned(), serves: false });
+        }
+    }
+
+    /// The highest level of decisions that all nodes know, those included that are away and not forgotten yet.
+    pub fn level(&self) -> u32 {
+        self.nodes.values().map(|row| row.level).fold(level::LATEST, u32::min)
+    }
+
+    /// Another number whenever the nodes that homes are chosen among, or their processes, are others, also where they are
+    /// those of a while ago: a node that has seen nothing of the time between has to learn that it was there. The same wherever
+    /// the rows are; never 0.
+    pub fn era(&self) -> u64 {
+        let instance = |name| self.nodes.get(name).map_or("", |row| &row.instance);
+        let hosts = self.hosts.iter().flat_map(|name| [name.as_bytes(), instance(name).as_bytes()]);
+        let generation = self.placement.generation.to_be_bytes();
+        weight(std::iter::once(&generation[..]).chain(hosts)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_era_ends_when_a_node_with_groups_comes_goes_or_starts_anew() {
+        let mut view = View::default();
+        let node = |instance: &str, leaves| NodeRow {
+            address: "127.0.0.1:1".into(),
+            calls: String::new(),
+            instance: instance.into(),
+            leaves,
+            ..NodeRow::default()
+        };
+        let names = |of: &[&str]| of.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let given = |nodes: &[&str], groups: &[&str]| {
+            let groups = names(groups).into_iter().map(Some).collect();
+            (names(nodes).into_iter().collect::<BTreeSet<_>>(), groups)
+        };
+        let placed = |nodes: &[&str]| Err(given(nodes, &[]));
+        let mut eras = vec![view.era()];
+        let steps = [
+            (placed(&["a"]), true),
+            (Ok(Row::Node("a".into(), Some(node("1", false)))), true),
+            (Ok(Row::Node("b".into(), Some(node("2", false)))), false),
+            (placed(&["a", "b"]), true),
+            (Ok(Row::Node("a".into(), Some(node("1", true)))), false),
+            (Ok(Row::Owner(0, Some(OwnerRow { node: "a".into(), serves: true }))), false),
+            (placed(&["b"]), true),
+            // As a while ago, and yet another one.
+            (placed(&["a", "b"]), true),
+            (Ok(Row::Node("a".into(), Some(node("3", false)))), true),
+            (placed(&["b"]), true),
+            (Err(given(&["a", "b"], &["b", "b"])), false),
+            (Ok(Row::Node("a".into(), Some(node("4", false)))), false),
+            (Err(given(&["a", "b"], &["b", "a"])), true),
+            (Err(given(&["a", "b", "c"], &["b", "a"])), false),
+            (Err(given(&["a", "b", "c"], &["a", "b"])), false),
+            (Err(given(&["b", "c"], &["c", "c"])), true),
+        ];
+        for (step, is_other) in steps {
+            let row = step.unwrap_or_else(|(nodes, groups)| {
+                Row::Placement(view.placement.then(nodes, groups, "somebody"))
+            });
+            view.take(row.clone());
+            assert_eq!(!eras.contains(&view.era()), is_other, "{row:?}");
+            eras.push(view.era());
+        }
+    }
+
+    #[test]
+    fn a_group_that_another_has_told_it_serves_is_not_given_again() {
+        let mut view = View::default();
+        let row = |node: &str, serves| OwnerRow { node: node.into(), serves };
+        view.give(0, "a", "b");
+        assert_eq!(view.owners[&0], row("b", false));
+        let told = [
+            (row("a", true), row("b", false)),
+            (row("b", true), row("b", true)),
+            (row("c", true), row("c", true)),
+        ];
+        for (known, then) in told {
+            view.take(Row::Owner(0, Some(known.clone())));
+            view.give(0, "a", "b");
+            assert_eq!(view.owners[&0], then, "as told before: {known:?}");
+        }
+    }
+
+    #[test]
+    fn the_level_of_decisions_is_one_that_all_nodes_know() {
+        let mut view = View::default();
+        assert_eq!(view.level(), level::LATEST, "nobody knows less");
+        // As a node of an earlier release tells of itself.
+        let earlier = br#"{"address":"","calls":"","instance":"","leaves":false,"rows":[]}"#;
+        let node = |level| Some(NodeRow { level, ..NodeRow::default() });
+        let steps = [
+            (Row::Node("a".into(), node(level::LATEST)), level::LATEST),
+            (Row::read(b"node/b", Some(earlier)).expect("a row of old is read"), 0),
+            (Row::Node("c".into(), node(level::LATEST + 1)), 0),
+            (Row::Gone("b".into(), Some(GoneRow { since_ms: 7 })), 0),
+            (Row::Node("b".into(), None), level::LATEST),
+            (Row::Node("a".into(), None), level::LATEST),
+        ];
+        for (row, then) in steps {
+            view.take(row.clone());
+            assert_eq!(view.level(), then, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn rows_are_read_as_they_are_written() {
+        let node = NodeRow {
+            address: "127.0.0.1:1".into(),
+            calls: "127.0.0.1:2".into(),
+            instance: "00ff".into(),
+            leaves: false,
+            rows: BTreeSet::from([1, 3]),
+            misses: BTreeSet::from(["b".into()]),
+            level: 1,
+        };
+        let placement = Placement {
+            nodes: BTreeSet::from(["a".into()]),
+            groups: vec![Some("a".into()), None],
+            by: "a".into(),
+            generation: 7,
+        };
+        let rows = [
+            Row::Node("a/b".into(), Some(node)),
+            Row::Node("a".into(), None),
+            Row::Gone("a".into(), Some(GoneRow { since_ms: 7 })),
+            Row::Owner(7, Some(OwnerRow { node: "a".into(), serves: true })),
+            Row::Pin(0, None),
+            Row::Drain("a".into(), Some(true)),
+            Row::Placement(placement),
+        ];
+        for row in rows {
+            let (key, value) = row.write();
+            assert_eq!(Row::read(&key, value.as_deref()), Some(row));
+        }
+        assert_eq!(Row::read(b"namespace/1", Some(b"{}")), None);
+        assert_eq!(Row::read(b"owner/x", Some(b"\"a\"")), None);
+    }
+}

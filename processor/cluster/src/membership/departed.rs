@@ -1,0 +1,132 @@
+//! Nodes that are gone without a word: the one that places tells since when, and forgets them in the end. Nothing of theirs is
+//! lost by it: a node that comes back says anew where it is and whose rows it keeps.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use everlog_log::clock::now_ms;
+
+use crate::control_rows::{GoneRow, Row, View};
+use crate::{Cluster, lock};
+
+/// Nodes of which something is to be written because they are not among `live`.
+fn missed<'a>(
+    view: &'a View,
+    live: &BTreeSet<String>,
+    now_ms: i64,
+    forget_after_ms: i64,
+) -> impl Iterator<Item = &'a String> {
+    let is_due = move |since_ms: i64| now_ms.saturating_sub(since_ms) >= forget_after_ms;
+    let missing = view.nodes.keys().filter(|name| !live.contains(*name));
+    missing.filter(move |name| view.gone.get(*name).is_none_or(|gone| is_due(gone.since_ms)))
+}
+
+/// What is to be written of nodes of which only `live` are there.
+fn news(view: &View, live: &BTreeSet<String>, now_ms: i64, forget_after_ms: i64) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for name in view.nodes.keys() {
+        match (live.contains(name), view.gone.get(name)) {
+            (true, None) => {}
+            (true, Some(_)) => rows.push(Row::Gone(name.clone(), None)),
+            (false, None) => rows.push(Row::Gone(name.clone(), Some(GoneRow { since_ms: now_ms }))),
+            (false, Some(gone)) if now_ms.saturating_sub(gone.since_ms) >= forget_after_ms => {
+                rows.push(Row::Node(name.clone(), None));
+                rows.push(Row::Gone(name.clone(), None));
+            }
+            (false, Some(_)) => {}
+        }
+    }
+    let said_so = view.gone.keys().filter(|name| !view.nodes.contains_key(*name));
+    rows.extend(said_so.map(|name| Row::Gone(name.clone(), None)));
+    rows
+}
+
+impl Cluster {
+    /// Tells which nodes are gone, and forgets those that are for long; for the one that places.
+    pub(crate) async fn tell_departed(self: &Arc<Self>, live: &BTreeSet<String>) {
+        let (view, now_ms) = (self.shown.load_full(), now_ms());
+        let forget_after_ms = i64::try_from(self.forget_after.as_millis()).unwrap_or(i64::MAX);
+        let mut live = live.clone();
+        let missed: Vec<_> = missed(&view, &live, now_ms, forget_after_ms).cloned().collect();
+        for name in missed {
+            // One that has just come is no member yet.
+            if self.links.instance(&name, &view.nodes[&name].address).await.is_some() {
+                live.insert(name);
+            }
+        }
+        for row in news(&view, &live, now_ms, forget_after_ms) {
+            if let Row::Node(node, None) = &row {
+                tracing::info!(node, "a node is gone for long: it is forgotten");
+            }
+            match self.write(row.clone()).await {
+                Ok(()) => self.note(row),
+                Err(error) => tracing::debug!(%error, "who is gone is told in a while"),
+            }
+        }
+    }
+
+    /// Says again that this node is there where it was forgotten: it slept, or has just come back.
+    pub(crate) async fn stays_known(self: &Arc<Self>) {
+        if self.shown.load().nodes.contains_key(&self.me) || *self.over.borrow() {
+            return;
+        }
+        let own = lock(&self.own).clone();
+        let row = Row::Node(self.me.clone(), Some(own));
+        match self.write(row.clone()).await {
+            Ok(()) => self.note(row),
+            Err(error) => tracing::debug!(%error, "others do not know that this node is there"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control_rows::NodeRow;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn view(names: &[&str]) -> View {
+        let mut view = View::default();
+        for name in names {
+            let row = NodeRow {
+                address: "127.0.0.1:1".into(),
+                calls: "127.0.0.1:2".into(),
+                instance: (*name).into(),
+                ..NodeRow::default()
+            };
+            view.take(Row::Node((*name).into(), Some(row)));
+        }
+        view
+    }
+
+    fn live(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_node_that_is_gone_is_told_once_and_forgotten_after_a_while() {
+        let mut view = view(&["a", "b"]);
+        assert_eq!(news(&view, &live(&["a", "b"]), 5, HOUR), []);
+        let gone = news(&view, &live(&["a"]), 5, HOUR);
+        assert_eq!(gone, [Row::Gone("b".into(), Some(GoneRow { since_ms: 5 }))]);
+        gone.into_iter().for_each(|row| view.take(row));
+        assert_eq!(news(&view, &live(&["a"]), 3_600_004, HOUR), []);
+        assert_eq!(missed(&view, &live(&["a"]), 3_600_004, HOUR).count(), 0);
+        assert_eq!(missed(&view, &live(&["a"]), 3_600_005, HOUR).collect::<Vec<_>>(), ["b"]);
+        let forgotten = news(&view, &live(&["a"]), 3_600_005, HOUR);
+        assert_eq!(forgotten, [Row::Node("b".into(), None), Row::Gone("b".into(), None)]);
+        forgotten.into_iter().for_each(|row| view.take(row));
+        assert_eq!(news(&view, &live(&["a"]), 3_600_006, HOUR), []);
+        assert!(view.nodes.contains_key("a") && !view.nodes.contains_key("b"));
+    }
+
+    #[test]
+    fn a_node_that_comes_back_or_says_that_it_goes_is_gone_no_more() {
+        let mut view = view(&["a", "b"]);
+        view.take(Row::Gone("b".into(), Some(GoneRow { since_ms: 5 })));
+        assert_eq!(news(&view, &live(&["a", "b"]), 6, HOUR), [Row::Gone("b".into(), None)]);
+        view.take(Row::Node("b".into(), None));
+        assert_eq!(news(&view, &live(&["a"]), 6, HOUR), [Row::Gone("b".into(), None)]);
+    }
+}

@@ -1,0 +1,224 @@
+//! How a node comes among the others, and how it leaves them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use everlog_partition::Error;
+use tokio::time::MissedTickBehavior;
+
+use crate::control_rows::Row;
+use crate::peers::client::Links;
+use crate::{Cluster, Group, lock};
+
+/// How often it is looked whether silent nodes answer or are gone.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long the rows of `control` may take to be there at the start.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
+/// How long a node that ends waits for others to take what it has.
+pub const DEPART_WITHIN: Duration = Duration::from_secs(20);
+/// How long it may take to leave the group of nodes: others find out by themselves.
+pub const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_AT_DEPARTURE_EVERY: Duration = Duration::from_millis(10);
+
+impl Cluster {
+    /// Says that this node is there. Where no other one is, it takes all partitions over before it returns.
+    ///
+    /// # Errors
+    /// Another node has this name; `control` cannot be read or written.
+    pub async fn begin(self: &Arc<Self>) -> Result<Result<(), Error>> {
+        let mut is_told = self.is_told.subscribe();
+        let told = tokio::time::timeout(TOLD_WITHIN, is_told.wait_for(|told| *told)).await.is_ok();
+        if !told {
+            bail!("the topic control could not be read within {} s", TOLD_WITHIN.as_secs());
+        }
+        let namesake = self.shown.load().nodes.get(&self.me).cloned();
+        if let Some(row) = namesake
+            && self
+                .links
+                .instance_of_namesake(&self.me, &row.address)
+                .await
+                .is_some_and(|instance| instance != self.instance)
+        {
+            bail!(
+                "a node named \"{}\" is there already, at {}: give each node a name of its own (server.name)",
+                self.me,
+                row.address
+            );
+        }
+        let own = lock(&self.own).clone();
+        self.write(Row::Node(self.me.clone(), Some(own))).await?;
+        let mut changes = self.version.subscribe();
+        let is_there =
+            || self.shown.load().nodes.get(&self.me).is_some_and(|row| row.instance == self.instance);
+        let seen = tokio::time::timeout(TOLD_WITHIN, async {
+            while !is_there() && changes.changed().await.is_ok() {}
+        });
+        if seen.await.is_err() {
+            bail!(
+                "the topic control did not bring a row that was written within {} s",
+                TOLD_WITHIN.as_secs()
+            );
+        }
+        if self.is_anybody_there().await {
+            return Ok(Ok(()));
+        }
+        let silent = self.silent().await;
+        if !silent.is_empty() && self.waits_for(&silent).await {
+            return Ok(Ok(()));
+        }
+        let groups = self.groups().map(|_| Some(self.me.clone())).collect();
+        let nodes = BTreeSet::from([self.me.clone()]);
+        let placement = self.shown.load().placement.then(nodes, groups, &self.me);
+        if self.shown.load().placement != placement {
+            self.write(Row::Placement(placement.clone())).await?;
+            self.note(Row::Placement(placement));
+        }
+        for group in self.groups() {
+            self.groups[group].is_coming.store(true, Ordering::Release);
+        }
+        let taken = self.take_all(self.groups().collect()).await;
+        self.has_its_part.store(taken.is_ok(), Ordering::Release);
+        // Where no partition can be served there is nothing to go on with.
+        Ok(taken.and_then(|closed| match closed.into_iter().next() {
+            Some((_, error)) if self.is_closed_whole() => Err(error),
+            _some_serve => Ok(()),
+        }))
+    }
+
+    /// True where all partitions are closed, and all at this node.
+    pub fn is_closed_whole(&self) -> bool {
+        self.stats.iter().all(|stats| stats.closed.load(Ordering::Relaxed) == 1)
+    }
+
+    /// True where another node answers.
+    async fn is_anybody_there(self: &Arc<Self>) -> bool {
+        let nodes = self.shown.load().nodes.clone();
+        let others = nodes.iter().filter(|(name, _)| **name != self.me);
+        let mut asked = tokio::task::JoinSet::new();
+        for (name, row) in others {
+            let (cluster, name, address) = (Arc::clone(self), name.clone(), row.address.clone());
+            asked.spawn(async move { cluster.links.instance(&name, &address).await.is_some() });
+        }
+        while let Some(answer) = asked.join_next().await {
+            if answer.unwrap_or(false) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Nodes that live by the brokers' word, and are not to be spoken to from here: they are slow to answer, cannot be reached, or one
+    /// of the two does not trust the other. What they have is not to be taken as if nobody were there. One whose process is gone
+    /// refuses connections.
+    async fn silent(self: &Arc<Self>) -> BTreeSet<String> {
+        let nodes = self.shown.load().nodes.clone();
+        let mut asked = tokio::task::JoinSet::new();
+        for (name, row) in nodes.into_iter().filter(|(name, _)| *name != self.me) {
+            asked.spawn(async move { (!Links::refuses(&row.address).await).then_some(name) });
+        }
+        let silent: BTreeSet<_> = asked.join_all().await.into_iter().flatten().collect();
+        if silent.is_empty() {
+            return silent;
+        }
+        match self.live().await {
+            Some(live) => silent.intersection(&live).cloned().collect(),
+            None => silent,
+        }
+    }
+
+    /// Waits until another node answers (true), or those that are silent are gone. Meanwhile it is no member of the group: it might
+    /// be chosen to place.
+    async fn waits_for(self: &Arc<Self>, silent: &BTreeSet<String>) -> bool {
+        tracing::warn!(
+            nodes = ?silent,
+            "another node lives by the brokers' word and does not answer, or does not trust this one: nothing is taken over until \
+             that changes"
+        );
+        let is_away = |is_away| lock(&self.members).iter().for_each(|members| members.is_away(is_away));
+        is_away(true);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let is_there = self.is_anybody_there().await;
+            if is_there || self.silent().await.is_empty() {
+                is_away(false);
+                return is_there;
+            }
+        }
+    }
+
+    /// Gives all groups to other nodes, where there are some and the brokers tell them of it, and leaves.
+    pub async fn depart(self: &Arc<Self>) {
+        let has_others = {
+            let view = self.shown.load();
+            view.placement.nodes.iter().any(|node| *node != self.me)
+        };
+        if !has_others {
+            return;
+        }
+        if tokio::time::timeout(DEPART_WITHIN, self.give_all()).await.is_err() || self.has_groups() {
+            tracing::warn!("nobody has taken all partitions; others take them over when they notice");
+        }
+    }
+
+    /// Waits until others have all groups, or cannot be told to take them.
+    async fn give_all(self: &Arc<Self>) {
+        if self.is_unreachable() {
+            return;
+        }
+        let own = {
+            let mut own = lock(&self.own);
+            own.leaves = true;
+            own.clone()
+        };
+        let row = Row::Node(self.me.clone(), Some(own));
+        // Where it is this node that places, what it places must come behind: to whoever reads that first this node is gone, and
+        // is fenced.
+        let told = self.write(row.clone()).await;
+        self.note(row);
+        while told.is_ok() && self.has_groups() && !self.is_unreachable() {
+            tokio::time::sleep(LOOK_AT_DEPARTURE_EVERY).await;
+        }
+    }
+
+    /// True while a group is here, or is being given to somebody.
+    fn has_groups(&self) -> bool {
+        let is_busy =
+            |group: &Group| group.is_held.load(Ordering::Acquire) || group.gives.load(Ordering::Acquire) > 0;
+        self.groups.iter().any(is_busy)
+    }
+
+    /// True where no broker answers, and none is to be waited for.
+    fn is_unreachable(&self) -> bool {
+        self.log.upgrade().is_some_and(|log| log.is_unreachable())
+    }
+
+    /// Leaves the group of nodes; what others bring is answered no more.
+    pub async fn end(self: &Arc<Self>) {
+        self.over.send_replace(true);
+        if tokio::time::timeout(LEAVE_WITHIN, self.leave_members()).await.is_err() {
+            tracing::debug!("the group of nodes was left without a word; others find out by themselves");
+        }
+    }
+
+    async fn leave_members(self: &Arc<Self>) {
+        let (members, follow) = (lock(&self.members).take(), lock(&self.follow).take());
+        let is_its_own =
+            self.shown.load().nodes.get(&self.me).is_some_and(|row| row.instance == self.instance);
+        if is_its_own
+            && !self.is_unreachable()
+            && let Err(error) = self.write(Row::Node(self.me.clone(), None)).await
+        {
+            tracing::debug!(%error, "others find out by themselves that this node is gone");
+        }
+        // Both wait for their threads.
+        let ended = tokio::task::spawn_blocking(move || drop((members, follow)));
+        if ended.await.is_err() {
+            tracing::warn!("the group of nodes was not left well");
+        }
+    }
+}

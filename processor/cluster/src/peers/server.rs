@@ -1,0 +1,259 @@
+//! Where other nodes come in: calls of their clients, and what nodes ask each other.
+
+use std::convert::Infallible;
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use everlog_listen::{Call, Lease, Listener, Peer};
+use everlog_partition::{Event, RunKey};
+use everlog_temporal::{Body, Brought, Slip};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::Cluster;
+use crate::metrics::Outcome;
+use crate::peers::client::{ALIVE_EVERY, ALIVE_WITHIN, CONNECTION_WINDOW, STREAM_WINDOW};
+use crate::peers::protocol::{Claim, Kept, Leave, Lost, LostPolls, Offers, QueueWire, Received, Release};
+
+/// What the receipt of an answer is known by: whoever brought the call says whether it reached the worker.
+pub const RECEIPT_HEADER: &str = "everlog-receipt";
+/// What the receipt is of: the partition, a dot, and the key of the run, in base64.
+pub const CLAIMED_HEADER: &str = "everlog-claimed";
+/// Calls of one node at once: most of them are polls, which wait.
+const STREAMS_MAX: u32 = 100_000;
+/// Bytes of what nodes ask each other.
+const QUESTION_BYTES_MAX: usize = 64 << 20;
+/// How long such a question may take to arrive.
+const QUESTION_WITHIN: Duration = Duration::from_secs(10);
+/// How long whoever has come may take to bring something that a node would bring.
+const TRUSTED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Serves for as long as the future lives.
+pub async fn serve(listener: Listener, cluster: Arc<Cluster>) {
+    loop {
+        let (stream, lease) = listener.accept().await;
+        drop(tokio::spawn(admit(stream, Arc::clone(&cluster), lease)));
+    }
+}
+
+async fn admit(stream: TcpStream, cluster: Arc<Cluster>, lease: Lease) {
+    tokio::select! {
+        () = introduced(stream, cluster, &lease.connection) => {}
+        () = lease.connection.closed() => {}
+    }
+}
+
+async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a node's connection keeps answers back");
+    }
+    if cluster.links.tls().is_none() {
+        return converse(stream, cluster, connection).await;
+    }
+    let from = stream.peer_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
+    let known = match cluster.links.tls() {
+        Some(tls) => tls.accept(stream).await,
+        None => return,
+    };
+    match known {
+        Ok(stream) => converse(stream, cluster, connection).await,
+        // Other nodes look whether somebody listens here, and hang up.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            tracing::debug!(from, %error, "somebody hung up before saying who it is");
+        }
+        Err(error) => tracing::info!(from, %error, "somebody who is no node is refused"),
+    }
+}
+
+async fn converse<S>(stream: S, cluster: Arc<Cluster>, connection: &Peer)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(ALIVE_EVERY)
+        .keep_alive_timeout(ALIVE_WITHIN)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(STREAMS_MAX);
+    let mut over = cluster.over();
+    // A node's connection has a call under way for good: it makes room for nobody.
+    let is_trusted: Arc<OnceLock<Call>> = Arc::default();
+    let trusted = Arc::clone(&is_trusted);
+    let connection = Arc::clone(connection);
+    let service = service_fn(move |request| {
+        let (cluster, trusted, connection) =
+            (Arc::clone(&cluster), Arc::clone(&trusted), Arc::clone(&connection));
+        async move {
+            if !cluster.links.trusts(&request) {
+                return Ok::<_, Infallible>(plain(StatusCode::UNAUTHORIZED, Bytes::new()));
+            }
+            trusted.get_or_init(|| connection.call());
+            Ok(answer(&cluster, request).await)
+        }
+    });
+    let mut conversation = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stranger = async {
+        tokio::time::sleep(TRUSTED_WITHIN).await;
+        if is_trusted.get().is_some() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        ended = conversation.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a node's connection has ended");
+            }
+        }
+        () = stranger => tracing::info!("somebody who brings nothing that a node would bring is hung up on"),
+        _ = over.wait_for(|over| *over) => {}
+    }
+}
+
+async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Response<Body> {
+    if let Some(path) = request.uri().path().strip_prefix("/node/").map(str::to_owned) {
+        let body = Limited::new(request.into_body(), QUESTION_BYTES_MAX).collect();
+        return match tokio::time::timeout(QUESTION_WITHIN, body).await {
+            Ok(Ok(body)) => asked(cluster, &path, body.to_bytes()).await,
+            Ok(Err(_too_much)) => plain(StatusCode::PAYLOAD_TOO_LARGE, Bytes::new()),
+            Err(_slow) => plain(StatusCode::REQUEST_TIMEOUT, Bytes::new()),
+        };
+    }
+    match cluster.calls() {
+        Some(calls) => {
+            cluster.counts.brought.fetch_add(1, Ordering::Relaxed);
+            let slip = Slip::default();
+            request.extensions_mut().insert(Brought);
+            request.extensions_mut().insert(slip.clone());
+            let mut response = calls.answer(request.map(Body::new)).await;
+            if let Some(receipt) = slip.take() {
+                // The task has reached its worker when whoever brought the poll says so.
+                let claimed = receipt.claimed().map(|claimed| write_claimed(&claimed));
+                let id = cluster.receipts.keep(receipt);
+                response.headers_mut().insert(RECEIPT_HEADER, id.into());
+                if let Some(claimed) = claimed.and_then(|claimed| claimed.parse().ok()) {
+                    response.headers_mut().insert(CLAIMED_HEADER, claimed);
+                }
+            }
+            response
+        }
+        None => plain(StatusCode::SERVICE_UNAVAILABLE, Bytes::new()),
+    }
+}
+
+fn write_claimed((partition, run): &(u32, RunKey)) -> String {
+    format!("{partition}.{}", BASE64.encode(run.bytes()))
+}
+
+/// None where it says nothing that can be understood.
+pub fn read_claimed(text: &str) -> Option<(u32, RunKey)> {
+    let (partition, run) = text.split_once('.')?;
+    Some((partition.parse().ok()?, RunKey::read(&BASE64.decode(run).ok()?)?))
+}
+
+async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body> {
+    let unreadable = || plain(StatusCode::BAD_REQUEST, Bytes::new());
+    match path {
+        "alive" => plain(StatusCode::OK, cluster.signature().into()),
+        "status" => {
+            let told = serde_json::to_vec(&cluster.status()).expect("it has nothing that JSON cannot say");
+            plain(StatusCode::OK, told.into())
+        }
+        "leave" => {
+            let Ok(Leave { group, to }) = Leave::decode(body) else { return unreadable() };
+            match cluster.give(group as usize, &to).await {
+                true => plain(StatusCode::OK, Bytes::new()),
+                false => plain(StatusCode::CONFLICT, Bytes::new()),
+            }
+        }
+        "offers" => {
+            let Ok(Offers { offers, era, node }) = Offers::decode(body) else { return unreadable() };
+            let (node, count) = (node.into(), offers.len() as u64);
+            if !cluster.exchange.take_in(era, offers.into_iter().filter_map(|offer| offer.read(&node))) {
+                return plain(StatusCode::CONFLICT, Bytes::new());
+            }
+            cluster.counts.offers_received.fetch_add(count, Ordering::Relaxed);
+            plain(StatusCode::OK, Bytes::new())
+        }
+        "kept" => {
+            let Ok(queue) = QueueWire::decode(body) else { return unreadable() };
+            let kept = Kept::from(cluster.exchange.keeps_back(&queue.into()));
+            plain(StatusCode::OK, kept.encode_to_vec().into())
+        }
+        "claim" => {
+            let Some((ready, poll)) = Claim::decode(body).ok().and_then(Claim::read) else {
+                return unreadable();
+            };
+            let claimed = cluster.claimed(ready, poll).await;
+            let is_given = claimed.answer.is_some();
+            cluster.counts.claimed.count(if is_given { Outcome::Answered } else { Outcome::Refused });
+            plain(StatusCode::OK, claimed.encode_to_vec().into())
+        }
+        "received" => {
+            let Ok(Received { receipt, is_taken }) = Received::decode(body) else { return unreadable() };
+            cluster.receipts.settle(receipt, is_taken);
+            plain(StatusCode::OK, Bytes::new())
+        }
+        "release" => {
+            let Ok(Release { partition, input: Some(input) }) = Release::decode(body) else {
+                return unreadable();
+            };
+            told(cluster, partition, Event::Release { input })
+        }
+        "polls-lost" => {
+            let Ok(LostPolls { partition, poll_ids, run }) = LostPolls::decode(body) else {
+                return unreadable();
+            };
+            let run = RunKey::read(&run);
+            told(cluster, partition, Event::PollsLost { poll_ids: poll_ids.into(), run })
+        }
+        "lost" => {
+            let Ok(Lost { partition, query_id }) = Lost::decode(body) else { return unreadable() };
+            told(cluster, partition, Event::QueryLost { query_id })
+        }
+        _unknown => plain(StatusCode::NOT_FOUND, Bytes::new()),
+    }
+}
+
+/// Brings something to a partition if that is at work here.
+fn told(cluster: &Cluster, partition: u32, event: Event) -> Response<Body> {
+    let is_here = cluster.serves(partition) && (cluster.send)(partition, event);
+    plain(if is_here { StatusCode::OK } else { StatusCode::CONFLICT }, Bytes::new())
+}
+
+fn plain(status: StatusCode, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::new(Full::new(body)));
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_partition::WorkflowKey;
+
+    use super::*;
+
+    #[test]
+    fn what_a_receipt_is_of_is_read_as_it_is_written() {
+        let run = WorkflowKey::new("0b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1", "order é/1")
+            .run("1b6f2f06-36cb-5b5e-a2a5-5c4c30f9b8d1");
+        let claimed = (7, run);
+        assert_eq!(read_claimed(&write_claimed(&claimed)), Some(claimed));
+        for strange in ["", ".", "7", "7.", "x.AAAA", "7.AAAA", "7.?"] {
+            assert_eq!(read_claimed(strange), None, "{strange}");
+        }
+    }
+}

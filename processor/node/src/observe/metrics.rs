@@ -1,0 +1,572 @@
+//! The names of the node's own metrics, and how they are read when somebody asks.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+
+use everlog_cluster::Cluster;
+use everlog_cluster::metrics::{self as counts, AWAY_BOUNDS_MS, Outcome, Standing};
+use everlog_log_kafka as kafka;
+use everlog_partition::{RowsFault, Stats};
+use everlog_rocks::log as embedded;
+use prometheus::Registry;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+
+use crate::observe::health::{Health, Signs};
+use crate::observe::kafka_metrics::KafkaTraffic;
+use crate::observe::process_metrics::Process;
+use crate::services::commands;
+use crate::storage::log_backend::Sight;
+use crate::storage::row_directories::SetAside;
+use Kind::{Counts, Stands};
+pub use connections::{watch_held, watch_listeners};
+pub use registry::watch_registry;
+pub use waits::{watch_admission, watch_queues};
+
+/// Whether a value only grows.
+#[derive(Clone, Copy)]
+enum Kind {
+    Counts,
+    Stands,
+}
+
+/// Name, kind, help, and how it is read.
+type Row<T> = (&'static str, Kind, &'static str, fn(&T) -> f64);
+
+/// A line for each metric.
+macro_rules! rows {
+    ($($kind:ident $name:literal $help:literal $read:expr;)+) => {
+        &[$(($name, $kind, $help, $read)),+]
+    };
+}
+
+mod connections;
+#[cfg(test)]
+mod page;
+mod registry;
+mod waits;
+
+const PROCESS: &[Row<Process>] = rows! {
+    Counts "process_cpu_seconds_total" "Processor time, user and system." |p| p.cpu_seconds;
+    Stands "process_resident_memory_bytes" "Resident memory." |p| p.resident_bytes;
+    Stands "process_virtual_memory_bytes" "Address space." |p| p.virtual_bytes;
+    Stands "process_start_time_seconds" "Start of the process, in seconds since 1970." |p| p.start_time_seconds;
+    Stands "process_threads" "Threads." |p| p.threads;
+    Stands "process_open_fds" "Open files and sockets." |p| p.open_fds;
+    Stands "process_max_fds" "Files and sockets that may be open." |p| p.max_fds;
+};
+
+const LOG: &[Row<embedded::Stats>] = rows! {
+    Counts "everlog_log_appends_total" "Acknowledged appends." |s| s.appends as f64;
+    Counts "everlog_log_records_total" "Journal records in acknowledged appends." |s| s.records as f64;
+    Counts "everlog_log_commits_total" "Acknowledged commits of outputs." |s| s.commits as f64;
+    Counts "everlog_log_bytes_total" "Bytes of the batches written." |s| s.bytes as f64;
+    Counts "everlog_log_batches_total" "Batches written." |s| s.batches as f64;
+    Counts "everlog_log_syncs_total" "Batches synced to the disk." |s| s.syncs as f64;
+    Counts "everlog_log_write_seconds_total" "Time spent in writing and syncing." |s| s.write_us as f64 / 1e6;
+    Stands "everlog_log_write_seconds_max" "The slowest batch since the start." |s| s.write_max_us as f64 / 1e6;
+    Stands "everlog_log_waiting_appends" "Appends that wait for the disk." |s| s.waiting_appends as f64;
+    Stands "everlog_log_waiting_bytes" "Bytes of these appends." |s| s.waiting_bytes as f64;
+};
+
+const KAFKA: &[Row<kafka::Stats>] = rows! {
+    Counts "everlog_kafka_appends_total" "Acknowledged appends." |s| s.appends as f64;
+    Counts "everlog_kafka_records_total" "Journal records in acknowledged appends." |s| s.records as f64;
+    Counts "everlog_kafka_bytes_total" "Bytes of these records." |s| s.bytes as f64;
+    Counts "everlog_kafka_rounds_total" "Produce requests in which appends went out together." |s| s.rounds as f64;
+    Counts "everlog_kafka_scattered_total" "Appends whose records do not stand side by side." |s| s.scattered as f64;
+    Counts "everlog_kafka_busy_total" "Appends refused because too much waited." |s| s.busy as f64;
+    Counts "everlog_kafka_unknown_total" "Appends and commits of unknown outcome." |s| s.unknown as f64;
+    Counts "everlog_kafka_commits_total" "Commits of outputs." |s| s.commits as f64;
+    Counts "everlog_kafka_transactions_total" "Transactions that they went in." |s| s.transactions as f64;
+    Counts "everlog_kafka_outputs_total" "Records of these transactions." |s| s.outputs as f64;
+    Counts "everlog_kafka_undrained_total" "Transactions ended with something under way." |s| s.undrained as f64;
+    Counts "everlog_kafka_fenced_total" "Commits refused because a newer owner is there." |s| s.fenced as f64;
+    Stands "everlog_kafka_transaction_seconds_max" "The longest transaction since the start." |s| {
+        s.cycle_max_us as f64 / 1e6
+    };
+    Stands "everlog_kafka_transaction_end_seconds_max" "The longest end of one since the start." |s| {
+        s.end_max_us as f64 / 1e6
+    };
+};
+
+const PARTITION: &[Row<Stats>] = rows! {
+    Stands "everlog_partition_serving" "1 while the partition serves." |s| load(&s.serving);
+    Stands "everlog_partition_wanted" "1 while this node is to serve the partition." |s| load(&s.is_wanted);
+    Stands "everlog_partition_fence" "The fence of the node that serves the partition; each owner has a higher one." |s| {
+        load(&s.fence)
+    };
+    Stands "everlog_partition_term" "The place of its owner's record in the journal; each owner has a higher one." |s| {
+        load(&s.term)
+    };
+    Counts "everlog_partition_appended_total" "Journal records handed to the log by the owner." |s| load(&s.appended);
+    Counts "everlog_partition_appended_bytes_total" "Bytes of these." |s| load(&s.appended_bytes);
+    Counts "everlog_partition_applied_total" "Journal records applied." |s| load(&s.applied);
+    Counts "everlog_partition_refused_total" "Orders refused." |s| load(&s.refused);
+    Counts "everlog_partition_commands_total" "Public commands ordered." |s| load(&s.forwarded);
+    Counts "everlog_partition_duplicates_total" "Public records that came again." |s| load(&s.duplicates);
+    Counts "everlog_partition_unpublished_total" "Entries of public topics that could not be written." |s| {
+        load(&s.unpublished)
+    };
+    Counts "everlog_partition_large_histories_total" "Histories that came beyond their mark of events or of bytes." |s| {
+        load(&s.large_histories)
+    };
+    Counts "everlog_partition_large_states_total" "Runs whose state came beyond its mark." |s| load(&s.large_states);
+    Counts "everlog_partition_large_memos_total" "Runs whose memo came beyond its mark." |s| load(&s.large_memos);
+    Counts "everlog_partition_large_payloads_total" "Runs with a payload beyond its mark." |s| load(&s.large_payloads);
+    Counts "everlog_partition_voided_total" "Records of a former owner, without effect." |s| load(&s.voided);
+    Counts "everlog_partition_skipped_total" "Records that could not be applied." |s| load(&s.skipped);
+    Counts "everlog_partition_turns_total" "Turns of the partition's loop." |s| load(&s.turns);
+    Stands "everlog_partition_last_turn_seconds" "When the last turn began, in seconds since 1970." |s| {
+        s.turned_ms.load(Relaxed) as f64 / 1e3
+    };
+    Counts "everlog_partition_commits_total" "Batches of outputs committed." |s| load(&s.commits);
+    Counts "everlog_partition_wakes_total" "Alarms that became records." |s| load(&s.wakes);
+    Counts "everlog_partition_forgotten_total" "Runs that were forgotten: deleted, or past their retention." |s| {
+        load(&s.forgotten)
+    };
+    Stands "everlog_partition_leftovers" "Those of them whose histories are not all deleted yet." |s| load(&s.leftovers);
+    Counts "everlog_partition_released_total" "Tasks that reached nobody." |s| load(&s.released);
+    Stands "everlog_partition_next_offset" "The next record to apply." |s| load(&s.next_offset);
+    Stands "everlog_partition_lag_records" "Records applied, not committed yet." |s| {
+        (load(&s.next_offset) - load(&s.committed_offset)).max(0.0)
+    };
+    Stands "everlog_partition_journal_lag_records" "Journal records to apply, of what there was 10 s ago at most." |s| {
+        load(&s.is_wanted) * (load(&s.journal_end) - load(&s.next_offset)).max(0.0)
+    };
+    Counts "everlog_restore_rows_total" "Rows that were restored from the log." |s| load(&s.restored_rows);
+    Counts "everlog_restore_bytes_total" "Bytes of these rows." |s| load(&s.restored_bytes);
+    Stands "everlog_restore_state_left_records" "Records left to restore before the partition serves." |s| {
+        load(&s.restore_left)
+    };
+    Stands "everlog_restore_history_left_records" "Records left of histories, which come while it serves." |s| {
+        load(&s.history_left)
+    };
+    Stands "everlog_restore_behind" "1 while histories are missing." |s| load(&s.behind);
+    Stands "everlog_partition_resident_runs" "Runs in memory." |s| load(&s.resident_runs);
+    Stands "everlog_partition_overlay_bytes" "Bytes that wait for a commit." |s| load(&s.overlay_bytes);
+    Stands "everlog_partition_alarms" "Alarms in the index." |s| load(&s.alarms);
+    Stands "everlog_partition_letters" "Orders to other workflows that have not arrived." |s| load(&s.letters);
+    Stands "everlog_timer_lateness_seconds_max" "The latest alarm since the last look." |s| {
+        s.lateness_ms.swap(0, Relaxed) as f64 / 1e3
+    };
+};
+
+const INGRESS: &[Row<everlog_ingress::Stats>] = rows! {
+    Counts "everlog_ingress_records_total" "Records of the topic of commands that were read." |s| load(&s.records);
+    Counts "everlog_ingress_forwarded_total" "Commands that were taken to a journal." |s| load(&s.forwarded);
+    Counts "everlog_ingress_unreadable_total" "Records that are no commands, taken to a journal as such." |s| {
+        load(&s.unreadable)
+    };
+    Counts "everlog_ingress_retries_total" "Appends that failed and were made again." |s| load(&s.retries);
+    Counts "everlog_ingress_schema_waits_total" "Commands that waited for the schema registry." |s| {
+        load(&s.schema_waits)
+    };
+    Counts "everlog_ingress_poll_failures_total" "Reads of the topic that failed." |s| load(&s.poll_failures);
+    Stands "everlog_ingress_backlog_records" "Commands that wait in memory." |s| load(&s.backlog_records);
+    Stands "everlog_ingress_backlog_bytes" "Bytes of these." |s| load(&s.backlog_bytes);
+    Stands "everlog_ingress_stopped_partitions" "Partitions of the topic that are not read any more." |s| {
+        s.stopped().len() as f64
+    };
+};
+
+const COMMANDS_LAG: &[Row<u64>] = rows! {
+    Stands "everlog_ingress_lag_records" "Offsets of the topic of commands that are not in a journal yet, of partitions that this node reads." |n| {
+        *n as f64
+    };
+};
+
+const REJECTIONS: &[Row<u64>] = rows! {
+    Counts "everlog_rejections_total" "Public commands that were refused, by the code of the refusal." |n| *n as f64;
+};
+
+const ROWS: &[Row<AtomicU64>] = rows! {
+    Counts "everlog_rows_set_aside_total" "Directories of rows that could not be used, by what was wrong." |n| load(n);
+};
+
+const NODE: &[Row<Signs>] = rows! {
+    Stands "everlog_ready" "1 while the node is ready." |s| f64::from(u8::from(s.unready().is_empty()));
+    Stands "everlog_disk_full" "1 while nothing is taken for want of space." |s| f64::from(u8::from(s.disk_full));
+};
+
+const STANDING: &[Row<Standing>] = rows! {
+    Stands "everlog_cluster_nodes" "Nodes that partitions are placed on." |s| s.nodes as f64;
+    Stands "everlog_cluster_nodes_gone" "Nodes that are gone without a word, and not forgotten yet." |s| s.gone as f64;
+    Stands "everlog_cluster_nodes_missed" "Nodes that this one has not reached for a while." |s| s.missed as f64;
+    Stands "everlog_cluster_placed" "1 while this node is one of those." |s| f64::from(u8::from(s.is_placed));
+    Stands "everlog_cluster_drained" "1 while an operator wants this node to have nothing." |s| {
+        f64::from(u8::from(s.is_drained))
+    };
+    Stands "everlog_cluster_places" "1 on the node that has placed last." |s| f64::from(u8::from(s.places));
+    Stands "everlog_cluster_groups_owned" "Groups of partitions at work here." |s| s.groups_owned as f64;
+    Stands "everlog_cluster_groups_wanted" "Groups of partitions that are placed here." |s| s.groups_wanted as f64;
+    Stands "everlog_cluster_offers_waiting" "Offers of tasks that wait to be brought to other nodes." |s| {
+        s.offers_waiting as f64
+    };
+    Stands "everlog_cluster_receipts_open" "Tasks of which it is not known yet whether a worker has them." |s| {
+        s.receipts_open as f64
+    };
+};
+
+const COUNTS: &[Row<counts::Counts>] = rows! {
+    Counts "everlog_cluster_takeovers_total" "Groups of partitions that were taken over." |c| load(&c.taken);
+    Counts "everlog_cluster_takeover_failures_total" "Those that could not be." |c| load(&c.failed);
+    Counts "everlog_cluster_given_total" "Groups of partitions that were given to other nodes." |c| load(&c.given);
+    Counts "everlog_cluster_brought_total" "Calls that other nodes have brought." |c| load(&c.brought);
+    Counts "everlog_cluster_offers_sent_total" "Offers of tasks that other nodes have got." |c| load(&c.offers_sent);
+    Counts "everlog_cluster_offers_received_total" "Offers of tasks of other nodes." |c| load(&c.offers_received);
+    Counts "everlog_cluster_receipts_expired_total" "Tasks that were given back because no worker was heard of." |c| {
+        load(&c.receipts_expired)
+    };
+};
+
+const OUTCOMES: &[Row<Ways>] = rows! {
+    Counts "everlog_cluster_hops_total" "Calls that were brought to other nodes, by outcome." |w| w.hops as f64;
+    Counts "everlog_cluster_claims_total" "Tasks of other nodes that were asked for, by outcome." |w| w.claims as f64;
+    Counts "everlog_cluster_claimed_total" "Tasks that other nodes have asked for, by outcome." |w| w.claimed as f64;
+};
+
+/// How often something came out in one way.
+struct Ways {
+    hops: u64,
+    claims: u64,
+    claimed: u64,
+}
+
+const AWAY: (&str, &str) =
+    ("everlog_cluster_takeover_seconds", "How long groups of partitions were away that were taken over.");
+
+fn load(value: &AtomicU64) -> f64 {
+    value.load(Relaxed) as f64
+}
+
+/// Adds the process and the health of the node.
+pub fn watch_node(registry: &Registry, health: &Arc<Health>) {
+    add(registry, PROCESS, None, |visit| visit("", &Process::now()));
+    let health = Arc::clone(health);
+    add(registry, NODE, None, move |visit| visit("", &health.signs()));
+}
+
+/// Adds the log, for as long as it is open.
+pub fn watch_log(registry: &Registry, log: Sight) {
+    match log {
+        Sight::Embedded(log) => add(registry, LOG, None, move |visit| {
+            if let Some(log) = log.upgrade() {
+                visit("", &log.stats());
+            }
+        }),
+        Sight::Kafka(log) => {
+            let spans =
+                Spans { log: Weak::clone(&log), descs: SPANS.map(|(name, help, _)| desc(name, help, None)) };
+            registry.register(Box::new(spans)).expect("no name stands twice in the tables above");
+            let traffic = KafkaTraffic::new(Weak::clone(&log));
+            registry.register(Box::new(traffic)).expect("its names are its own");
+            add(registry, KAFKA, None, move |visit| {
+                if let Some(log) = log.upgrade() {
+                    visit("", &log.stats());
+                }
+            });
+        }
+    }
+}
+
+/// Adds the node among the others.
+pub fn watch_cluster(registry: &Registry, cluster: &Arc<Cluster>) {
+    let sight = || Arc::downgrade(cluster);
+    let seen = sight();
+    add(registry, STANDING, None, move |visit| {
+        if let Some(cluster) = seen.upgrade() {
+            visit("", &cluster.standing());
+        }
+    });
+    let seen = sight();
+    add(registry, COUNTS, None, move |visit| {
+        if let Some(cluster) = seen.upgrade() {
+            visit("", cluster.counts());
+        }
+    });
+    let seen = sight();
+    add(registry, OUTCOMES, Some("outcome"), move |visit| {
+        let Some(cluster) = seen.upgrade() else { return };
+        let counts::Counts { hops, claims, claimed, .. } = cluster.counts();
+        for outcome in Outcome::ALL {
+            let (hops, claims, claimed) = (hops.of(outcome), claims.of(outcome), claimed.of(outcome));
+            visit(outcome.name(), &Ways { hops, claims, claimed });
+        }
+    });
+    let away = Away { cluster: sight(), desc: desc(AWAY.0, AWAY.1, None) };
+    registry.register(Box::new(away)).expect("no name stands twice in the tables above");
+}
+
+/// The histogram of take-overs.
+struct Away {
+    cluster: Weak<Cluster>,
+    desc: Desc,
+}
+
+impl Collector for Away {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![&self.desc]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Some(cluster) = self.cluster.upgrade() else { return Vec::new() };
+        let counts::Counts { away, away_ms, .. } = cluster.counts();
+        let bounds = AWAY_BOUNDS_MS.iter().map(|bound_ms| *bound_ms as f64 / 1e3);
+        let counts: Vec<u64> = away.iter().map(|count| count.load(Relaxed)).collect();
+        vec![histograms(AWAY, histogram(bounds, &counts, load(away_ms) / 1e3))]
+    }
+}
+
+/// How long transactions take, counted by the log in buckets: name, help, buckets and sum in microseconds.
+type Span = (&'static str, &'static str, fn(&kafka::Stats) -> ([u64; BUCKETS], u64));
+
+const BUCKETS: usize = kafka::CYCLE_BOUNDS_US.len() + 1;
+const SPANS: [Span; 2] = [
+    ("everlog_kafka_transaction_seconds", "A transaction from begin to end.", |s| (s.cycles, s.cycle_us)),
+    ("everlog_kafka_transaction_end_seconds", "Its end, after the last delivery.", |s| (s.ends, s.end_us)),
+];
+
+/// The histograms of a log on Kafka.
+struct Spans {
+    log: Weak<kafka::Kafka>,
+    descs: [Desc; SPANS.len()],
+}
+
+impl Collector for Spans {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descs.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Some(stats) = self.log.upgrade().map(|log| log.stats()) else { return Vec::new() };
+        let bounds = || kafka::CYCLE_BOUNDS_US.iter().map(|bound_us| *bound_us as f64 / 1e6);
+        let family = |(name, help, read): Span| {
+            let (counts, sum_us) = read(&stats);
+            histograms((name, help), histogram(bounds(), &counts, sum_us as f64 / 1e6))
+        };
+        SPANS.map(family).into()
+    }
+}
+
+fn histograms((name, help): (&str, &str), metric: Metric) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(name.into());
+    family.set_help(help.into());
+    family.set_field_type(MetricType::HISTOGRAM);
+    family.mut_metric().push(metric);
+    family
+}
+
+/// Of buckets with these bounds in seconds, and one for what is beyond.
+fn histogram(bounds: impl Iterator<Item = f64>, counts: &[u64], sum_seconds: f64) -> Metric {
+    let mut histogram = Histogram::default();
+    let mut total = 0;
+    let mut buckets = Vec::with_capacity(counts.len());
+    for (count, bound) in counts.iter().zip(bounds) {
+        total += count;
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(bound);
+        bucket.set_cumulative_count(total);
+        buckets.push(bucket);
+    }
+    histogram.set_bucket(buckets);
+    histogram.set_sample_count(counts.iter().sum());
+    histogram.set_sample_sum(sum_seconds);
+    let mut metric = Metric::default();
+    metric.set_histogram(histogram);
+    metric
+}
+
+/// Adds what was wrong with rows that are kept beside the log.
+pub fn watch_rows(registry: &Registry, set_aside: Arc<SetAside>) {
+    add(registry, ROWS, Some("reason"), move |visit| {
+        for (fault, count) in RowsFault::ALL.into_iter().zip(set_aside.iter()) {
+            visit(fault.name(), count);
+        }
+    });
+}
+
+/// Adds the partitions, labelled by their numbers.
+pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
+    let refused = stats.clone();
+    add(registry, PARTITION, Some("partition"), move |visit| {
+        for (partition, stats) in stats.iter().enumerate() {
+            visit(&partition.to_string(), stats);
+        }
+    });
+    add(registry, REJECTIONS, Some("code"), move |visit| {
+        let mut counts = BTreeMap::new();
+        for (code, count) in refused.iter().flat_map(|stats| stats.rejections.counted()) {
+            *counts.entry(code).or_default() += count;
+        }
+        counts.iter().for_each(|(code, count)| visit(code, count));
+    });
+}
+
+/// Adds the reading of the topic of commands, once it is open.
+pub fn watch_commands(registry: &Registry, commands: Arc<commands::Sight>) {
+    let lagging = Arc::clone(&commands);
+    add(registry, COMMANDS_LAG, Some("partition"), move |visit| {
+        lagging.lag().iter().for_each(|(partition, offsets)| visit(&partition.to_string(), offsets));
+    });
+    add(registry, INGRESS, None, move |visit| {
+        commands.stats().into_iter().for_each(|stats| visit("", stats))
+    });
+}
+
+/// Adds the commands that come by HTTP.
+pub fn watch_inbox(registry: &Registry, stats: Arc<everlog_ingress::Stats>) {
+    add(registry, INGRESS, None, move |visit| visit("", &stats));
+}
+
+fn add<T: 'static>(
+    registry: &Registry,
+    table: &'static [Row<T>],
+    label: Option<&'static str>,
+    each: impl Fn(&mut dyn FnMut(&str, &T)) + Send + Sync + 'static,
+) {
+    let descs = table.iter().map(|(name, _, help, _)| desc(name, help, label));
+    let readings = Readings { descs: descs.collect(), table, label, each: Box::new(each) };
+    registry.register(Box::new(readings)).expect("no name stands twice in the tables above");
+}
+
+fn desc(name: &str, help: &str, label: Option<&str>) -> Desc {
+    let labels = label.map(str::to_owned).into_iter().collect();
+    Desc::new(name.into(), help.into(), labels, Default::default()).expect("the names above are well-formed")
+}
+
+/// Calls back with the value of the label and each thing that has the values of a table.
+type Each<T> = Box<dyn Fn(&mut dyn FnMut(&str, &T)) + Send + Sync>;
+
+/// Values that are read when somebody asks.
+struct Readings<T: 'static> {
+    descs: Vec<Desc>,
+    table: &'static [Row<T>],
+    label: Option<&'static str>,
+    each: Each<T>,
+}
+
+impl<T> Collector for Readings<T> {
+    fn desc(&self) -> Vec<&Desc> {
+        self.descs.iter().collect()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let mut families: Vec<MetricFamily> = self.table.iter().map(family).collect();
+        (self.each)(&mut |value, thing| {
+            for (family, (_, kind, _, read)) in families.iter_mut().zip(self.table) {
+                family.mut_metric().push(self.metric(*kind, value, read(thing)));
+            }
+        });
+        families.retain(|family| !family.get_metric().is_empty());
+        families
+    }
+}
+
+impl<T> Readings<T> {
+    fn metric(&self, kind: Kind, labelled: &str, value: f64) -> Metric {
+        let label = self.label.map(|name| {
+            let mut label = LabelPair::default();
+            label.set_name(name.into());
+            label.set_value(labelled.to_owned());
+            label
+        });
+        let mut metric = Metric::from_label(label.into_iter().collect());
+        match kind {
+            Counts => {
+                let mut counter = Counter::default();
+                counter.set_value(value);
+                metric.set_counter(counter);
+            }
+            Stands => {
+                let mut gauge = Gauge::default();
+                gauge.set_value(value);
+                metric.set_gauge(gauge);
+            }
+        }
+        metric
+    }
+}
+
+fn family<T>((name, kind, help, _): &Row<T>) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name((*name).into());
+    family.set_help((*help).into());
+    family.set_field_type(match kind {
+        Counts => MetricType::COUNTER,
+        Stands => MetricType::GAUGE,
+    });
+    family
+}
+
+#[cfg(test)]
+mod tests {
+    use everlog_partition::Admission;
+    use everlog_rocks::log::Embedded;
+    use prometheus::TextEncoder;
+
+    use super::*;
+
+    fn page(registry: &Registry) -> String {
+        TextEncoder::new().encode_to_string(&registry.gather()).expect("it can be written")
+    }
+
+    #[test]
+    fn a_node_shows_itself_before_it_serves() {
+        let registry = Registry::new();
+        watch_node(&registry, &Health::new(8, 60_000));
+        let page = page(&registry);
+        assert!(page.contains("\neverlog_ready 0\n"), "{page}");
+        assert!(page.contains("# TYPE process_cpu_seconds_total counter"), "{page}");
+    }
+
+    #[test]
+    fn each_partition_has_a_line_of_its_own() {
+        let registry = Registry::new();
+        let stats = [3, 5].map(|applied| {
+            let stats = Stats::default();
+            stats.applied.store(applied, Relaxed);
+            stats.journal_end.store(7, Relaxed);
+            stats.is_wanted.store(u64::from(applied == 3), Relaxed);
+            Arc::new(stats)
+        });
+        watch_partitions(&registry, stats.into());
+        watch_admission(&registry, 2, Arc::new(Admission::new(2, 10, 10)));
+        let page = page(&registry);
+        assert!(page.contains("everlog_partition_applied_total{partition=\"0\"} 3\n"), "{page}");
+        assert!(page.contains("everlog_partition_journal_lag_records{partition=\"0\"} 7\n"), "{page}");
+        assert!(
+            page.contains("everlog_partition_journal_lag_records{partition=\"1\"} 0\n"),
+            "it left: {page}"
+        );
+        assert!(page.contains("everlog_partition_applied_total{partition=\"1\"} 5\n"), "{page}");
+        assert!(page.contains("everlog_partition_waiting_orders{partition=\"1\"} 0\n"), "{page}");
+    }
+
+    #[test]
+    fn the_buckets_of_a_histogram_add_up() {
+        let mut counts = [0; BUCKETS];
+        (counts[0], counts[1], counts[BUCKETS - 1]) = (2, 1, 4);
+        let bounds = kafka::CYCLE_BOUNDS_US.iter().map(|bound_us| *bound_us as f64 / 1e6);
+        let metric = histogram(bounds, &counts, 1.5);
+        let histogram = metric.get_histogram();
+        let cumulative: Vec<u64> = histogram.get_bucket().iter().map(Bucket::cumulative_count).collect();
+        assert_eq!((cumulative.len(), cumulative[0], cumulative[1]), (BUCKETS - 1, 2, 3));
+        assert_eq!(cumulative.last(), Some(&3));
+        assert_eq!((histogram.get_sample_count(), histogram.get_sample_sum()), (7, 1.5));
+    }
+
+    #[test]
+    fn a_closed_log_shows_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = Arc::new(Embedded::open(embedded::Options::new(dir.path())).expect("it is new"));
+        let registry = Registry::new();
+        watch_log(&registry, Sight::Embedded(Arc::downgrade(&log)));
+        assert!(page(&registry).contains("everlog_log_appends_total 0\n"));
+        drop(log);
+        assert_eq!(page(&registry), "");
+    }
+}

@@ -1,0 +1,5 @@
+//! The threads that own partitions, and how partitions come to them and leave them.
+
+pub mod recovery_pool;
+pub mod set;
+pub mod threads;

@@ -1,0 +1,341 @@
+//! The driver: threads that own partitions, feed them events and time, and stop them in order.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use everlog_cluster::{Elsewhere, LocalPartitions};
+use everlog_log::clock::now_ms;
+use everlog_partition::{Admission, Config, Dispatcher, Error, Event, QueueLimits, Router, Stats};
+
+use crate::clock::Clock;
+use crate::error_policy::End;
+use crate::partitions::recovery_pool::{Arrivals, Recovered};
+use crate::partitions::set::{Failed, Share, Taken, Takeover};
+use crate::storage::log_backend::Home;
+use crate::storage::token_keys;
+
+/// Events that are taken in before partitions get their turn: what has gathered is appended together.
+const EVENTS_PER_TURN: usize = 4_096;
+/// How long a stop waits for the last commit.
+const STOP_WITHIN: Duration = Duration::from_millis(1_500);
+/// How long a stop waits for threads: one that takes a partition over may hang on brokers that do not answer.
+pub const END_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_AT_END_EVERY: Duration = Duration::from_millis(2);
+/// The longest sleep of a thread.
+const SLEEP_MAX: Duration = Duration::from_secs(5);
+
+/// How the partitions are spread and bounded.
+#[derive(Clone)]
+pub struct Options {
+    /// Threads that own partitions.
+    pub threads: usize,
+    /// Orders that may wait for one partition.
+    pub waiting_orders_max: usize,
+    /// Reads and queries that may wait for one partition.
+    pub waiting_reads_max: usize,
+    /// Task queues that polls may wait at, and that are remembered.
+    pub queues: QueueLimits,
+    /// What each partition keeps to; the driver gives each life of it an instance.
+    pub partition: Config,
+}
+
+/// The partitions of a node, at work.
+pub struct Running {
+    /// Reaches them.
+    pub router: Router,
+    /// What each of them counts, by partition.
+    pub stats: Vec<Arc<Stats>>,
+    /// How many orders and reads wait for each of them.
+    pub admission: Arc<Admission>,
+    takeover: Arc<Takeover>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+enum Message {
+    /// To a partition; a report is for one life of it alone.
+    Event(u32, Option<u64>, Box<Event>),
+    /// A partition is to be taken over.
+    Take(u32, Taken),
+    /// A partition is to be let go of; the sender is dropped when it is gone.
+    Leave(u32, Sender<()>),
+    /// A partition is recovered, or is not.
+    Arrived(u32, Box<Recovered>),
+    Stop,
+}
+
+/// The way to the threads that own the partitions.
+pub struct Post(Vec<Sender<Message>>);
+
+impl Post {
+    /// Brings an event to the owner of a partition; false where it is gone.
+    pub fn send(&self, partition: u32, life: Option<u64>, event: Event) -> bool {
+        self.post(partition, Message::Event(partition, life, Box::new(event)))
+    }
+
+    /// A partition comes from its recovery.
+    pub fn arrived(&self, partition: u32, recovered: Recovered) {
+        // A thread that has ended takes nothing over any more.
+        self.post(partition, Message::Arrived(partition, Box::new(recovered)));
+    }
+
+    fn post(&self, partition: u32, message: Message) -> bool {
+        self.0[partition as usize % self.0.len()].send(message).is_ok()
+    }
+}
+
+/// Begins the threads; no partition is here yet. `stats` are what each of them counts, and tell how far its recovery is.
+/// `failed` is told when one cannot go on.
+///
+/// # Errors
+/// The system has no threads or no random bytes.
+pub fn start(
+    home: &Home,
+    options: &Options,
+    stats: Vec<Arc<Stats>>,
+    failed: &Arc<Failed>,
+) -> Result<Running, Error> {
+    let partitions = home.log().partitions();
+    let threads = options.threads.clamp(1, partitions as usize);
+    let (inboxes, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| mpsc::channel()).unzip();
+    let post = Arc::new(Post(inboxes));
+    let send: everlog_partition::Send = {
+        let post = Arc::clone(&post);
+        Arc::new(move |partition, event| post.send(partition, None, event))
+    };
+    let dispatcher = Dispatcher::bounded(options.queues.clone(), now_ms);
+    let admission =
+        Arc::new(Admission::new(partitions, options.waiting_orders_max, options.waiting_reads_max));
+    let takeover = Arc::new(Takeover {
+        home: home.clone(),
+        partition: options.partition.clone(),
+        dispatcher: Arc::clone(&dispatcher),
+        post,
+        start: token_keys::random().map_err(|error| unstarted("random bytes", &error))?,
+        lives: AtomicU64::new(0),
+        stopping: AtomicBool::new(false),
+        elsewhere: OnceLock::new(),
+        arrivals: Arrivals::default(),
+        unprepared: Mutex::default(),
+    });
+    let mut running = Running {
+        router: Router::new(partitions, send, dispatcher, Arc::clone(&admission)),
+        stats,
+        admission,
+        takeover,
+        threads: Vec::new(),
+    };
+    match running.spawn(receivers, failed) {
+        Ok(()) => Ok(running),
+        Err(error) => {
+            running.stop();
+            Err(error)
+        }
+    }
+}
+
+/// How partitions are taken over and let go of. Cheap to clone.
+#[derive(Clone)]
+pub struct Steering {
+    takeover: Weak<Takeover>,
+    stats: Arc<[Arc<Stats>]>,
+}
+
+impl LocalPartitions for Steering {
+    fn take(&self, partitions: Vec<u32>) -> Result<Vec<(u32, Error)>, Error> {
+        let Some(takeover) = self.takeover.upgrade() else { return Ok(Vec::new()) };
+        let (taken, outcomes) = mpsc::channel();
+        for partition in partitions {
+            takeover.post.post(partition, Message::Take(partition, taken.clone()));
+        }
+        // Nothing is kept open by waiting.
+        drop((taken, takeover));
+        let outcomes: Vec<_> = outcomes.iter().collect();
+        let closed = outcomes.into_iter().filter_map(Result::err).map(|(partition, end, error)| match end {
+            End::Closed => Ok((partition, error)),
+            End::Lost => Err(error),
+        });
+        closed.collect()
+    }
+
+    fn prepare(&self, partitions: Range<u32>) -> Result<(), Error> {
+        let Some(takeover) = self.takeover.upgrade() else { return Ok(()) };
+        for partition in partitions {
+            let stats = &self.stats[partition as usize];
+            if takeover.stopping.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let prepared = takeover.prepare(partition, stats);
+            let mut outage = takeover.unprepared.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = &prepared {
+                stats.restore_left.store(0, Ordering::Relaxed);
+                if let Some(lasts) = outage.fails(Instant::now()) {
+                    let for_s = lasts.as_secs();
+                    tracing::warn!(partition, %error, for_s, "rows could not be brought before the partition");
+                }
+            } else if let Some(lasted) = outage.works(Instant::now()) {
+                tracing::info!(partition, after_s = lasted.as_secs(), "rows are brought again");
+            }
+            drop(outage);
+            prepared?;
+        }
+        Ok(())
+    }
+
+    fn may_pass(&self, error: &Error) -> bool {
+        self.takeover.upgrade().is_none_or(|takeover| takeover.may_pass(error))
+    }
+
+    fn forget(&self, partitions: Range<u32>) {
+        let Some(takeover) = self.takeover.upgrade() else { return };
+        partitions.for_each(|partition| takeover.home.close_rows(partition));
+    }
+
+    fn leave(&self, partitions: Range<u32>) {
+        let Some(takeover) = self.takeover.upgrade() else { return };
+        let (left, gone) = mpsc::channel();
+        for partition in partitions {
+            takeover.post.post(partition, Message::Leave(partition, left.clone()));
+        }
+        drop((left, takeover));
+        // It ends when the last one has dropped its sender.
+        let _ = gone.recv();
+    }
+
+    fn send_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>) {
+        if let Some(takeover) = self.takeover.upgrade() {
+            // Said once.
+            let _ = takeover.elsewhere.set(elsewhere);
+        }
+    }
+}
+
+fn unstarted(what: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::Journal { partition: 0, detail: format!("{what}: {error}") }
+}
+
+impl Running {
+    /// Begins the threads.
+    fn spawn(&mut self, inboxes: Vec<Receiver<Message>>, failed: &Arc<Failed>) -> Result<(), Error> {
+        let threads = inboxes.len();
+        for (index, inbox) in inboxes.into_iter().enumerate() {
+            let own = (0..).zip(&self.stats).skip(index).step_by(threads);
+            let partitions = own.map(|(id, stats)| (id, Arc::clone(stats))).collect();
+            let (takeover, failed) = (Arc::clone(&self.takeover), Arc::clone(failed));
+            let thread = std::thread::Builder::new().name(format!("processor-{index}"));
+            let thread = thread.spawn(move || work(partitions, takeover, &failed, &inbox));
+            self.threads.push(thread.map_err(|error| unstarted("no thread could be started", &error))?);
+        }
+        Ok(())
+    }
+
+    /// How partitions are taken over and let go of.
+    pub fn steering(&self) -> Steering {
+        Steering { takeover: Arc::downgrade(&self.takeover), stats: self.stats.clone().into() }
+    }
+
+    /// Where ready tasks and polls meet on this node.
+    pub fn dispatcher(&self) -> Arc<Dispatcher> {
+        Arc::clone(&self.takeover.dispatcher)
+    }
+
+    /// True while every partition serves that is to be served here, and can be.
+    pub fn is_serving(&self) -> bool {
+        let is_set = |gauge: &AtomicU64| gauge.load(Ordering::Relaxed) == 1;
+        self.stats
+            .iter()
+            .all(|stats| is_set(&stats.serving) || is_set(&stats.closed) || !is_set(&stats.is_wanted))
+    }
+
+    /// The way to the partitions.
+    pub fn post(&self) -> everlog_partition::Send {
+        let post = Arc::clone(&self.takeover.post);
+        Arc::new(move |partition, event| post.send(partition, None, event))
+    }
+
+    /// Ends every waiting poll with an empty answer.
+    pub fn stop_polls(&self) {
+        self.takeover.dispatcher.stop();
+    }
+
+    /// Applies what is on its way, commits, and ends the threads; false where one of them has not ended in time.
+    pub fn stop(self) -> bool {
+        self.takeover.stopping.store(true, Ordering::Relaxed);
+        for inbox in &self.takeover.post.0 {
+            // A thread that has ended already has nothing left to stop.
+            drop(inbox.send(Message::Stop));
+        }
+        let deadline = Instant::now() + END_WITHIN;
+        let mut all_ended = true;
+        for thread in self.threads {
+            while !thread.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(LOOK_AT_END_EVERY);
+            }
+            if !thread.is_finished() {
+                all_ended = false;
+            } else if thread.join().is_err() {
+                tracing::error!("a processor thread had panicked");
+            }
+        }
+        all_ended
+    }
+}
+
+/// The life of a thread.
+fn work(
+    partitions: Vec<(u32, Arc<Stats>)>,
+    takeover: Arc<Takeover>,
+    failed: &Arc<Failed>,
+    inbox: &Receiver<Message>,
+) {
+    let share = Share::new(partitions, takeover, Arc::clone(failed));
+    let first = share.first();
+    let drive = std::panic::AssertUnwindSafe(|| drive(share, inbox));
+    if std::panic::catch_unwind(drive).is_err() {
+        failed(first, End::Lost, &Error::Journal { partition: first, detail: "its thread panicked".into() });
+    }
+}
+
+fn drive(mut share: Share, inbox: &Receiver<Message>) {
+    let mut stop_at: Option<Instant> = None;
+    let mut clock = Clock::new();
+    loop {
+        if let Some(by_ms) = clock.was_set() {
+            tracing::warn!(by_ms, "the system's clock was set, or the machine slept");
+            share.clock_was_set(by_ms);
+        }
+        let next_ms = share.turn(clock.now_ms());
+        if let Some(stop_at) = stop_at
+            && (share.is_idle() || Instant::now() >= stop_at)
+        {
+            return;
+        }
+        let sleep = sleep(next_ms.map(|next_ms| next_ms - clock.now_ms()), stop_at.is_some());
+        let first = match inbox.recv_timeout(sleep) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        for message in std::iter::once(first).chain(inbox.try_iter().take(EVENTS_PER_TURN)) {
+            match message {
+                Message::Event(id, life, event) => share.handle(id, life, *event, clock.now_ms()),
+                Message::Take(id, taken) => share.take(id, taken),
+                Message::Leave(id, left) => share.leave(id, left),
+                Message::Arrived(id, recovered) => share.arrived(id, *recovered),
+                Message::Stop => {
+                    stop_at = Some(Instant::now() + STOP_WITHIN);
+                    share.hurry();
+                }
+            }
+        }
+    }
+}
+
+fn sleep(wait_ms: Option<i64>, stopping: bool) -> Duration {
+    let longest = if stopping { Duration::from_millis(10) } else { SLEEP_MAX };
+    let Some(wait_ms) = wait_ms else { return longest };
+    Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)).min(longest)
+}

@@ -1,0 +1,143 @@
+//! The public face over HTTP: the schema registry at the root, and where the log is embedded commands in and entries
+//! out. Pages that a browser shows are kept out.
+
+pub mod commands;
+pub mod entries;
+pub mod host_check;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use everlog_config::Config;
+use everlog_listen::{Bounds, Budget, Descriptors, Held};
+use everlog_wire::public::Noun;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::services::schemas::Schemas;
+use crate::storage::log_backend::Home;
+
+pub use crate::public_http::commands::Commands;
+use crate::public_http::host_check::Host;
+
+/// Where commands are taken in, once the partitions are there.
+pub type Inbox = Arc<OnceLock<Commands>>;
+
+/// Bytes of a request with a command, besides the command.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+
+/// What every request is held against.
+#[derive(Clone)]
+struct Guard {
+    /// Only this machine reaches the address: a name in `Host` that is not its own is a page's that was led here.
+    is_local: bool,
+    within: Duration,
+    /// Bytes of requests and answers that are under way.
+    held: Arc<Budget>,
+    /// Bytes of a request at the most.
+    body_bytes_max: usize,
+}
+
+/// The routes, for a listener at this address.
+pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schemas, inbox: &Inbox) -> Router {
+    let within = Duration::from_millis(config.http.request_timeout_ms);
+    let commands_bytes_max = config.ingress.record_bytes_max * 2 + ENVELOPE_BYTES_MAX;
+    let guard = Guard {
+        is_local: address.ip().is_loopback(),
+        within,
+        held: Budget::new(config.http.bytes_max),
+        body_bytes_max: commands_bytes_max.max(config.registry.schema_bytes_max * 2),
+    };
+    let own = match home {
+        Home::Embedded(log) => {
+            let requests = Arc::new(Semaphore::new(config.http.requests_max));
+            let shelf = |noun: Noun, topic| {
+                let (log, requests) = (Arc::downgrade(log), Arc::clone(&requests));
+                let shelf = entries::Shelf { log, topic, requests };
+                Router::new().route(&format!("/{}", noun.topic()), get(entries::get)).with_state(shelf)
+            };
+            shelf(Noun::Event, everlog_log::Topic::Events)
+                .merge(shelf(Noun::Outcome, everlog_log::Topic::Replies))
+                .merge(shelf(Noun::Rejection, everlog_log::Topic::Rejections))
+                .merge(desk(config, inbox, commands_bytes_max))
+        }
+        Home::Kafka(_) => Noun::ALL.into_iter().fold(Router::new(), |routes, noun| {
+            let why = format!("the log is on Kafka: the topic is {}", config.topic(noun));
+            routes
+                .route(&format!("/{}", noun.topic()), any(async move || refusal(StatusCode::NOT_FOUND, &why)))
+        }),
+    };
+    own.fallback_service(schemas.routes()).layer(from_fn_with_state(guard, guarded))
+}
+
+/// Commands are twice as long in base64 at most.
+fn desk(config: &Config, inbox: &Inbox, body_bytes_max: usize) -> Router {
+    let requests = Arc::new(Semaphore::new(config.http.requests_max));
+    let desk = commands::Desk { inbox: Arc::clone(inbox), requests, is_open: config.ingress.enabled };
+    let limit = DefaultBodyLimit::max(body_bytes_max);
+    Router::new().route("/commands", post(commands::post)).layer(limit).with_state(desk)
+}
+
+/// How much the listener takes.
+pub fn bounds(config: &Config, descriptors: Descriptors) -> Bounds {
+    let http = &config.http;
+    Bounds {
+        connections_max: descriptors.share(2, http.connections_max),
+        address_connections_max: http.address_connections_max,
+        hello_within: Duration::from_millis(http.request_timeout_ms),
+        ..Bounds::default()
+    }
+}
+
+/// Refuses what a browser sends for a page, and ends what takes too long.
+async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    if request.headers().contains_key(header::ORIGIN) {
+        return refusal(StatusCode::FORBIDDEN, "pages in a browser are not served");
+    }
+    match Host::of(&request) {
+        Err(why) => return refusal(StatusCode::BAD_REQUEST, why),
+        Ok(Some(host)) if guard.is_local && !host.is_of_this_machine() => {
+            let why = "this address is served under its number and as localhost only";
+            return refusal(StatusCode::FORBIDDEN, why);
+        }
+        Ok(_) => {}
+    }
+    let Some(share) = guard.held.take(body_bytes(&request, guard.body_bytes_max)) else {
+        return busy("too much is being sent at once");
+    };
+    let Ok(response) = tokio::time::timeout(guard.within, next.run(request)).await else {
+        return refusal(StatusCode::GATEWAY_TIMEOUT, "it took too long; what was asked for may still happen");
+    };
+    drop(share);
+    let bytes = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
+    match guard.held.take(bytes) {
+        Some(share) => response.map(|body| Body::new(Held::new(body, share))),
+        None => busy("too much is being read at once"),
+    }
+}
+
+/// Bytes of a request's body: what it says, or as many as there may be.
+fn body_bytes(request: &Request, most: usize) -> usize {
+    let hint = request.body().size_hint();
+    hint.upper().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(most).min(most)
+}
+
+/// An answer for whoever may try again in a moment.
+fn busy(why: &str) -> Response {
+    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, why);
+    response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+    response
+}
+
+/// An answer that says why not.
+fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({"error": why}))).into_response()
+}

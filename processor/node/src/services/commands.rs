@@ -1,0 +1,311 @@
+//! Public commands on Kafka: the topic `commands` is read and brought into the journals for as long as the node runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use everlog_cluster::Cluster;
+use everlog_config::Config;
+use everlog_ingress::{Assigned, Fetched, Ingress, Options, Polled, Shared, SourceError, Stats, Topic};
+use everlog_log::clock::now_ms;
+use everlog_log::{Log, Outage};
+use everlog_log_kafka::keep::Keeper;
+use everlog_log_kafka::source;
+use everlog_wire::public::Noun;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::services::names::Names;
+use crate::services::schemas::Lookup;
+
+/// The pause before the topic is opened again; it doubles each time.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long a stop waits until the group knows what was read last.
+pub const END_WITHIN: Duration = Duration::from_millis(1_500);
+/// How often old commands are looked for: in parts of the time for which they are kept, within bounds.
+const KEEP_PARTS: u64 = 8;
+const KEEP_LOOK_MS_MIN: u64 = 1_000;
+const KEEP_LOOK_MS_MAX: u64 = 600_000;
+/// Partitions that a reason names.
+const NAMED_MAX: usize = 2;
+const NOT_YET: &str = "commands are not read yet";
+
+/// How the reading fares.
+#[derive(Default)]
+pub struct Sight {
+    stats: OnceLock<Arc<Stats>>,
+    lag: OnceLock<source::Lag>,
+    trouble: Mutex<Option<String>>,
+}
+
+impl Sight {
+    /// What is counted, once the topic is open.
+    pub fn stats(&self) -> Option<&Stats> {
+        self.stats.get().map(Arc::as_ref)
+    }
+
+    /// Of each partition of the topic that this node reads, how many offsets it has not taken to a journal.
+    pub fn lag(&self) -> BTreeMap<u32, u64> {
+        self.lag.get().map(source::Lag::by_partition).unwrap_or_default()
+    }
+
+    /// Why commands are not read, all of them or those of some partitions; none where they are.
+    pub fn trouble(&self) -> Option<String> {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        trouble.or_else(|| {
+            let stopped = self.stats()?.stopped();
+            let told = stopped.iter().take(NAMED_MAX);
+            let mut told: Vec<_> = told
+                .map(|(partition, why)| format!("commands of partition {partition} are not read: {why}"))
+                .collect();
+            if stopped.len() > NAMED_MAX {
+                told.push(format!("and those of {} others", stopped.len() - NAMED_MAX));
+            }
+            (!told.is_empty()).then(|| told.join("; "))
+        })
+    }
+
+    fn set_trouble(&self, trouble: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+}
+
+/// The commands of a node, being read.
+pub struct Commands {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+    sight: Arc<Sight>,
+}
+
+impl Commands {
+    /// Begins to read, once this node is to have partitions. What goes wrong from here on stops nothing else.
+    pub fn start(
+        config: &Config,
+        log: &Arc<dyn Log>,
+        cluster: &Arc<Cluster>,
+        schemas: Lookup,
+        names: Names,
+    ) -> Self {
+        let sight = Arc::new(Sight {
+            trouble: Mutex::new(cluster.is_host().then(|| NOT_YET.into())),
+            ..Sight::default()
+        });
+        let (stop, stopped) = watch::channel(false);
+        let reading = Reading {
+            kafka: config.kafka.options(&config.server.name),
+            options: config.ingress_options(names.ids.of(Noun::Command)),
+            journals: Shared::new(log),
+            cluster: Arc::clone(cluster),
+            schemas,
+            names,
+            sight: Arc::clone(&sight),
+        };
+        tokio::spawn(keep(reading.kafka.clone(), config.ingress.keep_ms, stopped.clone()));
+        Self { stop, task: tokio::spawn(reading.run(stopped)), sight }
+    }
+
+    /// How it fares.
+    pub fn sight(&self) -> Arc<Sight> {
+        Arc::clone(&self.sight)
+    }
+
+    /// Reads no more; what is on its way is brought again by whoever reads on.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if tokio::time::timeout(END_WITHIN, self.task).await.is_err() {
+            tracing::warn!("the last commands that were read may be read again; they count once");
+        }
+    }
+}
+
+struct Reading {
+    kafka: everlog_log_kafka::Options,
+    options: Options,
+    journals: Shared<dyn Log>,
+    cluster: Arc<Cluster>,
+    schemas: Lookup,
+    names: Names,
+    sight: Arc<Sight>,
+}
+
+impl Reading {
+    async fn run(self, mut stopped: watch::Receiver<bool>) {
+        let opened = tokio::select! {
+            opened = self.open() => opened,
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        let Self { options, journals, schemas, names, sight, .. } = self;
+        // Both are set once: here.
+        let _ = sight.lag.set(opened.lag());
+        let (source, closed) = Consumer::new(opened);
+        let ingress = Ingress::new(source, journals, schemas, names, options);
+        let _ = sight.stats.set(ingress.stats());
+        sight.set_trouble(None);
+        let mut asked = stopped.clone();
+        let ended = ingress.run(async move {
+            // A sender that is gone means the same.
+            drop(asked.wait_for(|stopped| *stopped).await);
+        });
+        if let Err(fault) = ended.await {
+            tracing::error!(fault, "commands are not read any more");
+            sight.set_trouble(Some(format!("commands are not read any more: {fault}")));
+        }
+        // A sender that is gone has closed it too.
+        let _ = closed.await;
+    }
+
+    /// Opens the topic, however long that takes. A node that has just come leaves it to the others: the group waits for each
+    /// reader that has gone without a word, so one that comes and goes would keep the partitions of another from being read.
+    async fn open(&self) -> source::Source {
+        self.cluster.until_host().await;
+        self.sight.set_trouble(Some(NOT_YET.into()));
+        let (mut pause, mut outage) = (PAUSE_MIN, Outage::default());
+        loop {
+            let kafka = self.kafka.clone();
+            let opened = tokio::task::spawn_blocking(move || source::Source::open(&kafka)).await;
+            let why = match opened {
+                Ok(Ok(source)) => {
+                    if let Some(lasted) = outage.works(std::time::Instant::now()) {
+                        tracing::info!(after_s = lasted.as_secs(), "commands can be read again");
+                    }
+                    return source;
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(panicked) => panicked.to_string(),
+            };
+            if let Some(lasts) = outage.fails(std::time::Instant::now()) {
+                tracing::warn!(why, for_s = lasts.as_secs(), "commands cannot be read at the moment");
+            }
+            self.sight.set_trouble(Some(format!("commands cannot be read: {why}")));
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+/// Deletes commands that the journals have, once they have been kept for so long.
+async fn keep(kafka: everlog_log_kafka::Options, keep_ms: u64, mut stopped: watch::Receiver<bool>) {
+    let every_ms = (keep_ms / KEEP_PARTS).clamp(KEEP_LOOK_MS_MIN, KEEP_LOOK_MS_MAX);
+    let mut looks = tokio::time::interval(Duration::from_millis(every_ms));
+    let mut keeper = None;
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+        let (kafka, known) = (kafka.clone(), keeper.take());
+        let trimmed = tokio::task::spawn_blocking(move || {
+            let keeper = known.map_or_else(|| Keeper::open(&kafka), Ok)?;
+            keeper.trim(now_ms().saturating_sub(i64::try_from(keep_ms).unwrap_or(i64::MAX)))?;
+            Ok::<_, everlog_log::Error>(keeper)
+        });
+        match trimmed.await {
+            Ok(Ok(known)) => keeper = Some(known),
+            Ok(Err(error)) => tracing::debug!(%error, "old commands stay for now"),
+            Err(panicked) => tracing::warn!(%panicked, "old commands stay for now"),
+        }
+    }
+}
+
+/// The consumer of the topic, as the ingress knows it.
+struct Consumer {
+    /// None while it is dropped.
+    source: Option<source::Source>,
+    topic: Topic,
+    closed: Option<oneshot::Sender<()>>,
+}
+
+impl Consumer {
+    /// The receiver hears when it has left its group.
+    fn new(source: source::Source) -> (Self, oneshot::Receiver<()>) {
+        let source::Topic { name, incarnation } = source.topic().clone();
+        let (closed, heard) = oneshot::channel();
+        (Self { source: Some(source), topic: Topic { name, incarnation }, closed: Some(closed) }, heard)
+    }
+
+    fn with(&mut self, act: impl FnOnce(&mut source::Source)) {
+        if let Some(source) = &mut self.source {
+            act(source);
+        }
+    }
+}
+
+impl Drop for Consumer {
+    /// Leaving a group asks brokers: not on a thread that serves calls.
+    fn drop(&mut self) {
+        let (source, closed) = (self.source.take(), self.closed.take());
+        let close = move || {
+            drop(source);
+            closed.map(|closed| closed.send(()))
+        };
+        if let Err(error) = std::thread::Builder::new().name("commands-end".into()).spawn(close) {
+            tracing::warn!(%error, "the group of the commands is left without a word");
+        }
+    }
+}
+
+impl everlog_ingress::Source for Consumer {
+    fn topic(&self) -> Topic {
+        self.topic.clone()
+    }
+
+    async fn poll(&mut self, deadline: Instant) -> Result<Polled, SourceError> {
+        let Some(source) = &mut self.source else { return std::future::pending().await };
+        match tokio::time::timeout_at(deadline, std::future::poll_fn(|context| source.poll_next(context)))
+            .await
+        {
+            Ok(polled) => polled.map(polled_of).map_err(error_of),
+            Err(_elapsed) => Ok(Polled::Records(Vec::new())),
+        }
+    }
+
+    fn begin(&mut self, partition: u32, offset: u64) {
+        self.with(|source| source.begin(partition, offset));
+    }
+
+    fn pause(&mut self, partition: u32) {
+        self.with(|source| source.pause(partition));
+    }
+
+    fn resume(&mut self, partition: u32) {
+        self.with(|source| source.resume(partition));
+    }
+
+    fn commit(&mut self, partition: u32, next: u64) {
+        self.with(|source| source.commit(partition, next));
+    }
+}
+
+fn polled_of(polled: source::Polled) -> Polled {
+    match polled {
+        source::Polled::Records(records) => {
+            let fetched = |source::Fetched { partition, offset, key, value, headers, lost }| Fetched {
+                partition,
+                offset,
+                key,
+                value,
+                headers,
+                lost,
+            };
+            Polled::Records(records.into_iter().map(fetched).collect())
+        }
+        source::Polled::Assigned(partitions) => {
+            let assigned =
+                |source::Assigned { partition, committed, bounds }| Assigned { partition, committed, bounds };
+            Polled::Assigned(partitions.into_iter().map(assigned).collect())
+        }
+        source::Polled::Revoked(partitions) => Polled::Revoked(partitions),
+    }
+}
+
+fn error_of(error: source::SourceError) -> SourceError {
+    match error {
+        source::SourceError::Passing(detail) => SourceError::Passing(detail),
+        source::SourceError::OutOfRange { partition, offset, detail }
+        | source::SourceError::MadeAgain { partition, offset, detail } => {
+            SourceError::OutOfRange { partition, offset, detail }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The gateway within the node: what it is made of, and its life from the first call to the last.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use everlog_config::Config;
+use everlog_listen::Listener;
+use everlog_temporal::{About, Metrics, Namespaces, Peers, Sealer};
+use prometheus::Registry;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::partitions::threads::Running;
+use crate::services::names::Names;
+use crate::storage::control_rows::Rows;
+use crate::storage::log_backend::Home;
+use crate::storage::token_keys::Keys;
+
+/// A gateway that serves.
+pub struct Gateway {
+    stop: oneshot::Sender<()>,
+    /// None once its end has been told.
+    served: Option<JoinHandle<Result<(), everlog_temporal::Error>>>,
+}
+
+impl Gateway {
+    /// What will take calls, here and from other nodes.
+    ///
+    /// # Errors
+    /// A limit cannot be used.
+    pub fn make(
+        config: &Config,
+        home: &Home,
+        names: &Names,
+        running: &Running,
+        metrics: Metrics,
+        peers: Option<Arc<dyn Peers>>,
+    ) -> Result<Arc<everlog_temporal::Gateway>> {
+        let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
+            about: about(config, home),
+            limits: config.gateway.limits(),
+            settings: config.limits.engine(),
+            sealer: names.sealer.clone(),
+            namespaces: Arc::clone(&names.namespaces),
+            router: running.router.clone(),
+            metrics,
+            peers,
+        })?;
+        Ok(Arc::new(gateway))
+    }
+
+    /// Begins to take calls from the listener.
+    pub fn start(calls: Listener, gateway: Arc<everlog_temporal::Gateway>) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let served = tokio::spawn(gateway.serve(
+            calls,
+            // A sender that is gone means the same.
+            Box::pin(async { drop(stopped.await) }),
+        ));
+        Self { stop, served: Some(served) }
+    }
+
+    /// Waits until the gateway ends by itself, and why it did.
+    pub async fn ended(&mut self) -> String {
+        let Some(served) = &mut self.served else {
+            return std::future::pending().await;
+        };
+        let ended = served.await;
+        self.served = None;
+        match ended {
+            Ok(Ok(())) => "the gateway has ended".into(),
+            Ok(Err(error)) => error.to_string(),
+            Err(panicked) => format!("the gateway has ended: {panicked}"),
+        }
+    }
+
+    /// Takes no more calls, ends open polls, and gives other calls the time to finish that the configuration grants.
+    pub async fn stop(self) {
+        // One that has ended already hears nothing.
+        let _ = self.stop.send(());
+        if let Some(served) = self.served
+            && let Err(error) = served.await.map_err(anyhow::Error::from).and_then(|ended| Ok(ended?))
+        {
+            tracing::warn!(%error, "the gateway did not end well");
+        }
+    }
+}
+
+/// What makes and checks tokens: with the operator's keys, else with those of the data directory, or, on Kafka, with those
+/// that all nodes share.
+///
+/// # Errors
+/// There are no keys, and none can be made.
+pub fn open_sealer(config: &Config, data: &Path, home: &Home) -> Result<Sealer> {
+    let file = config.tokens.key_file.as_deref();
+    let keys = match home.is_remote() && file.is_none() {
+        true => {
+            Keys::shared(&Rows::of(&home.log())).context("the keys of task tokens, in the topic control")?
+        }
+        false => Keys::load(file, data)?.in_order(),
+    };
+    Ok(Sealer::new(&keys)?)
+}
+
+/// The namespaces, read from the log, and what calls are counted with.
+///
+/// # Errors
+/// The namespaces cannot be read.
+pub fn open_namespaces(config: &Config, home: &Home, registry: &Registry) -> Result<(Namespaces, Metrics)> {
+    let metrics = Metrics::register(registry).context("the metrics of calls cannot be registered")?;
+    let rows = Arc::new(Rows::of(&home.log()));
+    let namespaces = Namespaces::open(rows, &config.gateway.limits(), &metrics);
+    let namespaces = namespaces.map_err(|why| anyhow!("the namespaces cannot be read: {why}"))?;
+    Ok((namespaces, metrics))
+}
+
+fn about(config: &Config, home: &Home) -> About {
+    let log = home.log();
+    About {
+        server_version: env!("CARGO_PKG_VERSION").into(),
+        cluster_id: uuid::Builder::from_random_bytes(log.incarnation()).into_uuid().to_string(),
+        cluster_name: config.server.name.clone(),
+        partitions: log.partitions(),
+        persistence_store: home.store_name().into(),
+        visibility_store: String::new(),
+    }
+}

@@ -1,0 +1,159 @@
+//! The schema registry that the node goes by: the built-in one, or one elsewhere.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use everlog_config::Config;
+use everlog_log::Outage;
+use everlog_registry::{Client, Found, Ids, Registry};
+use everlog_wire::public::Noun;
+use tokio::time::Instant;
+
+use crate::storage::control_rows::Rows;
+use crate::storage::log_backend::Home;
+
+/// How long the ids of our schemas are asked for at a time, and how long the pause is in between.
+const ASK_WITHIN: Duration = Duration::from_secs(2);
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// A registry, and how it fares.
+pub struct Schemas {
+    place: Place,
+    /// Why the ids of our schemas are not known yet.
+    lacking: Mutex<Option<String>>,
+    stats: Stats,
+}
+
+/// What is asked of the registry, counted.
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Questions.
+    pub questions: AtomicU64,
+    /// Those of them that it did not answer.
+    pub failures: AtomicU64,
+}
+
+enum Place {
+    BuiltIn(Registry),
+    Elsewhere { client: Client, shown: String },
+}
+
+impl Schemas {
+    /// Opens the registry that the settings name. Reads the log where it is the built-in one.
+    ///
+    /// # Errors
+    /// The log cannot be read, or the URL cannot be used.
+    pub fn open(config: &Config, home: &Home) -> Result<Self> {
+        let url = &config.registry.url;
+        let place = if url.0.is_empty() {
+            let rows = Arc::new(Rows::of(&home.log()));
+            let opened = Registry::open(rows, config.registry.limits());
+            Place::BuiltIn(opened.context("the built-in schema registry cannot be read")?)
+        } else {
+            let client = Client::new(&url.0).context("registry.url cannot be used")?;
+            Place::Elsewhere { client, shown: url.shown() }
+        };
+        let lacking = Mutex::new(Some("the ids of the schemas are not known yet".into()));
+        Ok(Self { place, lacking, stats: Stats::default() })
+    }
+
+    /// The ids of our schemas, which are registered where they are not yet; asked for until there is an answer.
+    pub async fn ids(self: &Arc<Self>, config: &Config) -> Ids {
+        tokio::task::spawn_blocking(Noun::prepare);
+        let mut outage = Outage::default();
+        loop {
+            match self.ask(config).await {
+                Ok(ids) => {
+                    *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                    if let Some(lasted) = outage.works(std::time::Instant::now()) {
+                        tracing::info!(
+                            after_s = lasted.as_secs(),
+                            "the schemas of the public topics have ids"
+                        );
+                    }
+                    return ids;
+                }
+                Err(reason) => {
+                    if let Some(lasts) = outage.fails(std::time::Instant::now()) {
+                        let for_s = lasts.as_secs();
+                        tracing::warn!(reason, for_s, "the schemas of the public topics have no ids yet");
+                    }
+                    *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+                    tokio::time::sleep(ASK_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, config: &Config) -> Result<Ids, String> {
+        let topic = |noun| config.topic(noun);
+        let asked = match &self.place {
+            Place::BuiltIn(registry) => tokio::task::block_in_place(|| Ids::built_in(registry, topic))
+                .map_err(|error| error.to_string()),
+            Place::Elsewhere { client, .. } => {
+                client.register(topic, Instant::now() + ASK_WITHIN).await.map_err(|error| error.to_string())
+            }
+        };
+        self.count(asked)
+    }
+
+    /// Why the node cannot serve for want of ids; none where it can.
+    pub fn trouble(&self) -> Option<String> {
+        self.lacking.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is counted.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// What the built-in registry counts of its work, where that is the one.
+    pub fn work(&self) -> Option<Arc<everlog_registry::Stats>> {
+        match &self.place {
+            Place::BuiltIn(registry) => Some(Arc::clone(registry.stats())),
+            Place::Elsewhere { .. } => None,
+        }
+    }
+
+    /// What is served at the root: the registry, or where it is.
+    pub fn routes(&self) -> Router {
+        match &self.place {
+            Place::BuiltIn(registry) => everlog_registry::router(registry.clone()),
+            Place::Elsewhere { shown, .. } => {
+                let message = format!("no registry is served here: this node uses the one at {shown}");
+                let body = serde_json::json!({"error_code": 404, "message": message}).to_string();
+                let json = [(header::CONTENT_TYPE, "application/vnd.schemaregistry.v1+json")];
+                Router::new().fallback(async move || (StatusCode::NOT_FOUND, json, body).into_response())
+            }
+        }
+    }
+
+    fn count<T>(&self, answer: Result<T, String>) -> Result<T, String> {
+        self.stats.questions.fetch_add(1, Ordering::Relaxed);
+        self.stats.failures.fetch_add(u64::from(answer.is_err()), Ordering::Relaxed);
+        answer
+    }
+}
+
+/// The registry as commands are read with it.
+#[derive(Clone)]
+pub struct Lookup(pub Arc<Schemas>);
+
+impl everlog_ingress::Registry for Lookup {
+    async fn schema(&self, id: u32) -> Result<Option<String>, String> {
+        let answer = match &self.0.place {
+            Place::BuiltIn(registry) => Ok(registry.text(id)),
+            Place::Elsewhere { client, .. } => match client.schema(id).await {
+                Ok(Found::Schema(text)) => Ok(Some(text)),
+                Ok(Found::Unknown) => Ok(None),
+                Err(away) => Err(away.to_string()),
+            },
+        };
+        self.0.count(answer)
+    }
+}

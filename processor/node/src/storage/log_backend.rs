@@ -1,0 +1,245 @@
+//! The log that the node runs on, embedded or on Kafka, and what differs with it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow};
+use everlog_config::Config;
+use everlog_config::DataDir;
+use everlog_log::Log;
+use everlog_log_kafka::Kafka;
+use everlog_partition::RowsFault;
+use everlog_rocks::log::Embedded;
+use everlog_rocks::rows::SharedRows;
+use everlog_store::Base;
+
+use crate::storage::row_directories::{RowsDir, SetAside};
+
+/// What helps where bytes of ours make no sense: they were damaged, or somebody else wrote them.
+pub const UNDECODABLE_WAY_OUT: &str = "nothing is guessed: on Kafka, move the partition's directory under `rows` of the data directory away, and it is \
+     restored from the changelog; if that says the same, or there is no Kafka, restore a backup";
+
+/// An open log, and where the rows of its partitions are.
+#[derive(Clone)]
+pub enum Home {
+    /// All in one database of the data directory.
+    Embedded(Arc<Embedded>),
+    /// The log on brokers; the rows beside it, in a directory for each partition.
+    Kafka(OnKafka),
+}
+
+/// What a node on Kafka keeps.
+#[derive(Clone)]
+pub struct OnKafka {
+    /// The log itself.
+    pub log: Arc<Kafka>,
+    rows: Arc<RowsDir>,
+}
+
+impl Home {
+    /// Opens the log that the settings name. On Kafka the topics must be there, and brokers that do not answer are waited for in the
+    /// background, so that whoever asks meanwhile may give up.
+    ///
+    /// # Errors
+    /// What is wrong and the way out.
+    pub async fn open(config: &Config, data: &DataDir) -> Result<Self> {
+        let began = Instant::now();
+        if config.kafka.is_used() {
+            data.make()?;
+            let options = config.kafka.options(&config.server.name);
+            let opened = tokio::task::spawn_blocking(move || Kafka::open(options)).await;
+            let log = opened.context("its opening panicked")?.map_err(|error| config.kafka.explain(error))?;
+            tracing::info!(
+                brokers = config.kafka.bootstrap_servers,
+                prefix = config.kafka.prefix,
+                partitions = log.partitions(),
+                took_ms = everlog_log::clock::elapsed_ms(began),
+                "opened the log on Kafka"
+            );
+            let rows = RowsDir::new(data.rows(), config.memory.database_bytes, config.kafka.rows_aside_max);
+            return Ok(Self::Kafka(OnKafka { log: Arc::new(log), rows: Arc::new(rows) }));
+        }
+        let log = data.open(config)?;
+        let found = log.recovery();
+        tracing::info!(
+            dir = %data.path().display(),
+            created = found.created,
+            torn_bytes = found.torn_bytes,
+            unapplied_records = found.unapplied_records,
+            took_ms = everlog_log::clock::elapsed_ms(began),
+            "opened the data directory"
+        );
+        Ok(Self::Embedded(Arc::new(log)))
+    }
+
+    /// The log itself.
+    pub fn log(&self) -> Arc<dyn Log> {
+        match self {
+            Self::Embedded(log) => Arc::clone(log) as Arc<dyn Log>,
+            Self::Kafka(home) => Arc::clone(&home.log) as Arc<dyn Log>,
+        }
+    }
+
+    /// The partitions whose rows are kept beside the log.
+    pub fn kept_rows(&self) -> BTreeSet<u32> {
+        match self {
+            Self::Embedded(_) => BTreeSet::new(),
+            Self::Kafka(home) => home.rows.kept(),
+        }
+    }
+
+    /// What keeps everything, by the name that clients are told.
+    pub fn store_name(&self) -> &'static str {
+        match self {
+            Self::Embedded(_) => "rocksdb",
+            Self::Kafka(_) => "kafka",
+        }
+    }
+
+    /// A failure of the log may pass by itself, and rows that are damaged can be made anew from it.
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Kafka(_))
+    }
+
+    /// The committed rows of a partition. Damaged ones that the log can bring again are set aside.
+    ///
+    /// # Errors
+    /// The database has none; the directory is in use or cannot be written.
+    pub fn rows(&self, partition: u32) -> Result<Box<dyn Base>, everlog_store::Error> {
+        match self {
+            Self::Embedded(log) => Ok(Box::new(SharedRows::new(log.database())?)),
+            Self::Kafka(home) => home.rows.open(partition),
+        }
+    }
+
+    /// Keeps the rows of a partition open that are beside the log, for whoever asks for them next.
+    pub fn keep_rows_open(&self, partition: u32, rows: Box<dyn Base>) {
+        match self {
+            Self::Embedded(_) => {}
+            Self::Kafka(home) => home.rows.keep_open(partition, rows),
+        }
+    }
+
+    /// Closes rows that were kept open.
+    pub fn close_rows(&self, partition: u32) {
+        match self {
+            Self::Embedded(_) => {}
+            Self::Kafka(home) => home.rows.close(partition),
+        }
+    }
+
+    /// Makes room for new rows of a partition where they are beside the log; nobody may have the old ones open.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn set_rows_aside(
+        &self,
+        partition: u32,
+        fault: RowsFault,
+        reason: &str,
+    ) -> Result<(), everlog_store::Error> {
+        match self {
+            Self::Embedded(_) => Ok(()),
+            Self::Kafka(home) => home.rows.set_aside(partition, fault, reason),
+        }
+    }
+
+    /// How often rows were set aside; none where the log keeps them.
+    pub fn rows_set_aside(&self) -> Option<Arc<SetAside>> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Kafka(home) => Some(home.rows.counts()),
+        }
+    }
+
+    /// How the log fares, for somebody who does not keep it open.
+    pub fn sight(&self) -> Sight {
+        match self {
+            Self::Embedded(log) => Sight::Embedded(Arc::downgrade(log)),
+            Self::Kafka(home) => Sight::Kafka(Arc::downgrade(&home.log)),
+        }
+    }
+
+    /// Closes the log; false where somebody else still uses it.
+    pub fn close(self) -> bool {
+        match self {
+            Self::Embedded(log) => Arc::into_inner(log).map(drop).is_some(),
+            Self::Kafka(home) => Arc::into_inner(home.log).map(drop).is_some(),
+        }
+    }
+}
+
+/// Where partitions are brought from, for a message; empty where there is nothing to say.
+pub fn from_topics(config: &Config) -> String {
+    if config.kafka.is_used() { format!(" from the topics {}*", config.kafka.prefix) } else { String::new() }
+}
+
+/// Why partitions could not be recovered, with the way out where it is known.
+pub fn explain(error: everlog_partition::Error, config: &Config, data: &DataDir) -> anyhow::Error {
+    let from = from_topics(config);
+    match &error {
+        // The database's own words for a file that another process has locked.
+        everlog_partition::Error::Store(everlog_store::Error::Io { detail }) if detail.contains("lock") => {
+            anyhow!("{detail}; {}", data.is_in_use())
+        }
+        everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => {
+            anyhow!("the partitions cannot be recovered{from}: {error}; {UNDECODABLE_WAY_OUT}")
+        }
+        _ => anyhow::Error::from(error).context(format!("the partitions cannot be recovered{from}")),
+    }
+}
+
+/// How a log fares. Does not keep it open.
+#[derive(Clone)]
+pub enum Sight {
+    /// Of the embedded log.
+    Embedded(Weak<Embedded>),
+    /// Of a log on Kafka.
+    Kafka(Weak<Kafka>),
+}
+
+impl Sight {
+    /// Why the log has ended for good, if it has. One on Kafka never does: brokers may come back.
+    pub fn failure(&self) -> Option<String> {
+        match self {
+            Self::Embedded(log) => log.upgrade()?.failure().map(|failure| failure.to_string()),
+            Self::Kafka(_) => None,
+        }
+    }
+
+    /// Why nothing can be written at the moment: the brokers do not answer.
+    pub fn trouble(&self) -> Option<String> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Kafka(log) => log.upgrade()?.trouble(),
+        }
+    }
+
+    /// Nothing new is taken for want of space.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Embedded(log) => log.upgrade().is_some_and(|log| log.is_full()),
+            Self::Kafka(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_embedded_log_is_closed_by_whoever_has_it_last() {
+        let data = DataDir::ephemeral().expect("a directory");
+        let home = Home::open(&Config::default(), &data).await.expect("it is new");
+        assert_eq!((home.store_name(), home.is_remote()), ("rocksdb", false));
+        let (user, sight) = (home.log(), home.sight());
+        home.rows(0).map(drop).expect("the database has them");
+        assert!(!home.clone().close(), "a clone keeps it open");
+        drop(user);
+        assert_eq!((sight.failure(), sight.is_full()), (None, false));
+        assert!(home.close());
+        assert_eq!(sight.failure(), None);
+    }
+}
