@@ -9,6 +9,7 @@ mod limits;
 mod metrics;
 mod namespaces;
 mod routing;
+mod rpc;
 mod server;
 mod service;
 mod tasks;
@@ -41,12 +42,12 @@ pub use crate::namespaces::namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Na
 pub use crate::routing::delivery_receipt::{Slip, passing};
 pub use crate::routing::forward::Calls;
 pub use crate::routing::peers::{Broken, Brought, POLL_HEADER, Peers, Place};
+pub use crate::rpc::is_served;
 pub use crate::tasks::token::{ActivityTask, KEY_BYTES_MIN, KeyError, Sealer};
 pub use everlog_temporal_api::codec::STRUCTURE_BYTES_MAX;
 pub use tonic::body::Body;
 
 use crate::codec::validation::Checks;
-use crate::handlers::operator::Operator;
 use crate::handlers::worker_registry::Roster;
 use crate::routing::forward::Forward;
 use crate::server::body_limits::{Bounded, Holdings};
@@ -235,7 +236,7 @@ impl Gateway {
         let limit = self.limits.message_bytes_max;
         let workflows = WorkflowServiceServer::from_arc(Arc::clone(self));
         let workflows = workflows.max_decoding_message_size(limit);
-        let operators = OperatorServiceServer::new(Operator { gateway: Arc::clone(self) });
+        let operators = OperatorServiceServer::from_arc(Arc::clone(self));
         let operators = operators.max_decoding_message_size(limit);
         let descriptor = || Reflection::configure().register_encoded_file_descriptor_set(DESCRIPTOR);
         let (reflection, older) = (descriptor().build_v1()?, descriptor().build_v1alpha()?);

@@ -9,6 +9,7 @@ use prometheus::{
 use tonic::{Code, Status};
 
 use crate::codec::status;
+use crate::rpc::Rpc;
 
 const SERVICE: &str = "frontend";
 /// The label of calls without a namespace, or with one that is not known.
@@ -19,42 +20,6 @@ pub(crate) const OTHER: &str = "_other_";
 const CALL_LABELS: &[&str] = &["operation", "namespace", "service_name"];
 const LATENCY_BUCKETS_SECONDS: &[f64] =
     &[0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0];
-
-macro_rules! operations {
-    ($($name:ident),* $(,)?) => {
-        /// A call that this gateway answers.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(clippy::enum_variant_names, reason = "the names are the API's")]
-        pub(crate) enum Operation { $($name),* }
-
-        impl Operation {
-            const ALL: &[Self] = &[$(Self::$name),*];
-
-            /// The name that the API gives it.
-            pub(crate) fn name(self) -> &'static str {
-                match self { $(Self::$name => stringify!($name)),* }
-            }
-        }
-    };
-}
-
-operations! {
-    GetSystemInfo, GetClusterInfo, DescribeNamespace, ListNamespaces, RegisterNamespace, UpdateNamespace,
-    StartWorkflowExecution, SignalWithStartWorkflowExecution, SignalWorkflowExecution,
-    RequestCancelWorkflowExecution, TerminateWorkflowExecution, DeleteWorkflowExecution, GetWorkflowExecutionHistory,
-    GetWorkflowExecutionHistoryReverse, DescribeWorkflowExecution, QueryWorkflow, PollWorkflowTaskQueue,
-    RespondWorkflowTaskCompleted, RespondWorkflowTaskFailed, RespondQueryTaskCompleted, ResetStickyTaskQueue,
-    ShutdownWorker, PollActivityTaskQueue, RecordActivityTaskHeartbeat, RecordActivityTaskHeartbeatById,
-    RespondActivityTaskCompleted, RespondActivityTaskCompletedById, RespondActivityTaskFailed,
-    RespondActivityTaskFailedById, RespondActivityTaskCanceled, RespondActivityTaskCanceledById,
-    DescribeTaskQueue, UpdateWorkflowExecution, PollWorkflowExecutionUpdate, ExecuteMultiOperation,
-    RecordWorkerHeartbeat, ListWorkers, CountWorkers, DescribeWorker,
-    GetSearchAttributes, AddSearchAttributes, RemoveSearchAttributes, ListSearchAttributes, DeleteNamespace,
-    ResetWorkflowExecution,
-}
-
-/// How many operations there are.
-pub(crate) const OPERATIONS: usize = Operation::ALL.len();
 
 /// Every metric of the gateway.
 #[derive(Clone)]
@@ -133,14 +98,14 @@ impl Metrics {
     }
 }
 
-/// The metrics of one namespace, looked up once per operation.
+/// The metrics of one namespace, looked up once per RPC.
 pub(crate) struct NamespaceMetrics {
     label: String,
     metrics: Metrics,
-    handles: [OnceLock<Handles>; OPERATIONS],
+    handles: [OnceLock<Handles>; Rpc::COUNT],
 }
 
-/// The metrics of one operation in one namespace.
+/// The metrics of one RPC in one namespace.
 struct Handles {
     requests: IntCounter,
     latency: Histogram,
@@ -149,36 +114,36 @@ struct Handles {
 
 impl NamespaceMetrics {
     pub(crate) fn new(label: &str, metrics: Metrics) -> Self {
-        Self { label: label.into(), metrics, handles: [const { OnceLock::new() }; OPERATIONS] }
+        Self { label: label.into(), metrics, handles: [const { OnceLock::new() }; Rpc::COUNT] }
     }
 
     /// A call began.
-    pub(crate) fn began(&self, operation: Operation) {
-        let handles = self.handles(operation);
+    pub(crate) fn began(&self, rpc: Rpc) {
+        let handles = self.handles(rpc);
         handles.requests.inc();
         handles.pending.inc();
     }
 
     /// A call is over, answered or given up.
-    pub(crate) fn ended(&self, operation: Operation, took: Duration) {
-        let handles = self.handles(operation);
+    pub(crate) fn ended(&self, rpc: Rpc, took: Duration) {
+        let handles = self.handles(rpc);
         handles.pending.dec();
         handles.latency.observe(took.as_secs_f64());
     }
 
     /// A call failed.
-    pub(crate) fn failed(&self, operation: Operation, status: &Status) {
-        self.metrics.count_error(operation.name(), &self.label, status);
+    pub(crate) fn failed(&self, rpc: Rpc, status: &Status) {
+        self.metrics.count_error(rpc.name(), &self.label, status);
     }
 
     /// A call ended in a panic.
-    pub(crate) fn panicked(&self, operation: Operation) {
-        self.metrics.panics.with_label_values(&[operation.name(), &self.label, SERVICE]).inc();
+    pub(crate) fn panicked(&self, rpc: Rpc) {
+        self.metrics.panics.with_label_values(&[rpc.name(), &self.label, SERVICE]).inc();
     }
 
-    fn handles(&self, operation: Operation) -> &Handles {
-        self.handles[operation as usize].get_or_init(|| {
-            let labels = [operation.name(), &self.label, SERVICE];
+    fn handles(&self, rpc: Rpc) -> &Handles {
+        self.handles[rpc as usize].get_or_init(|| {
+            let labels = [rpc.name(), &self.label, SERVICE];
             Handles {
                 requests: self.metrics.requests.with_label_values(&labels),
                 latency: self.metrics.latency.with_label_values(&labels),
@@ -202,13 +167,13 @@ mod tests {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry).expect("nothing is registered yet");
         let shop = NamespaceMetrics::new("shop", metrics);
-        shop.began(Operation::QueryWorkflow);
+        shop.began(Rpc::QueryWorkflow);
         let labels = r#"{namespace="shop",operation="QueryWorkflow",service_name="frontend"}"#;
         assert_eq!(
             lines(&registry, "service_pending_requests"),
             [format!("service_pending_requests{labels} 1")]
         );
-        shop.ended(Operation::QueryWorkflow, Duration::from_millis(3));
+        shop.ended(Rpc::QueryWorkflow, Duration::from_millis(3));
         assert_eq!(lines(&registry, "service_requests"), [format!("service_requests{labels} 1")]);
         assert_eq!(
             lines(&registry, "service_pending_requests"),

@@ -1,67 +1,22 @@
 //! OperatorService: the search attributes of a namespace, and its end. Its other calls come later.
 
-use std::sync::Arc;
-
 use everlog_temporal_api::enums::IndexedValueType as Type;
-use everlog_temporal_api::operatorservice::operator_service_server::OperatorService;
 use everlog_temporal_api::operatorservice::{
     AddSearchAttributesRequest, AddSearchAttributesResponse, DeleteNamespaceRequest, DeleteNamespaceResponse,
     ListSearchAttributesRequest, ListSearchAttributesResponse, RemoveSearchAttributesRequest,
     RemoveSearchAttributesResponse,
 };
 use everlog_temporal_api::workflowservice::{GetSearchAttributesRequest, GetSearchAttributesResponse};
-use tonic::{Request, Response, Status};
+use tonic::Status;
 
-use crate::Gateway;
 use crate::codec::status::invalid;
-use crate::metrics::Operation;
 use crate::namespaces::namespace::Record;
 use crate::namespaces::search_attributes::{self, OF_A_TYPE_MAX, type_name};
 use crate::server::call::Call;
 
-/// Answers what is listed here; everything else with UNIMPLEMENTED.
-pub(crate) struct Operator {
-    pub gateway: Arc<Gateway>,
-}
-
-#[tonic::async_trait]
-impl OperatorService for Operator {
-    async fn add_search_attributes(
-        &self,
-        request: Request<AddSearchAttributesRequest>,
-    ) -> Result<Response<AddSearchAttributesResponse>, Status> {
-        let call = Call::open(&self.gateway, Operation::AddSearchAttributes, &request)?;
-        call.answer(add(&call, request.into_inner())).await
-    }
-
-    async fn remove_search_attributes(
-        &self,
-        request: Request<RemoveSearchAttributesRequest>,
-    ) -> Result<Response<RemoveSearchAttributesResponse>, Status> {
-        let call = Call::open(&self.gateway, Operation::RemoveSearchAttributes, &request)?;
-        call.answer(remove(&call, request.into_inner())).await
-    }
-
-    async fn list_search_attributes(
-        &self,
-        request: Request<ListSearchAttributesRequest>,
-    ) -> Result<Response<ListSearchAttributesResponse>, Status> {
-        let call = Call::open(&self.gateway, Operation::ListSearchAttributes, &request)?;
-        call.answer(list(&call, request.into_inner())).await
-    }
-
-    async fn delete_namespace(
-        &self,
-        request: Request<DeleteNamespaceRequest>,
-    ) -> Result<Response<DeleteNamespaceResponse>, Status> {
-        let call = Call::open(&self.gateway, Operation::DeleteNamespace, &request)?;
-        call.answer(delete_namespace(&call, request.into_inner())).await
-    }
-}
-
 /// The namespace takes no calls any more when this returns, here and a moment later on all nodes; its runs are deleted one
 /// after another by the partitions that have them.
-async fn delete_namespace(
+pub(crate) async fn delete_namespace(
     call: &Call<'_>,
     request: DeleteNamespaceRequest,
 ) -> Result<DeleteNamespaceResponse, Status> {
@@ -79,7 +34,7 @@ async fn delete_namespace(
 }
 
 /// The namespace has them when this returns, here and a moment later on all nodes. Those that are there keep their types.
-async fn add(
+pub(crate) async fn add_search_attributes(
     call: &Call<'_>,
     request: AddSearchAttributesRequest,
 ) -> Result<AddSearchAttributesResponse, Status> {
@@ -118,7 +73,7 @@ fn keep(record: &mut Record, name: String, r#type: Type) -> Result<(), Status> {
 }
 
 /// Runs keep the values that they have.
-async fn remove(
+pub(crate) async fn remove_search_attributes(
     call: &Call<'_>,
     request: RemoveSearchAttributesRequest,
 ) -> Result<RemoveSearchAttributesResponse, Status> {
@@ -140,7 +95,7 @@ async fn remove(
     Ok(RemoveSearchAttributesResponse::default())
 }
 
-async fn list(
+pub(crate) async fn list_search_attributes(
     call: &Call<'_>,
     request: ListSearchAttributesRequest,
 ) -> Result<ListSearchAttributesResponse, Status> {

@@ -9,7 +9,7 @@ use everlog_temporal_api::enums::{ResourceExhaustedCause, ResourceExhaustedScope
 use tonic::Status;
 
 use crate::codec::status;
-use crate::metrics::{OPERATIONS, Operation};
+use crate::rpc::Rpc;
 
 /// What one namespace may ask for.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Quota {
 impl Quota {
     /// 0 = no limit.
     pub(crate) fn new(calls_per_second: u32, polls: usize) -> Self {
-        let gates = || (0..OPERATIONS).map(|_| Budget::new(polls)).collect();
+        let gates = || (0..Rpc::COUNT).map(|_| Budget::new(polls)).collect();
         Self {
             polls: (polls > 0).then(gates),
             rate: (calls_per_second > 0).then(|| Rate::new(calls_per_second)),
@@ -40,9 +40,9 @@ impl Quota {
     }
 
     /// A place for a long poll; none where there is no limit.
-    pub(crate) fn take_poll(&self, operation: Operation) -> Result<Option<Share>, Status> {
+    pub(crate) fn take_poll(&self, rpc: Rpc) -> Result<Option<Share>, Status> {
         let Some(gates) = &self.polls else { return Ok(None) };
-        let place = gates[operation as usize].take(1);
+        let place = gates[rpc as usize].take(1);
         place.map(Some).ok_or_else(|| {
             let (cause, scope) = (ResourceExhaustedCause::ConcurrentLimit, ResourceExhaustedScope::Namespace);
             status::exhausted(cause, scope, "namespace concurrent poller limit exceeded")
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn polls_are_counted_by_method() {
         let quota = Quota::new(0, 1);
-        let _place = quota.take_poll(Operation::PollWorkflowTaskQueue).expect("free");
-        let status = quota.take_poll(Operation::PollWorkflowTaskQueue).expect_err("taken");
+        let _place = quota.take_poll(Rpc::PollWorkflowTaskQueue).expect("free");
+        let status = quota.take_poll(Rpc::PollWorkflowTaskQueue).expect_err("taken");
         assert_eq!(status.message(), "namespace concurrent poller limit exceeded");
-        assert!(quota.take_poll(Operation::PollActivityTaskQueue).is_ok());
+        assert!(quota.take_poll(Rpc::PollActivityTaskQueue).is_ok());
     }
 
     #[test]
@@ -115,6 +115,6 @@ mod tests {
         let quota = Quota::new(0, 0);
         let now = Instant::now();
         assert!((0..10_000).all(|_| quota.take_call(now).is_ok()));
-        assert!(quota.take_poll(Operation::PollWorkflowTaskQueue).expect("no limit").is_none());
+        assert!(quota.take_poll(Rpc::PollWorkflowTaskQueue).expect("no limit").is_none());
     }
 }

@@ -18,7 +18,8 @@ use crate::codec::grpc_timeout;
 use crate::codec::{random_ids, status};
 use crate::routing::delivery_receipt::{Slip, passing};
 use crate::routing::peers::{Broken, Brought, POLL_HEADER, Peers, Place};
-use crate::routing::route::{self, Kind, Route};
+use crate::routing::route::{self, Route};
+use crate::rpc::{RoutingKey, Rpc};
 use crate::{Gateway, Later, Limits};
 
 /// How long a call waits for somebody who owns what it is for, before it is told to come again.
@@ -70,17 +71,19 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let mut inner = self.inner.clone();
         std::mem::swap(&mut inner, &mut self.inner);
-        let Some(kind) = Kind::of(request.uri().path()) else { return Box::pin(inner.call(request)) };
+        let routed =
+            Rpc::of_path(request.uri().path()).filter(|rpc| rpc.routing_key() != RoutingKey::AnyNode);
+        let Some(rpc) = routed else { return Box::pin(inner.call(request)) };
         let mut request = request;
-        let slip = (matches!(kind, Kind::Poll { .. }) && request.extensions().get::<Slip>().is_none())
-            .then(Slip::default);
+        let slip =
+            (rpc.routing_key().is_poll() && request.extensions().get::<Slip>().is_none()).then(Slip::default);
         if let Some(slip) = &slip {
             request.extensions_mut().insert(slip.clone());
         }
         let gateway = Arc::clone(&self.gateway);
         Box::pin(async move {
             let response = match &gateway.peers {
-                Some(peers) => among(&gateway, peers.as_ref(), kind, request, inner).await,
+                Some(peers) => among(&gateway, peers.as_ref(), rpc, request, inner).await,
                 None => inner.call(request).await?,
             };
             Ok(match slip.and_then(|slip| slip.take()) {
@@ -94,7 +97,7 @@ where
 async fn among<S>(
     gateway: &Gateway,
     peers: &dyn Peers,
-    kind: Kind,
+    rpc: Rpc,
     request: Request<Body>,
     inner: S,
 ) -> Response<Body>
@@ -111,7 +114,7 @@ where
     let (head, body) = request.into_parts();
     let body = tokio::time::timeout(GATHERED_WITHIN, gathered(body, gateway.limits.message_bytes_max)).await;
     match body {
-        Ok(Ok(body)) => Whole { head, body, kind, began }.answer(gateway, peers, inner).await,
+        Ok(Ok(body)) => Whole { head, body, rpc, began }.answer(gateway, peers, inner).await,
         Ok(Err(status)) => status.into_http(),
         Err(_slow) => Status::deadline_exceeded("the request has not arrived in time").into_http(),
     }
@@ -121,7 +124,7 @@ where
 struct Whole {
     head: request::Parts,
     body: Bytes,
-    kind: Kind,
+    rpc: Rpc,
     began: Instant,
 }
 
@@ -131,7 +134,7 @@ impl Whole {
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     {
         let is_brought = self.head.extensions.get::<Brought>().is_some();
-        if self.kind == Kind::Everywhere {
+        if self.rpc.routing_key() == RoutingKey::EveryNode {
             if !is_brought {
                 self.tell_others(peers);
             }
@@ -144,7 +147,7 @@ impl Whole {
             }
         }
         let read = (&self.body, gateway.limits.message_bytes_max);
-        let route = route::of_request(self.kind, read, &gateway.namespaces, &gateway.sealer);
+        let route = route::of_request(self.rpc.routing_key(), read, &gateway.namespaces, &gateway.sealer);
         let Some(route) = route else { return here(&mut inner, self.request()).await };
         // From the first time that nobody answers: until then the call may wait for what it asks for.
         let mut deadline = None;
@@ -170,7 +173,7 @@ impl Whole {
                         )
                         .into_http();
                     }
-                    Err(Broken::Unanswered) if self.kind.may_be_repeated(self.head.uri.path()) => {}
+                    Err(Broken::Unanswered) if self.rpc.is_repeatable() => {}
                     Err(Broken::Unanswered) => {
                         return Status::unavailable(
                             "the node that serves the partition has gone: the call may have taken effect",
@@ -201,7 +204,7 @@ impl Whole {
     async fn bring(&self, peers: &dyn Peers, node: &Arc<str>, by: Instant) -> Result<Response<Body>, Broken> {
         let mut request = self.copy();
         // Another one each time: what came of the poll before must not be taken for this one's.
-        let poll_id = matches!(self.kind, Kind::Poll { .. }).then(random_ids::id);
+        let poll_id = self.rpc.routing_key().is_poll().then(random_ids::id);
         if let Some(poll_id) = &poll_id {
             request.headers_mut().insert(POLL_HEADER, poll_id.parse().expect("a UUID is ASCII"));
         }

@@ -6,36 +6,11 @@ use everlog_temporal_api::enums::{DescribeTaskQueueMode, TaskQueueType};
 use prost::Message;
 
 use crate::namespaces::namespace::Namespaces;
+use crate::rpc::RoutingKey;
 use crate::tasks::token::{Purpose, Sealer, TaskToken};
 
 /// Bytes before a gRPC message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
-
-/// What a call says of where it belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Namespace and Workflow Id.
-    Workflow,
-    /// Namespace and an execution.
-    Execution,
-    /// Namespace and an update of an execution.
-    Update,
-    /// Namespace and operations, of which the first is the start of a Workflow Id.
-    Operations,
-    /// A task token.
-    Token,
-    /// A worker that waits at a queue.
-    Poll {
-        /// For activity tasks.
-        activities: bool,
-    },
-    /// A question about a queue.
-    Queue,
-    /// It changes a namespace.
-    Registry,
-    /// It concerns every node.
-    Everywhere,
-}
 
 /// Where a call belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,64 +25,6 @@ pub(crate) enum Route {
 
 /// Whose owner changes namespaces, one change after the other: two nodes would overwrite what each other has told the world of.
 const REGISTRY: u32 = 0;
-
-impl Kind {
-    /// Of a method by its path; none where any node answers.
-    pub(crate) fn of(path: &str) -> Option<Self> {
-        if let Some(method) = path.strip_prefix("/temporal.api.operatorservice.v1.OperatorService/") {
-            let changes =
-                matches!(method, "AddSearchAttributes" | "RemoveSearchAttributes" | "DeleteNamespace");
-            return changes.then_some(Self::Registry);
-        }
-        let method = path.strip_prefix("/temporal.api.workflowservice.v1.WorkflowService/")?;
-        match method {
-            "RegisterNamespace" | "UpdateNamespace" | "DeprecateNamespace" => Some(Self::Registry),
-            "StartWorkflowExecution"
-            | "SignalWithStartWorkflowExecution"
-            | "RecordActivityTaskHeartbeatById"
-            | "RespondActivityTaskCompletedById"
-            | "RespondActivityTaskFailedById"
-            | "RespondActivityTaskCanceledById" => Some(Self::Workflow),
-            "SignalWorkflowExecution"
-            | "RequestCancelWorkflowExecution"
-            | "TerminateWorkflowExecution"
-            | "DeleteWorkflowExecution"
-            | "ResetWorkflowExecution"
-            | "GetWorkflowExecutionHistory"
-            | "GetWorkflowExecutionHistoryReverse"
-            | "DescribeWorkflowExecution"
-            | "QueryWorkflow"
-            | "UpdateWorkflowExecution"
-            | "ResetStickyTaskQueue" => Some(Self::Execution),
-            "PollWorkflowExecutionUpdate" => Some(Self::Update),
-            "ExecuteMultiOperation" => Some(Self::Operations),
-            "RespondWorkflowTaskCompleted"
-            | "RespondWorkflowTaskFailed"
-            | "RespondQueryTaskCompleted"
-            | "RecordActivityTaskHeartbeat"
-            | "RespondActivityTaskCompleted"
-            | "RespondActivityTaskFailed"
-            | "RespondActivityTaskCanceled" => Some(Self::Token),
-            "PollWorkflowTaskQueue" => Some(Self::Poll { activities: false }),
-            "PollActivityTaskQueue" => Some(Self::Poll { activities: true }),
-            "DescribeTaskQueue" => Some(Self::Queue),
-            "ShutdownWorker" | "RecordWorkerHeartbeat" => Some(Self::Everywhere),
-            _any_node => None,
-        }
-    }
-
-    /// The call changes nothing, or what it changes is given back: it may be sent a second time by itself.
-    pub(crate) fn may_be_repeated(self, path: &str) -> bool {
-        match self {
-            Self::Poll { .. } | Self::Queue | Self::Everywhere | Self::Update => true,
-            Self::Execution => {
-                let method = path.rsplit('/').next().unwrap_or_default();
-                method.starts_with("Get") || method.starts_with("Describe")
-            }
-            Self::Workflow | Self::Operations | Self::Token | Self::Registry => false,
-        }
-    }
-}
 
 /// Field 1: the namespace by name; field 2: the Workflow Id.
 #[derive(Clone, PartialEq, Message)]
@@ -205,7 +122,7 @@ struct Queue {
 
 /// Reads where a request belongs; none where it says nothing that can be understood: whoever answers it says so.
 pub(crate) fn of_request(
-    kind: Kind,
+    key: RoutingKey,
     (frame, bytes_max): (&Bytes, usize),
     namespaces: &Namespaces,
     sealer: &Sealer,
@@ -216,34 +133,34 @@ pub(crate) fn of_request(
         let run_id = String::new();
         Some(Route::Owner(Address { namespace_id: id_of(namespace)?, workflow_id, run_id }))
     };
-    match kind {
-        Kind::Workflow => {
+    match key {
+        RoutingKey::WorkflowId => {
             let ByWorkflow { namespace, workflow_id } = ByWorkflow::decode(message).ok()?;
             owner(&namespace, workflow_id)
         }
-        Kind::Execution => {
+        RoutingKey::Execution => {
             let ByExecution { namespace, execution } = ByExecution::decode(message).ok()?;
             owner(&namespace, execution?.workflow_id)
         }
-        Kind::Update => {
+        RoutingKey::UpdateRef => {
             let ByUpdate { namespace, update } = ByUpdate::decode(message).ok()?;
             owner(&namespace, update?.execution?.workflow_id)
         }
-        Kind::Operations => {
+        RoutingKey::FirstOperation => {
             let ByOperations { namespace, operations } = ByOperations::decode(message).ok()?;
             owner(&namespace, operations?.start?.workflow_id)
         }
-        Kind::Token => {
+        RoutingKey::TaskToken => {
             let ByToken { token } = ByToken::decode(message).ok()?;
             let token: TaskToken = sealer.open(Purpose::Task, &[], &token)?;
             let TaskToken { namespace_id, workflow_id, run_id, .. } = token;
             Some(Route::Owner(Address { namespace_id, workflow_id, run_id }))
         }
-        Kind::Poll { activities } => {
+        RoutingKey::WorkflowPoll | RoutingKey::ActivityPoll => {
             let ByQueue { namespace, queue } = ByQueue::decode(message).ok()?;
-            home(&namespace, queue?, activities, id_of)
+            home(&namespace, queue?, key == RoutingKey::ActivityPoll, id_of)
         }
-        Kind::Queue => {
+        RoutingKey::TaskQueue => {
             let ByQuestion { namespace, queue, kind, mode, kinds } = ByQuestion::decode(message).ok()?;
             let activities = match mode == i32::from(DescribeTaskQueueMode::Enhanced) {
                 // Workflow tasks and activity tasks may meet on two nodes: asked about both, the first answers.
@@ -252,8 +169,8 @@ pub(crate) fn of_request(
             };
             home(&namespace, queue?, activities, id_of)
         }
-        Kind::Registry => Some(Route::Partition(REGISTRY)),
-        Kind::Everywhere => None,
+        RoutingKey::NamespaceRegistry => Some(Route::Partition(REGISTRY)),
+        RoutingKey::AnyNode | RoutingKey::EveryNode => None,
     }
 }
 

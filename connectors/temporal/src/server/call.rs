@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::input::{Input, Order};
 use everlog_listen::{Peer, Share};
@@ -21,11 +20,12 @@ use crate::Gateway;
 use crate::codec::status::{self, invalid};
 use crate::codec::validation::Checks;
 use crate::codec::{grpc_timeout, random_ids};
-use crate::metrics::Operation;
 use crate::namespaces::namespace::Namespace;
 use crate::routing::delivery_receipt::Slip;
 use crate::routing::peers::{Brought, POLL_HEADER};
+use crate::rpc::Rpc;
 use crate::server::client_version;
+use crate::server::request_scope::{Asked, Scope};
 use crate::tasks::response::Voice;
 use crate::tasks::token::{Subject, TaskToken, unreadable};
 
@@ -37,7 +37,7 @@ pub(crate) struct Call<'a> {
     pub deadline: Option<Instant>,
     /// The caller goes on by itself to the run that follows a closed one.
     pub follows_next_run: bool,
-    operation: Operation,
+    rpc: Rpc,
     began: Instant,
     token: Option<TaskToken>,
     slip: Option<Slip>,
@@ -60,42 +60,18 @@ fn brought_poll<R>(request: &Request<R>) -> Option<String> {
     request.metadata().get(POLL_HEADER)?.to_str().ok().map(str::to_owned)
 }
 
-/// How a request says what namespace it means.
-pub(crate) enum Scope<'a> {
-    /// It means none.
-    Nameless,
-    /// By name.
-    Name(&'a str),
-    /// By a task token, and usually by name as well.
-    Token { name: &'a str, token: &'a Bytes },
-}
-
-/// A request as far as every call needs it.
-pub(crate) trait Asked {
-    fn scope(&self) -> Scope<'_>;
-
-    /// The answer may take until something happens.
-    fn is_long_poll(&self) -> bool {
-        false
-    }
-}
-
 impl<'a> Call<'a> {
     /// Lets a call in, or refuses it.
-    pub(crate) fn open<R: Asked>(
-        gateway: &'a Gateway,
-        operation: Operation,
-        request: &Request<R>,
-    ) -> Result<Self, Status> {
-        let began = Instant::now();
+    pub(crate) fn open<R: Asked>(gateway: &'a Gateway, request: &Request<R>) -> Result<Self, Status> {
+        let (rpc, began) = (R::RPC, Instant::now());
         let resolved = client_version::check(request.metadata())
-            .and_then(|()| resolve(gateway, operation, request.get_ref().scope()));
-        let (namespace, token) = resolved
-            .inspect_err(|status| refused(gateway.namespaces.nameless(), operation, status, began))?;
+            .and_then(|()| resolve(gateway, rpc, request.get_ref().scope()));
+        let (namespace, token) =
+            resolved.inspect_err(|status| refused(gateway.namespaces.nameless(), rpc, status, began))?;
         let is_long_poll = request.get_ref().is_long_poll();
-        let places = admit(gateway, &namespace, operation, is_long_poll, began)
-            .inspect_err(|status| refused(&namespace, operation, status, began))?;
-        namespace.usage.metrics.began(operation);
+        let places = admit(gateway, &namespace, rpc, is_long_poll, began)
+            .inspect_err(|status| refused(&namespace, rpc, status, began))?;
+        namespace.usage.metrics.began(rpc);
         let deadline =
             grpc_timeout::of(request.metadata().as_ref()).and_then(|timeout| began.checked_add(timeout));
         let follows_next_run = client_version::follows_next_run(request.metadata());
@@ -107,7 +83,7 @@ impl<'a> Call<'a> {
             namespace,
             deadline,
             follows_next_run,
-            operation,
+            rpc,
             began,
             token,
             slip,
@@ -144,15 +120,15 @@ impl<'a> Call<'a> {
                 Ok(response)
             }
             Err(status) => {
-                self.namespace.usage.metrics.failed(self.operation, &status);
+                self.namespace.usage.metrics.failed(self.rpc, &status);
                 Err(status)
             }
         }
     }
 
     fn panicked(&self) -> Status {
-        tracing::error!(operation = self.operation.name(), "a call ended in a panic");
-        self.namespace.usage.metrics.panicked(self.operation);
+        tracing::error!(operation = self.rpc.name(), "a call ended in a panic");
+        self.namespace.usage.metrics.panicked(self.rpc);
         Status::internal("internal error")
     }
 
@@ -243,15 +219,15 @@ impl<'a> Call<'a> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.namespace.usage.metrics.ended(self.operation, self.began.elapsed());
+        self.namespace.usage.metrics.ended(self.rpc, self.began.elapsed());
     }
 }
 
-fn refused(namespace: &Namespace, operation: Operation, status: &Status, began: Instant) {
+fn refused(namespace: &Namespace, rpc: Rpc, status: &Status, began: Instant) {
     let metrics = &namespace.usage.metrics;
-    metrics.began(operation);
-    metrics.failed(operation, status);
-    metrics.ended(operation, began.elapsed());
+    metrics.began(rpc);
+    metrics.failed(rpc, status);
+    metrics.ended(rpc, began.elapsed());
 }
 
 /// A place among all calls, and one among the long polls of the namespace where these are counted.
@@ -260,7 +236,7 @@ type Places = (Share, Option<Share>);
 fn admit(
     gateway: &Gateway,
     namespace: &Namespace,
-    operation: Operation,
+    rpc: Rpc,
     is_long_poll: bool,
     now: Instant,
 ) -> Result<Places, Status> {
@@ -268,25 +244,25 @@ fn admit(
     let place = gate.take(1).ok_or_else(status::overloaded)?;
     let quota = &namespace.usage.quota;
     quota.take_call(now)?;
-    Ok((place, if is_long_poll { quota.take_poll(operation)? } else { None }))
+    Ok((place, if is_long_poll { quota.take_poll(rpc)? } else { None }))
 }
 
 fn resolve(
     gateway: &Gateway,
-    operation: Operation,
+    rpc: Rpc,
     scope: Scope<'_>,
 ) -> Result<(Arc<Namespace>, Option<TaskToken>), Status> {
     let named = |name| gateway.namespaces.find_any(name, gateway.id_bytes_max());
     match scope {
         Scope::Nameless => Ok((gateway.namespaces.nameless().clone(), None)),
-        Scope::Name(name) => Ok((in_use(named(name)?, operation)?, None)),
+        Scope::Name(name) => Ok((in_use(named(name)?, rpc)?, None)),
         Scope::Token { name, token } => {
             let token = TaskToken::open(&gateway.sealer, token)?;
             let namespace = match name {
                 "" => gateway.namespaces.find_id(&token.namespace_id)?,
                 name => named(name)?,
             };
-            let namespace = in_use(namespace, operation)?;
+            let namespace = in_use(namespace, rpc)?;
             if namespace.record.id != token.namespace_id {
                 return Err(invalid("Operation requested with a token from a different namespace."));
             }
@@ -295,11 +271,11 @@ fn resolve(
     }
 }
 
-fn in_use(namespace: Arc<Namespace>, operation: Operation) -> Result<Arc<Namespace>, Status> {
+fn in_use(namespace: Arc<Namespace>, rpc: Rpc) -> Result<Arc<Namespace>, Status> {
     let name = &namespace.record.name;
-    match operation {
+    match rpc {
         _any if !namespace.is_deleted => Ok(namespace),
-        Operation::StartWorkflowExecution | Operation::SignalWithStartWorkflowExecution => {
+        Rpc::StartWorkflowExecution | Rpc::SignalWithStartWorkflowExecution => {
             Err(status::namespace_not_registered(name))
         }
         _other => Err(status::namespace_deleted(name)),

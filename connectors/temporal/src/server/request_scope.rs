@@ -1,87 +1,72 @@
-//! What every request says of itself before it is looked at: its namespace or task token, and whether it waits.
+//! What every request says of itself before it is looked at: its RPC, its namespace or task token, and whether it waits.
 
-use everlog_temporal_api::operatorservice::{
-    AddSearchAttributesRequest, DeleteNamespaceRequest, ListSearchAttributesRequest,
-    RemoveSearchAttributesRequest,
-};
+use bytes::Bytes;
+use everlog_temporal_api::operatorservice::*;
 use everlog_temporal_api::workflowservice::*;
+use pastey::paste;
 
-use crate::server::call::{Asked, Scope};
+use crate::rpc::{Rpc, rpcs};
 
-macro_rules! nameless {
-    ($($request:ident),* $(,)?) => {$(
-        impl Asked for $request {
+/// How a request says what namespace it means.
+pub(crate) enum Scope<'a> {
+    /// It means none: the calls about namespaces name one that they do not act in.
+    Nameless,
+    /// By name.
+    Name(&'a str),
+    /// By a task token, and usually by name as well.
+    Token { name: &'a str, token: &'a Bytes },
+}
+
+/// A request as far as every call needs it.
+pub(crate) trait Asked {
+    /// The RPC whose request it is.
+    const RPC: Rpc;
+
+    fn scope(&self) -> Scope<'_>;
+
+    /// The answer may take until something happens.
+    fn is_long_poll(&self) -> bool;
+}
+
+macro_rules! scope {
+    ($request:ident, none) => {
+        Scope::Nameless
+    };
+    ($request:ident, name) => {
+        Scope::Name(&$request.namespace)
+    };
+    ($request:ident, token) => {
+        Scope::Token { name: &$request.namespace, token: &$request.task_token }
+    };
+}
+
+macro_rules! is_long_poll {
+    ($request:ident, never) => {
+        false
+    };
+    ($request:ident, always) => {
+        true
+    };
+    ($request:ident, $field:ident) => {
+        $request.$field
+    };
+}
+
+macro_rules! requests {
+    ($($service:ident { $(
+        $rpc:ident = $($handler:ident)::+, $namespace:ident, $key:ident, $long_poll:ident, $again:ident;
+    )* })*) => { paste! { $($(
+        impl Asked for [<$rpc Request>] {
+            const RPC: Rpc = Rpc::$rpc;
+
             fn scope(&self) -> Scope<'_> {
-                Scope::Nameless
+                scope!(self, $namespace)
+            }
+
+            fn is_long_poll(&self) -> bool {
+                is_long_poll!(self, $long_poll)
             }
         }
-    )*};
+    )*)* } };
 }
-
-macro_rules! named {
-    ($($request:ident $(waits $wait:expr)?),* $(,)?) => {$(
-        impl Asked for $request {
-            fn scope(&self) -> Scope<'_> {
-                Scope::Name(&self.namespace)
-            }
-
-            $(fn is_long_poll(&self) -> bool {
-                let waits: fn(&Self) -> bool = $wait;
-                waits(self)
-            })?
-        }
-    )*};
-}
-
-macro_rules! tokened {
-    ($($request:ident),* $(,)?) => {$(
-        impl Asked for $request {
-            fn scope(&self) -> Scope<'_> {
-                Scope::Token { name: &self.namespace, token: &self.task_token }
-            }
-        }
-    )*};
-}
-
-// The calls about namespaces name one that they do not act in.
-nameless! {
-    GetSystemInfoRequest, GetClusterInfoRequest, DescribeNamespaceRequest, ListNamespacesRequest,
-    RegisterNamespaceRequest, UpdateNamespaceRequest, GetSearchAttributesRequest, AddSearchAttributesRequest,
-    RemoveSearchAttributesRequest, ListSearchAttributesRequest, DeleteNamespaceRequest,
-}
-
-named! {
-    StartWorkflowExecutionRequest,
-    SignalWithStartWorkflowExecutionRequest,
-    SignalWorkflowExecutionRequest,
-    RequestCancelWorkflowExecutionRequest,
-    TerminateWorkflowExecutionRequest,
-    DeleteWorkflowExecutionRequest,
-    ResetWorkflowExecutionRequest,
-    GetWorkflowExecutionHistoryRequest waits |request| request.wait_new_event,
-    GetWorkflowExecutionHistoryReverseRequest,
-    DescribeWorkflowExecutionRequest,
-    QueryWorkflowRequest,
-    PollWorkflowTaskQueueRequest waits |_| true,
-    ResetStickyTaskQueueRequest,
-    ShutdownWorkerRequest,
-    PollActivityTaskQueueRequest waits |_| true,
-    RecordActivityTaskHeartbeatByIdRequest,
-    RespondActivityTaskCompletedByIdRequest,
-    RespondActivityTaskFailedByIdRequest,
-    RespondActivityTaskCanceledByIdRequest,
-    DescribeTaskQueueRequest,
-    RecordWorkerHeartbeatRequest,
-    ListWorkersRequest,
-    CountWorkersRequest,
-    DescribeWorkerRequest,
-    UpdateWorkflowExecutionRequest waits |_| true,
-    PollWorkflowExecutionUpdateRequest waits |_| true,
-    ExecuteMultiOperationRequest waits |_| true,
-}
-
-tokened! {
-    RespondWorkflowTaskCompletedRequest, RespondWorkflowTaskFailedRequest, RespondQueryTaskCompletedRequest,
-    RecordActivityTaskHeartbeatRequest, RespondActivityTaskCompletedRequest, RespondActivityTaskFailedRequest,
-    RespondActivityTaskCanceledRequest,
-}
+rpcs!(requests);

@@ -1,0 +1,245 @@
+//! The table of RPCs: one row for each that is served.
+//!
+//! The services, the labels of metrics, the admission of calls and their routing among the nodes are made from it; docs/api.md
+//! is compared with it. To add an RPC, write a row here and a handler in `handlers/`. An RPC without a row answers
+//! UNIMPLEMENTED.
+
+use everlog_temporal_api::operatorservice::operator_service_server;
+use everlog_temporal_api::workflowservice::workflow_service_server;
+
+/// Calls the macro of this name with the table. The columns:
+///
+/// * the RPC, as the API names it: its messages are `NameRequest` and `NameResponse`;
+/// * the handler, below `crate::handlers`;
+/// * how the request names its namespace: `none`, by `name`, or by a task `token` and usually by name as well;
+/// * the [`RoutingKey`]: which field says where the call is answered;
+/// * whether the call is a long poll: `never`, `always`, or where this field of the request is set;
+/// * `repeatable` where a node may send the call a second time by itself, because it changes nothing or what it took is
+///   given back; else `once`.
+macro_rules! rpcs {
+    ($callback:ident) => {
+        $callback! {
+            // RPC                               handler                              namespace routing key        long poll       sent again
+            WorkflowService {
+                RegisterNamespace                  = cluster_info::register_namespace,   none,  NamespaceRegistry, never,          once;
+                DescribeNamespace                  = cluster_info::describe_namespace,   none,  AnyNode,           never,          repeatable;
+                ListNamespaces                     = cluster_info::list_namespaces,      none,  AnyNode,           never,          repeatable;
+                UpdateNamespace                    = cluster_info::update_namespace,     none,  NamespaceRegistry, never,          once;
+                StartWorkflowExecution             = start::start,                       name,  WorkflowId,        never,          once;
+                ExecuteMultiOperation              = multi_operation::execute,           name,  FirstOperation,    always,         once;
+                GetWorkflowExecutionHistory        = history::get,                       name,  Execution,         wait_new_event, repeatable;
+                GetWorkflowExecutionHistoryReverse = history::get_reverse,               name,  Execution,         never,          repeatable;
+                PollWorkflowTaskQueue              = workflow_task::poll,                name,  WorkflowPoll,      always,         repeatable;
+                RespondWorkflowTaskCompleted       = workflow_task_completed::complete,  token, TaskToken,         never,          once;
+                RespondWorkflowTaskFailed          = workflow_task_completed::fail,      token, TaskToken,         never,          once;
+                PollActivityTaskQueue              = activity::poll,                     name,  ActivityPoll,      always,         repeatable;
+                RecordActivityTaskHeartbeat        = activity::heartbeat,                token, TaskToken,         never,          once;
+                RecordActivityTaskHeartbeatById    = activity::heartbeat_by_id,          name,  WorkflowId,        never,          once;
+                RespondActivityTaskCompleted       = activity::complete,                 token, TaskToken,         never,          once;
+                RespondActivityTaskCompletedById   = activity::complete_by_id,           name,  WorkflowId,        never,          once;
+                RespondActivityTaskFailed          = activity::fail,                     token, TaskToken,         never,          once;
+                RespondActivityTaskFailedById      = activity::fail_by_id,               name,  WorkflowId,        never,          once;
+                RespondActivityTaskCanceled        = activity::cancel,                   token, TaskToken,         never,          once;
+                RespondActivityTaskCanceledById    = activity::cancel_by_id,             name,  WorkflowId,        never,          once;
+                RequestCancelWorkflowExecution     = signal::request_cancel,             name,  Execution,         never,          once;
+                SignalWorkflowExecution            = signal::signal,                     name,  Execution,         never,          once;
+                SignalWithStartWorkflowExecution   = start::signal_with_start,           name,  WorkflowId,        never,          once;
+                ResetWorkflowExecution             = reset::reset,                       name,  Execution,         never,          once;
+                TerminateWorkflowExecution         = signal::terminate,                  name,  Execution,         never,          once;
+                DeleteWorkflowExecution            = signal::delete,                     name,  Execution,         never,          once;
+                GetSearchAttributes                = operator::everywhere,               none,  AnyNode,           never,          repeatable;
+                RespondQueryTaskCompleted          = query::respond,                     token, TaskToken,         never,          once;
+                ResetStickyTaskQueue               = task_queue::reset_sticky,           name,  Execution,         never,          once;
+                ShutdownWorker                     = task_queue::shut_down_worker,       name,  EveryNode,         never,          repeatable;
+                QueryWorkflow                      = query::ask,                         name,  Execution,         never,          once;
+                DescribeWorkflowExecution          = describe::describe,                 name,  Execution,         never,          repeatable;
+                DescribeTaskQueue                  = task_queue::describe,               name,  TaskQueue,         never,          repeatable;
+                GetClusterInfo                     = cluster_info::cluster,              none,  AnyNode,           never,          repeatable;
+                GetSystemInfo                      = cluster_info::info,                 none,  AnyNode,           never,          repeatable;
+                UpdateWorkflowExecution            = update::update,                     name,  Execution,         always,         once;
+                PollWorkflowExecutionUpdate        = update::poll,                       name,  UpdateRef,         always,         repeatable;
+                RecordWorkerHeartbeat              = worker_registry::record,            name,  EveryNode,         never,          repeatable;
+                ListWorkers                        = worker_registry::list,              name,  AnyNode,           never,          repeatable;
+                CountWorkers                       = worker_registry::count,             name,  AnyNode,           never,          repeatable;
+                DescribeWorker                     = worker_registry::describe,          name,  AnyNode,           never,          repeatable;
+            }
+            OperatorService {
+                AddSearchAttributes                = operator::add_search_attributes,    none,  NamespaceRegistry, never,          once;
+                RemoveSearchAttributes             = operator::remove_search_attributes, none,  NamespaceRegistry, never,          once;
+                ListSearchAttributes               = operator::list_search_attributes,   none,  AnyNode,           never,          repeatable;
+                DeleteNamespace                    = operator::delete_namespace,         none,  NamespaceRegistry, never,          once;
+            }
+        }
+    };
+}
+pub(crate) use rpcs;
+
+/// Which field of a request says what node answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RoutingKey {
+    /// None: any node answers.
+    AnyNode,
+    /// None: every node takes note of it.
+    EveryNode,
+    /// None: one node makes all changes of namespaces.
+    NamespaceRegistry,
+    /// Namespace and Workflow Id.
+    WorkflowId,
+    /// Namespace and an execution.
+    Execution,
+    /// Namespace and an update of an execution.
+    UpdateRef,
+    /// Namespace and operations, of which the first is the start of a Workflow Id.
+    FirstOperation,
+    /// A task token.
+    TaskToken,
+    /// Namespace and the task queue of a poll for workflow tasks.
+    WorkflowPoll,
+    /// Namespace and the task queue of a poll for activity tasks.
+    ActivityPoll,
+    /// Namespace and a task queue.
+    TaskQueue,
+}
+
+impl RoutingKey {
+    /// A worker waits for a task.
+    pub(crate) fn is_poll(self) -> bool {
+        matches!(self, Self::WorkflowPoll | Self::ActivityPoll)
+    }
+}
+
+struct Row {
+    name: &'static str,
+    service: &'static str,
+    routing_key: RoutingKey,
+    is_repeatable: bool,
+}
+
+macro_rules! service_name {
+    (WorkflowService) => {
+        workflow_service_server::SERVICE_NAME
+    };
+    (OperatorService) => {
+        operator_service_server::SERVICE_NAME
+    };
+}
+
+macro_rules! is_repeatable {
+    (repeatable) => {
+        true
+    };
+    (once) => {
+        false
+    };
+}
+
+macro_rules! rows {
+    ($($service:ident { $(
+        $rpc:ident = $($handler:ident)::+, $namespace:ident, $key:ident, $long_poll:ident, $again:ident;
+    )* })*) => {
+        /// An RPC that is served.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Rpc { $($($rpc,)*)* }
+
+        impl Rpc {
+            const ALL: &[Self] = &[$($(Self::$rpc,)*)*];
+        }
+
+        /// By [`Rpc`].
+        const ROWS: &[Row] = &[$($(Row {
+            name: stringify!($rpc),
+            service: service_name!($service),
+            routing_key: RoutingKey::$key,
+            is_repeatable: is_repeatable!($again),
+        },)*)*];
+    };
+}
+rpcs!(rows);
+
+impl Rpc {
+    /// How many there are.
+    pub(crate) const COUNT: usize = ROWS.len();
+
+    /// The RPC of a request's path; none where it is not served.
+    pub(crate) fn of_path(path: &str) -> Option<Self> {
+        let (service, name) = path.strip_prefix('/')?.split_once('/')?;
+        Self::ALL.iter().copied().find(|rpc| rpc.name() == name && rpc.row().service == service)
+    }
+
+    /// The name that the API gives it.
+    pub(crate) fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Which field of its request says what node answers it.
+    pub(crate) fn routing_key(self) -> RoutingKey {
+        self.row().routing_key
+    }
+
+    /// A node may send it a second time by itself.
+    pub(crate) fn is_repeatable(self) -> bool {
+        self.row().is_repeatable
+    }
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+}
+
+/// True of the path of an RPC that is served: `/SERVICE/RPC`.
+pub fn is_served(path: &str) -> bool {
+    Rpc::of_path(path).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use everlog_temporal_api::DESCRIPTOR;
+    use expect_test::expect_file;
+    use prost::Message;
+    use prost_types::{FileDescriptorSet, ServiceDescriptorProto};
+
+    use super::*;
+
+    /// The services of the API, each with its full name.
+    fn services() -> Vec<(String, ServiceDescriptorProto)> {
+        let set = FileDescriptorSet::decode(DESCRIPTOR).expect("the API's descriptor");
+        let services = |file: prost_types::FileDescriptorProto| {
+            let package = file.package().to_owned();
+            file.service.into_iter().map(move |service| (format!("{package}.{}", service.name()), service))
+        };
+        set.file.into_iter().flat_map(services).collect()
+    }
+
+    #[test]
+    fn every_row_is_an_rpc_of_the_api() {
+        let services = services();
+        for rpc in Rpc::ALL {
+            let Row { name, service, .. } = rpc.row();
+            let (_, described) = services.iter().find(|(full_name, _)| full_name == service).expect(service);
+            assert!(described.method.iter().any(|method| method.name() == *name), "{service} has no {name}");
+            assert_eq!(Rpc::of_path(&format!("/{service}/{name}")), Some(*rpc));
+        }
+        assert_eq!(Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/CreateSchedule"), None);
+        assert_eq!(Rpc::of_path("/temporal.api.workflowservice.v1.WorkflowService/DeleteNamespace"), None);
+    }
+
+    /// Written anew by `UPDATE_EXPECT=1 cargo test -p everlog-temporal --lib`.
+    #[test]
+    fn the_page_of_the_api_lists_every_rpc_as_the_table_has_it() {
+        const HEAD: &str = "| method | served |\n|---|---|\n";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
+        let mut page = std::fs::read_to_string(&path).expect("the page is there");
+        for (full_name, service) in services() {
+            let heading = format!("## {}\n\n{HEAD}", service.name());
+            let (before, rest) = page.split_once(&heading).expect(&heading);
+            let after = rest.split_once("\n\n").map_or("", |(_, after)| after);
+            let served = |name: &str| if is_served(&format!("/{full_name}/{name}")) { "yes" } else { "no" };
+            let row = |name: &str| format!("| `{name}` | {} |\n", served(name));
+            let rows: String = service.method.iter().map(|method| row(method.name())).collect();
+            page = format!("{before}{heading}{rows}\n{after}");
+        }
+        expect_file![path].assert_eq(&page);
+    }
+}
