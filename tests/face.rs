@@ -1,6 +1,10 @@
 //! The public face of a node without Kafka: commands by HTTP, topics read over HTTP, schemas from a registry.
 
 use anyhow::{Context, ensure};
+use everlog_avro::event::WorkflowEvent;
+use everlog_avro::outcome::Outcome;
+use everlog_avro::rejection::Rejection;
+use everlog_avro::{Noun, Writer, frame};
 use everlog_temporal_api::enums::IndexedValueType;
 use everlog_temporal_api::full::temporal::api::common::v1::SearchAttributes;
 use everlog_temporal_api::operatorservice::AddSearchAttributesRequest;
@@ -10,10 +14,6 @@ use everlog_temporal_api::workflowservice::{
 use everlog_tests::caller::{Caller, execution};
 use everlog_tests::server::{Server, free_address};
 use everlog_tests::{page, patience};
-use everlog_wire::public::event::WorkflowEvent;
-use everlog_wire::public::outcome::Outcome;
-use everlog_wire::public::rejection::Rejection;
-use everlog_wire::public::{Noun, Writer, frame};
 use prost::Message;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -59,7 +59,7 @@ async fn entries(server: &Server, topic: &str) -> anyhow::Result<Vec<Vec<u8>>> {
 }
 
 fn decoded(text: &str) -> anyhow::Result<Vec<u8>> {
-    let blob: everlog_wire::public::blob::Blob = serde_json::from_value(json!(text))?;
+    let blob: everlog_avro::blob::Blob = serde_json::from_value(json!(text))?;
     Ok(blob.0.to_vec())
 }
 

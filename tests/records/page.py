@@ -210,7 +210,7 @@ def send(world: World, workflow_id: str, kind: str, value: bytes) -> None:
 
 @case
 def the_page_tells_every_code(world: World, report: Report) -> None:
-    text = (REPOSITORY / "processor/wire/src/public/command/mod.rs").read_text()
+    text = (REPOSITORY / "processor/avro/src/command/mod.rs").read_text()
     known = set(re.findall(r'Self::\w+ => "(\w+)"', text))
     told = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE))
     assert len(known) > 20 and known <= told, known - told

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use everlog_avro::event::WorkflowEvent;
+use everlog_avro::outcome::Outcome;
+use everlog_avro::rejection::Rejection;
+use everlog_avro::{Noun, Writer};
 use everlog_engine::event::{Attributes, History, HistoryEvent};
 use everlog_engine::time::{Duration, Timestamp};
 use everlog_log::Topic;
 use everlog_partition::RunKey;
 use everlog_store::Space;
-use everlog_wire::public::event::WorkflowEvent;
-use everlog_wire::public::outcome::Outcome;
-use everlog_wire::public::rejection::Rejection;
-use everlog_wire::public::{Noun, Writer};
 use prost::Message;
 
 use crate::book::{Book, fingerprint};
@@ -234,7 +234,7 @@ type Places = BTreeMap<(u32, u64), u64>;
 fn places(
     kept: &Kept,
     topic: Topic,
-    read: impl Fn(&Writer, &[u8]) -> Result<(i32, i64), everlog_wire::public::Error>,
+    read: impl Fn(&Writer, &[u8]) -> Result<(i32, i64), everlog_avro::Error>,
 ) -> Result<Places, String> {
     let writer = Writer::own(if topic == Topic::Replies { Noun::Outcome } else { Noun::Rejection });
     let mut places = Places::new();

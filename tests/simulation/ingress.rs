@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use bytes::Bytes;
+use everlog_avro::command::Token;
 use everlog_engine::Settings;
 use everlog_ingress::{Ingress, Journals, Names, Options, Registry, Shared as ByLog, Undelivered};
 use everlog_wire::Body;
-use everlog_wire::public::command::Token;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 

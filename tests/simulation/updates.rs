@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use everlog_avro::outcome::Outcome;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::input::Order;
 use everlog_engine::machine::update::{self, Admit, Body, Message, Meta, Refer, Stage, Standing};
 use everlog_engine::{Rejection, Reply, Run};
 use everlog_partition::{Answer, UpdateCall, UpdateNews};
-use everlog_wire::public::outcome::Outcome;
 use prost::Message as _;
 
 use crate::dice::Dice;

@@ -17,13 +17,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-listen", &["everlog-log"]),
     ("everlog-temporal-api", &["everlog-engine"]),
     ("everlog-wire", &["everlog-engine"]),
-    ("everlog-registry", &["everlog-wire"]),
-    ("everlog-partition", &["everlog-engine", "everlog-log", "everlog-store", "everlog-wire"]),
-    ("everlog-ingress", &["everlog-engine", "everlog-log", "everlog-partition", "everlog-wire"]),
+    ("everlog-avro", &["everlog-engine"]),
+    ("everlog-registry", &["everlog-avro"]),
+    (
+        "everlog-partition",
+        &["everlog-avro", "everlog-engine", "everlog-log", "everlog-store", "everlog-wire"],
+    ),
+    (
+        "everlog-ingress",
+        &["everlog-avro", "everlog-engine", "everlog-log", "everlog-partition", "everlog-wire"],
+    ),
     ("everlog-temporal", &["everlog-engine", "everlog-listen", "everlog-partition", "everlog-temporal-api"]),
     (
         "everlog-config",
         &[
+            "everlog-avro",
             "everlog-engine",
             "everlog-ingress",
             "everlog-listen",
@@ -33,7 +41,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "everlog-registry",
             "everlog-rocks",
             "everlog-temporal",
-            "everlog-wire",
         ],
     ),
     (
@@ -50,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "everlog-cli",
         &[
+            "everlog-avro",
             "everlog-cluster",
             "everlog-config",
             "everlog-engine",
@@ -57,12 +65,12 @@ const ARROWS: &[(&str, &[&str])] = &[
             "everlog-log-kafka",
             "everlog-registry",
             "everlog-rocks",
-            "everlog-wire",
         ],
     ),
     (
         "everlog",
         &[
+            "everlog-avro",
             "everlog-cli",
             "everlog-cluster",
             "everlog-config",

@@ -113,9 +113,9 @@ pub(super) fn now_ms() -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use everlog_avro::event::{Origin, WorkflowEvent};
     use everlog_engine::event::{Attributes, HistoryEvent};
     use everlog_engine::time::Timestamp;
-    use everlog_wire::public::event::{Origin, WorkflowEvent};
 
     use super::*;
 

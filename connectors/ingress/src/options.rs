@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use everlog_avro::command::Token;
 use everlog_engine::Settings;
-use everlog_wire::public::command::Token;
 
 /// What the server knows of the names in commands, and the time. Asked for each record: it never waits.
 pub trait Names: Send + Sync + 'static {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use everlog_avro::Bounds;
+use everlog_avro::command::{
+    Accepted, Ask, Code, Lookup, Namespace, Place, Record, Refusal, Rules, Token, Verdict, World, read,
+};
 use everlog_partition::Address;
 use everlog_wire::Body;
 use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source, Unreadable};
-use everlog_wire::public::Bounds;
-use everlog_wire::public::command::{
-    Accepted, Ask, Code, Lookup, Namespace, Place, Record, Refusal, Rules, Token, Verdict, World, read,
-};
 use tokio::time::Instant;
 
 use crate::options::{Names, Options};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use everlog_wire::public::command::Lookup;
-use everlog_wire::public::{Noun, Writer, WriterError};
+use everlog_avro::command::Lookup;
+use everlog_avro::{Noun, Writer, WriterError};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Schemas that are kept; beyond that all but our own are forgotten and looked up again.

@@ -5,10 +5,10 @@ mod place;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use everlog_avro::{Noun, write};
 use everlog_engine::input::Order;
 use everlog_ingress::Fetched;
 use everlog_wire::Body;
-use everlog_wire::public::{Noun, write};
 use place::{Fault, House, INCARNATION, Journal, Journals, Registry, cancel, record, signal};
 
 /// Source partitions and offsets of what was applied, with what each says.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use everlog_wire::public::Noun;
-use everlog_wire::public::schema::SCHEMA_BYTES_MAX;
+use everlog_avro::Noun;
+use everlog_avro::schema::SCHEMA_BYTES_MAX;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};

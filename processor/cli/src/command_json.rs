@@ -290,11 +290,9 @@ fn values(flag: &str, texts: &[String]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use everlog_avro::command::{Lookup, Namespace, Place, Record, Rules, Token, Verdict, World, read};
+    use everlog_avro::{Bounds, Noun};
     use everlog_engine::Settings;
-    use everlog_wire::public::command::{
-        Lookup, Namespace, Place, Record, Rules, Token, Verdict, World, read,
-    };
-    use everlog_wire::public::{Bounds, Noun};
 
     use super::*;
 

@@ -7,13 +7,13 @@ use std::fmt;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use everlog_avro::event::WorkflowEvent;
+use everlog_avro::outcome::Outcome;
+use everlog_avro::payload::JSON;
+use everlog_avro::rejection::Rejection;
+use everlog_avro::{Noun, Writer, frame};
 use everlog_log_kafka::public::Record;
 use everlog_registry::{Client, Found};
-use everlog_wire::public::event::WorkflowEvent;
-use everlog_wire::public::outcome::Outcome;
-use everlog_wire::public::payload::JSON;
-use everlog_wire::public::rejection::Rejection;
-use everlog_wire::public::{Noun, Writer, frame};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -299,9 +299,9 @@ fn payload(members: &[(Cow<'_, str>, &RawValue)]) -> Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
-    use everlog_wire::public::blob::Blob;
-    use everlog_wire::public::event::WorkflowExecutionSignaled;
-    use everlog_wire::public::payload::Payload;
+    use everlog_avro::blob::Blob;
+    use everlog_avro::event::WorkflowExecutionSignaled;
+    use everlog_avro::payload::Payload;
 
     use super::*;
 

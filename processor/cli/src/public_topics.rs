@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use everlog_avro::Noun;
 use everlog_config::Config;
 use everlog_log_kafka::Options;
 use everlog_log_kafka::public::{From, Record, Step, Tail};
-use everlog_wire::public::Noun;
 use serde_json::Value;
 
 use crate::http_client;

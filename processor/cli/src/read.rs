@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use everlog_avro::Noun;
 use everlog_config::Config;
 use everlog_log_kafka::public::{From, Record, Step};
-use everlog_wire::public::Noun;
 
 use crate::json_line::{Reader, Told, line};
 use crate::public_topics::{Place, Where};

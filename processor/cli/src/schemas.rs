@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use everlog_avro::Noun;
 use everlog_config::Config;
 use everlog_config::logs::visible;
 use everlog_registry::{Client, ClientError};
-use everlog_wire::public::Noun;
 use tokio::time::Instant;
 
 use crate::{Ended, write_line};

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
+use everlog_avro::Noun;
 use everlog_config::logs::visible;
 use everlog_log::Error;
 use everlog_log::clock::now_ms;
 use everlog_log_kafka::Options;
 use everlog_log_kafka::public::{From, Outgoing, Producer, Step};
-use everlog_wire::public::Noun;
 use serde_json::json;
 
 use crate::command_json::Order;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use everlog_avro::Noun;
 use everlog_ingress::Options;
 use everlog_registry::Limits;
-use everlog_wire::public::Noun;
 
 use crate::Config;
 use crate::setting::{Given, Refusal, Setting, Words, section, text};

@@ -19,9 +19,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use everlog_avro::Noun;
 use everlog_config::logs::{self, visible};
 use everlog_config::{Config, DataDir, environment};
-use everlog_wire::public::Noun;
 
 use crate::cli::{Cli, Command, Dev, Settings, TopicsCommand};
 use crate::node::Ended;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use everlog_avro::Noun;
 use everlog_cluster::Trust;
 use everlog_cluster::{About, Cluster, Local, LocalPartitions, Others};
 use everlog_config::node_file::NodeFile;
@@ -15,7 +16,6 @@ use everlog_listen::{Bounds, Counts, Descriptors, Listener, http1};
 use everlog_log::{Log, Outage};
 use everlog_partition::{Room, Stats};
 use everlog_registry::Ids;
-use everlog_wire::public::Noun;
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};

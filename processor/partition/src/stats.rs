@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use everlog_wire::public::command::Code;
+use everlog_avro::command::Code;
 
 /// Counters and gauges of one partition.
 #[derive(Debug, Default)]

@@ -99,7 +99,7 @@ pub struct Unreadable {
     /// Where it stood.
     #[prost(message, optional, tag = "1")]
     pub source: Option<Source>,
-    /// Why it is refused, for programs: the name of a `public::command::Code`.
+    /// Why it is refused, for programs: the name of a `command::Code` in the crate avro.
     #[prost(string, tag = "2")]
     pub code: String,
     /// Why it is refused, for people.

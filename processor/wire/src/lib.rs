@@ -2,7 +2,6 @@
 
 pub mod ingress;
 mod position;
-pub mod public;
 mod record;
 pub mod rows;
 

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use everlog_avro::command::{Cancel, Command, Token};
+use everlog_avro::payload::Payload;
 use everlog_engine::Settings;
 use everlog_ingress::{Fetched, Ingress, Names, Options, Stats};
 use everlog_patience as patience;
-use everlog_wire::public::command::{Cancel, Command, Token};
-use everlog_wire::public::payload::Payload;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 

@@ -11,9 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use everlog_avro::Noun;
 use everlog_patience as patience;
 use everlog_registry::{Client, ClientError, Error, Found, Ids, Level, Limits, Registry, Storage, router};
-use everlog_wire::public::Noun;
 use schema_registry_converter::async_impl::schema_registry::{
     SrSettings, get_schema_by_id, get_schema_by_subject, is_compatible_schema, post_schema,
 };

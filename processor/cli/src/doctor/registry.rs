@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use everlog_avro::Noun;
 use everlog_config::Config;
 use everlog_registry::{Client, ClientError};
-use everlog_wire::public::Noun;
 use tokio::time::Instant;
 
 use crate::doctor::Finding;

@@ -16,9 +16,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
+use everlog_avro::Noun;
 use everlog_config::Config;
 use everlog_listen::{Bounds, Budget, Descriptors, Held};
-use everlog_wire::public::Noun;
 use serde_json::json;
 use tokio::sync::Semaphore;
 

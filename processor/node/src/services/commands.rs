@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use everlog_avro::Noun;
 use everlog_cluster::Cluster;
 use everlog_config::Config;
 use everlog_ingress::{Assigned, Fetched, Ingress, Options, Polled, Shared, SourceError, Stats, Topic};
@@ -11,7 +12,6 @@ use everlog_log::clock::now_ms;
 use everlog_log::{Log, Outage};
 use everlog_log_kafka::keep::Keeper;
 use everlog_log_kafka::source;
-use everlog_wire::public::Noun;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use everlog_avro::Noun;
+use everlog_avro::command::Token;
 use everlog_partition::Public;
 use everlog_registry::Ids;
 use everlog_temporal::{Namespaces, Sealer};
-use everlog_wire::public::Noun;
-use everlog_wire::public::command::Token;
 
 /// All of it. Cheap to clone; nothing here waits.
 #[derive(Clone)]

@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use everlog_avro::Noun;
 use everlog_config::Config;
 use everlog_log::Outage;
 use everlog_registry::{Client, Found, Ids, Registry};
-use everlog_wire::public::Noun;
 use tokio::time::Instant;
 
 use crate::storage::control_rows::Rows;

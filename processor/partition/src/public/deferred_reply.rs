@@ -2,6 +2,8 @@
 //! caller's wait a promise is a row, and outlives every owner of the partition.
 
 use bytes::{BufMut, Bytes};
+use everlog_avro::command::Code;
+use everlog_avro::outcome::Outcome;
 use everlog_engine::event::Attributes;
 use everlog_engine::input::Input;
 use everlog_engine::machine::update::{End, Stage, Standing, standing};
@@ -9,8 +11,6 @@ use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
 use everlog_store::{Base, Space};
 use everlog_wire::ingress::{Forwarded, Source};
-use everlog_wire::public::command::Code;
-use everlog_wire::public::outcome::Outcome;
 use everlog_wire::rows::promise_prefix;
 use prost::Message;
 

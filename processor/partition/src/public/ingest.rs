@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use everlog_avro::command::{Code, DELIVER_AHEAD_MS_MAX};
+use everlog_avro::outcome::of_rejection;
 use everlog_engine::Reply;
 use everlog_log::Log;
 use everlog_store::{Base, Space};
 use everlog_wire::ingress::{Deliver, Forwarded, Source, Unreadable};
-use everlog_wire::public::command::{Code, DELIVER_AHEAD_MS_MAX};
-use everlog_wire::public::outcome::of_rejection;
 use everlog_wire::{Body, Position, Record};
 use prost::Message;
 use tokio::sync::oneshot;

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use everlog_avro::blob::Blob;
+use everlog_avro::command::{Code, Place, Record};
+use everlog_avro::event::{Origin, WorkflowEvent};
+use everlog_avro::outcome::Outcome;
+use everlog_avro::rejection::Rejection;
+use everlog_avro::{Error as PublicError, Noun};
 use everlog_engine::event::HistoryEvent;
 use everlog_log::{Log, Output, Topic};
 use everlog_store::Base;
 use everlog_wire::ingress::{Forwarded, Original, ReplyTo, Source, Unreadable};
-use everlog_wire::public::blob::Blob;
-use everlog_wire::public::command::{Code, Place, Record};
-use everlog_wire::public::event::{Origin, WorkflowEvent};
-use everlog_wire::public::outcome::Outcome;
-use everlog_wire::public::rejection::Rejection;
-use everlog_wire::public::{Error as PublicError, Noun};
 
 use crate::invariants::Rules;
 use crate::model::keys::incarnation;

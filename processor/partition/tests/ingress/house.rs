@@ -6,6 +6,10 @@ use std::task::{Context, Poll as Turn, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use everlog_avro::event::WorkflowEvent;
+use everlog_avro::outcome::Outcome;
+use everlog_avro::rejection::Rejection;
+use everlog_avro::{Noun, Writer};
 use everlog_engine::command::{self, Command};
 use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{completion, signal, start, task};
@@ -20,10 +24,6 @@ use everlog_rocks::log::{Embedded, Options};
 use everlog_rocks::rows::SharedRows;
 use everlog_store::Store;
 use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source};
-use everlog_wire::public::event::WorkflowEvent;
-use everlog_wire::public::outcome::Outcome;
-use everlog_wire::public::rejection::Rejection;
-use everlog_wire::public::{Noun, Writer};
 use everlog_wire::{Body, Record};
 use tokio::sync::oneshot;
 

@@ -1,13 +1,13 @@
 //! Updates that come as commands: whoever asked hears the outcome once, when there is one, whatever falls in between.
 
 use bytes::Bytes;
+use everlog_avro::outcome::Outcome;
 use everlog_engine::command::Order as CommandOrder;
 use everlog_engine::input::Order;
 use everlog_engine::machine::close;
 use everlog_engine::machine::update::{Admit, Body as Saying, Message, Meta, Refer, given};
 use everlog_wire::Body;
 use everlog_wire::ingress::Forwarded;
-use everlog_wire::public::outcome::Outcome;
 use prost::Message as _;
 
 use super::house::{House, begin, forwarded};

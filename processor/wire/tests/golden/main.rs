@@ -5,6 +5,7 @@
 //! field filled in joins it.
 
 mod events;
+mod public_command;
 mod records;
 mod rows;
 mod settings;

@@ -1,0 +1,146 @@
+//! A schema as a list of types, so that a walk over a datum looks nothing up by name.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use apache_avro::Schema;
+use apache_avro::schema::{InnerDecimalSchema, UuidSchema};
+
+/// A schema as the validator and the writer walk through it: types by their place in a list, named ones resolved.
+#[derive(Debug)]
+pub(super) struct Plan {
+    kinds: Vec<Kind>,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Null,
+    Boolean,
+    /// A number of up to 32 bits.
+    Int,
+    /// A number of up to 64 bits.
+    Long,
+    Fixed(usize),
+    Bytes,
+    Text,
+    Enum(usize),
+    Array(usize),
+    Map(usize),
+    Union(Vec<usize>),
+    /// A union of null, which comes first, and one other.
+    Nullable(usize),
+    Record(Vec<Field>),
+}
+
+/// A field of a record.
+#[derive(Debug)]
+pub(super) struct Field {
+    name: String,
+    /// Where its name lies in the program, once it has been compared.
+    seen_at: AtomicUsize,
+    /// Its type.
+    pub(super) place: usize,
+}
+
+impl Field {
+    fn new(name: String, place: usize) -> Self {
+        Self { name, seen_at: AtomicUsize::new(0), place }
+    }
+
+    /// Whether it has this name, which is compared once: what lies there is the same for ever.
+    pub(super) fn is_called(&self, name: &'static str) -> bool {
+        let at = name.as_ptr().addr();
+        // A shorter name may lie where a longer one begins.
+        if self.seen_at.load(Ordering::Relaxed) == at && name.len() == self.name.len() {
+            return true;
+        }
+        let is_called = self.name == name;
+        if is_called {
+            self.seen_at.store(at, Ordering::Relaxed);
+        }
+        is_called
+    }
+}
+
+impl Plan {
+    /// None: the schema names a type that it does not define.
+    pub(super) fn new(schema: &Schema) -> Option<Self> {
+        let mut draft = Draft { kinds: Vec::new(), names: HashMap::new() };
+        draft.add(schema, None)?;
+        Some(Self { kinds: draft.kinds })
+    }
+
+    /// The types by their places; the schema itself stands at place 0.
+    pub(super) fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+}
+
+struct Draft {
+    kinds: Vec<Kind>,
+    names: HashMap<String, usize>,
+}
+
+impl Draft {
+    /// Adds a type; its place in the list.
+    fn add(&mut self, schema: &Schema, enclosing: Option<&str>) -> Option<usize> {
+        let place = self.kinds.len();
+        self.kinds.push(Kind::Null);
+        let kind = match schema {
+            Schema::Null => Kind::Null,
+            Schema::Boolean => Kind::Boolean,
+            Schema::Int | Schema::Date | Schema::TimeMillis => Kind::Int,
+            Schema::Long
+            | Schema::TimeMicros
+            | Schema::TimestampMillis
+            | Schema::TimestampMicros
+            | Schema::TimestampNanos
+            | Schema::LocalTimestampMillis
+            | Schema::LocalTimestampMicros
+            | Schema::LocalTimestampNanos => Kind::Long,
+            Schema::Float => Kind::Fixed(4),
+            Schema::Double => Kind::Fixed(8),
+            Schema::Bytes | Schema::BigDecimal | Schema::Uuid(UuidSchema::Bytes) => Kind::Bytes,
+            Schema::String | Schema::Uuid(UuidSchema::String) => Kind::Text,
+            Schema::Array(array) => Kind::Array(self.add(&array.items, enclosing)?),
+            Schema::Map(map) => Kind::Map(self.add(&map.types, enclosing)?),
+            Schema::Union(union) => {
+                let branches = union.variants().iter().map(|branch| self.add(branch, enclosing));
+                let branches: Vec<usize> = branches.collect::<Option<_>>()?;
+                match branches.as_slice() {
+                    [first, other] if matches!(self.kinds[*first], Kind::Null) => Kind::Nullable(*other),
+                    _others => Kind::Union(branches),
+                }
+            }
+            Schema::Record(record) => {
+                let name = record.name.fully_qualified_name(enclosing);
+                self.names.insert(name.to_string(), place);
+                let fields = record.fields.iter().map(|field| {
+                    Some(Field::new(field.name.clone(), self.add(&field.schema, name.namespace())?))
+                });
+                Kind::Record(fields.collect::<Option<_>>()?)
+            }
+            Schema::Enum(symbols) => {
+                self.names.insert(symbols.name.fully_qualified_name(enclosing).to_string(), place);
+                Kind::Enum(symbols.symbols.len())
+            }
+            Schema::Fixed(fixed) | Schema::Duration(fixed) | Schema::Uuid(UuidSchema::Fixed(fixed)) => {
+                self.names.insert(fixed.name.fully_qualified_name(enclosing).to_string(), place);
+                Kind::Fixed(fixed.size)
+            }
+            Schema::Decimal(decimal) => match &decimal.inner {
+                InnerDecimalSchema::Bytes => Kind::Bytes,
+                InnerDecimalSchema::Fixed(fixed) => {
+                    self.names.insert(fixed.name.fully_qualified_name(enclosing).to_string(), place);
+                    Kind::Fixed(fixed.size)
+                }
+            },
+            Schema::Ref { name } => {
+                self.kinds.truncate(place);
+                return self.names.get(&name.fully_qualified_name(enclosing).to_string()).copied();
+            }
+        };
+        self.kinds[place] = kind;
+        Some(place)
+    }
+}

@@ -1,0 +1,116 @@
+//! What the reader of commands knows in these tests, and commands to begin with.
+
+use bytes::Bytes;
+use everlog_avro::command::{
+    self, Code, Command, Lookup, Namespace, Place, Record, Rules, Start, Token, Verdict, World,
+};
+use everlog_avro::payload::Payload;
+use everlog_avro::{Bounds, Noun, Writer, WriterError, write};
+use everlog_engine::Settings;
+use everlog_engine::input::Input;
+use everlog_engine::machine::attempt::Target;
+
+pub const NAMESPACE_ID: &str = "8a3c0000-0000-4000-8000-000000000001";
+pub const RUN_ID: &str = "0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2";
+pub const NOW_MS: i64 = 1_763_700_000_000;
+/// Schemas by their ids: those of this release.
+pub const COMMAND_ID: u32 = 11;
+pub const EVENT_ID: u32 = 12;
+/// A schema that was given to the world.
+pub const GIVEN_ID: u32 = 13;
+pub const UNKNOWN_ID: u32 = 14;
+
+pub struct Known {
+    pub command: Writer,
+    pub event: Writer,
+    pub given: Option<Result<Writer, WriterError>>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { command: Writer::own(Noun::Command), event: Writer::own(Noun::Event), given: None }
+    }
+}
+
+impl World for Known {
+    fn namespace(&self, name: &str) -> Namespace {
+        match name {
+            "default" | "other" => Namespace::Open { id: NAMESPACE_ID.into(), retention_ms: 86_400_000 },
+            "closed" => Namespace::Closed,
+            _unknown => Namespace::Unknown,
+        }
+    }
+
+    fn schema(&self, id: u32) -> Lookup<'_> {
+        match id {
+            COMMAND_ID => Lookup::Known(Ok(&self.command)),
+            EVENT_ID => Lookup::Known(Ok(&self.event)),
+            GIVEN_ID => self.given.as_ref().map_or(Lookup::Missing, |given| Lookup::Known(given.as_ref())),
+            UNKNOWN_ID => Lookup::Unknown,
+            _never_asked => Lookup::Missing,
+        }
+    }
+
+    fn typed(&self, _namespace: &str, search_attributes: &Bytes) -> Result<Bytes, String> {
+        Ok(search_attributes.clone())
+    }
+
+    fn token(&self, token: &Bytes) -> Option<Token> {
+        (token == "token").then(|| Token {
+            namespace_id: NAMESPACE_ID.into(),
+            workflow_id: "order-1".into(),
+            run_id: RUN_ID.into(),
+            target: Target { scheduled_event_id: 5, attempt: 2, claim: 77, activity_id: String::new() },
+        })
+    }
+}
+
+pub type Headers<'a> = &'a [(&'a str, Option<&'a [u8]>)];
+
+pub fn read_in(world: &Known, key: Option<&[u8]>, value: Option<&[u8]>, headers: Headers<'_>) -> Verdict {
+    let settings = Settings::standard();
+    let rules = Rules {
+        settings: &settings,
+        namespace_default: "default",
+        reply_topics: &["everlog.replies"],
+        bounds: Bounds { bytes_max: 1 << 20, items_max: 10_000, ..Bounds::default() },
+        now_ms: NOW_MS,
+    };
+    let place = Place { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };
+    command::read(&Record { place, key, value, headers }, &rules, world)
+}
+
+pub fn read(value: &[u8], headers: Headers<'_>) -> Verdict {
+    read_in(&Known::default(), Some(b"order-1"), Some(value), headers)
+}
+
+pub fn refusal(verdict: Verdict) -> (Code, String) {
+    match verdict {
+        Verdict::Refused(refusal) => (refusal.code, refusal.reason),
+        other => panic!("it has to be refused: {other:?}"),
+    }
+}
+
+pub fn input(verdict: Verdict) -> Input {
+    match verdict {
+        Verdict::Accepted(accepted) => accepted.input,
+        other => panic!("it has to be accepted: {other:?}"),
+    }
+}
+
+pub fn avro(command: &Command<Payload<'static>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(Noun::Command, COMMAND_ID, command, &mut bytes).expect("it fits its schema");
+    bytes
+}
+
+pub fn start() -> Command<Payload<'static>> {
+    let input = Payload { text: Some("{\"total\": 12}".into()), ..Payload::default() };
+    let start = Start {
+        workflow_type: "Order".into(),
+        task_queue: "orders".into(),
+        input: Some(vec![input]),
+        ..Start::default()
+    };
+    Command { r#type: "start".into(), start: Some(start), ..Command::default() }
+}
