@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use everlog_log::consumer::{Assigned, Fetched, Polled, SourceError};
 use everlog_log_kafka::public::{self, Ending, From, Outgoing, Producer, Step, Tail, Trimmer};
-use everlog_log_kafka::source::{Assigned, Fetched, Polled, Source, SourceError};
+use everlog_log_kafka::source::Source;
 use everlog_log_kafka::{Options, topic_id, topics};
 use everlog_tests::kafka::{self, Cluster, LONG_SESSION, Version};
 use everlog_tests::patience;

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use everlog_ingress::{Assigned, Fetched, Polled, Source, SourceError, Topic};
+use everlog_ingress::Source;
+use everlog_log::consumer::{Assigned, ConsumedTopic, Fetched, Polled, SourceError};
 use tokio::time::Instant;
 
 use crate::ingress::ringing;
@@ -199,8 +200,8 @@ impl SimSource {
 }
 
 impl Source for SimSource {
-    fn topic(&self) -> Topic {
-        Topic { name: "commands".into(), incarnation: self.incarnation }
+    fn topic(&self) -> ConsumedTopic {
+        ConsumedTopic { name: "commands".into(), incarnation: self.incarnation }
     }
 
     async fn poll(&mut self, _deadline: Instant) -> Result<Polled, SourceError> {

@@ -1,7 +1,7 @@
 //! Those who produce public commands, and what they know of them.
 
 use bytes::Bytes;
-use everlog_ingress::Fetched;
+use everlog_log::consumer::Fetched;
 use everlog_partition::Want;
 
 use crate::book::Sent;

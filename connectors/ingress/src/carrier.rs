@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use everlog_log::Outage;
+use everlog_log::consumer::Fetched;
 use everlog_wire::Body;
 use everlog_wire::ingress::Source;
 use tokio::sync::Mutex;
@@ -15,7 +16,6 @@ use crate::journals::Journals;
 use crate::options::Names;
 use crate::reader::{Routed, Shared};
 use crate::schemas::Registry;
-use crate::source::Fetched;
 use crate::stats::Stats;
 
 /// The first pause before an append is made again; each further one is twice as long.

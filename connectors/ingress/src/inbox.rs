@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use everlog_log::consumer::{ConsumedTopic, Fetched};
 use everlog_partition::Failure;
 use everlog_wire::Body;
 use tokio::sync::Mutex;
@@ -11,7 +12,6 @@ use crate::journals::{Journals, Owned};
 use crate::options::{Names, Options};
 use crate::reader::Reader;
 use crate::schemas::Registry;
-use crate::source::{Fetched, Topic};
 use crate::stats::Stats;
 
 /// A record that is durable and applied.
@@ -28,7 +28,7 @@ pub struct Taken {
 /// Takes commands for journals that only their owners append to.
 pub struct Inbox<R, N> {
     journals: Owned,
-    topic: Topic,
+    topic: ConsumedTopic,
     reader: Reader<R, N>,
     /// The next number of each partition, once it is known. Held while a record is sent: an owner takes them in order.
     next: Vec<Mutex<Option<u64>>>,
@@ -37,7 +37,7 @@ pub struct Inbox<R, N> {
 
 impl<R: Registry, N: Names> Inbox<R, N> {
     /// An inbox in which records are told apart as if they stood in this topic.
-    pub fn new(journals: Owned, topic: Topic, registry: R, names: N, options: Options) -> Self {
+    pub fn new(journals: Owned, topic: ConsumedTopic, registry: R, names: N, options: Options) -> Self {
         let next = (0..journals.partitions()).map(|_| Mutex::default()).collect();
         let reader = Reader::new(topic.clone(), options, names, registry);
         Self { journals, topic, reader, next, stats: Arc::default() }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use everlog_log::Outage;
+use everlog_log::consumer::{Assigned, ConsumedTopic, Polled, SourceError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -15,7 +16,7 @@ use crate::lane::Lane;
 use crate::options::{Names, Options};
 use crate::reader::Reader;
 use crate::schemas::Registry;
-use crate::source::{Assigned, Polled, Source, SourceError, Topic};
+use crate::source::Source;
 use crate::stats::Stats;
 
 /// How long one poll waits, in ms.
@@ -26,7 +27,7 @@ const FAILED_MS: u64 = 200;
 /// Brings the records of one source into the journals.
 pub struct Ingress<S, J, R, N> {
     source: S,
-    topic: Topic,
+    topic: ConsumedTopic,
     options: Options,
     carrier: Arc<Carrier<J, R, N>>,
     lanes: BTreeMap<u32, Lane>,
@@ -162,7 +163,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
     async fn failed(&mut self, error: SourceError) {
         self.stats.poll_failures.fetch_add(1, Ordering::Relaxed);
         match error {
-            SourceError::OutOfRange { partition, .. } => {
+            SourceError::OutOfRange { partition, .. } | SourceError::MadeAgain { partition, .. } => {
                 self.lanes.remove(&partition);
                 self.source.pause(partition);
                 self.stats.stop(partition, &error.to_string());

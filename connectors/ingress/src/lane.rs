@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use everlog_log::consumer::Fetched;
 use tokio::task::AbortHandle;
 
 use crate::options::Options;
-use crate::source::Fetched;
 
 /// Records of one source partition.
 #[derive(Default)]

@@ -19,5 +19,5 @@ pub use ingress::Ingress;
 pub use journals::{Journals, Owned, Shared, Undelivered};
 pub use options::{Names, Options};
 pub use schemas::Registry;
-pub use source::{Assigned, Fetched, Polled, Source, SourceError, Topic};
+pub use source::Source;
 pub use stats::Stats;

@@ -8,6 +8,7 @@ use everlog_avro::Bounds;
 use everlog_avro::command::{
     Accepted, Ask, Code, Lookup, Namespace, Place, Record, Refusal, Rules, Token, Verdict, World, read,
 };
+use everlog_log::consumer::{ConsumedTopic, Fetched};
 use everlog_partition::Address;
 use everlog_wire::Body;
 use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source, Unreadable};
@@ -15,14 +16,13 @@ use tokio::time::Instant;
 
 use crate::options::{Names, Options};
 use crate::schemas::{Registry, Schemas, Snapshot, lookup};
-use crate::source::{Fetched, Topic};
 
 /// Bytes of headers that are told again with a refusal.
 const HEADERS_BYTES_MAX: usize = 64 << 10;
 
 /// Reads records of one topic.
 pub(crate) struct Reader<R, N> {
-    topic: Topic,
+    topic: ConsumedTopic,
     options: Options,
     names: N,
     schemas: Schemas<R>,
@@ -63,7 +63,7 @@ impl<N: Names> World for Seen<'_, N> {
 }
 
 impl<R: Registry, N: Names> Reader<R, N> {
-    pub(crate) fn new(topic: Topic, options: Options, names: N, registry: R) -> Self {
+    pub(crate) fn new(topic: ConsumedTopic, options: Options, names: N, registry: R) -> Self {
         let schemas = Schemas::new(registry, options.command_schema_id);
         Self { topic, options, names, schemas }
     }

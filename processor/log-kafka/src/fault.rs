@@ -80,3 +80,8 @@ mod tests {
         assert!(matches!(told(RDKafkaErrorCode::NotController), Error::Io { .. }));
     }
 }
+
+/// What is said where a topic is not there.
+pub(crate) fn missing(name: &str) -> Error {
+    refused(format!("there is no topic {name}: make the topics first (everlog topics create)"))
+}

@@ -7,10 +7,9 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::admin::Admin;
 use crate::consume::{FOLLOW_WAIT, range};
-use crate::fault::io;
+use crate::fault::{io, missing};
 use crate::native;
 use crate::options::Options;
-use crate::source::missing;
 use crate::topic_id;
 use crate::voice::Voice;
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use everlog_log::consumer::{Assigned, ConsumedTopic, Fetched, SourceError};
 use everlog_log::{Error, Offset, PartitionId};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
@@ -12,10 +13,10 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
 
 use crate::consume::{FOLLOW_WAIT, place, range, reaching};
-use crate::fault::{io, io_text};
+use crate::fault::{io, io_text, missing};
 use crate::native;
 use crate::options::Options;
-use crate::source::{Assigned, Event, Fetched, SourceError, State, Topic, lock, missing};
+use crate::source::{Event, State, lock};
 use crate::topic_id;
 use crate::unreadable::Prober;
 use crate::voice::{Voice, speaks};
@@ -35,14 +36,14 @@ const WATCH_EVERY: Duration = Duration::from_secs(10);
 
 /// What the group tells: heard inside of the consumer's poll only.
 struct Tidings {
-    topic: Topic,
+    topic: ConsumedTopic,
     state: Arc<Mutex<State>>,
     voice: Voice,
 }
 
 /// The consumer, and what its thread shares with whoever takes.
 pub(crate) struct Member {
-    pub(crate) topic: Topic,
+    pub(crate) topic: ConsumedTopic,
     consumer: BaseConsumer<Tidings>,
     state: Arc<Mutex<State>>,
     options: Options,
@@ -70,7 +71,7 @@ impl Member {
             .create_with_context(Voice::new("commands-id"))
             .map_err(|error| io("a client", &error))?;
         let incarnation = native::topic_id(asker.client(), &name, options.call_timeout())?;
-        let topic = Topic { incarnation: incarnation.ok_or_else(|| missing(&name))?, name };
+        let topic = ConsumedTopic { incarnation: incarnation.ok_or_else(|| missing(&name))?, name };
         let state: Arc<Mutex<State>> = Arc::default();
         let tidings =
             Tidings { topic: topic.clone(), state: Arc::clone(&state), voice: Voice::new("commands") };
@@ -459,7 +460,7 @@ impl Member {
 
 fn send_commits<C: ConsumerContext>(
     consumer: &BaseConsumer<C>,
-    topic: &Topic,
+    topic: &ConsumedTopic,
     commits: &[(PartitionId, Offset)],
 ) {
     let mut list = TopicPartitionList::with_capacity(commits.len());

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Error, Offset, PartitionId};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -15,10 +16,9 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::admin::Admin;
 use crate::consume::{FOLLOW_WAIT, is_lasting, left_until, range};
-use crate::fault::{io, refused, unknown};
+use crate::fault::{io, missing, refused, unknown};
 use crate::native;
 use crate::options::{Isolation, Options};
-use crate::source::{Topic, missing};
 use crate::voice::{Voice, speaks};
 
 /// How often a producer looks for its deliveries.
@@ -397,10 +397,10 @@ impl Trimmer {
 ///
 /// # Errors
 /// `Refused`: there is none; `Io`: no broker answers.
-pub fn topic(options: &Options, name: &str) -> Result<Topic, Error> {
+pub fn topic(options: &Options, name: &str) -> Result<ConsumedTopic, Error> {
     options.validate()?;
     let client = options.client("public").create_with_context(Voice::new("public"));
     let client: BaseConsumer<Voice> = client.map_err(|error| io("a client", &error))?;
     let incarnation = native::topic_id(client.client(), name, options.call_timeout())?;
-    Ok(Topic { name: name.to_owned(), incarnation: incarnation.ok_or_else(|| missing(name))? })
+    Ok(ConsumedTopic { name: name.to_owned(), incarnation: incarnation.ok_or_else(|| missing(name))? })
 }

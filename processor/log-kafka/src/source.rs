@@ -2,16 +2,15 @@
 //! told to, and what cannot go on said as a value. Nothing is ever reset.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
+use everlog_log::consumer::{Assigned, ConsumedTopic, Fetched, Polled, SourceError};
 use everlog_log::{Error, Offset, PartitionId};
 
-use crate::fault::{io_text, refused};
+use crate::fault::io_text;
 use crate::member::Member;
 use crate::options::Options;
 
@@ -24,94 +23,6 @@ const WAITING_RECORDS_MAX: usize = 20_000;
 const WAITING_BYTES_MAX: usize = 16 << 20;
 /// How long the group is waited for when a source is dropped; what it has not heard then, it finds out by itself.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
-
-/// A topic by its name and its id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topic {
-    /// Its name.
-    pub name: String,
-    /// The id that the cluster gave it: a topic of the same name made later has another one.
-    pub incarnation: [u8; 16],
-}
-
-/// A record as it was consumed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fetched {
-    /// The partition.
-    pub partition: PartitionId,
-    /// The offset.
-    pub offset: Offset,
-    /// The key.
-    pub key: Option<Bytes>,
-    /// The value.
-    pub value: Option<Bytes>,
-    /// The headers, in order; those whose names are no UTF-8 are left out.
-    pub headers: Vec<(String, Option<Bytes>)>,
-    /// Why neither key, value nor headers are here; it may hold for the offsets behind this one too.
-    pub lost: Option<String>,
-}
-
-impl Fetched {
-    /// About the memory that it takes, in bytes.
-    pub(crate) fn size_bytes(&self) -> usize {
-        let length = |bytes: &Option<Bytes>| bytes.as_ref().map_or(0, Bytes::len);
-        let headers = self.headers.iter().map(|(name, value)| 64 + name.len() + length(value)).sum::<usize>();
-        size_of::<Self>() + length(&self.key) + length(&self.value) + headers
-    }
-}
-
-/// A partition that this member is to read from here on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assigned {
-    /// The partition.
-    pub partition: PartitionId,
-    /// What the group committed last, if anything: the topic's id at that time, and the offset of the next record.
-    /// Offsets that somebody set by a tool, without an id, are none. What is no id of ours comes as zeros.
-    pub committed: Option<([u8; 16], Offset)>,
-    /// The first offset that is there, and the one behind the last that belongs to no open transaction.
-    pub bounds: Range<Offset>,
-}
-
-/// What a poll brings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Polled {
-    /// Records; those of a partition in the order of their offsets.
-    Records(Vec<Fetched>),
-    /// Partitions that are to be read: none of them is, until [`Source::begin`].
-    Assigned(Vec<Assigned>),
-    /// Partitions that somebody else reads from here on.
-    Revoked(Vec<PartitionId>),
-}
-
-/// Why something cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SourceError {
-    /// It is tried again by itself.
-    #[error("{0}")]
-    Passing(String),
-    /// A partition does not hold what comes next; nothing of it comes any more.
-    #[error("partition {partition} of the commands cannot be read from {offset} on: {detail}")]
-    OutOfRange {
-        /// The partition.
-        partition: PartitionId,
-        /// The offset that comes next.
-        offset: Offset,
-        /// What is there.
-        detail: String,
-    },
-    /// The topic was made again while it was read; nothing of it comes any more, in no partition.
-    #[error(
-        "partition {partition} of the commands was read up to {offset}, in another topic of that name: {detail}"
-    )]
-    MadeAgain {
-        /// The partition.
-        partition: PartitionId,
-        /// The offset that came next in the former topic.
-        offset: Offset,
-        /// Both ids.
-        detail: String,
-    },
-}
 
 /// What waits to be taken.
 #[derive(Debug)]
@@ -289,7 +200,7 @@ impl State {
 /// Dropping it commits what is to be committed and leaves the group; that may take seconds.
 #[derive(Debug)]
 pub struct Source {
-    topic: Topic,
+    topic: ConsumedTopic,
     // The thread ends when it has the member alone, and takes it along; then the end is waited for.
     member: Arc<Member>,
     _end: End,
@@ -320,7 +231,7 @@ impl Source {
     }
 
     /// The topic.
-    pub fn topic(&self) -> &Topic {
+    pub fn topic(&self) -> &ConsumedTopic {
         &self.topic
     }
 
@@ -408,9 +319,4 @@ impl Drop for End {
 /// Nothing panics while it holds the lock, save the system without memory.
 pub(crate) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What is said where a topic is not there.
-pub(crate) fn missing(name: &str) -> Error {
-    refused(format!("there is no topic {name}: make the topics first (everlog topics create)"))
 }

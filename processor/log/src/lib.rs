@@ -4,6 +4,7 @@
 //! `contract::check`.
 
 pub mod clock;
+pub mod consumer;
 pub mod contract;
 mod error;
 mod outage;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use everlog_ingress::{Assigned, Fetched, Polled, Source, SourceError};
+use everlog_ingress::Source;
+use everlog_log::consumer::{Assigned, ConsumedTopic, Fetched, Polled, SourceError};
 use everlog_patience as patience;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -122,8 +123,8 @@ impl Consumer {
 }
 
 impl Source for Consumer {
-    fn topic(&self) -> everlog_ingress::Topic {
-        everlog_ingress::Topic { name: "everlog.commands".into(), incarnation: INCARNATION }
+    fn topic(&self) -> ConsumedTopic {
+        ConsumedTopic { name: "everlog.commands".into(), incarnation: INCARNATION }
     }
 
     async fn poll(&mut self, deadline: Instant) -> Result<Polled, SourceError> {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use everlog_avro::Noun;
 use everlog_cluster::Cluster;
 use everlog_config::Config;
-use everlog_ingress::{Assigned, Fetched, Ingress, Options, Polled, Shared, SourceError, Stats, Topic};
+use everlog_ingress::{Ingress, Options, Shared, Stats};
 use everlog_log::clock::now_ms;
+use everlog_log::consumer::{ConsumedTopic, Polled, SourceError};
 use everlog_log::{Log, Outage};
 use everlog_log_kafka::keep::Keeper;
 use everlog_log_kafka::source;
@@ -213,16 +214,16 @@ async fn keep(kafka: everlog_log_kafka::Options, keep_ms: u64, mut stopped: watc
 struct Consumer {
     /// None while it is dropped.
     source: Option<source::Source>,
-    topic: Topic,
+    topic: ConsumedTopic,
     closed: Option<oneshot::Sender<()>>,
 }
 
 impl Consumer {
     /// The receiver hears when it has left its group.
     fn new(source: source::Source) -> (Self, oneshot::Receiver<()>) {
-        let source::Topic { name, incarnation } = source.topic().clone();
+        let topic = source.topic().clone();
         let (closed, heard) = oneshot::channel();
-        (Self { source: Some(source), topic: Topic { name, incarnation }, closed: Some(closed) }, heard)
+        (Self { source: Some(source), topic, closed: Some(closed) }, heard)
     }
 
     fn with(&mut self, act: impl FnOnce(&mut source::Source)) {
@@ -247,7 +248,7 @@ impl Drop for Consumer {
 }
 
 impl everlog_ingress::Source for Consumer {
-    fn topic(&self) -> Topic {
+    fn topic(&self) -> ConsumedTopic {
         self.topic.clone()
     }
 
@@ -256,7 +257,7 @@ impl everlog_ingress::Source for Consumer {
         match tokio::time::timeout_at(deadline, std::future::poll_fn(|context| source.poll_next(context)))
             .await
         {
-            Ok(polled) => polled.map(polled_of).map_err(error_of),
+            Ok(polled) => polled,
             Err(_elapsed) => Ok(Polled::Records(Vec::new())),
         }
     }
@@ -275,37 +276,5 @@ impl everlog_ingress::Source for Consumer {
 
     fn commit(&mut self, partition: u32, next: u64) {
         self.with(|source| source.commit(partition, next));
-    }
-}
-
-fn polled_of(polled: source::Polled) -> Polled {
-    match polled {
-        source::Polled::Records(records) => {
-            let fetched = |source::Fetched { partition, offset, key, value, headers, lost }| Fetched {
-                partition,
-                offset,
-                key,
-                value,
-                headers,
-                lost,
-            };
-            Polled::Records(records.into_iter().map(fetched).collect())
-        }
-        source::Polled::Assigned(partitions) => {
-            let assigned =
-                |source::Assigned { partition, committed, bounds }| Assigned { partition, committed, bounds };
-            Polled::Assigned(partitions.into_iter().map(assigned).collect())
-        }
-        source::Polled::Revoked(partitions) => Polled::Revoked(partitions),
-    }
-}
-
-fn error_of(error: source::SourceError) -> SourceError {
-    match error {
-        source::SourceError::Passing(detail) => SourceError::Passing(detail),
-        source::SourceError::OutOfRange { partition, offset, detail }
-        | source::SourceError::MadeAgain { partition, offset, detail } => {
-            SourceError::OutOfRange { partition, offset, detail }
-        }
     }
 }
