@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everlog_log::consumer::{Assigned, Fetched, Polled, SourceError};
-use everlog_log_kafka::public::{self, Ending, From, Outgoing, Producer, Step, Tail, Trimmer};
-use everlog_log_kafka::source::Source;
+use everlog_log_kafka::commands::source::Source;
+use everlog_log_kafka::topics::topic_io::{self, Ending, From, Outgoing, Producer, Step, Tail, Trimmer};
 use everlog_log_kafka::{Options, topic_id, topics};
 use everlog_tests::kafka::{self, Cluster, LONG_SESSION, Version};
 use everlog_tests::patience;
@@ -219,7 +219,7 @@ async fn a_record_comes_with_all_that_was_sent_with_it() -> anyhow::Result<()> {
 async fn what_was_committed_comes_back_with_the_topics_id() -> anyhow::Result<()> {
     let spot = Spot::new()?;
     spot.produce(0, &["a", "b", "c", "d"])?;
-    let id = public::topic(&spot.options, &spot.commands())?.incarnation;
+    let id = topic_io::topic(&spot.options, &spot.commands())?.incarnation;
     let mut reader = spot.source()?;
     assert_eq!(reader.source.topic().incarnation, id);
     reader.begin_all(4).await?;

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, ensure};
-use everlog_log_kafka::public::{Ending, From, Outgoing, Producer, Record, Step, Tail};
+use everlog_log_kafka::topics::topic_io::{Ending, From, Outgoing, Producer, Record, Step, Tail};
 use everlog_log_kafka::{Options, topics};
 use everlog_temporal_api::common::WorkflowType;
 use everlog_temporal_api::taskqueue::TaskQueue;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, ensure};
 use everlog_log_kafka::Options;
-use everlog_log_kafka::public::Trimmer;
+use everlog_log_kafka::topics::topic_io::Trimmer;
 use everlog_tests::caller::Caller;
 use everlog_tests::kafka::{Cluster, LONG_SESSION};
 use everlog_tests::patience;

@@ -10,11 +10,11 @@ use everlog_log::consumer::{Assigned, ConsumedTopic, Polled, SourceError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::carrier::Carrier;
+use crate::decoder::Reader;
+use crate::journal_writer::Carrier;
 use crate::journals::Journals;
-use crate::lane::Lane;
 use crate::options::{Names, Options};
-use crate::reader::Reader;
+use crate::partition_queue::Lane;
 use crate::schemas::Registry;
 use crate::source::Source;
 use crate::stats::Stats;

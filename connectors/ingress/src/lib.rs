@@ -3,21 +3,21 @@
 //! It dedups nothing: whoever applies a journal knows by its marks what was brought before. A record is brought again
 //! after every failure, and its offset is committed only after the journal has it.
 
-mod carrier;
-mod inbox;
+mod decoder;
+mod http_source;
 mod ingress;
+mod journal_writer;
 mod journals;
-mod lane;
 mod options;
-mod reader;
+mod partition_queue;
 mod schemas;
 mod source;
 mod stats;
 
-pub use inbox::{Inbox, Taken};
-pub use ingress::Ingress;
-pub use journals::{Journals, Owned, Shared, Undelivered};
-pub use options::{Names, Options};
-pub use schemas::Registry;
-pub use source::Source;
-pub use stats::Stats;
+pub use crate::http_source::{Inbox, Taken};
+pub use crate::ingress::Ingress;
+pub use crate::journals::{Journals, Owned, Shared, Undelivered};
+pub use crate::options::{Names, Options};
+pub use crate::schemas::Registry;
+pub use crate::source::Source;
+pub use crate::stats::Stats;

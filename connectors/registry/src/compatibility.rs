@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::avro::{AvroSchema, Fault, incompatibilities};
-use crate::steps::{Steps, Stopped};
+use crate::work_budget::{Steps, Stopped};
 
 /// A version of a subject that a new schema is held against.
 #[derive(Clone, Debug)]

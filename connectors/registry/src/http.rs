@@ -1,6 +1,6 @@
 //! Confluent's REST interface.
 
-mod shop;
+mod serve;
 
 use std::collections::HashMap;
 
@@ -13,14 +13,14 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::book::{Book, Version, Which};
-use crate::brought::Brought;
 use crate::compatibility::{Against, Level};
 use crate::error::Error;
+use crate::http::serve::{Shop, answer, failure};
 use crate::mode::Mode;
-use crate::steps::Steps;
+use crate::subjects::{Book, Version, Which};
+use crate::submitted_schema::Brought;
+use crate::work_budget::Steps;
 use crate::{Registry, Schema};
-use shop::{Shop, answer, failure};
 
 /// Schemas of one list of them.
 const SCHEMAS_MAX: usize = 1_000;

@@ -2,36 +2,36 @@
 //! a real one.
 
 mod avro;
-mod book;
-mod brought;
+mod client;
 mod compatibility;
 mod error;
 mod http;
-mod ids;
-mod lane;
 mod limits;
 mod mode;
 mod rows;
 mod stats;
-mod steps;
+mod subjects;
+mod submitted_schema;
+mod work_budget;
+mod work_slots;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-pub use book::Schema;
-pub use compatibility::Level;
-pub use error::Error;
-pub use http::router;
-pub use ids::{Client, ClientError, Found, Ids};
-pub use limits::Limits;
-pub use mode::Mode;
-pub use stats::Stats;
+use crate::rows::Change;
+use crate::subjects::Book;
+use crate::submitted_schema::Brought;
+use crate::work_budget::Steps;
+use crate::work_slots::Lane;
 
-use book::Book;
-use brought::Brought;
-use lane::Lane;
-use rows::Change;
-use steps::Steps;
+pub use crate::client::{Client, ClientError, Found, Ids};
+pub use crate::compatibility::Level;
+pub use crate::error::Error;
+pub use crate::http::router;
+pub use crate::limits::Limits;
+pub use crate::mode::Mode;
+pub use crate::stats::Stats;
+pub use crate::subjects::Schema;
 
 /// The rows of the registry begin like this; rows of others are left alone.
 pub const PREFIX: &str = "schemas/";

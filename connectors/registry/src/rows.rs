@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::PREFIX;
-use crate::book::identity;
 use crate::compatibility::Level;
 use crate::error::Error;
 use crate::mode::Mode;
+use crate::subjects::identity;
 
 /// What stands behind the id of a version that is deleted and can still be read.
 const DELETED: &str = " deleted";

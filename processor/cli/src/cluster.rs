@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
 use everlog_cluster::control_rows::{Row, View};
 use everlog_config::Config;
-use everlog_log_kafka::board::Board;
+use everlog_log_kafka::control::client::Board;
 use serde_json::json;
 
 use crate::nodes::trust;

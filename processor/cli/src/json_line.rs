@@ -12,7 +12,7 @@ use everlog_avro::outcome::Outcome;
 use everlog_avro::payload::JSON;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{Noun, Writer, frame};
-use everlog_log_kafka::public::Record;
+use everlog_log_kafka::topics::topic_io::Record;
 use everlog_registry::{Client, Found};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -7,7 +7,7 @@ use everlog_cluster::control_rows::{OwnerRow, Row, View};
 use everlog_cluster::status::{PartitionStatus, Status};
 use everlog_cluster::{Answer, Links, Trust};
 use everlog_config::Config;
-use everlog_log_kafka::board::Board;
+use everlog_log_kafka::control::client::Board;
 
 /// How these settings know nodes, and are known by them.
 ///

@@ -12,7 +12,7 @@ use clap::Args;
 use everlog_avro::Noun;
 use everlog_config::Config;
 use everlog_log_kafka::Options;
-use everlog_log_kafka::public::{From, Record, Step, Tail};
+use everlog_log_kafka::topics::topic_io::{From, Record, Step, Tail};
 use serde_json::Value;
 
 use crate::http_client;

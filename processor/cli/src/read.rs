@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use everlog_avro::Noun;
 use everlog_config::Config;
-use everlog_log_kafka::public::{From, Record, Step};
+use everlog_log_kafka::topics::topic_io::{From, Record, Step};
 
 use crate::json_line::{Reader, Told, line};
 use crate::public_topics::{Place, Where};

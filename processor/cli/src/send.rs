@@ -11,7 +11,7 @@ use everlog_config::logs::visible;
 use everlog_log::Error;
 use everlog_log::clock::now_ms;
 use everlog_log_kafka::Options;
-use everlog_log_kafka::public::{From, Outgoing, Producer, Step};
+use everlog_log_kafka::topics::topic_io::{From, Outgoing, Producer, Step};
 use serde_json::json;
 
 use crate::command_json::Order;

@@ -4,40 +4,19 @@
 //! replicated. Outputs are committed per partition group by one transactional producer: whoever initialises its
 //! transactional id fences everyone before. Nothing here waits for the group of a consumer.
 
-mod admin;
-pub mod board;
-mod committed;
-mod consume;
-mod control;
-pub mod examine;
-mod fault;
-mod group;
-mod hanging;
+mod client;
+pub mod commands;
+pub mod control;
+mod errors;
+mod group_context;
 mod journal;
-pub mod keep;
-mod member;
-pub mod members;
-mod native;
-pub mod news;
 mod options;
-mod owned;
-mod parts;
-pub mod public;
-mod reachability;
-mod reader;
-mod rouse;
-mod rows;
-mod slices;
-pub mod source;
+mod outputs;
+mod record_format;
+mod restore;
 mod stats;
-mod tail;
 pub mod topic_id;
 pub mod topics;
-mod traffic;
-mod transaction;
-mod trims;
-mod unreadable;
-mod voice;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -49,25 +28,25 @@ use everlog_log::{
     SliceDone, Tail, Topic, Visit, Wake, bucket_owner,
 };
 
-use admin::Admin;
-use committed::Committed;
-use consume::Ends;
-use control::Control;
-use fault::{no_such_partition, refused};
-use group::Group;
-use journal::Journal;
-use owned::Table;
-use parts::Parts;
-use reachability::Reachability;
-use reader::Reader;
-use slices::{Job, Slices};
-use stats::Counters;
-use tail::Tails;
-use trims::Trims;
+use crate::client::consumer::Ends;
+use crate::client::reachability::Reachability;
+use crate::control::control_topic::Control;
+use crate::errors::{no_such_partition, refused};
+use crate::group_context::Parts;
+use crate::journal::append::Journal;
+use crate::journal::follow::Tails;
+use crate::journal::read::Reader;
+use crate::journal::truncation::Trims;
+use crate::outputs::fence_table::Table;
+use crate::outputs::group::Group;
+use crate::restore::committed::Committed;
+use crate::restore::stream::{Job, Slices};
+use crate::stats::Counters;
+use crate::topics::admin::Admin;
 
-pub use options::{Options, PARTITIONS_MAX};
-pub use stats::{CYCLE_BOUNDS_US, Stats};
-pub use traffic::{Traffic, Wait};
+pub use crate::client::statistics::{Traffic, Wait};
+pub use crate::options::{Options, PARTITIONS_MAX};
+pub use crate::stats::{CYCLE_BOUNDS_US, Stats};
 
 /// What the brokers leave unanswered for so long is trouble: longer than a partition is without a leader after a broker was
 /// killed, which is `broker.session.timeout.ms`, 9 s.
@@ -95,7 +74,7 @@ pub struct Kafka {
 }
 
 impl Kafka {
-    /// Opens the log whose topics were made by `topics::create`.
+    /// Opens the log whose topics were made by `crate::topics::create`.
     ///
     /// # Errors
     /// `Refused`: the settings, or topics that are missing or would lose data, with the way out; `Io`: no broker
@@ -104,7 +83,7 @@ impl Kafka {
         options.validate()?;
         let admin = Arc::new(Admin::open(&options)?);
         let control_topic = options.topic("control");
-        let wanted = topics::wanted(&options, 1);
+        let wanted = crate::topics::wanted(&options, 1);
         let there = admin.topics(&wanted)?;
         if !there.contains_key(&control_topic) {
             return Err(refused(format!("there is no topic {control_topic}: make the topics first")));
@@ -116,7 +95,7 @@ impl Kafka {
                 "{control_topic} does not say how the topics were made: make them first"
             )));
         };
-        let differences = topics::compare(&options, &admin, fixed.partitions)?;
+        let differences = crate::topics::compare(&options, &admin, fixed.partitions)?;
         let refusals: Vec<_> = differences.iter().filter(|d| d.refuses).map(ToString::to_string).collect();
         if !refusals.is_empty() {
             return Err(refused(format!("the topics cannot be served on:\n{}", refusals.join("\n"))));
@@ -125,21 +104,21 @@ impl Kafka {
         let counters = Arc::new(Counters::default());
         let parts = Arc::new(Parts {
             incarnation: fixed.id,
-            topics: parts::topic_names(&options),
+            topics: crate::group_context::topic_names(&options),
             table: Table::new(fixed.partitions),
             committed: Committed::new(&options, Arc::clone(&ends)),
             journal: Journal::open(&options, fixed.partitions, Arc::clone(&counters))?,
             ends,
             control,
             counters,
-            rouse: rouse::Rouse::default(),
+            rouse: crate::outputs::coordinator_wakeup::Rouse::default(),
             options,
         });
         let trims = Trims::open(&admin, parts.options.topic("journal"))?;
         let groups = fixed.partitions.div_ceil(fixed.group_partitions);
         Ok(Kafka {
             slices: Slices::open(Arc::clone(&parts))?,
-            tombstones_ms: topics::tombstones_ms(&there, &parts.options),
+            tombstones_ms: crate::topics::tombstones_ms(&there, &parts.options),
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
             opening: std::sync::Mutex::default(),
             rehearsing: std::sync::Mutex::default(),
@@ -161,7 +140,7 @@ impl Kafka {
 
     /// What its clients have sent and received so far; nothing unless `statistics_interval_ms` is set.
     pub fn traffic(&self) -> Traffic {
-        traffic::lock(&self.parts.counters.traffic).clone()
+        crate::client::statistics::lock(&self.parts.counters.traffic).clone()
     }
 
     /// Why nothing can be written at the moment, if the brokers have left that unanswered for a while.
@@ -197,9 +176,9 @@ impl Kafka {
     /// The client cannot be made.
     pub fn follow_control(
         &self,
-        tell: impl FnMut(news::News<'_>) + Send + 'static,
-    ) -> Result<news::Follow, Error> {
-        news::Follow::start(&self.parts.options, tell)
+        tell: impl FnMut(crate::control::follower::News<'_>) + Send + 'static,
+    ) -> Result<crate::control::follower::Follow, Error> {
+        crate::control::follower::Follow::start(&self.parts.options, tell)
     }
 
     /// The group of a partition is about to be fenced: what taking it needs is made ready, without taking anything from its owner.
@@ -224,7 +203,7 @@ impl Kafka {
 
     /// Reads what is read first when a partition is taken.
     fn rehearse(&self, partition: PartitionId) -> Result<(), Error> {
-        self.parts.committed.rehearse(&self.parts.topics[rows::OWN], partition)?;
+        self.parts.committed.rehearse(&self.parts.topics[crate::record_format::OWN], partition)?;
         let bounds = self.bounds(partition)?;
         if !bounds.is_empty() {
             self.read(partition, bounds.end - 1, 1)?;
@@ -235,7 +214,7 @@ impl Kafka {
     /// The next committed offset of the changelog of each partition; every commit moves it. None where brokers do not answer
     /// at once.
     pub fn changelog_ends(&self, partitions: Range<PartitionId>) -> Vec<Option<Offset>> {
-        let topic = self.parts.topics[rows::number(Topic::Changelog)].as_str();
+        let topic = self.parts.topics[crate::record_format::number(Topic::Changelog)].as_str();
         let places: Vec<_> = partitions.map(|partition| (topic, partition as i32, 0)).collect();
         self.parts.ends.committed(&places)
     }
@@ -308,7 +287,7 @@ impl Kafka {
                 "{topic:?} is compacted: its rows are restored, not read by offset"
             )));
         }
-        let number = rows::number(topic);
+        let number = crate::record_format::number(topic);
         let reached = self.parts.table.of(partition).reached[number];
         Ok((&self.parts.topics[number], reached))
     }
@@ -460,7 +439,11 @@ impl Log for Kafka {
 
     fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error> {
         let (name, reached) = self.append_only(topic, partition)?;
-        let range = self.parts.ends.committed_to(name, partition as i32, committed::after(reached))?;
+        let range = self.parts.ends.committed_to(
+            name,
+            partition as i32,
+            crate::restore::committed::after(reached),
+        )?;
         if below > range.end {
             let (start, end) = (range.start, range.end);
             return Err(Error::OutOfRange { partition, wanted: below, start, end });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use everlog_log::Error;
 use rdkafka::ClientConfig;
 
-use crate::fault::refused;
+use crate::errors::refused;
 
 /// Most partitions that topics are made with.
 pub const PARTITIONS_MAX: u32 = 4_096;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::traffic::Traffic;
+use crate::client::statistics::Traffic;
 
 /// Upper bounds of the buckets of `Stats::cycles` and `Stats::ends`, in microseconds; the last bucket has none.
 pub const CYCLE_BOUNDS_US: [u64; 18] = [

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{AvroSchema, Body, Shape, TypeId};
-use crate::steps::{Steps, Stopped};
+use crate::avro::{AvroSchema, Body, Shape, TypeId};
+use crate::work_budget::{Steps, Stopped};
 
 /// Of one union.
 pub(super) struct Branches<'a> {

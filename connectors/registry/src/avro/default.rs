@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{AvroSchema, Body, Fault, Primitive, Shape, TypeId};
-use crate::steps::{Steps, Stopped};
+use crate::avro::{AvroSchema, Body, Fault, Primitive, Shape, TypeId};
+use crate::work_budget::{Steps, Stopped};
 
 impl AvroSchema {
     /// Checks the default of each field. A step is a comparison of a value with a type or a field.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{AvroSchema, Body, Field, Named, Shape, Type, TypeId};
+use crate::avro::{AvroSchema, Body, Field, Named, Shape, Type, TypeId};
 
 impl AvroSchema {
     /// The text that is the same for schemas that are the same, and for no others.

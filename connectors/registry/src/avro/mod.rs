@@ -10,9 +10,9 @@ mod resolution;
 
 use serde_json::{Map, Value};
 
-use crate::steps::Stopped;
+use crate::work_budget::Stopped;
 
-pub(crate) use resolution::incompatibilities;
+pub(crate) use crate::avro::resolution::incompatibilities;
 
 /// Why there is no schema.
 #[derive(Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::Steps;
+    use crate::work_budget::Steps;
 
     /// The table is compared with Java's Avro by `tests/avro`.
     #[test]

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{Attributes, AvroSchema, Body, Fault, Field, Named, Primitive, Shape, Type, TypeId, identity};
-use crate::steps::Steps;
+use crate::avro::{
+    Attributes, AvroSchema, Body, Fault, Field, Named, Primitive, Shape, Type, TypeId, identity,
+};
+use crate::work_budget::Steps;
 
 /// Attributes of a type that are no [`Attributes`].
 const OF_A_TYPE: [&str; 10] =
@@ -33,7 +35,7 @@ impl AvroSchema {
     /// many times as long as the text.
     ///
     /// # Errors
-    /// What it lacks, in words; [`crate::steps::Stopped`].
+    /// What it lacks, in words; [`crate::work_budget::Stopped`].
     pub(crate) fn parse(text: &str, steps: &Steps) -> Parsed<Self> {
         steps.spend_on(text)?;
         // The parser of JSON stops at a depth of 128, so what walks through the text does as well.
@@ -194,7 +196,7 @@ impl<'s> Parser<'s> {
         let body = self.body(members, kind, own_space.as_deref())?;
         let mut aliases = aliases(members)?;
         for alias in &mut aliases {
-            *alias = self::full_name(alias, own_space.as_deref())?;
+            *alias = crate::avro::parse::full_name(alias, own_space.as_deref())?;
             self.steps.spend_on(alias)?;
         }
         let named = Named { full_name, aliases, doc: text(members, "doc").map(str::to_owned), body };

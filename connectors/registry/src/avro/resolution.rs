@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 
-use super::branches::{Branches, has_field_aliases};
-use super::{AvroSchema, Body, Field, Named, Primitive, Shape, TypeId};
-use crate::steps::{Steps, Stopped};
+use crate::avro::branches::{Branches, has_field_aliases};
+use crate::avro::{AvroSchema, Body, Field, Named, Primitive, Shape, TypeId};
+use crate::work_budget::{Steps, Stopped};
 
 /// Types within types on the way of a comparison: a thread's stack holds many more.
 const DEPTH_MAX: usize = 600;

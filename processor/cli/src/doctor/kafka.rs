@@ -5,7 +5,7 @@ use std::ops::Range;
 use anyhow::Result;
 use everlog_config::Config;
 use everlog_log::clock::now_ms;
-use everlog_log_kafka::examine::{Applied, Commands, Examined, Journal, Open, examine};
+use everlog_log_kafka::topics::inspect::{Applied, Commands, Examined, Journal, Open, examine};
 
 use crate::doctor::{Finding, Verdict};
 

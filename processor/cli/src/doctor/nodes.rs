@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 use everlog_config::Config;
-use everlog_log_kafka::board::Board;
+use everlog_log_kafka::control::client::Board;
 
 use crate::doctor::Finding;
 use crate::nodes::trust;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use everlog_log_kafka::members::Members;
+use everlog_log_kafka::control::node_group::Members;
 use tokio::time::MissedTickBehavior;
 
 use crate::assignment::assign::Seen;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use everlog_log_kafka::members::Members;
+use everlog_log_kafka::control::node_group::Members;
 use everlog_partition::Error;
 use tokio::time::MissedTickBehavior;
 

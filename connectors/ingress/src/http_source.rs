@@ -1,0 +1,93 @@
+//! Public commands that come one at a time, without a topic: each gets a place of its own, which none ever has again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use everlog_log::consumer::{ConsumedTopic, Fetched};
+use everlog_partition::Failure;
+use everlog_wire::Body;
+use tokio::sync::Mutex;
+
+use crate::decoder::Reader;
+use crate::journals::{Journals, Owned};
+use crate::options::{Names, Options};
+use crate::schemas::Registry;
+use crate::stats::Stats;
+
+/// A record that is durable and applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The partition that applied it.
+    pub partition: u32,
+    /// Its number there.
+    pub offset: u64,
+    /// The code and the reason where it is no command, and stands among the rejections.
+    pub refused: Option<(String, String)>,
+}
+
+/// Takes commands for journals that only their owners append to.
+pub struct Inbox<R, N> {
+    journals: Owned,
+    topic: ConsumedTopic,
+    reader: Reader<R, N>,
+    /// The next number of each partition, once it is known. Held while a record is sent: an owner takes them in order.
+    next: Vec<Mutex<Option<u64>>>,
+    stats: Arc<Stats>,
+}
+
+impl<R: Registry, N: Names> Inbox<R, N> {
+    /// An inbox in which records are told apart as if they stood in this topic.
+    pub fn new(journals: Owned, topic: ConsumedTopic, registry: R, names: N, options: Options) -> Self {
+        let next = (0..journals.partitions()).map(|_| Mutex::default()).collect();
+        let reader = Reader::new(topic.clone(), options, names, registry);
+        Self { journals, topic, reader, next, stats: Arc::default() }
+    }
+
+    /// What it counts.
+    pub fn stats(&self) -> Arc<Stats> {
+        Arc::clone(&self.stats)
+    }
+
+    /// Takes a record; its partition and offset are given here. Waits until it is durable and applied.
+    ///
+    /// # Errors
+    /// [`Failure`]: after `Busy` nothing was taken, else nobody knows.
+    pub async fn take(&self, mut record: Fetched) -> Result<Taken, Failure> {
+        Stats::count(&self.stats.records);
+        record.partition = 0;
+        // What has to be asked of a registry is asked before the others are made to wait.
+        let partition = self.read(&record).await.0;
+        let mut next = self.next[partition as usize].lock().await;
+        let offset = match *next {
+            Some(offset) => offset,
+            None => self.journals.mark(partition, self.topic.incarnation).await?,
+        };
+        (record.partition, record.offset) = (partition, offset);
+        let body = self.read(&record).await.1;
+        *next = Some(offset + 1);
+        let refused = match &body {
+            Body::Unreadable(unreadable) => Some((unreadable.code.clone(), unreadable.reason.clone())),
+            Body::Forwarded(_)
+            | Body::Owner(_)
+            | Body::Settings(_)
+            | Body::Input(_)
+            | Body::Barrier(_)
+            | Body::Deliver(_)
+            | Body::Letter(_)
+            | Body::Removal(_) => None,
+        };
+        let heard = self.journals.send(partition, vec![body])?;
+        drop(next);
+        heard.await.map_err(|_dropped| Failure::Unavailable)??;
+        Stats::count(if refused.is_none() { &self.stats.forwarded } else { &self.stats.unreadable });
+        Ok(Taken { partition, offset, refused })
+    }
+
+    async fn read(&self, record: &Fetched) -> (u32, Body) {
+        let waits = || {
+            self.stats.schema_waits.fetch_add(1, Ordering::Relaxed);
+        };
+        let routed = self.reader.read(record, self.journals.partitions(), waits).await;
+        (routed.partition, routed.body)
+    }
+}

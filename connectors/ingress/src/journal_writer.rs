@@ -1,0 +1,126 @@
+//! Takes the records of a batch to their journals: in order, one append per journal at a time, until all are durable.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use everlog_log::Outage;
+use everlog_log::consumer::Fetched;
+use everlog_wire::Body;
+use everlog_wire::ingress::Source;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+use crate::decoder::{Routed, Shared};
+use crate::journals::Journals;
+use crate::options::Names;
+use crate::schemas::Registry;
+use crate::stats::Stats;
+
+/// The first pause before an append is made again; each further one is twice as long.
+const PAUSE_MS: u64 = 20;
+
+/// Carries batches of any source partition.
+pub(crate) struct Carrier<J, R, N> {
+    journals: Arc<J>,
+    /// Held while an append to the journal is under way; what came of the latest.
+    turns: Vec<Mutex<Outage>>,
+    reader: Shared<R, N>,
+    retry_ms_max: u64,
+    stats: Arc<Stats>,
+}
+
+impl<J: Journals, R: Registry, N: Names> Carrier<J, R, N> {
+    pub(crate) fn new(journals: J, reader: Shared<R, N>, retry_ms_max: u64, stats: Arc<Stats>) -> Self {
+        let turns = (0..journals.partitions()).map(|_| Mutex::default()).collect();
+        Self { journals: Arc::new(journals), turns, reader, retry_ms_max, stats }
+    }
+
+    /// Carries a batch of one source partition; returns when all of it is durable.
+    pub(crate) async fn carry(self: Arc<Self>, batch: Vec<Fetched>) {
+        let mut groups: BTreeMap<u32, Vec<Body>> = BTreeMap::new();
+        for fetched in &batch {
+            let waits = || {
+                self.stats.schema_waits.fetch_add(1, Ordering::Relaxed);
+            };
+            let Routed { partition, mut body } =
+                self.reader.read(fetched, self.journals.partitions(), waits).await;
+            let group = groups.entry(partition).or_default();
+            if let (Some(source), Some(before)) =
+                (source_mut(&mut body), group.last().and_then(|body| source_of(body)))
+            {
+                source.follows = before.offset + 1;
+            }
+            group.push(body);
+        }
+        let mut under_way = JoinSet::new();
+        for (partition, bodies) in groups {
+            under_way.spawn(self.clone().deliver(partition, bodies));
+        }
+        while let Some(delivered) = under_way.join_next().await {
+            if let Err(error) = delivered
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+    }
+
+    async fn deliver(self: Arc<Self>, partition: u32, bodies: Vec<Body>) {
+        let mut pause_ms = PAUSE_MS;
+        loop {
+            let mut outage = self.turns[partition as usize].lock().await;
+            let delivered = self.journals.deliver(partition, &bodies).await;
+            let Err(error) = delivered else {
+                if let Some(lasted) = outage.works(Instant::now()) {
+                    tracing::info!(
+                        partition,
+                        after_s = lasted.as_secs(),
+                        "commands are taken by the journal again"
+                    );
+                }
+                break;
+            };
+            self.stats.retries.fetch_add(1, Ordering::Relaxed);
+            if let Some(lasts) = outage.fails(Instant::now()) {
+                let for_s = lasts.as_secs();
+                tracing::warn!(partition, for_s, %error, "commands were not taken by the journal and are brought again");
+            }
+            drop(outage);
+            self.journals.pause(pause_ms).await;
+            pause_ms = (pause_ms * 2).min(self.retry_ms_max);
+        }
+        let forwarded = bodies.iter().filter(|body| matches!(body, Body::Forwarded(_))).count() as u64;
+        self.stats.forwarded.fetch_add(forwarded, Ordering::Relaxed);
+        self.stats.unreadable.fetch_add(bodies.len() as u64 - forwarded, Ordering::Relaxed);
+    }
+}
+
+fn source_of(body: &Body) -> Option<&Source> {
+    match body {
+        Body::Forwarded(forwarded) => forwarded.source.as_ref(),
+        Body::Unreadable(unreadable) => unreadable.source.as_ref(),
+        Body::Owner(_)
+        | Body::Settings(_)
+        | Body::Input(_)
+        | Body::Barrier(_)
+        | Body::Deliver(_)
+        | Body::Letter(_)
+        | Body::Removal(_) => None,
+    }
+}
+
+fn source_mut(body: &mut Body) -> Option<&mut Source> {
+    match body {
+        Body::Forwarded(forwarded) => forwarded.source.as_mut(),
+        Body::Unreadable(unreadable) => unreadable.source.as_mut(),
+        Body::Owner(_)
+        | Body::Settings(_)
+        | Body::Input(_)
+        | Body::Barrier(_)
+        | Body::Deliver(_)
+        | Body::Letter(_)
+        | Body::Removal(_) => None,
+    }
+}

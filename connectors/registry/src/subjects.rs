@@ -1,0 +1,450 @@
+//! What is registered, in memory: subjects, versions, ids, levels, modes; and which changes a request asks for.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::avro::AvroSchema;
+use crate::compatibility::{Against, Level, Old};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::mode::Mode;
+use crate::rows::Change;
+use crate::submitted_schema::Brought;
+use crate::work_budget::Steps;
+
+/// A schema as a subject knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Its id.
+    pub id: u32,
+    /// From 1; a number that was deleted for good is missing.
+    pub version: u32,
+    /// Its text.
+    pub text: Arc<str>,
+    /// It is deleted, and can still be read by its id.
+    pub is_deleted: bool,
+}
+
+/// Which versions are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    Live,
+    All,
+    Deleted,
+}
+
+impl Which {
+    pub(crate) fn takes(self, is_deleted: bool) -> bool {
+        match self {
+            Self::Live => !is_deleted,
+            Self::All => true,
+            Self::Deleted => is_deleted,
+        }
+    }
+}
+
+/// A version of a subject.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    pub(crate) id: u32,
+    pub(crate) is_deleted: bool,
+}
+
+type Versions = BTreeMap<u32, Version>;
+
+#[derive(Debug)]
+struct Text {
+    text: Arc<str>,
+    identity: Arc<str>,
+}
+
+impl Text {
+    fn bytes(&self) -> usize {
+        self.text.len() + self.identity.len()
+    }
+}
+
+/// Everything that is registered.
+pub(crate) struct Book {
+    pub(crate) limits: Limits,
+    texts: BTreeMap<u32, Text>,
+    /// The ids of each schema, by what makes two schemas the same. Earlier releases gave it several.
+    ids: HashMap<Arc<str>, BTreeSet<u32>>,
+    /// Bytes of the texts, and of what makes them the same.
+    bytes: usize,
+    /// How many versions have an id.
+    uses: BTreeMap<u32, usize>,
+    /// No subject without a version.
+    subjects: BTreeMap<String, Versions>,
+    levels: BTreeMap<String, Level>,
+    level: Level,
+    modes: BTreeMap<String, Mode>,
+    mode: Mode,
+}
+
+impl Book {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            texts: BTreeMap::new(),
+            ids: HashMap::new(),
+            bytes: 0,
+            uses: BTreeMap::new(),
+            subjects: BTreeMap::new(),
+            levels: BTreeMap::new(),
+            level: Level::Backward,
+            modes: BTreeMap::new(),
+            mode: Mode::ReadWrite,
+        }
+    }
+
+    /// Keeps what is stored now.
+    pub(crate) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Text { id, text, identity } => self.insert(id, text, identity),
+            Change::NoText { id } => self.remove(id),
+            Change::Version { subject, version, id, is_deleted } => {
+                *self.uses.entry(id).or_default() += 1;
+                let versions = self.subjects.entry(subject).or_default();
+                if let Some(before) = versions.insert(version, Version { id, is_deleted }) {
+                    self.uses.entry(before.id).and_modify(|uses| *uses -= 1);
+                }
+            }
+            Change::NoVersion { subject, version } => {
+                if let Some(versions) = self.subjects.get_mut(&subject) {
+                    if let Some(before) = versions.remove(&version) {
+                        self.uses.entry(before.id).and_modify(|uses| *uses -= 1);
+                    }
+                    if versions.is_empty() {
+                        self.subjects.remove(&subject);
+                    }
+                }
+            }
+            Change::Level { subject: None, level } => self.level = level.unwrap_or(Level::Backward),
+            Change::Level { subject: Some(subject), level } => set(&mut self.levels, subject, level),
+            Change::Mode { subject: None, mode } => self.mode = mode.unwrap_or(Mode::ReadWrite),
+            Change::Mode { subject: Some(subject), mode } => set(&mut self.modes, subject, mode),
+        }
+    }
+
+    fn insert(&mut self, id: u32, text: Arc<str>, identity: Arc<str>) {
+        self.remove(id);
+        // Texts that are the same share it.
+        let identity = self.ids.get_key_value(&identity).map_or(identity, |(known, _)| Arc::clone(known));
+        self.ids.entry(Arc::clone(&identity)).or_default().insert(id);
+        let text = Text { text, identity };
+        self.bytes += text.bytes();
+        self.texts.insert(id, text);
+    }
+
+    fn remove(&mut self, id: u32) {
+        let Some(text) = self.texts.remove(&id) else { return };
+        self.bytes -= text.bytes();
+        if let Some(ids) = self.ids.get_mut(&text.identity) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.ids.remove(&text.identity);
+            }
+        }
+    }
+
+    /// Bytes of all schemas, and of what tells them apart.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Checks that what was stored belongs together.
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        let lacking = |versions: &Versions| versions.values().any(|one| !self.texts.contains_key(&one.id));
+        match self.subjects.iter().find(|(_, versions)| lacking(versions)) {
+            Some((subject, _)) => Err(Error::Storage(format!("a schema of {subject} is missing"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The id of a schema under a subject; none where it can be registered there, if it goes with the others.
+    pub(crate) fn registered(&self, subject: &str, new: &Brought<'_>) -> Result<Option<u32>, Error> {
+        self.check_subject(subject)?;
+        if let Some((_, found)) = self.same_in(subject, new, Which::Live) {
+            return Ok(Some(found.id));
+        }
+        self.check_mode(subject)?;
+        self.check_room(subject, new)?;
+        Ok(None)
+    }
+
+    /// What has to be stored so that a schema is registered under a subject, and its id there.
+    pub(crate) fn register(&self, subject: &str, new: &Brought<'_>) -> (u32, Vec<Change>) {
+        let mut changes = Vec::new();
+        let id = self.id_of(new).unwrap_or_else(|| self.last_id().saturating_add(1));
+        if !self.texts.contains_key(&id) {
+            let (text, identity) = (new.text.into(), Arc::clone(&new.identity));
+            changes.push(Change::Text { id, text, identity });
+        }
+        let last = self.subjects.get(subject).and_then(|versions| versions.last_key_value());
+        let version = last.map_or(1, |(version, _)| version.saturating_add(1));
+        changes.push(Change::Version { subject: subject.into(), version, id, is_deleted: false });
+        (id, changes)
+    }
+
+    /// The lowest id of a schema.
+    fn id_of(&self, new: &Brought<'_>) -> Option<u32> {
+        self.ids.get(&new.identity).and_then(BTreeSet::first).copied()
+    }
+
+    /// The versions of a subject that are deleted, and what has to be stored for it. For good: once they are deleted.
+    pub(crate) fn delete_subject(
+        &self,
+        subject: &str,
+        for_good: bool,
+    ) -> Result<(Vec<u32>, Vec<Change>), Error> {
+        let versions = self.versions(subject, Which::All)?;
+        self.check_mode(subject)?;
+        let is_live = versions.values().any(|version| !version.is_deleted);
+        let mut changes = match (is_live, for_good) {
+            (false, false) => return Err(Error::SubjectDeleted(subject.into())),
+            (true, true) => return Err(Error::SubjectNotDeleted(subject.into())),
+            (true, false) => {
+                let live = versions.iter().filter(|(_, version)| !version.is_deleted);
+                live.map(|(number, version)| deleted(subject, *number, *version)).collect::<Vec<_>>()
+            }
+            (false, true) => {
+                let gone = |version: &u32| Change::NoVersion { subject: subject.into(), version: *version };
+                versions.keys().map(gone).collect()
+            }
+        };
+        let numbers = changes.iter().filter_map(|change| match change {
+            Change::Version { version, .. } | Change::NoVersion { version, .. } => Some(*version),
+            Change::Text { .. } | Change::NoText { .. } | Change::Level { .. } | Change::Mode { .. } => None,
+        });
+        let numbers = numbers.collect();
+        if for_good {
+            changes.extend(self.left_over(subject, None));
+        } else {
+            let of = || Some(subject.to_owned());
+            changes.extend(self.levels.get(subject).map(|_| Change::Level { subject: of(), level: None }));
+            changes.extend(self.modes.get(subject).map(|_| Change::Mode { subject: of(), mode: None }));
+        }
+        Ok((numbers, changes))
+    }
+
+    /// The version of a subject that is deleted, none meaning the latest, and what has to be stored for it. For good:
+    /// once it is deleted.
+    pub(crate) fn delete_version(
+        &self,
+        subject: &str,
+        version: Option<u32>,
+        for_good: bool,
+    ) -> Result<(u32, Vec<Change>), Error> {
+        let versions = self.versions(subject, Which::All)?;
+        let latest = || versions.iter().rev().find(|(_, version)| for_good || !version.is_deleted);
+        let found = match version {
+            Some(version) => versions.get_key_value(&version),
+            None => latest(),
+        };
+        let (number, version) = found.ok_or(Error::VersionUnknown(version))?;
+        self.check_mode(subject)?;
+        let changes = match (version.is_deleted, for_good) {
+            (true, false) => return Err(Error::VersionDeleted(subject.into(), *number)),
+            (false, true) => return Err(Error::VersionNotDeleted(subject.into(), *number)),
+            (false, false) => vec![deleted(subject, *number, *version)],
+            (true, true) => {
+                let mut changes = vec![Change::NoVersion { subject: subject.into(), version: *number }];
+                changes.extend(self.left_over(subject, Some(*number)));
+                changes
+            }
+        };
+        Ok((*number, changes))
+    }
+
+    /// The texts that nothing has without a version of a subject, or without the whole subject. The last id stays, so that
+    /// it is not given out again.
+    fn left_over(&self, subject: &str, version: Option<u32>) -> impl Iterator<Item = Change> {
+        let is_gone =
+            |of: &str, number: u32| of == subject && version.is_none_or(|version| version == number);
+        let all = self.subjects.iter().flat_map(|(of, versions)| versions.iter().map(move |one| (of, one)));
+        let stay = all.filter(|(of, (number, _))| !is_gone(of, **number));
+        let used: BTreeSet<u32> = stay.map(|(_, (_, version))| version.id).chain([self.last_id()]).collect();
+        self.texts.keys().filter(move |id| !used.contains(id)).map(|id| Change::NoText { id: *id })
+    }
+
+    /// What sets a level; none takes it back.
+    pub(crate) fn set_level(&self, subject: Option<&str>, level: Option<Level>) -> Result<Change, Error> {
+        if let Some(subject) = subject {
+            self.check_subject(subject)?;
+            if level.is_some() && !self.levels.contains_key(subject) {
+                self.check_settings(self.levels.len(), "level")?;
+            }
+        }
+        Ok(Change::Level { subject: subject.map(str::to_owned), level })
+    }
+
+    /// What sets a mode; none takes it back.
+    pub(crate) fn set_mode(&self, subject: Option<&str>, mode: Option<Mode>) -> Result<Change, Error> {
+        if let Some(subject) = subject {
+            self.check_subject(subject)?;
+            if mode.is_some() && !self.modes.contains_key(subject) {
+                self.check_settings(self.modes.len(), "mode")?;
+            }
+        }
+        Ok(Change::Mode { subject: subject.map(str::to_owned), mode })
+    }
+
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
+    pub(crate) fn level_of(&self, subject: &str) -> Option<Level> {
+        self.levels.get(subject).copied()
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(crate) fn mode_of(&self, subject: &str) -> Option<Mode> {
+        self.modes.get(subject).copied()
+    }
+
+    /// The highest id that was ever given out, 0 for none.
+    pub(crate) fn last_id(&self) -> u32 {
+        self.texts.last_key_value().map_or(0, |(id, _)| *id)
+    }
+
+    /// The text of a schema that a subject has, or had and deleted, but not for good.
+    pub(crate) fn text(&self, id: u32) -> Option<&str> {
+        let is_there = self.uses.get(&id).is_some_and(|uses| *uses > 0);
+        self.texts.get(&id).filter(|_| is_there).map(|text| &*text.text)
+    }
+
+    /// The subjects of which a version is live, of which one is there, or of which all are deleted.
+    pub(crate) fn subjects(&self, which: Which) -> impl Iterator<Item = (&str, &Versions)> {
+        let all = self.subjects.iter().map(|(subject, versions)| (subject.as_str(), versions));
+        all.filter(move |(_, versions)| which.takes(versions.values().all(|version| version.is_deleted)))
+    }
+
+    /// All versions of a subject: of one that has such versions.
+    pub(crate) fn versions(&self, subject: &str, which: Which) -> Result<&Versions, Error> {
+        let found = self.subjects.get(subject);
+        let found = found.filter(|versions| versions.values().any(|version| which.takes(version.is_deleted)));
+        found.ok_or_else(|| Error::SubjectUnknown(subject.into()))
+    }
+
+    /// One version of a subject; none means the latest.
+    pub(crate) fn version(&self, subject: &str, version: Option<u32>, which: Which) -> Result<Schema, Error> {
+        let versions = self.versions(subject, which)?;
+        let mut found = versions.iter().rev().filter(|(_, one)| which.takes(one.is_deleted));
+        let found = found.find(|(number, _)| version.is_none_or(|version| version == **number));
+        let (number, found) = found.ok_or(Error::VersionUnknown(version))?;
+        Ok(self.schema(*number, *found))
+    }
+
+    pub(crate) fn schema(&self, number: u32, version: Version) -> Schema {
+        let text = self.texts.get(&version.id).map_or_else(|| "".into(), |text| Arc::clone(&text.text));
+        Schema { id: version.id, version: number, text, is_deleted: version.is_deleted }
+    }
+
+    /// The version of a subject that is this schema.
+    pub(crate) fn find(&self, subject: &str, new: &Brought<'_>, which: Which) -> Result<Schema, Error> {
+        self.versions(subject, which)?;
+        let (number, version) =
+            self.same_in(subject, new, which).ok_or_else(|| Error::SchemaUnknown(String::new()))?;
+        Ok(self.schema(number, version))
+    }
+
+    /// The latest version of a subject that is the same; one that is not deleted before one that is.
+    fn same_in(&self, subject: &str, new: &Brought<'_>, which: Which) -> Option<(u32, Version)> {
+        let ids = self.ids.get(&new.identity)?;
+        let versions = self.subjects.get(subject)?.iter();
+        let same = versions.filter(|(_, one)| which.takes(one.is_deleted) && ids.contains(&one.id));
+        same.max_by_key(|(number, version)| (!version.is_deleted, **number)).map(|(n, v)| (*n, *v))
+    }
+
+    /// What a new schema of a subject is held against.
+    pub(crate) fn against(&self, subject: &str) -> Against {
+        let level = self.level_of(subject).unwrap_or(self.level);
+        let versions = self.subjects.get(subject).into_iter().flatten().rev();
+        let live = versions.filter(|(_, version)| !version.is_deleted);
+        let old = live.filter_map(|(number, version)| {
+            let text = Arc::clone(&self.texts.get(&version.id)?.text);
+            Some(Old { version: *number, id: version.id, text })
+        });
+        Against { level, old: old.take(level.versions_max()).collect() }
+    }
+
+    /// What a schema is held against that is compared with one version, none meaning the latest: with none of them it goes.
+    pub(crate) fn against_one(&self, subject: &str, version: Option<u32>) -> Result<Against, Error> {
+        let level = self.level_of(subject).unwrap_or(self.level);
+        let old = match self.version(subject, version, Which::Live) {
+            Ok(Schema { id, version, text, .. }) => vec![Old { version, id, text }],
+            Err(_nothing) if version.is_none() => Vec::new(),
+            Err(_nothing) => return Err(Error::VersionUnknown(version)),
+        };
+        Ok(Against { level, old })
+    }
+
+    fn check_subject(&self, subject: &str) -> Result<(), Error> {
+        if subject.is_empty() || subject.len() > self.limits.subject_bytes_max {
+            return Err(Error::Request(format!(
+                "a subject has 1 to {} bytes",
+                self.limits.subject_bytes_max
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_mode(&self, subject: &str) -> Result<(), Error> {
+        match self.mode_of(subject).unwrap_or(self.mode) {
+            Mode::ReadWrite => Ok(()),
+            Mode::ReadOnly => Err(Error::NotPermitted(format!("Subject {subject} is in read-only mode"))),
+        }
+    }
+
+    fn check_room(&self, subject: &str, new: &Brought<'_>) -> Result<(), Error> {
+        let bytes = if self.id_of(new).is_some() { 0 } else { new.bytes() };
+        if self.bytes.saturating_add(bytes) > self.limits.bytes_max {
+            return Err(Error::Limit(format!(
+                "{} bytes of schemas (registry.bytes_max)",
+                self.limits.bytes_max
+            )));
+        }
+        match self.subjects.get(subject) {
+            Some(versions) if versions.len() >= self.limits.versions_max => {
+                Err(Error::Limit(format!("{} versions of a subject", self.limits.versions_max)))
+            }
+            None if self.subjects.len() >= self.limits.subjects_max => {
+                Err(Error::Limit(format!("{} subjects", self.limits.subjects_max)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn check_settings(&self, count: usize, what: &str) -> Result<(), Error> {
+        if count >= self.limits.subjects_max {
+            return Err(Error::Limit(format!("{} subjects with a {what}", self.limits.subjects_max)));
+        }
+        Ok(())
+    }
+}
+
+fn set<T>(settings: &mut BTreeMap<String, T>, subject: String, value: Option<T>) {
+    match value {
+        Some(value) => settings.insert(subject, value),
+        None => settings.remove(&subject),
+    };
+}
+
+fn deleted(subject: &str, number: u32, version: Version) -> Change {
+    Change::Version { subject: subject.into(), version: number, id: version.id, is_deleted: true }
+}
+
+/// What makes a stored text the same as another. What another release took and this one does not parse is the same as what
+/// is the same JSON.
+pub(crate) fn identity(text: &str) -> Option<String> {
+    match AvroSchema::parse(text, &Steps::unbounded()) {
+        Ok(avro) => Some(avro.identity()),
+        Err(_reason) => serde_json::from_str::<Value>(text).ok().map(|json| json.to_string()),
+    }
+}

@@ -1,0 +1,84 @@
+//! Turns for work that takes long: so many at once, and so many that wait for one.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::stats::Stats;
+use crate::work_budget::Stopped;
+
+/// How often whoever waits for a turn looks whether its own answer is still waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Who has a turn, and who waits for one.
+pub(crate) struct Lane {
+    /// Steps of one request.
+    pub(crate) steps_max: usize,
+    running_max: usize,
+    waiting_max: usize,
+    count: Mutex<Count>,
+    freed: Condvar,
+    stats: Arc<Stats>,
+}
+
+#[derive(Default)]
+struct Count {
+    running: usize,
+    waiting: usize,
+}
+
+/// A turn; it ends when this is dropped.
+pub(crate) struct Turn(Arc<Lane>);
+
+impl Lane {
+    pub(crate) fn new(steps_max: usize, running_max: usize, waiting_max: usize, stats: Arc<Stats>) -> Self {
+        let (count, freed) = (Mutex::default(), Condvar::new());
+        Self { steps_max, running_max, waiting_max, count, freed, stats }
+    }
+
+    /// Waits for a turn.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(crate) fn turn(self: &Arc<Self>, is_unwanted: impl Fn() -> bool) -> Result<Turn, Stopped> {
+        let mut count = self.count();
+        if count.running >= self.running_max && count.waiting >= self.waiting_max {
+            return Err(Stopped::Busy);
+        }
+        count.waiting += 1;
+        self.tell(&count);
+        while count.running >= self.running_max && !is_unwanted() {
+            let woken = self.freed.wait_timeout(count, LOOK_EVERY);
+            count = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        count.waiting -= 1;
+        let has_turn = count.running < self.running_max;
+        count.running += usize::from(has_turn);
+        self.tell(&count);
+        if has_turn { Ok(Turn(Arc::clone(self))) } else { Err(Stopped::Unwanted) }
+    }
+
+    fn count(&self) -> MutexGuard<'_, Count> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, count: &Count) {
+        self.stats.checks_running.store(count.running as u64, Ordering::Relaxed);
+        self.stats.checks_waiting.store(count.waiting as u64, Ordering::Relaxed);
+    }
+
+    /// How many wait for a turn.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.count().waiting
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut count = self.0.count();
+        count.running -= 1;
+        self.0.tell(&count);
+        self.0.freed.notify_one();
+    }
+}

@@ -1,0 +1,499 @@
+//! Reading: how far a topic reaches, and its records from one offset to another.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use everlog_log::{Error, Offset};
+use rdkafka::Message;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::BorrowedMessage;
+use rdkafka::statistics::Statistics;
+use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
+
+use crate::client::librdkafka;
+use crate::client::log_lines::{Voice, speaks};
+use crate::client::statistics::Meter;
+use crate::errors::{corrupt, io, io_text};
+use crate::options::{Isolation, Options};
+
+/// How long the broker keeps a fetch of who reads to an end and no further.
+const FETCH_WAIT: Duration = Duration::from_millis(5);
+/// The same for who waits there: a journal that is followed too begins no sooner.
+pub(crate) const FOLLOW_WAIT: Duration = Duration::from_millis(100);
+/// How long a question is rested that a broker could not answer yet.
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// How long a leader may take to answer at first, before it is asked who leads: twice as long each time.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// How long a broker may take to tell who leads a topic's partitions, before they are asked again.
+const METADATA_WITHIN: Duration = Duration::from_secs(1);
+/// How long a reader waits to be told who leads before it reads; without an answer it finds out by itself.
+const LEADER_WITHIN: Duration = Duration::from_millis(250);
+/// How long it remembers that it was told. The client forgets a topic that it does not read after a quarter of an hour.
+const LEADERS_KNOWN_FOR: Duration = Duration::from_secs(300);
+/// How often who leads is asked again where a topic ends before what is known to be there: a broker that has lost the others
+/// leads for itself, and tells an end that is old.
+const LEADER_EVERY: Duration = Duration::from_millis(250);
+
+/// How far topics reach.
+pub(crate) struct Ends {
+    uncommitted: BaseConsumer<Voice>,
+    committed: BaseConsumer<Voice>,
+    timeout: Duration,
+}
+
+impl Ends {
+    pub(crate) fn open(options: &Options) -> Result<Self, Error> {
+        Ok(Ends {
+            uncommitted: consumer(options, "ends", Isolation::Uncommitted)?,
+            committed: consumer(options, "ends", Isolation::Committed)?,
+            timeout: options.call_timeout(),
+        })
+    }
+
+    /// A client that questions may be asked by which are not about an end.
+    pub(crate) fn asker(&self) -> &BaseConsumer<Voice> {
+        &self.uncommitted
+    }
+
+    /// What it asks by.
+    pub(crate) fn into_clients(self) -> (BaseConsumer<Voice>, BaseConsumer<Voice>) {
+        (self.uncommitted, self.committed)
+    }
+
+    /// First offset and next offset: of what is replicated, or of what belongs to finished transactions.
+    pub(crate) fn range(
+        &self,
+        topic: &str,
+        partition: i32,
+        isolation: Isolation,
+    ) -> Result<Range<Offset>, Error> {
+        let client = match isolation {
+            Isolation::Uncommitted => &self.uncommitted,
+            Isolation::Committed => &self.committed,
+        };
+        // Nobody else takes the events of this client: errors of its connections.
+        while client.poll(Duration::ZERO).is_some() {}
+        range(client, topic, partition, self.timeout)
+    }
+
+    /// First offset and next offset of what is replicated, where `until` is known to have been replicated.
+    pub(crate) fn reaching(
+        &self,
+        topic: &str,
+        partition: i32,
+        until: Offset,
+    ) -> Result<Range<Offset>, Error> {
+        let found = self.range(topic, partition, Isolation::Uncommitted)?;
+        if found.end >= until {
+            Ok(found)
+        } else {
+            reaching(&self.uncommitted, topic, partition, until, self.timeout)
+        }
+    }
+
+    /// Asks anew who leads a topic's partitions: whoever answers for one of them may lead it no more.
+    fn seek_leaders(&self, topic: &str) {
+        for client in [&self.uncommitted, &self.committed] {
+            seek_leaders(client, topic);
+        }
+    }
+
+    /// Waits until all transactions of a partition are finished, and it reaches `until`; the range is then the same
+    /// for every reader.
+    pub(crate) fn settled(&self, topic: &str, partition: i32, until: Offset) -> Result<Range<Offset>, Error> {
+        let deadline = Instant::now() + self.timeout;
+        let mut sought = Instant::now();
+        loop {
+            let all = self.range(topic, partition, Isolation::Uncommitted)?;
+            let stable = self.range(topic, partition, Isolation::Committed)?;
+            if stable.end >= all.end && stable.end >= until {
+                return Ok(stable);
+            }
+            if Instant::now() > deadline {
+                let detail = if all.end < until {
+                    format!(
+                        "{topic}-{partition} was written up to {until}, whoever leads it tells {}",
+                        all.end
+                    )
+                } else {
+                    format!(
+                        "{topic}-{partition}: a transaction is open from offset {} on, the end is {}: a writer \
+                         with another transactional id must not be there",
+                        stable.end, all.end
+                    )
+                };
+                return Err(io_text(detail));
+            }
+            if sought.elapsed() >= LEADER_EVERY {
+                self.seek_leaders(topic);
+                sought = Instant::now();
+            }
+            std::thread::sleep(AGAIN_AFTER / 10);
+        }
+    }
+
+    /// The next committed offset of each place, by one question to each broker; none where there was no answer at once.
+    pub(crate) fn committed(&self, places: &[(&str, i32, Offset)]) -> Vec<Option<Offset>> {
+        ends(&self.committed, places).unwrap_or_else(|_passing| vec![None; places.len()])
+    }
+
+    /// Which of these places have no open transaction and reach their offset, as far as one look tells. None of them
+    /// where brokers do not answer at once.
+    pub(crate) fn are_settled(&self, places: &[(&str, i32, Offset)]) -> Vec<bool> {
+        let look = || {
+            // In this order: what is behind the first answer may be open.
+            let all = ends(&self.uncommitted, places)?;
+            Ok::<_, KafkaError>((all, ends(&self.committed, places)?))
+        };
+        let Ok((all, stable)) = look() else { return vec![false; places.len()] };
+        let known = all.into_iter().zip(stable).zip(places);
+        known
+            .map(|((all, stable), (_, _, until))| {
+                all.is_some() && stable.is_some_and(|stable| Some(stable) >= all && stable >= *until)
+            })
+            .collect()
+    }
+
+    /// From where on a transaction is open, for each place: none where none is. Nothing where a broker does not answer at
+    /// once.
+    pub(crate) fn open_from(&self, places: &[(&str, i32, Offset)]) -> Option<Vec<Option<Offset>>> {
+        let all = ends(&self.uncommitted, places).ok()?;
+        let stable = ends(&self.committed, places).ok()?;
+        let from = |(all, stable): (Option<Offset>, Option<Offset>)| {
+            let (all, stable) = (all?, stable?);
+            Some((stable < all).then_some(stable))
+        };
+        all.into_iter().zip(stable).map(from).collect()
+    }
+
+    /// The records from an open transaction on, if one stays open for so long.
+    pub(crate) fn left_open(
+        &self,
+        topic: &str,
+        partition: i32,
+        within: Duration,
+    ) -> Result<Option<Range<Offset>>, Error> {
+        let deadline = Instant::now() + within;
+        loop {
+            let all = self.range(topic, partition, Isolation::Uncommitted)?;
+            let stable = self.range(topic, partition, Isolation::Committed)?;
+            if stable.end >= all.end {
+                return Ok(None);
+            }
+            if Instant::now() > deadline {
+                return Ok(Some(stable.end..all.end));
+            }
+            std::thread::sleep(AGAIN_AFTER / 10);
+        }
+    }
+
+    /// The readable range, once everything below `until` belongs to finished transactions.
+    pub(crate) fn committed_to(
+        &self,
+        topic: &str,
+        partition: i32,
+        until: Offset,
+    ) -> Result<Range<Offset>, Error> {
+        let deadline = Instant::now() + self.timeout;
+        let mut sought = Instant::now();
+        loop {
+            let range = self.range(topic, partition, Isolation::Committed)?;
+            if range.end >= until || Instant::now() > deadline {
+                return Ok(range);
+            }
+            if sought.elapsed() >= LEADER_EVERY {
+                self.seek_leaders(topic);
+                sought = Instant::now();
+            }
+            std::thread::sleep(AGAIN_AFTER / 10);
+        }
+    }
+}
+
+/// The next offset of each place, as a consumer sees it, by one question to each broker; none where it had no answer.
+fn ends(
+    client: &BaseConsumer<Voice>,
+    places: &[(&str, i32, Offset)],
+) -> Result<Vec<Option<Offset>>, KafkaError> {
+    while client.poll(Duration::ZERO).is_some() {}
+    let mut wanted = TopicPartitionList::new();
+    for (topic, partition, _) in places {
+        wanted.add_partition_offset(topic, *partition, At::End)?;
+    }
+    let answered = client.offsets_for_times(wanted, ANSWER_WITHIN)?;
+    let next = |(topic, partition, _): &(&str, i32, Offset)| {
+        let found = answered.find_partition(topic, *partition)?;
+        match (found.error(), found.offset()) {
+            (Ok(()), At::Offset(next)) => Offset::try_from(next).ok(),
+            (_, _) => None,
+        }
+    };
+    Ok(places.iter().map(next).collect())
+}
+
+/// First offset and next offset, as a consumer sees them; what passes by itself is waited out.
+pub(crate) fn range<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    within: Duration,
+) -> Result<Range<Offset>, Error> {
+    let deadline = Instant::now() + within;
+    let mut answer_within = ANSWER_WITHIN;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match consumer.fetch_watermarks(topic, partition, left.min(answer_within)) {
+            Ok((low, high)) if low >= 0 && high >= low => return Ok(low as Offset..high as Offset),
+            Ok((low, high)) => {
+                return Err(corrupt(topic, partition, format!("it reaches from {low} to {high}")));
+            }
+            Err(error) if is_passing(&error) && !left.is_zero() => {
+                // What the client remembers of a topic may outlive its leaders: it would ask a dead one for ever.
+                let is_remembered = matches!(
+                    error.rdkafka_error_code(),
+                    Some(
+                        RDKafkaErrorCode::UnknownPartition
+                            | RDKafkaErrorCode::OperationTimedOut
+                            | RDKafkaErrorCode::DestroyBroker
+                    )
+                );
+                if is_remembered {
+                    let _ = consumer.fetch_metadata(Some(topic), left.min(METADATA_WITHIN));
+                    answer_within = within.min(answer_within * 2);
+                }
+                std::thread::sleep(AGAIN_AFTER);
+            }
+            Err(error) => return Err(io(&format!("how far {topic}-{partition} reaches"), &error)),
+        }
+    }
+}
+
+/// First offset and next offset, where `until` is known to have been there: while they end before it, whoever leads is sought
+/// anew, and what is told when the time is over is believed.
+pub(crate) fn reaching<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    until: Offset,
+    within: Duration,
+) -> Result<Range<Offset>, Error> {
+    let deadline = Instant::now() + within;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let found = range(consumer, topic, partition, left.max(ANSWER_WITHIN))?;
+        if found.end >= until || left.is_zero() {
+            return Ok(found);
+        }
+        tracing::debug!(topic, partition, end = found.end, until, "whoever leads tells an end that is old");
+        seek_leaders(consumer, topic);
+        std::thread::sleep(LEADER_EVERY);
+    }
+}
+
+fn seek_leaders<C: ConsumerContext>(consumer: &BaseConsumer<C>, topic: &str) {
+    // Any broker may be asked, and the next time another one.
+    let _ = consumer.fetch_metadata(Some(topic), METADATA_WITHIN);
+}
+
+/// The topics of which a client knows who leads. One that is connected, and has not read a topic for a while, by itself asks up to
+/// a second after it was to read it.
+#[derive(Default)]
+pub(crate) struct Leaders(Vec<(String, Instant)>);
+
+impl Leaders {
+    /// Asks who leads a topic that is about to be read, unless that was asked lately.
+    pub(crate) fn know<C: ConsumerContext>(&mut self, consumer: &BaseConsumer<C>, topic: &str) {
+        self.0.retain(|(_, asked)| asked.elapsed() < LEADERS_KNOWN_FOR);
+        if self.0.iter().any(|(known, _)| known == topic) {
+            return;
+        }
+        if consumer.fetch_metadata(Some(topic), LEADER_WITHIN).is_ok() {
+            self.0.push((topic.to_owned(), Instant::now()));
+        }
+    }
+}
+
+/// What a broker says while leaders move or topics are new.
+fn is_passing(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            RDKafkaErrorCode::LeaderNotAvailable
+                | RDKafkaErrorCode::NotLeaderForPartition
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::UnknownPartition
+                | RDKafkaErrorCode::UnknownTopic
+                | RDKafkaErrorCode::BrokerTransportFailure
+                | RDKafkaErrorCode::DestroyBroker
+                | RDKafkaErrorCode::OffsetNotAvailable
+                | RDKafkaErrorCode::FencedLeaderEpoch
+                | RDKafkaErrorCode::UnknownLeaderEpoch
+                | RDKafkaErrorCode::RequestTimedOut
+                | RDKafkaErrorCode::OperationTimedOut
+        )
+    )
+}
+
+/// A consumer that reads up to an end and then rests without a partition.
+pub(crate) fn consumer(
+    options: &Options,
+    role: &'static str,
+    isolation: Isolation,
+) -> Result<BaseConsumer<Voice>, Error> {
+    let config = options.consumer(role, isolation, FETCH_WAIT);
+    config.create_with_context(Voice::new(role)).map_err(|error| io("a consumer", &error))
+}
+
+/// What the client of who follows has to say, and what it counts.
+pub(crate) struct Follows {
+    voice: Voice,
+    meter: Meter,
+}
+
+speaks!(
+    Follows,
+    fn stats(&self, statistics: Statistics) {
+        self.meter.count(&statistics);
+    }
+);
+
+impl ConsumerContext for Follows {}
+
+/// A consumer that waits at the end of journals.
+pub(crate) fn follower(options: &Options, meter: Meter) -> Result<BaseConsumer<Follows>, Error> {
+    let mut config = options.telling(options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT));
+    // Nothing is fetched ahead of what is taken: what comes meanwhile comes together.
+    config.set("queued.min.messages", "1");
+    let context = Follows { voice: Voice::new("tail"), meter };
+    config.create_with_context(context).map_err(|error| io("a consumer", &error))
+}
+
+pub(crate) fn place(topic: &str, partition: i32, at: Offset) -> Result<TopicPartitionList, Error> {
+    let mut list = TopicPartitionList::new();
+    let at = At::Offset(i64::try_from(at).map_err(|_| io_text(format!("{topic}: offset {at}")))?);
+    list.add_partition_offset(topic, partition, at).map_err(|error| io("an assignment", &error))?;
+    Ok(list)
+}
+
+/// Lets a consumer read one partition from an offset on; what it held of another place is forgotten.
+pub(crate) fn assign<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    at: Offset,
+) -> Result<(), Error> {
+    let list = place(topic, partition, at)?;
+    consumer.assign(&list).map_err(|error| io(&format!("reading {topic}-{partition}"), &error))
+}
+
+/// What a consumer has next.
+pub(crate) enum Next<'a> {
+    Message(BorrowedMessage<'a>),
+    /// There was nothing more when it looked.
+    End,
+    /// Nothing in that time.
+    Nothing,
+}
+
+/// The time that is left, in whole milliseconds: the client waits for those, and spins through a part of one.
+pub(crate) fn left_until(deadline: Instant) -> Duration {
+    let left = deadline.saturating_duration_since(Instant::now());
+    Duration::from_millis(left.as_micros().div_ceil(1_000).try_into().unwrap_or(u64::MAX))
+}
+
+/// Waits for the next message; what passes by itself is waited out.
+pub(crate) fn next<'a, C: ConsumerContext>(
+    consumer: &'a BaseConsumer<C>,
+    what: &str,
+    within: Duration,
+) -> Result<Next<'a>, Error> {
+    let deadline = Instant::now() + within;
+    loop {
+        match consumer.poll(left_until(deadline)) {
+            None => return Ok(Next::Nothing),
+            Some(Ok(message)) => return Ok(Next::Message(message)),
+            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(Next::End),
+            Some(Err(error)) if is_lasting(&error) => return Err(io(what, &error)),
+            // Connections that break are made again.
+            Some(Err(_)) => {}
+        }
+    }
+}
+
+pub(crate) fn is_lasting(error: &KafkaError) -> bool {
+    match error {
+        KafkaError::MessageConsumptionFatal(_) => true,
+        KafkaError::MessageConsumption(code) => matches!(
+            code,
+            RDKafkaErrorCode::AutoOffsetReset
+                | RDKafkaErrorCode::OffsetOutOfRange
+                | RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::GroupAuthorizationFailed
+                | RDKafkaErrorCode::BadMessage
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::Authentication
+        ),
+        _ => false,
+    }
+}
+
+/// Reads `from..end` of one partition and hands over each message until `visit` says false. Records may be missing
+/// in between: transactions leave markers, compaction leaves holes.
+pub(crate) fn scan<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    range: Range<Offset>,
+    idle: Duration,
+    visit: &mut dyn FnMut(Offset, &BorrowedMessage<'_>) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    if range.is_empty() {
+        return Ok(());
+    }
+    assign(consumer, topic, partition, range.start)?;
+    let what = format!("reading {topic}-{partition}");
+    let outcome = loop {
+        match next(consumer, &what, idle) {
+            Ok(Next::Message(message)) => {
+                let offset = message.offset() as Offset;
+                if offset < range.start || offset >= range.end {
+                    break Ok(());
+                }
+                match visit(offset, &message) {
+                    Ok(true) if offset + 1 < range.end => {}
+                    Ok(_) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            }
+            Ok(Next::End) => break whole(consumer, topic, partition, range.end),
+            Ok(Next::Nothing) => {
+                break Err(io_text(format!("{what}: nothing came within {} ms", idle.as_millis())));
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    // What it has fetched ahead is let go of.
+    consumer.unassign().map_err(|error| io(&what, &error))?;
+    outcome
+}
+
+/// A range has been read where whoever was read from has all of it: a broker that has lost the others leads on for itself, and
+/// ends where it was then. Its clients are to hear who leads now.
+fn whole<C: ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    topic: &str,
+    partition: i32,
+    until: Offset,
+) -> Result<(), Error> {
+    let high = librdkafka::high_watermark(consumer.client(), topic, partition);
+    if high >= until {
+        return Ok(());
+    }
+    // Whoever reads again finds out whether it was heard.
+    let _ = consumer.fetch_metadata(Some(topic), METADATA_WITHIN);
+    Err(io_text(format!(
+        "reading {topic}-{partition}: the broker that answers ends at {high}, before {until}: it does not lead any more"
+    )))
+}

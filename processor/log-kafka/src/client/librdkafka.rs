@@ -1,0 +1,288 @@
+//! What librdkafka knows and its Rust bindings do not tell: the ids of topics, headers of any name, and where an error is.
+#![allow(unsafe_code, reason = "the bindings have no safe call for any of these")]
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr::{null, null_mut};
+use std::time::Duration;
+
+use bytes::Bytes;
+use everlog_log::Error;
+use rdkafka::bindings as native;
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::message::BorrowedMessage;
+use rdkafka::types::RDKafkaRespErr;
+
+use crate::errors::{io_text, refused};
+
+const NO_ERROR: RDKafkaRespErr = RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR;
+
+/// The id that the cluster gave a topic when it was made; none where there is no such topic.
+///
+/// # Errors
+/// `Io`: no broker answers in time, or it does not let us look; `Refused`: the brokers give topics no ids.
+pub(crate) fn topic_id<C: ClientContext>(
+    client: &Client<C>,
+    topic: &str,
+    within: Duration,
+) -> Result<Option<[u8; 16]>, Error> {
+    let name = CString::new(topic).map_err(|_| refused("a topic's name holds a zero byte"))?;
+    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+    let asked = Asked::new(client.native_ptr(), &name, within_ms);
+    // The client ends its question by itself; the rest is for one that hangs.
+    // SAFETY: both pointers are live, `asked` owns them.
+    let event = unsafe { native::rd_kafka_queue_poll(asked.queue, within_ms.saturating_add(1_000)) };
+    if event.is_null() {
+        return Err(io_text(format!("the id of {topic}: no answer")));
+    }
+    let event = Event(event);
+    // SAFETY: the event is live until `event` is dropped, and all that is read here belongs to it.
+    let (code, id) = unsafe { event.topic_id() };
+    match RDKafkaErrorCode::from(code) {
+        RDKafkaErrorCode::NoError if id == [0; 16] => {
+            Err(refused("the brokers give topics no ids: Apache Kafka 3.9 or newer is needed"))
+        }
+        RDKafkaErrorCode::NoError => Ok(Some(id)),
+        RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic => Ok(None),
+        other => Err(io_text(format!("the id of {topic}: {other}"))),
+    }
+}
+
+/// The high watermark of a partition, as whoever was read from last has it; 0 where nobody was.
+pub(crate) fn high_watermark<C: ClientContext>(client: &Client<C>, topic: &str, partition: i32) -> u64 {
+    let Ok(name) = CString::new(topic) else { return 0 };
+    let (mut low, mut high) = (0, 0);
+    // SAFETY: the client is live, and so are the name and both numbers.
+    let code = unsafe {
+        let client = client.native_ptr();
+        native::rd_kafka_get_watermark_offsets(client, name.as_ptr(), partition, &mut low, &mut high)
+    };
+    if code == NO_ERROR { u64::try_from(high).unwrap_or(0) } else { 0 }
+}
+
+/// The members of a group as one broker has them: the client id of each, and whether it was given a partition.
+pub(crate) type Roll = Vec<(String, bool)>;
+
+/// Who is in a group: a roll of each broker that knows it and answers in time. That is its coordinator, and perhaps one that was and
+/// has not noticed that it is no more.
+///
+/// # Errors
+/// `Io`: no broker that knows the group answers in time.
+pub(crate) fn rolls<C: ClientContext>(
+    client: &Client<C>,
+    group: &str,
+    within: Duration,
+) -> Result<Vec<Roll>, Error> {
+    let name = CString::new(group).map_err(|_| refused("a group's name holds a zero byte"))?;
+    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+    let mut list = null();
+    // SAFETY: the client is live, and so is the name.
+    let code =
+        unsafe { native::rd_kafka_list_groups(client.native_ptr(), name.as_ptr(), &mut list, within_ms) };
+    // The bindings take the answer of some brokers for none.
+    let is_told = code == NO_ERROR || code == RDKafkaRespErr::RD_KAFKA_RESP_ERR__PARTIAL;
+    if !is_told || list.is_null() {
+        return Err(io_text(format!("who is in {group}: {}", RDKafkaErrorCode::from(code))));
+    }
+    // SAFETY: the list is live until it is destroyed, and all that is read here belongs to it.
+    let rolls = unsafe {
+        let groups = slice((*list).groups, (*list).group_cnt).iter();
+        let known = groups.filter(|found| found.err == NO_ERROR && text(found.group) == group);
+        let members = known.map(|found| slice(found.members, found.member_cnt));
+        members.map(|members| members.iter().map(|member| member_of(member)).collect()).collect()
+    };
+    // SAFETY: nobody else has it.
+    unsafe { native::rd_kafka_group_list_destroy(list) };
+    Ok(rolls)
+}
+
+/// # Safety
+/// What the member points to must be live.
+unsafe fn member_of(member: &native::rd_kafka_group_member_info) -> (String, bool) {
+    // SAFETY: as the caller says.
+    let (client_id, assignment) = unsafe {
+        let assignment = slice(member.member_assignment.cast::<u8>(), member.member_assignment_size);
+        (text(member.client_id), assignment)
+    };
+    (client_id, has_partitions(assignment))
+}
+
+/// Whether an assignment of the consumers' protocol has topics: a version of two bytes, their number in four, and so on.
+fn has_partitions(assignment: &[u8]) -> bool {
+    assignment.get(2..6).is_some_and(|topics| topics != [0; 4])
+}
+
+/// # Safety
+/// The pointer is null, or to so many live values.
+unsafe fn slice<'a, T>(first: *const T, count: i32) -> &'a [T] {
+    match usize::try_from(count) {
+        // SAFETY: as the caller says.
+        Ok(count) if !first.is_null() => unsafe { std::slice::from_raw_parts(first, count) },
+        _none => &[],
+    }
+}
+
+/// # Safety
+/// The pointer is null, or to a live text.
+unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: as the caller says.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+/// The headers of a message, in order. Names that are no UTF-8 are left out: the bindings would panic on them.
+pub(crate) fn headers(message: &BorrowedMessage<'_>) -> Vec<(String, Option<Bytes>)> {
+    let (mut headers, mut found) = (null_mut(), Vec::new());
+    // SAFETY: the message is live as long as it is borrowed, and its headers belong to it.
+    if unsafe { native::rd_kafka_message_headers(message.ptr(), &mut headers) } != NO_ERROR {
+        return found;
+    }
+    for index in 0.. {
+        let (mut name, mut value, mut value_bytes): (*const c_char, *const c_void, usize) =
+            (null(), null(), 0);
+        // SAFETY: as above; the name ends with a zero byte, and the value has as many bytes as it is said to have.
+        let header = unsafe {
+            let outcome =
+                native::rd_kafka_header_get_all(headers, index, &mut name, &mut value, &mut value_bytes);
+            if outcome != NO_ERROR {
+                return found;
+            }
+            let value = (!value.is_null()).then(|| std::slice::from_raw_parts(value.cast(), value_bytes));
+            (CStr::from_ptr(name).to_str(), value.map(Bytes::copy_from_slice))
+        };
+        if let (Ok(name), value) = header {
+            found.push((name.to_owned(), value));
+        }
+    }
+    found
+}
+
+/// What a consumer has next.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    Message,
+    /// A batch that cannot be unpacked, by its first offset.
+    NotUnpacked(u64),
+    /// There was nothing more when it looked.
+    End,
+    /// Nothing in that time.
+    Nothing,
+    Trouble(RDKafkaErrorCode),
+}
+
+/// Takes what a consumer has next, and looks at no more than what it is. Nobody else may poll this consumer meanwhile.
+pub(crate) fn see<C: ConsumerContext>(consumer: &BaseConsumer<C>, within: Duration) -> Seen {
+    let within_ms = i32::try_from(within.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: the client outlives the call. The message is ours until it is destroyed, which is done once, after the
+    // only looks at it.
+    let (error, offset) = unsafe {
+        let message = native::rd_kafka_consumer_poll(consumer.client().native_ptr(), within_ms);
+        if message.is_null() {
+            return Seen::Nothing;
+        }
+        let seen = ((*message).err, (*message).offset);
+        native::rd_kafka_message_destroy(message);
+        seen
+    };
+    match (RDKafkaErrorCode::from(error), u64::try_from(offset)) {
+        (RDKafkaErrorCode::NoError, _) => Seen::Message,
+        (RDKafkaErrorCode::PartitionEOF, _) => Seen::End,
+        (RDKafkaErrorCode::BadCompression, Ok(batch)) => Seen::NotUnpacked(batch),
+        (error, _) => Seen::Trouble(error),
+    }
+}
+
+/// A question for a topic's description, and where the answer comes.
+struct Asked {
+    queue: *mut native::rd_kafka_queue_t,
+    options: *mut native::rd_kafka_AdminOptions_t,
+    topics: *mut native::rd_kafka_TopicCollection_t,
+}
+
+impl Asked {
+    fn new(client: *mut native::rd_kafka_t, name: &CStr, within_ms: i32) -> Self {
+        let (mut names, mut complaint) = ([name.as_ptr()], [0 as c_char; 256]);
+        // SAFETY: the client outlives its borrower, who calls; librdkafka copies what it is given, and each pointer is
+        // destroyed once, when this is dropped.
+        unsafe {
+            let asked = Asked {
+                queue: native::rd_kafka_queue_new(client),
+                options: native::rd_kafka_AdminOptions_new(
+                    client,
+                    native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS,
+                ),
+                topics: native::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()),
+            };
+            // It refuses nothing but a time that is out of its range, and then takes its own.
+            native::rd_kafka_AdminOptions_set_request_timeout(
+                asked.options,
+                within_ms,
+                complaint.as_mut_ptr(),
+                complaint.len(),
+            );
+            native::rd_kafka_DescribeTopics(client, asked.topics, asked.options, asked.queue);
+            asked
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, destroyed nowhere else. An answer that comes later finds its queue gone and is dropped.
+        unsafe {
+            native::rd_kafka_TopicCollection_destroy(self.topics);
+            native::rd_kafka_AdminOptions_destroy(self.options);
+            native::rd_kafka_queue_destroy(self.queue);
+        }
+    }
+}
+
+struct Event(*mut native::rd_kafka_event_t);
+
+impl Event {
+    /// The id of the only topic that was asked for.
+    ///
+    /// # Safety
+    /// The event must be live.
+    unsafe fn topic_id(&self) -> (RDKafkaRespErr, [u8; 16]) {
+        // SAFETY: by the caller; the result, the description and the id belong to the event.
+        unsafe {
+            let code = native::rd_kafka_event_error(self.0);
+            if code != NO_ERROR {
+                return (code, [0; 16]);
+            }
+            let (result, mut count) = (native::rd_kafka_event_DescribeTopics_result(self.0), 0);
+            if result.is_null() {
+                return (RDKafkaRespErr::RD_KAFKA_RESP_ERR__BAD_MSG, [0; 16]);
+            }
+            let topics = native::rd_kafka_DescribeTopics_result_topics(result, &mut count);
+            if topics.is_null() || count == 0 {
+                return (RDKafkaRespErr::RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, [0; 16]);
+            }
+            let error = native::rd_kafka_TopicDescription_error(*topics);
+            if !error.is_null() && native::rd_kafka_error_code(error) != NO_ERROR {
+                return (native::rd_kafka_error_code(error), [0; 16]);
+            }
+            let id = native::rd_kafka_TopicDescription_topic_id(*topics);
+            if id.is_null() {
+                return (NO_ERROR, [0; 16]);
+            }
+            let high = native::rd_kafka_Uuid_most_significant_bits(id).to_be_bytes();
+            let low = native::rd_kafka_Uuid_least_significant_bits(id).to_be_bytes();
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&high);
+            bytes[8..].copy_from_slice(&low);
+            (NO_ERROR, bytes)
+        }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: nobody else destroys it.
+        unsafe { native::rd_kafka_event_destroy(self.0) }
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether any broker answers: one is asked every two seconds, by a thread of its own.
+//!
+//! It owns the time since when none has answered. Which partition has a leader is not its question: what the brokers do not
+//! acknowledge is known to the journals.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use everlog_log::Error;
+use rdkafka::consumer::Consumer;
+
+use crate::client::consumer::Ends;
+use crate::errors::io_text;
+use crate::options::Options;
+
+/// The rest between two questions.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+/// How long any broker may take to answer one.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// The rest after a question that came to nothing.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// Since when no broker answers.
+#[derive(Default)]
+pub(crate) struct Reachability(Mutex<Option<Instant>>);
+
+impl Reachability {
+    /// Begins to ask, for as long as somebody has the clients. Nobody waits for the thread: a question takes its time where no
+    /// broker answers.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn watch(options: &Options, ends: &Arc<Ends>) -> Result<Arc<Self>, Error> {
+        let watched = Arc::new(Self::default());
+        let (reachability, ends) = (Arc::clone(&watched), Arc::downgrade(ends));
+        let topic = options.topic("control");
+        let thread = std::thread::Builder::new().name("brokers".into()).spawn(move || {
+            while let Some(answers) = asks(&ends, &topic, &reachability) {
+                std::thread::sleep(if answers { ASK_EVERY } else { ASK_AGAIN_AFTER });
+            }
+        });
+        thread.map_err(|error| io_text(format!("a thread: {error}")))?;
+        Ok(watched)
+    }
+
+    /// For how long no broker has answered; none where one answers.
+    pub(crate) fn silent_for(&self, now: Instant) -> Option<Duration> {
+        self.since().map(|since| now.saturating_duration_since(since))
+    }
+
+    /// A broker that was asked then has answered, or none has.
+    fn note(&self, asked: Instant, answers: bool) {
+        let mut since = self.since();
+        *since = if answers { None } else { since.or(Some(asked)) };
+    }
+
+    fn since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a broker answers now; none where nobody wants to know any more.
+fn asks(ends: &Weak<Ends>, topic: &str, reachability: &Reachability) -> Option<bool> {
+    let ends = ends.upgrade()?;
+    let asked = Instant::now();
+    let answers = ends.asker().fetch_metadata(Some(topic), ANSWER_WITHIN).is_ok();
+    reachability.note(asked, answers);
+    Some(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_counts_from_the_first_question_without_an_answer_until_the_next_answer() {
+        let (reachability, begin) = (Reachability::default(), Instant::now());
+        let at = |second| begin + Duration::from_secs(second);
+        assert_eq!(reachability.silent_for(at(0)), None);
+        reachability.note(at(1), true);
+        assert_eq!(reachability.silent_for(at(2)), None);
+        reachability.note(at(3), false);
+        reachability.note(at(6), false);
+        assert_eq!(reachability.silent_for(at(15)), Some(Duration::from_secs(12)));
+        reachability.note(at(16), true);
+        assert_eq!(reachability.silent_for(at(17)), None);
+    }
+}

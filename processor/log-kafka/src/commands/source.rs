@@ -1,0 +1,322 @@
+//! The public commands topic as a member of a group reads it: committed records only, each partition from where it is
+//! told to, and what cannot go on said as a value. Nothing is ever reset.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use everlog_log::consumer::{Assigned, ConsumedTopic, Fetched, Polled, SourceError};
+use everlog_log::{Error, Offset, PartitionId};
+
+use crate::commands::member::Member;
+use crate::errors::io_text;
+use crate::options::Options;
+
+/// Records that are handed over at once.
+const TAKEN_RECORDS_MAX: usize = 1_000;
+/// Bytes that are handed over at once, save that one record always is.
+const TAKEN_BYTES_MAX: usize = 2 << 20;
+/// Records and bytes that wait; beyond, no partition is fetched until half are taken.
+const WAITING_RECORDS_MAX: usize = 20_000;
+const WAITING_BYTES_MAX: usize = 16 << 20;
+/// How long the group is waited for when a source is dropped; what it has not heard then, it finds out by itself.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+
+/// What waits to be taken.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Record(Fetched),
+    Assigned(Vec<(Assigned, u64)>),
+    Revoked(Vec<PartitionId>),
+    Failed(SourceError),
+}
+
+/// A partition that the group has given to this member.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// Which assignment it is: orders that were given under an earlier one are void.
+    pub(crate) assignment: u64,
+    /// The next offset, once it is read.
+    pub(crate) next: Option<Offset>,
+    pub(crate) is_paused: bool,
+    /// Nothing of it comes any more.
+    pub(crate) has_failed: bool,
+    /// All before this offset is done with.
+    pub(crate) done: Offset,
+    /// The end of what there is, as brokers told it last.
+    pub(crate) end: Offset,
+}
+
+/// What whoever takes and the member's thread share.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    events: VecDeque<Event>,
+    records: usize,
+    bytes: usize,
+    waker: Option<Waker>,
+    assignments: u64,
+    pub(crate) places: BTreeMap<PartitionId, Place>,
+    /// Assigned, and not looked at yet.
+    pub(crate) fresh: Vec<PartitionId>,
+    /// What the taker knows: the assignment of each partition that it was told of.
+    known: BTreeMap<PartitionId, u64>,
+    /// To be read from these offsets on.
+    pub(crate) begins: BTreeMap<PartitionId, Offset>,
+    /// To be committed.
+    pub(crate) commits: BTreeMap<PartitionId, Offset>,
+    /// Too much waits.
+    pub(crate) is_resting: bool,
+}
+
+impl State {
+    /// The group gives partitions.
+    pub(crate) fn assign(&mut self, partitions: &[PartitionId]) {
+        for partition in partitions {
+            self.assignments += 1;
+            let place = Place { assignment: self.assignments, ..Place::default() };
+            self.places.insert(*partition, place);
+            self.fresh.push(*partition);
+        }
+    }
+
+    /// The group takes partitions back: those that are being read, and what of them was to be committed.
+    pub(crate) fn revoke(
+        &mut self,
+        partitions: &[PartitionId],
+    ) -> (Vec<PartitionId>, Vec<(PartitionId, Offset)>) {
+        let (mut read, mut commits) = (Vec::new(), Vec::new());
+        for partition in partitions {
+            let place = self.places.remove(partition);
+            read.extend(place.and_then(|place| place.next).map(|_| *partition));
+            commits.extend(self.commits.remove_entry(partition));
+            self.begins.remove(partition);
+        }
+        self.fresh.retain(|partition| !partitions.contains(partition));
+        let (mut records, mut bytes) = (0, 0);
+        self.events.retain(|event| match event {
+            Event::Record(fetched) if partitions.contains(&fetched.partition) => {
+                records += 1;
+                bytes += fetched.size_bytes();
+                false
+            }
+            Event::Record(_) | Event::Assigned(_) | Event::Revoked(_) | Event::Failed(_) => true,
+        });
+        self.records -= records;
+        self.bytes -= bytes;
+        self.push(Event::Revoked(partitions.to_vec()));
+        (read, commits)
+    }
+
+    /// Adds an event; whoever is to be woken is given back.
+    #[must_use = "whoever waits must be woken"]
+    pub(crate) fn add(&mut self, event: Event) -> Option<Waker> {
+        self.push(event);
+        self.waker.take()
+    }
+
+    fn push(&mut self, event: Event) {
+        match &event {
+            Event::Record(fetched) => {
+                self.records += 1;
+                self.bytes += fetched.size_bytes();
+            }
+            // The same trouble over and over is one.
+            Event::Failed(error @ SourceError::Passing(_)) => {
+                if matches!(self.events.back(), Some(Event::Failed(last)) if last == error) {
+                    return;
+                }
+            }
+            Event::Assigned(_) | Event::Revoked(_) | Event::Failed(_) => {}
+        }
+        self.events.push_back(event);
+    }
+
+    pub(crate) fn wake(&mut self) -> Option<Waker> {
+        self.waker.take()
+    }
+
+    /// True where fetching must rest from now on.
+    pub(crate) fn rests(&mut self) -> bool {
+        let is_full = self.records >= WAITING_RECORDS_MAX || self.bytes >= WAITING_BYTES_MAX;
+        is_full && !std::mem::replace(&mut self.is_resting, true)
+    }
+
+    /// True where it may go on.
+    fn goes_on(&mut self) -> bool {
+        let has_room = self.records <= WAITING_RECORDS_MAX / 2 && self.bytes <= WAITING_BYTES_MAX / 2;
+        has_room && std::mem::replace(&mut self.is_resting, false)
+    }
+
+    fn take(&mut self) -> Option<Result<Polled, SourceError>> {
+        let event = match self.events.pop_front()? {
+            Event::Record(first) => return Some(Ok(Polled::Records(self.records(first)))),
+            other => other,
+        };
+        Some(match event {
+            Event::Record(fetched) => Ok(Polled::Records(vec![fetched])),
+            Event::Assigned(assigned) => {
+                let told = assigned.into_iter().map(|(assigned, assignment)| {
+                    self.known.insert(assigned.partition, assignment);
+                    assigned
+                });
+                Ok(Polled::Assigned(told.collect()))
+            }
+            Event::Revoked(partitions) => {
+                self.known.retain(|partition, _| !partitions.contains(partition));
+                Ok(Polled::Revoked(partitions))
+            }
+            Event::Failed(error) => Err(error),
+        })
+    }
+
+    /// The records that wait one after the other, within bounds.
+    fn records(&mut self, first: Fetched) -> Vec<Fetched> {
+        let mut bytes = first.size_bytes();
+        let mut taken = vec![first];
+        while let Some(Event::Record(next)) = self.events.front() {
+            if taken.len() >= TAKEN_RECORDS_MAX || bytes + next.size_bytes() > TAKEN_BYTES_MAX {
+                break;
+            }
+            let Some(Event::Record(next)) = self.events.pop_front() else { break };
+            bytes += next.size_bytes();
+            taken.push(next);
+        }
+        self.records -= taken.len();
+        self.bytes -= bytes;
+        taken
+    }
+
+    /// The place that an order is for, if the taker knows how it stands.
+    fn place(&mut self, partition: PartitionId) -> Option<&mut Place> {
+        let known = self.known.get(&partition)?;
+        self.places.get_mut(&partition).filter(|place| place.assignment == *known)
+    }
+}
+
+/// A member of the group `<prefix>ingress`, which reads the topic `<prefix>commands`. One for each process.
+///
+/// Dropping it commits what is to be committed and leaves the group; that may take seconds.
+#[derive(Debug)]
+pub struct Source {
+    topic: ConsumedTopic,
+    // The thread ends when it has the member alone, and takes it along; then the end is waited for.
+    member: Arc<Member>,
+    _end: End,
+}
+
+/// Waits for the end of the thread when it is dropped.
+#[derive(Debug)]
+struct End(Receiver<()>);
+
+impl Source {
+    /// Joins the group. Asks the brokers for the topic: it may take as long as `call_timeout_ms`.
+    ///
+    /// # Errors
+    /// `Refused`: there is no such topic, or the settings are wrong; `Io`: no broker answers.
+    pub fn open(options: &Options) -> Result<Self, Error> {
+        options.validate()?;
+        let member = Arc::new(Member::join(options)?);
+        let topic = member.topic.clone();
+        let (ended, closed) = sync_channel(1);
+        let serving = Arc::clone(&member);
+        let thread = std::thread::Builder::new().name("commands".into()).spawn(move || {
+            serving.serve();
+            // Nobody listens any more where the end took too long.
+            let _ = ended.send(());
+        });
+        thread.map_err(|error| io_text(format!("a thread: {error}")))?;
+        Ok(Source { topic, member, _end: End(closed) })
+    }
+
+    /// The topic.
+    pub fn topic(&self) -> &ConsumedTopic {
+        &self.topic
+    }
+
+    /// What comes next, or nothing yet: then the latest waker is woken when there is something. Never blocks.
+    ///
+    /// # Errors
+    /// [`SourceError`]; each is said once.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Polled, SourceError>> {
+        let mut state = self.member.state();
+        let Some(polled) = state.take() else {
+            state.waker = Some(context.waker().clone());
+            return Poll::Pending;
+        };
+        if state.goes_on() {
+            self.member.steer_all(&mut state);
+        }
+        Poll::Ready(polled)
+    }
+
+    /// Reads a partition that was assigned, from this offset on.
+    pub fn begin(&mut self, partition: PartitionId, offset: Offset) {
+        let mut state = self.member.state();
+        if state.place(partition).is_some_and(|place| place.next.is_none() && !place.has_failed) {
+            state.begins.insert(partition, offset);
+        }
+    }
+
+    /// Brings no more records of a partition until it is resumed, save those that are on their way.
+    pub fn pause(&mut self, partition: PartitionId) {
+        self.set_paused(partition, true);
+    }
+
+    /// Brings records of a partition again.
+    pub fn resume(&mut self, partition: PartitionId) {
+        self.set_paused(partition, false);
+    }
+
+    fn set_paused(&mut self, partition: PartitionId, is_paused: bool) {
+        let mut state = self.member.state();
+        let Some(place) = state.place(partition) else { return };
+        if std::mem::replace(&mut place.is_paused, is_paused) != is_paused {
+            self.member.steer(&mut state, partition);
+        }
+    }
+
+    /// All before this offset is done with; the topic's id goes along. Commits go out together, ten times a second; a
+    /// later one makes up for one that fails.
+    pub fn commit(&mut self, partition: PartitionId, next: Offset) {
+        let mut state = self.member.state();
+        if let Some(place) = state.place(partition) {
+            place.done = next;
+            state.commits.insert(partition, next);
+        }
+    }
+
+    /// How far the reading is behind, for as long as this is there.
+    pub fn lag(&self) -> Lag {
+        Lag(Arc::downgrade(self.member.shared()))
+    }
+}
+
+/// How far the reading of the commands is behind. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Lag(Weak<Mutex<State>>);
+
+impl Lag {
+    /// Of each partition that this member has: the offsets, up to the end as brokers told it last, that are not done with. The end of a
+    /// transaction takes an offset too. None once the member is gone.
+    pub fn by_partition(&self) -> BTreeMap<PartitionId, u64> {
+        let Some(state) = self.0.upgrade() else { return BTreeMap::new() };
+        let state = lock(&state);
+        let behind =
+            |(partition, place): (&PartitionId, &Place)| (*partition, place.end.saturating_sub(place.done));
+        state.places.iter().map(behind).collect()
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Beyond, the thread ends by itself.
+        let _ = self.0.recv_timeout(CLOSE_WITHIN);
+    }
+}
+
+/// Nothing panics while it holds the lock, save the system without memory.
+pub(crate) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,87 @@
+//! Batches of records that the client cannot unpack: where one ends, so that what stands behind it can be read.
+//!
+//! A producer compresses batches, and the brokers bound what a batch has before it is unpacked. The client has a bound
+//! for afterwards; beyond, it fails at the same offset for ever.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use everlog_log::{Error, Offset, PartitionId};
+use rdkafka::consumer::BaseConsumer;
+
+use crate::client::consumer::assign;
+use crate::client::librdkafka::{Seen, see};
+use crate::client::log_lines::Voice;
+use crate::errors::{io, io_text};
+use crate::options::Options;
+
+/// How long one look may take.
+const LOOK_WITHIN: Duration = Duration::from_secs(10);
+/// How long the broker keeps a fetch that finds nothing, and how soon the client tries again.
+const FETCH_WAIT: Duration = Duration::from_millis(5);
+
+/// Looks at single offsets of a topic, beside whoever reads it.
+pub(crate) struct Prober {
+    consumer: BaseConsumer<Voice>,
+    topic: String,
+}
+
+impl Prober {
+    pub(crate) fn open(options: &Options, topic: &str) -> Result<Self, Error> {
+        let mut config = options.commands_reader("commands-probe", FETCH_WAIT);
+        config.set("fetch.error.backoff.ms", FETCH_WAIT.as_millis().to_string());
+        config.set("queued.min.messages", "1");
+        let voice = Voice::new("commands-probe");
+        let consumer = config.create_with_context(voice).map_err(|error| io("a consumer", &error))?;
+        Ok(Self { consumer, topic: topic.to_owned() })
+    }
+
+    /// The offsets from `from` on that cannot be read, of one batch; none where something can be read from there.
+    /// `end` is the offset behind the last that may be looked at.
+    pub(crate) fn unreadable(
+        &self,
+        partition: PartitionId,
+        from: Offset,
+        end: Offset,
+    ) -> Result<Option<Range<Offset>>, Error> {
+        if from >= end {
+            return Ok(None);
+        }
+        let Some(batch) = self.batch(partition, from)? else { return Ok(None) };
+        // Ever further until another batch comes, or something that can be read; then the edge in between.
+        let (mut inside, mut step) = (from, 1);
+        let mut outside = loop {
+            let at = inside.saturating_add(step).min(end);
+            if at == end || self.batch(partition, at)? != Some(batch) {
+                break at;
+            }
+            (inside, step) = (at, step.saturating_mul(2));
+        };
+        while outside - inside > 1 {
+            let middle = inside + (outside - inside) / 2;
+            if self.batch(partition, middle)? == Some(batch) {
+                inside = middle;
+            } else {
+                outside = middle;
+            }
+        }
+        Ok(Some(from..outside))
+    }
+
+    /// The first offset of the batch that cannot be unpacked when reading begins here; none where something can be read.
+    fn batch(&self, partition: PartitionId, at: Offset) -> Result<Option<Offset>, Error> {
+        assign(&self.consumer, &self.topic, partition as i32, at)?;
+        let deadline = Instant::now() + LOOK_WITHIN;
+        loop {
+            match see(&self.consumer, deadline.saturating_duration_since(Instant::now())) {
+                Seen::Message | Seen::End => return Ok(None),
+                Seen::NotUnpacked(batch) => return Ok(Some(batch)),
+                Seen::Trouble(_) if Instant::now() < deadline => {}
+                Seen::Trouble(error) => return Err(io_text(format!("{}-{partition}: {error}", self.topic))),
+                Seen::Nothing => {
+                    return Err(io_text(format!("{}-{partition}: no answer", self.topic)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The rows of `control` as they change: a thread reads all that are there, then whatever is written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use everlog_log::{Error, Offset, Outage};
+use rdkafka::Message;
+use rdkafka::consumer::BaseConsumer;
+
+use crate::client::consumer::{FOLLOW_WAIT, Next, assign, next};
+use crate::client::log_lines::Voice;
+use crate::errors::{io, io_text};
+use crate::options::{Isolation, Options};
+use crate::record_format::CONTROL_RESERVED;
+
+/// How long the thread waits for a row before it looks whether it is still wanted.
+const POLL: Duration = Duration::from_millis(50);
+/// The rest after brokers could not be read from.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// What is told of `control`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// A row has this value now; none = it is gone. Those that are there already come first, not all in their last form.
+    Row(&'a [u8], Option<&'a [u8]>),
+    /// Everything was told that is there.
+    UpToDate,
+}
+
+/// Dropping it ends the thread.
+pub struct Follow {
+    is_over: Arc<AtomicBool>,
+    is_doubted: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Follow {
+    pub(crate) fn start(
+        options: &Options,
+        mut tell: impl FnMut(News<'_>) + Send + 'static,
+    ) -> Result<Self, Error> {
+        let topic = options.topic("control");
+        let config = options.consumer("control-news", Isolation::Uncommitted, FOLLOW_WAIT);
+        let reader = move |from: Offset| -> Result<BaseConsumer<Voice>, Error> {
+            let consumer = config
+                .create_with_context(Voice::new("control-news"))
+                .map_err(|error| io("a consumer", &error))?;
+            assign(&consumer, &topic, 0, from)?;
+            Ok(consumer)
+        };
+        let mut consumer = reader(0)?;
+        let (is_over, is_doubted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (ends, doubts) = (Arc::clone(&is_over), Arc::clone(&is_doubted));
+        let thread = std::thread::Builder::new().name("control-news".into()).spawn(move || {
+            let (mut reached, mut outage): (Offset, _) = (0, Outage::default());
+            while !ends.load(Ordering::Relaxed) {
+                if doubts.swap(false, Ordering::Relaxed) {
+                    match reader(reached) {
+                        Ok(other) => consumer = other,
+                        Err(error) => tracing::debug!(%error, "control is read on as before"),
+                    }
+                }
+                let came = next(&consumer, "control", POLL);
+                if matches!(came, Ok(Next::Message(_) | Next::End))
+                    && let Some(lasted) = outage.works(Instant::now())
+                {
+                    tracing::info!(after_s = lasted.as_secs(), "control can be read again");
+                }
+                match came {
+                    Ok(Next::Message(message)) => {
+                        reached = message.offset() as Offset + 1;
+                        let key = message.key().unwrap_or_default();
+                        if key.first() != Some(&CONTROL_RESERVED) {
+                            tell(News::Row(key, message.payload()));
+                        }
+                    }
+                    Ok(Next::End) => tell(News::UpToDate),
+                    Ok(Next::Nothing) => {}
+                    Err(error) => {
+                        if let Some(lasts) = outage.fails(Instant::now()) {
+                            tracing::warn!(%error, for_s = lasts.as_secs(), "control cannot be read at the moment");
+                        }
+                        std::thread::sleep(AGAIN_AFTER);
+                        doubts.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+        });
+        let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
+        Ok(Follow { is_over, is_doubted, thread: Some(thread) })
+    }
+
+    /// There must be news that were not told: what is read by may wait for an answer that got lost, and is made anew.
+    pub fn doubt(&self) {
+        self.is_doubted.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // One that has panicked tells nothing any more.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The parts that the groups of partitions and their log share.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_log::{Error, Offset, PartitionId, Restored, Topic, Visit};
+
+use crate::client::consumer::Ends;
+use crate::control::control_topic::Control;
+use crate::errors::{corrupt, refused};
+use crate::journal::append::Journal;
+use crate::options::Options;
+use crate::outputs::coordinator_wakeup::Rouse;
+use crate::outputs::fence_table::{Standing, Table};
+use crate::record_format;
+use crate::record_format::OUTPUTS;
+use crate::restore::committed::{Committed, VisitAt, after};
+use crate::stats::Counters;
+
+/// What all groups share.
+pub(crate) struct Parts {
+    pub(crate) options: Options,
+    pub(crate) incarnation: [u8; 16],
+    pub(crate) topics: Arc<[String; 6]>,
+    pub(crate) table: Table,
+    pub(crate) ends: Arc<Ends>,
+    pub(crate) committed: Committed,
+    pub(crate) control: Control,
+    pub(crate) journal: Journal,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) rouse: Rouse,
+}
+
+impl Parts {
+    /// Whether the journal reaches an offset that was applied; asks the broker only if it was not seen to.
+    pub(crate) fn journal_end(&self, partition: PartitionId, wanted: Offset) -> Result<Offset, Error> {
+        let seen = self.journal.seen_end(partition);
+        if wanted <= seen {
+            return Ok(seen);
+        }
+        let topic = self.options.topic("journal");
+        let range = self.ends.reaching(&topic, partition as i32, wanted)?;
+        self.journal.saw_end(partition, range.end);
+        Ok(range.end)
+    }
+
+    /// See `Log::restore`.
+    pub(crate) fn restore(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        visit: Visit<'_>,
+    ) -> Result<Restored, Error> {
+        let restored = self.visit(topic, partition, from, &mut |_, key, value| visit(key, value))?;
+        self.restored(topic, partition, restored.next);
+        Ok(restored)
+    }
+
+    /// The same with the rows' offsets; nothing counts as restored yet.
+    pub(crate) fn visit(
+        &self,
+        topic: Topic,
+        partition: PartitionId,
+        from: Offset,
+        visit: VisitAt<'_>,
+    ) -> Result<Restored, Error> {
+        if !topic.is_compacted() {
+            return Err(refused(format!("{topic:?} is append-only: it is read, not restored")));
+        }
+        let number = record_format::number(topic);
+        let reached = self.table.of(partition).reached[number];
+        self.committed.restore(&self.topics[number], partition, from, reached, visit)
+    }
+
+    /// Up to where a restore goes that begins now.
+    pub(crate) fn restored_to(&self, topic: Topic, partition: PartitionId) -> Result<Offset, Error> {
+        let number = record_format::number(topic);
+        let reached = self.table.of(partition).reached[number];
+        Ok(self.ends.committed_to(&self.topics[number], partition as i32, after(reached))?.end)
+    }
+
+    /// The rows below an offset are restored.
+    pub(crate) fn restored(&self, topic: Topic, partition: PartitionId, next: Offset) {
+        let mut owned = self.table.of(partition);
+        let mark = &mut owned.marks[record_format::number(topic)];
+        *mark = next.max(*mark);
+    }
+
+    /// The last committed position: from memory where this log alone can commit, else from the changelog.
+    pub(crate) fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
+        let reached = {
+            let owned = self.table.of(partition);
+            if owned.standing == Standing::Good {
+                return Ok(owned.position.clone());
+            }
+            owned.reached[0]
+        };
+        self.read_position(partition, reached)
+    }
+
+    pub(crate) fn read_position(
+        &self,
+        partition: PartitionId,
+        reached: Offset,
+    ) -> Result<Option<(Offset, Bytes)>, Error> {
+        let Some(found) = self.committed.last(partition, reached)?.position else { return Ok(None) };
+        if found.incarnation != self.incarnation {
+            let detail = "its position row belongs to topics that were made before these";
+            return Err(corrupt(&self.topics[0], partition as i32, detail));
+        }
+        Ok(Some((found.applied, found.row)))
+    }
+}
+
+/// The topics' names in the order of their numbers.
+pub(crate) fn topic_names(options: &Options) -> Arc<[String; 6]> {
+    Arc::new(OUTPUTS.map(|topic| options.topic(topic.name())))
+}

@@ -1,0 +1,118 @@
+//! What is to be deleted below the positions: on a thread of its own, for a broker that is away keeps who asks waiting.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use everlog_log::{Error, Offset, PartitionId};
+
+use crate::errors::io_text;
+use crate::topics::admin::Admin;
+
+/// The pause after a round in which something was not deleted; it doubles each time.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long a log that is closed still tries.
+const LAST_WITHIN: Duration = Duration::from_secs(2);
+
+/// Trims of the journals.
+pub(crate) struct Trims {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    admin: Arc<Admin>,
+    topic: String,
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Wanted {
+    /// Below which offset; a later one takes an earlier one's place.
+    below: BTreeMap<PartitionId, Offset>,
+    closing: bool,
+}
+
+impl Trims {
+    pub(crate) fn open(admin: &Arc<Admin>, topic: String) -> Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            admin: Arc::clone(admin),
+            topic,
+            wanted: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("trims".into()).spawn(move || of_thread.run());
+        let thread = thread.map_err(|error| io_text(format!("a thread for trims: {error}")))?;
+        Ok(Trims { shared, thread: Some(thread) })
+    }
+
+    /// Deletes below an offset, soon, and again until it is done. Never waits.
+    pub(crate) fn want(&self, partition: PartitionId, below: Offset) {
+        let mut wanted = self.shared.wanted();
+        let known = wanted.below.entry(partition).or_default();
+        *known = below.max(*known);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Trims {
+    fn drop(&mut self) {
+        self.shared.wanted().closing = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic of it was printed; what it had not deleted the next owner deletes.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut pause = PAUSE_MIN;
+        while let Some((below, closing)) = self.next() {
+            let end = Instant::now() + LAST_WITHIN;
+            let mut left = BTreeMap::new();
+            for (partition, below) in below {
+                if closing && Instant::now() > end {
+                    return;
+                }
+                if let Err(error) = self.admin.delete_below(&self.topic, partition as i32, below) {
+                    tracing::debug!(partition, below, %error, "the journal is trimmed later");
+                    left.insert(partition, below);
+                }
+            }
+            if closing {
+                return;
+            }
+            pause = if left.is_empty() { PAUSE_MIN } else { self.rest(left, pause) };
+        }
+    }
+
+    /// What is to be deleted next, once there is something; none when all is done and the log is closed.
+    fn next(&self) -> Option<(BTreeMap<PartitionId, Offset>, bool)> {
+        let wanted = self.wanted();
+        let idle = |wanted: &mut Wanted| wanted.below.is_empty() && !wanted.closing;
+        let mut wanted = self.changed.wait_while(wanted, idle).unwrap_or_else(PoisonError::into_inner);
+        let below = std::mem::take(&mut wanted.below);
+        (!below.is_empty()).then_some((below, wanted.closing))
+    }
+
+    /// Puts back what was not deleted, unless more is wanted by now, and waits; gives the pause after the next failure.
+    fn rest(&self, left: BTreeMap<PartitionId, Offset>, pause: Duration) -> Duration {
+        let mut wanted = self.wanted();
+        for (partition, below) in left {
+            wanted.below.entry(partition).or_insert(below);
+        }
+        let open = |wanted: &mut Wanted| !wanted.closing;
+        drop(self.changed.wait_timeout_while(wanted, pause, open).unwrap_or_else(PoisonError::into_inner));
+        (pause * 2).min(PAUSE_MAX)
+    }
+}

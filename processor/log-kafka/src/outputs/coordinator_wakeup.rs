@@ -1,0 +1,117 @@
+//! Coordinators that rest: one that could not write down the end of a transaction tries again when it has something else
+//! to do, and else after its brokers' `request.timeout.ms` (30 s).
+//!
+//! So it is with Kafka 4.4.0 when a broker is lost just then and is missed only after `transaction.timeout.ms`: what waits
+//! in the coordinator's queue wakes nobody, and until then it refuses the transactional id to whoever asks. The end of
+//! any other transaction wakes it. Here one of nothing is ended, of another id that the same coordinator has.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use everlog_log::{Error, Outage, PartitionId};
+use rdkafka::consumer::Consumer;
+
+use crate::client::consumer::Ends;
+use crate::errors::{io, io_text};
+use crate::group_context::Parts;
+use crate::options::Options;
+use crate::topics::topic_io::{Ending, Outgoing, Producer};
+
+/// The topic in which coordinators keep what they know: whoever leads an id's partition of it has the id.
+const STATES: &str = "__transaction_state";
+/// How many partitions it has where nobody lets us look: Kafka's own default.
+const STATES_PARTITIONS: u32 = 50;
+/// How long each step may take: whoever is refused asks again by then.
+const WITHIN_MS: u64 = 2_000;
+/// Ids that are tried: of so many one has the same partition, however many partitions there are.
+const IDS_MAX: u32 = 100_000;
+
+/// One coordinator at a time is roused: whoever still waits comes again.
+#[derive(Default)]
+pub(crate) struct Rouse {
+    is_under_way: AtomicBool,
+    outage: Mutex<Outage>,
+}
+
+/// Rouses the coordinator of a transactional id, in the background.
+///
+/// A record of `commands` is aborted for it, in that partition: nobody who reads committed records sees it.
+pub(crate) fn coordinator_of(id: &str, parts: &Arc<Parts>, partition: PartitionId) {
+    if parts.rouse.is_under_way.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let (id, shared) = (id.to_owned(), Arc::clone(parts));
+    let rouse = move || {
+        let ended = end_of_nothing(&id, &shared, partition);
+        let mut outage = shared.rouse.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        match ended {
+            Ok(used) => {
+                outage.works(Instant::now());
+                tracing::info!(id, used, "a coordinator that gave no transactional id was roused");
+            }
+            Err(error) => {
+                if let Some(lasts) = outage.fails(Instant::now()) {
+                    let for_s = lasts.as_secs();
+                    tracing::info!(id, %error, for_s, "the coordinator cannot be roused at the moment");
+                }
+            }
+        }
+        drop(outage);
+        shared.rouse.is_under_way.store(false, Ordering::Release);
+    };
+    if let Err(error) = std::thread::Builder::new().name("rouse".into()).spawn(rouse) {
+        tracing::debug!(%error, "no thread to rouse a coordinator");
+        parts.rouse.is_under_way.store(false, Ordering::Release);
+    }
+}
+
+/// Ends a transaction of another id; gives that id.
+fn end_of_nothing(id: &str, parts: &Parts, partition: PartitionId) -> Result<String, Error> {
+    let Options { call_timeout_ms, transaction_timeout_ms, .. } = parts.options;
+    let call_timeout_ms = WITHIN_MS.min(call_timeout_ms).min(transaction_timeout_ms);
+    let options = Options { call_timeout_ms, ..parts.options.clone() };
+    let partitions = states_partitions(&parts.ends, options.call_timeout())?;
+    let place = place_of(id, partitions);
+    let names = (0..IDS_MAX).map(|number| format!("{}rouse-{number}", options.prefix));
+    let other = names.into_iter().find(|name| place_of(name, partitions) == place);
+    let other = other.ok_or_else(|| io_text(format!("no id has the place {place} of {partitions}")))?;
+    let mut producer = Producer::open_transactional(&options, &other)?;
+    let topic = options.topic("commands");
+    let nothing = Outgoing { topic: &topic, partition: Some(partition), ..Outgoing::default() };
+    producer.transact(&[nothing], Ending::Abort)?;
+    Ok(other)
+}
+
+/// Asked by a client that there is: where no broker answers, none is made in vain.
+fn states_partitions(ends: &Ends, within: Duration) -> Result<u32, Error> {
+    let told = ends.asker().fetch_metadata(Some(STATES), within);
+    let told = told.map_err(|error| io("where coordinators keep what they know", &error))?;
+    let partitions = told.topics().first().map_or(0, |topic| topic.partitions().len());
+    Ok(u32::try_from(partitions).ok().filter(|count| *count > 0).unwrap_or(STATES_PARTITIONS))
+}
+
+/// Where a coordinator keeps an id, as Kafka finds it: by the hash that Java gives a text.
+fn place_of(id: &str, partitions: u32) -> u32 {
+    let hash =
+        id.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+    hash.checked_abs().map_or(0, i32::unsigned_abs) % partitions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As brokers with 4 of them said in their logs.
+    #[test]
+    fn an_id_is_where_kafka_keeps_it() {
+        assert_eq!(place_of("f9x2.group-1", 4), 2);
+        assert_eq!(place_of("f9x2.group-3", 4), 0);
+    }
+
+    /// `"polygenelubricants".hashCode()` is the least of all numbers, which has no absolute value.
+    #[test]
+    fn the_least_number_is_at_the_first_place() {
+        assert_eq!(place_of("polygenelubricants", 50), 0);
+    }
+}

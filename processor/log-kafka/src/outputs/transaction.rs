@@ -1,0 +1,331 @@
+//! A transactional producer: one transaction at a time, drained before it is committed.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everlog_log::{Error, Offset, PartitionId};
+use rdkafka::Message;
+use rdkafka::config::ClientConfig;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+use rdkafka::statistics::Statistics;
+
+use crate::client::log_lines::{Voice, speaks};
+use crate::client::statistics::Meter;
+use crate::errors::{io, is_fence};
+use crate::options::SENT_ONCE_WITHIN;
+use crate::record_format::HEADER;
+use crate::stats::{Counters, add};
+
+/// How long a drain rests between two looks: nobody waits for it. The client's own poll waits in whole milliseconds, and
+/// spins for the rest of one.
+const REST: Duration = Duration::from_millis(1);
+
+/// How many lines of a client are said at once, the last time that it is heard.
+const LINES_MAX: usize = 64;
+
+/// How soon a coordinator that refuses a transactional id is asked again, at least: it does so for as long as it ends what the
+/// owner before has left open. By itself a client asks again after 500 ms.
+const ASKS_EVERY: Duration = Duration::from_millis(20);
+
+/// How long a coordinator may refuse an id, or a transaction take without a single record, before the coordinator is
+/// roused, and how soon again: a hand-over takes less.
+const RESTS_FOR: Duration = Duration::from_secs(2);
+
+/// How long the end of a transaction may take at least.
+const END_WITHIN_MIN: Duration = Duration::from_secs(1);
+
+/// A record of a transaction.
+pub(crate) struct Outgoing<'a> {
+    /// The number of its topic, see `record_format::OUTPUTS`.
+    pub(crate) topic: usize,
+    pub(crate) partition: PartitionId,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: Option<&'a [u8]>,
+    pub(crate) header: [u8; 28],
+    /// Further ones.
+    pub(crate) headers: &'a [(&'static str, Bytes)],
+}
+
+/// A transaction without a good end: the producer must be dropped.
+#[derive(Clone, Debug)]
+pub(crate) enum Lost {
+    /// A newer producer has the transactional id.
+    Fenced(String),
+    /// Committed or not, nobody here can say.
+    Unknown(String),
+}
+
+/// The offsets behind the last record of each topic (by number) and partition.
+pub(crate) type Reached = BTreeMap<(usize, PartitionId), Offset>;
+
+/// What was heard of the records of the transaction under way.
+#[derive(Default)]
+struct Heard {
+    delivered: usize,
+    failed: Option<KafkaError>,
+    reached: Reached,
+}
+
+pub(crate) struct Transactions {
+    producer: BaseProducer<Deliveries>,
+    heard: Arc<Mutex<Heard>>,
+    topics: Arc<[String; 6]>,
+    timeout: Duration,
+    rouse: Rouse,
+    is_spent: Cell<bool>,
+}
+
+/// Sees to a coordinator that may rest, see `coordinator_wakeup.rs`; never waits.
+pub(crate) type Rouse = Box<dyn Fn() + Send>;
+
+/// A producer that has reached the brokers, and has taken nothing from anybody.
+pub(crate) struct Connected {
+    producer: BaseProducer<Deliveries>,
+    heard: Arc<Mutex<Heard>>,
+}
+
+impl Connected {
+    /// Makes it, and lets it connect.
+    pub(crate) fn open(
+        config: &ClientConfig,
+        topics: &[String; 6],
+        timeout: Duration,
+        counters: &Counters,
+    ) -> Result<Self, Error> {
+        let heard: Arc<Mutex<Heard>> = Arc::default();
+        let meter = Meter::new(&counters.traffic);
+        let context = Deliveries { heard: Arc::clone(&heard), voice: Voice::new("outputs"), meter };
+        let made = config.create_with_context(context);
+        let producer: BaseProducer<Deliveries> =
+            made.map_err(|error| io("a transactional producer", &error))?;
+        // Without a connection `init_transactions` looks again only after 500 ms.
+        let topic = topics.first().map(String::as_str);
+        let metadata = producer.client().fetch_metadata(topic, timeout);
+        metadata.map_err(|error| io("reaching the brokers for transactions", &error))?;
+        Ok(Connected { producer, heard })
+    }
+
+    /// Serves what the client has to say while nothing is to be done.
+    pub(crate) fn idle(&self) {
+        self.producer.poll(Duration::ZERO);
+    }
+
+    /// Takes the transactional id: whoever had it can commit nothing from the return on, and what it had begun is
+    /// aborted.
+    pub(crate) fn begin(
+        self,
+        topics: Arc<[String; 6]>,
+        timeout: Duration,
+        rouse: Rouse,
+    ) -> Result<Transactions, Error> {
+        let Self { producer, heard } = self;
+        let began = Instant::now();
+        let mut roused = began;
+        loop {
+            if roused.elapsed() >= RESTS_FOR {
+                rouse();
+                roused = Instant::now();
+            }
+            let left = timeout.saturating_sub(began.elapsed());
+            // A call that comes again is what makes the client ask, unless an answer is still under way.
+            let step = ASKS_EVERY.max(began.elapsed() / 4);
+            match producer.init_transactions(left.min(step)) {
+                Ok(()) => {
+                    let is_spent = Cell::new(false);
+                    return Ok(Transactions { producer, heard, topics, timeout, rouse, is_spent });
+                }
+                Err(error) if is_retriable(&error) && !left.is_zero() => {}
+                Err(error) => {
+                    // What the coordinator answered stands in the client's own lines, which only a poll brings.
+                    for _line in 0..LINES_MAX {
+                        producer.poll(Duration::ZERO);
+                    }
+                    return Err(io("taking a transactional id", &error));
+                }
+            }
+        }
+    }
+}
+
+impl Transactions {
+    /// It must be dropped before the next transaction. When a connection breaks the client sends the end of a transaction
+    /// again by itself; the first one may still be on its way, and would end the next transaction of the same producer
+    /// half written.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_spent.get()
+    }
+
+    /// Serves what the client has to say while nothing is to be done.
+    pub(crate) fn idle(&self) {
+        self.producer.poll(Duration::ZERO);
+    }
+
+    /// Runs one transaction to its end.
+    pub(crate) fn run<'a>(
+        &self,
+        records: impl Iterator<Item = Outgoing<'a>>,
+        counters: &Counters,
+    ) -> Result<Reached, Lost> {
+        self.attempt(records, counters).map_err(|lost| match (lost, self.producer.client().fatal_error()) {
+            // What is heard first of a fence may be that its records were thrown away.
+            (Lost::Unknown(detail), Some((code, reason))) if is_fence(code) => {
+                Lost::Fenced(format!("{detail}: {reason}"))
+            }
+            (lost, _) => lost,
+        })
+    }
+
+    fn attempt<'a>(
+        &self,
+        records: impl Iterator<Item = Outgoing<'a>>,
+        counters: &Counters,
+    ) -> Result<Reached, Lost> {
+        let begun = Instant::now();
+        let (sent, deadline) = self.write(records, begun)?;
+        let drained = Instant::now();
+        // With one outstanding, the commit below would look for it in steps of 100 ms. (The count also knows events that
+        // are not records: it may rise again at any time.)
+        add(&counters.undrained, u64::from(self.producer.in_flight_count() != 0));
+        let left = deadline.saturating_duration_since(drained).max(END_WITHIN_MIN);
+        self.producer.commit_transaction(left).map_err(|error| lost("commit", &error))?;
+        self.is_spent.set(drained.elapsed() >= SENT_ONCE_WITHIN);
+        counters.cycle(begun.elapsed().as_micros() as u64, drained.elapsed().as_micros() as u64);
+        add(&counters.transactions, 1);
+        add(&counters.outputs, sent as u64);
+        Ok(std::mem::take(&mut lock(&self.heard).reached))
+    }
+
+    /// Runs one transaction that is aborted.
+    pub(crate) fn undo<'a>(&self, records: impl Iterator<Item = Outgoing<'a>>) -> Result<(), Lost> {
+        let (_, deadline) = self.write(records, Instant::now())?;
+        let drained = Instant::now();
+        let left = deadline.saturating_duration_since(drained).max(END_WITHIN_MIN);
+        self.producer.abort_transaction(left).map_err(|error| lost("abort", &error))?;
+        self.is_spent.set(drained.elapsed() >= SENT_ONCE_WITHIN);
+        Ok(())
+    }
+
+    /// Begins a transaction and writes all of it; gives how many records that were, and when it must be over.
+    fn write<'a>(
+        &self,
+        records: impl Iterator<Item = Outgoing<'a>>,
+        begun: Instant,
+    ) -> Result<(usize, Instant), Lost> {
+        let deadline = begun + self.timeout;
+        *lock(&self.heard) = Heard::default();
+        self.producer.begin_transaction().map_err(|error| lost("begin", &error))?;
+        let mut sent = 0;
+        for record in records {
+            self.send(&record)?;
+            sent += 1;
+            if sent % 1_000 == 0 {
+                self.idle();
+            }
+        }
+        self.drain(sent, deadline)?;
+        Ok((sent, deadline))
+    }
+
+    fn send(&self, record: &Outgoing<'_>) -> Result<(), Lost> {
+        let opaque = record.topic << 32 | record.partition as usize;
+        let header = Header { key: HEADER, value: Some(&record.header[..]) };
+        let mut headers = OwnedHeaders::new_with_capacity(1 + record.headers.len()).insert(header);
+        for (key, value) in record.headers {
+            headers = headers.insert(Header { key, value: Some(&value[..]) });
+        }
+        let mut outgoing: BaseRecord<'_, [u8], [u8], usize> =
+            BaseRecord::with_opaque_to(&self.topics[record.topic], opaque)
+                .partition(record.partition as i32)
+                .key(record.key)
+                .headers(headers);
+        outgoing.payload = record.value;
+        self.producer.send(outgoing).map_err(|(error, _)| lost("send", &error))
+    }
+
+    /// Waits until every record is delivered, and until the client has taken the last one off its count too.
+    fn drain(&self, sent: usize, deadline: Instant) -> Result<(), Lost> {
+        let mut roused = Instant::now();
+        loop {
+            self.producer.poll(Duration::ZERO);
+            let (delivered, failed) = {
+                let mut heard = lock(&self.heard);
+                (heard.delivered, heard.failed.take())
+            };
+            if let Some(error) = failed {
+                return Err(lost("delivery", &error));
+            }
+            if delivered == sent && self.producer.in_flight_count() == 0 {
+                return Ok(());
+            }
+            // The client sends nothing before its coordinator has begun the transaction.
+            if delivered == 0 && roused.elapsed() >= RESTS_FOR {
+                (self.rouse)();
+                roused = Instant::now();
+            }
+            if Instant::now() > deadline {
+                return Err(Lost::Unknown(format!("{delivered} of {sent} records were delivered in time")));
+            }
+            std::thread::sleep(REST);
+        }
+    }
+}
+
+fn lost(step: &str, error: &KafkaError) -> Lost {
+    let detail = format!("{step} of a transaction: {error}");
+    if error.rdkafka_error_code().is_some_and(is_fence) {
+        Lost::Fenced(detail)
+    } else {
+        Lost::Unknown(detail)
+    }
+}
+
+fn is_retriable(error: &KafkaError) -> bool {
+    match error {
+        KafkaError::Transaction(error) => error.is_retriable() && error.code() != RDKafkaErrorCode::Fatal,
+        _ => false,
+    }
+}
+
+struct Deliveries {
+    heard: Arc<Mutex<Heard>>,
+    voice: Voice,
+    meter: Meter,
+}
+
+speaks!(
+    Deliveries,
+    fn stats(&self, statistics: Statistics) {
+        self.meter.count(&statistics);
+    }
+);
+
+impl ProducerContext for Deliveries {
+    /// Topic number and partition.
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, opaque: usize) {
+        let mut heard = lock(&self.heard);
+        match result {
+            Ok(message) => {
+                heard.delivered += 1;
+                let place = (opaque >> 32, (opaque & 0xffff_ffff) as PartitionId);
+                let next = message.offset() as Offset + 1;
+                let reached = heard.reached.entry(place).or_default();
+                *reached = next.max(*reached);
+            }
+            Err((error, _)) => {
+                heard.failed.get_or_insert_with(|| error.clone());
+            }
+        }
+    }
+}
+
+/// Nothing panics while it holds one of these locks, save the system without memory.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,193 @@
+//! Reading what is committed: rows, entries, and the last position of a partition.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use everlog_log::{Entry, Error, Fence, Offset, PartitionId, Restored};
+use rdkafka::Message;
+use rdkafka::consumer::BaseConsumer;
+
+use crate::client::consumer::{Ends, Leaders, consumer, scan};
+use crate::client::log_lines::Voice;
+use crate::errors::corrupt;
+use crate::options::{Isolation, Options};
+use crate::record_format;
+use crate::record_format::Position;
+
+/// Offsets that are looked through for the last position at first: a commit ends with it, then come a marker and
+/// at most a fence or two.
+const LOOK_BACK: Offset = 16;
+
+/// Consumers that are kept: the partitions of a group are taken side by side.
+const IDLE_MAX: usize = 4;
+
+/// The last rows of the log itself in a changelog.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Last {
+    pub(crate) position: Option<Position>,
+    pub(crate) fence: Option<Fence>,
+}
+
+/// As `Visit`, with the offset first.
+pub(crate) type VisitAt<'a> = &'a mut dyn FnMut(Offset, &[u8], Option<&[u8]>) -> bool;
+
+pub(crate) struct Committed {
+    options: Options,
+    ends: Arc<Ends>,
+    /// Kept for the next call: making one and closing one takes 100 ms.
+    idle: Mutex<Vec<Client>>,
+}
+
+struct Client {
+    consumer: BaseConsumer<Voice>,
+    leaders: Leaders,
+}
+
+impl Committed {
+    pub(crate) fn new(options: &Options, ends: Arc<Ends>) -> Self {
+        Committed { options: options.clone(), ends, idle: Mutex::default() }
+    }
+
+    /// The last position row and fence row; reads backwards until it meets a position.
+    pub(crate) fn last(&self, partition: PartitionId, reached: Offset) -> Result<Last, Error> {
+        let topic = self.options.topic("changelog");
+        let range = self.ends.committed_to(&topic, partition as i32, after(reached))?;
+        let (position_key, fence_key) =
+            (record_format::position_key(partition), record_format::fence_key(partition));
+        let mut last = Last::default();
+        let mut look_back = LOOK_BACK;
+        loop {
+            let from = range.start.max(range.end.saturating_sub(look_back));
+            self.scan(&topic, partition, from..range.end, &mut |_, message| {
+                let (key, value) = (message.key().unwrap_or_default(), message.payload());
+                if key == position_key {
+                    last.position = value.and_then(Position::decode);
+                } else if let (true, Some(number)) = (key == fence_key, value.and_then(|v| v.first_chunk())) {
+                    last.fence = Some(Fence(u64::from_be_bytes(*number)));
+                }
+                Ok(true)
+            })?;
+            if last.position.is_some() || from == range.start {
+                return Ok(last);
+            }
+            look_back *= 8;
+        }
+    }
+
+    /// See `Log::restore`. The position row is given back, not visited.
+    pub(crate) fn restore(
+        &self,
+        topic: &str,
+        partition: PartitionId,
+        from: Offset,
+        reached: Offset,
+        visit: VisitAt<'_>,
+    ) -> Result<Restored, Error> {
+        let range = self.ends.committed_to(topic, partition as i32, after(reached))?;
+        // Compaction leaves holes, but only a deletion moves the start.
+        if (from < range.start && from > 0) || from > range.end {
+            return Err(Error::OutOfRange { partition, wanted: from, start: range.start, end: range.end });
+        }
+        let (position_key, mut position, mut stopped) = (record_format::position_key(partition), None, false);
+        let mut next = range.end;
+        let span = from.max(range.start)..range.end;
+        self.scan(topic, partition, span, &mut |offset, message| {
+            let (key, value) = (message.key().unwrap_or_default(), message.payload());
+            if !record_format::is_reserved(key) {
+                stopped = !visit(offset, key, value);
+                next = if stopped { offset + 1 } else { next };
+            } else if key == position_key {
+                let row = value.and_then(Position::decode);
+                let row = row.ok_or_else(|| {
+                    corrupt(topic, partition as i32, format!("offset {offset} is no position row"))
+                })?;
+                position = Some((row.applied, row.row));
+            }
+            Ok(!stopped)
+        })?;
+        Ok(Restored { next, end: range.end, position })
+    }
+
+    /// See `Log::topic_read`.
+    pub(crate) fn entries(
+        &self,
+        topic: &str,
+        partition: PartitionId,
+        from: Offset,
+        bytes_max: usize,
+        reached: Offset,
+    ) -> Result<Vec<Entry>, Error> {
+        let range = self.ends.committed_to(topic, partition as i32, after(reached))?;
+        if from < range.start || from > range.end {
+            return Err(Error::OutOfRange { partition, wanted: from, start: range.start, end: range.end });
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut bytes = 0;
+        self.scan(topic, partition, from..range.end, &mut |offset, message| {
+            let copy = |bytes: Option<&[u8]>| Bytes::copy_from_slice(bytes.unwrap_or_default());
+            let entry = (offset, copy(message.key()), copy(message.payload()));
+            let size_bytes = entry.1.len() + entry.2.len();
+            if !entries.is_empty() && bytes + size_bytes > bytes_max {
+                return Ok(false);
+            }
+            bytes += size_bytes;
+            entries.push(entry);
+            Ok(bytes < bytes_max)
+        })?;
+        Ok(entries)
+    }
+
+    fn scan(
+        &self,
+        topic: &str,
+        partition: PartitionId,
+        range: std::ops::Range<Offset>,
+        visit: &mut dyn FnMut(Offset, &rdkafka::message::BorrowedMessage<'_>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let mut client = self.client()?;
+        client.leaders.know(&client.consumer, topic);
+        // After an error the consumer is dropped.
+        scan(&client.consumer, topic, partition as i32, range, self.options.call_timeout(), visit)?;
+        self.keep(client);
+        Ok(())
+    }
+
+    /// Makes a client ready to read what a partition keeps in these topics, and reads its last position. With as many at once
+    /// as partitions are taken together each of them finds one.
+    pub(crate) fn rehearse(&self, topics: &[String], partition: PartitionId) -> Result<(), Error> {
+        let mut client = self.client()?;
+        for topic in topics {
+            client.leaders.know(&client.consumer, topic);
+        }
+        self.keep(client);
+        self.last(partition, 0).map(drop)
+    }
+
+    fn client(&self) -> Result<Client, Error> {
+        // Not while the idle ones are locked: making one takes its time.
+        let idle = self.idle().pop();
+        match idle {
+            Some(client) => Ok(client),
+            None => Ok(Client {
+                consumer: consumer(&self.options, "committed", Isolation::Committed)?,
+                leaders: Leaders::default(),
+            }),
+        }
+    }
+
+    fn keep(&self, client: Client) {
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX {
+            idle.push(client);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Client>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Behind the last record of a transaction stands its marker.
+pub(crate) fn after(reached: Offset) -> Offset {
+    if reached == 0 { 0 } else { reached + 1 }
+}

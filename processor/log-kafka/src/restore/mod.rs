@@ -1,0 +1,4 @@
+//! Committed rows, read for a restore.
+
+pub(crate) mod committed;
+pub(crate) mod stream;

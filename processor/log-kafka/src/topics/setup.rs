@@ -1,0 +1,119 @@
+//! Makes, checks and removes the topics.
+
+use std::time::{Duration, Instant};
+
+use everlog_log::Error;
+
+use crate::client::consumer::Ends;
+use crate::control::control_topic::Control;
+use crate::errors::refused;
+use crate::options::Options;
+use crate::record_format::Incarnation;
+use crate::topics::admin::Admin;
+use crate::topics::definition::{Difference, plan, wanted};
+
+/// How often it is looked whether topics that were made are listed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// What differs from how the topics of the cluster must be, the worst first.
+///
+/// # Errors
+/// No broker answers, or it does not let us look.
+pub fn check(options: &Options) -> Result<Vec<Difference>, Error> {
+    options.validate()?;
+    let admin = Admin::open(options)?;
+    let ends = std::sync::Arc::new(Ends::open(options)?);
+    let partitions = match recorded(options, &admin, &ends)? {
+        Some(incarnation) => incarnation.partitions,
+        None => options.partitions,
+    };
+    compare(options, &admin, partitions)
+}
+
+/// Makes the topics that are missing, fixes what is fixed once, and tells what differs in those that were there: they
+/// are left as they are.
+///
+/// # Errors
+/// No broker answers, or it does not let us; `Refused` where topics are there, but not the record of what was fixed.
+pub fn create(options: &Options) -> Result<Vec<Difference>, Error> {
+    options.validate()?;
+    let admin = Admin::open(options)?;
+    let ends = std::sync::Arc::new(Ends::open(options)?);
+    let fixed = match recorded(options, &admin, &ends)? {
+        Some(fixed) => fixed,
+        None => {
+            let topics = wanted(options, options.partitions);
+            let there = admin.topics(&topics)?;
+            let control = options.topic("control");
+            if !there.contains_key(&control) && there.contains_key(&options.topic("journal")) {
+                return Err(refused(format!(
+                    "there is a journal but no {control}: it would be taken for a new one, and what it holds for \
+                     nothing. Restore the topic, or begin anew with another prefix"
+                )));
+            }
+            // First of all the topic that says which count of partitions holds: two that differ must not mix.
+            let missing =
+                topics.iter().filter(|topic| topic.name == control && !there.contains_key(&control));
+            admin.create(&missing.collect::<Vec<_>>())?;
+            let wish = Incarnation {
+                id: random_id()?,
+                partitions: options.partitions,
+                group_partitions: options.group_partitions,
+            };
+            Control::open(options, std::sync::Arc::clone(&ends))?.propose(wish)?
+        }
+    };
+    let topics = wanted(options, fixed.partitions);
+    let there = admin.topics(&topics)?;
+    let missing: Vec<_> = topics.iter().filter(|topic| !there.contains_key(&topic.name)).collect();
+    admin.create(&missing)?;
+    // A broker acknowledges a topic before it lists it.
+    let deadline = Instant::now() + options.call_timeout();
+    loop {
+        let differences = compare(options, &admin, fixed.partitions)?;
+        let is_shown = differences.iter().all(|difference| difference.setting != "topic");
+        if is_shown || missing.is_empty() || Instant::now() > deadline {
+            return Ok(differences);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Removes every topic of the prefix, and with them all that is in them.
+///
+/// # Errors
+/// No broker answers, or it does not let us.
+pub fn remove(options: &Options) -> Result<(), Error> {
+    options.validate()?;
+    let topics = wanted(options, 1);
+    let names: Vec<&str> = topics.iter().map(|topic| topic.name.as_str()).collect();
+    Admin::open(options)?.remove(&names)
+}
+
+/// What was fixed when the topics were made, if they were.
+fn recorded(
+    options: &Options,
+    admin: &Admin,
+    ends: &std::sync::Arc<Ends>,
+) -> Result<Option<Incarnation>, Error> {
+    let control: Vec<_> =
+        wanted(options, 1).into_iter().filter(|topic| topic.name == options.topic("control")).collect();
+    if admin.topics(&control)?.is_empty() {
+        return Ok(None);
+    }
+    Control::open(options, std::sync::Arc::clone(ends))?.incarnation()
+}
+
+pub(crate) fn compare(options: &Options, admin: &Admin, partitions: u32) -> Result<Vec<Difference>, Error> {
+    let topics = wanted(options, partitions);
+    let mut differences = plan(&admin.topics(&topics)?, &topics);
+    differences.sort_by_key(|difference| !difference.refuses);
+    Ok(differences)
+}
+
+fn random_id() -> Result<[u8; 16], Error> {
+    use std::io::Read;
+    let mut id = [0; 16];
+    let source = std::fs::File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut id));
+    source.map_err(|error| Error::Io { detail: format!("/dev/urandom: {error}") })?;
+    Ok(id)
+}
