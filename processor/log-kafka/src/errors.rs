@@ -67,6 +67,11 @@ pub(crate) fn is_fence(code: RDKafkaErrorCode) -> bool {
     )
 }
 
+/// What is said where a topic is not there.
+pub(crate) fn missing(name: &str) -> Error {
+    refused(format!("there is no topic {name}: make the topics first (everlog topics create)"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,9 +84,4 @@ mod tests {
         assert!(matches!(told(RDKafkaErrorCode::RequestTimedOut), Error::Io { .. }));
         assert!(matches!(told(RDKafkaErrorCode::NotController), Error::Io { .. }));
     }
-}
-
-/// What is said where a topic is not there.
-pub(crate) fn missing(name: &str) -> Error {
-    refused(format!("there is no topic {name}: make the topics first (everlog topics create)"))
 }
