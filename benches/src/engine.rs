@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use everlog_engine::api_types::{ActivityType, TaskQueue};
 use everlog_engine::command::{self, Command};
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::{activity, attempt, close, completion, signal, start, task};
+use everlog_engine::machine::{
+    activity, activity_attempt, close, signal, start, workflow_task, workflow_task_completed,
+};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ActivityType, TaskQueue};
 use everlog_engine::{Outcome, Reply, Run, Settings, Stamp, View, decide};
 use prost::Message;
 use stats_alloc::{Region, StatsAlloc};
@@ -114,9 +116,9 @@ impl World {
         world
     }
 
-    fn claim(&mut self) -> task::Token {
+    fn claim(&mut self) -> workflow_task::Token {
         let pending = self.run.as_ref().and_then(|run| run.head.task.clone()).unwrap_or_default();
-        self.step(Order::ClaimTask(task::Claim {
+        self.step(Order::ClaimTask(workflow_task::Claim {
             scheduled_event_id: pending.scheduled_event_id,
             attempt: pending.attempt,
             sticky: false,
@@ -134,27 +136,31 @@ impl World {
             order: Some(order),
             ..Command::default()
         });
-        let outcome = self.step(Order::CompleteTask(Box::new(completion::Complete {
+        let outcome = self.step(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
             token: Some(token),
             commands: commands.collect(),
             identity: "worker".into(),
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         })));
         assert!(matches!(outcome.reply, Reply::Completed(_)), "the completion is accepted");
     }
 
     fn activity(&mut self) {
         let id = self.run.as_ref().and_then(|run| run.activities.keys().next().copied()).unwrap_or_default();
-        self.step(Order::ClaimActivity(attempt::Claim {
+        self.step(Order::ClaimActivity(activity_attempt::Claim {
             scheduled_event_id: id,
             attempt: 1,
             identity: "worker".into(),
             poll_id: "poll".into(),
         }));
         let claim = self.stamp.offset + 1;
-        let target =
-            attempt::Target { scheduled_event_id: id, attempt: 1, claim, activity_id: String::new() };
-        let outcome = self.step(Order::CompleteActivity(attempt::Complete {
+        let target = activity_attempt::Target {
+            scheduled_event_id: id,
+            attempt: 1,
+            claim,
+            activity_id: String::new(),
+        };
+        let outcome = self.step(Order::CompleteActivity(activity_attempt::Complete {
             target: Some(target),
             result: Some(payload()),
             identity: "worker".into(),
@@ -204,7 +210,7 @@ fn tasks(count: usize) -> f64 {
     let begun = Instant::now();
     for (world, token) in worlds.iter_mut().zip(tokens) {
         let order = schedule();
-        world.step(Order::CompleteTask(Box::new(completion::Complete {
+        world.step(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
             token: Some(token),
             commands: vec![Command {
                 command_type: order.command_type(),
@@ -212,7 +218,7 @@ fn tasks(count: usize) -> f64 {
                 ..Command::default()
             }],
             identity: "worker".into(),
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         })));
     }
     begun.elapsed().as_secs_f64()

@@ -1,13 +1,14 @@
 //! Rows about commands: what a worker may not ask for when it completes a workflow task.
 
 use bytes::Bytes;
+use everlog_engine::api_types::{Entry, Execution, Fields, RetryPolicy, WorkflowType};
 use everlog_engine::command::{Command, Order};
 use everlog_engine::machine::{
-    activity as engine_activity, child, close, external, properties, timer as engine_timer,
+    activity as engine_activity, child, close, external_workflow, memo_and_search_attributes,
+    timer as engine_timer,
 };
 use everlog_engine::payload::Payload;
 use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::{Entry, Execution, Fields, RetryPolicy, WorkflowType};
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
 
 use prost::Message;
@@ -162,14 +163,22 @@ fn abroad() -> Command {
 fn signal_abroad() -> Command {
     let execution = Some(Execution { workflow_id: "other".into(), run_id: String::new() });
     let (namespace, signal_name) = ("elsewhere".into(), "go".into());
-    let order =
-        external::SignalOther { namespace, execution, signal_name, ..external::SignalOther::default() };
+    let order = external_workflow::SignalOther {
+        namespace,
+        execution,
+        signal_name,
+        ..external_workflow::SignalOther::default()
+    };
     command(Order::SignalExternal(Box::new(order)))
 }
 
 fn cancel_abroad() -> Command {
     let (namespace, workflow_id) = ("elsewhere".into(), "other".into());
-    let order = external::CancelOther { namespace, workflow_id, ..external::CancelOther::default() };
+    let order = external_workflow::CancelOther {
+        namespace,
+        workflow_id,
+        ..external_workflow::CancelOther::default()
+    };
     command(Order::RequestCancelExternal(Box::new(order)))
 }
 
@@ -188,7 +197,9 @@ fn attributes(name: &str, json: &str) -> Option<Bytes> {
 
 fn upsert(name: &str, json: &str) -> Command {
     let search_attributes = attributes(name, json);
-    command(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes { search_attributes }))
+    command(Order::UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes {
+        search_attributes,
+    }))
 }
 
 fn child_with(name: &str, json: &str) -> Command {
@@ -203,15 +214,18 @@ fn again(name: &str, json: &str) -> Command {
 }
 
 fn signal_other(id: &str) -> Command {
-    command(Order::SignalExternal(Box::new(external::SignalOther {
+    command(Order::SignalExternal(Box::new(external_workflow::SignalOther {
         execution: Some(Execution { workflow_id: id.into(), run_id: String::new() }),
         signal_name: "go".into(),
-        ..external::SignalOther::default()
+        ..external_workflow::SignalOther::default()
     })))
 }
 
 fn cancel_other(id: &str) -> Command {
-    let order = external::CancelOther { workflow_id: id.into(), ..external::CancelOther::default() };
+    let order = external_workflow::CancelOther {
+        workflow_id: id.into(),
+        ..external_workflow::CancelOther::default()
+    };
     command(Order::RequestCancelExternal(Box::new(order)))
 }
 

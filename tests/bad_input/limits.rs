@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use everlog_engine::api_types::Entry;
 use everlog_engine::command::{Command, Order};
-use everlog_engine::machine::{marker, properties};
-use everlog_engine::vocabulary::Entry;
+use everlog_engine::machine::{marker, memo_and_search_attributes};
 use everlog_temporal_api::common::WorkflowType;
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::history_event::Attributes;
@@ -312,7 +312,7 @@ fn crowds(world: &World, token: &Bytes) -> anyhow::Result<Vec<(&'static str, Str
 
 /// A million entries in every place where a worker can send a list, each as a completion of a task of its own.
 fn crowded_commands() -> Vec<(&'static str, Vec<Command>)> {
-    let memo = properties::Modify { upserted_memo: Some(entries(1).into()) };
+    let memo = memo_and_search_attributes::Modify { upserted_memo: Some(entries(1).into()) };
     let marker = marker::Record {
         marker_name: "m".into(),
         details: vec![Entry::default(); ENTRIES],

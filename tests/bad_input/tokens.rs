@@ -1,9 +1,9 @@
 //! Rows about task tokens: missing, garbage, forged, foreign, stale, used twice.
 
 use bytes::Bytes;
+use everlog_engine::api_types::RetryPolicy;
 use everlog_engine::machine::activity;
 use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::RetryPolicy;
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::query::WorkflowQuery;
 use everlog_temporal_api::workflowservice::{

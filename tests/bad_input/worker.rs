@@ -1,11 +1,11 @@
 //! A worker without an SDK: polls, completes with given commands, and reads back what is left.
 
 use bytes::Bytes;
+use everlog_engine::api_types::Entry;
+use everlog_engine::api_types::{ActivityType, TaskQueue};
 use everlog_engine::command::{Command, Order};
-use everlog_engine::machine::{activity, close, marker, properties, timer};
+use everlog_engine::machine::{activity, close, marker, memo_and_search_attributes, timer};
 use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::Entry;
-use everlog_engine::vocabulary::{ActivityType, TaskQueue};
 use everlog_temporal_api::enums::{EventType, WorkflowTaskFailedCause};
 use everlog_temporal_api::full::temporal::api::failure::v1::{
     ApplicationFailureInfo, Failure, failure::FailureInfo,
@@ -214,7 +214,7 @@ pub fn complete(result_bytes: usize) -> Command {
 }
 
 pub fn upsert_memo(memo: Bytes) -> Command {
-    command(Order::ModifyProperties(properties::Modify { upserted_memo: Some(memo) }))
+    command(Order::ModifyProperties(memo_and_search_attributes::Modify { upserted_memo: Some(memo) }))
 }
 
 /// A failure as a worker reports it.

@@ -1,9 +1,9 @@
 //! The workflows: what each does next, from its history alone, and how each must end.
 
+use everlog_engine::api_types::{ActivityType, RetryPolicy, TaskQueue};
 use everlog_engine::command::{Command, Order};
 use everlog_engine::machine::{activity, close, marker, timer};
 use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::common::v1::{Payload, Payloads};
 use everlog_temporal_api::full::temporal::api::history::v1::HistoryEvent;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History, HistoryEvent};
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::{completion, signal, start, task, timer};
+use everlog_engine::machine::{signal, start, timer, workflow_task, workflow_task_completed};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::time::{Duration as Span, Timestamp};
 use everlog_engine::{Reply, Settings, level};
 use everlog_partition::{
@@ -222,14 +222,14 @@ impl House {
         if let Some(receipt) = task.receipt {
             receipt.accept();
         }
-        let complete = completion::Complete {
-            token: task.run.head.task.as_ref().map(task::Task::token),
+        let complete = workflow_task_completed::Complete {
+            token: task.run.head.task.as_ref().map(workflow_task::Task::token),
             commands: vec![Command {
                 command_type: order.command_type(),
                 order: Some(order),
                 ..Command::default()
             }],
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         };
         let reply = self.order(id, Order::CompleteTask(Box::new(complete)))?;
         anyhow::ensure!(matches!(reply, Reply::Completed(_)), "{reply:?}");

@@ -2,12 +2,12 @@
 //!
 //! A Workflow Id says which program it has, and its number what differs from one to the other.
 
-use everlog_engine::command::{Command, Order};
-use everlog_engine::machine::{activity, child, close, external, timer};
-use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::{
+use everlog_engine::api_types::{
     ActivityType, Execution, ParentClosePolicy, RetryPolicy, TaskQueue, WorkflowType,
 };
+use everlog_engine::command::{Command, Order};
+use everlog_engine::machine::{activity, child, close, external_workflow, timer};
+use everlog_engine::time::Duration as Span;
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::common::v1::{Payload, Payloads};
 use everlog_temporal_api::full::temporal::api::failure::v1::Failure;
@@ -273,7 +273,7 @@ fn start_room(id: &str) -> Command {
 }
 
 fn paint(id: &str) -> Command {
-    command(Order::SignalExternal(Box::new(external::SignalOther {
+    command(Order::SignalExternal(Box::new(external_workflow::SignalOther {
         execution: Some(Execution { workflow_id: id.into(), run_id: String::new() }),
         signal_name: PAINT.into(),
         child_workflow_only: true,

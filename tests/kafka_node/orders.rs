@@ -2,10 +2,10 @@
 
 use anyhow::ensure;
 use bytes::Bytes;
+use everlog_engine::api_types::{ActivityType, TaskQueue as EngineQueue};
 use everlog_engine::command::{self, Order};
 use everlog_engine::machine::{activity, close, timer};
 use everlog_engine::time::Duration as Span;
-use everlog_engine::vocabulary::{ActivityType, TaskQueue as EngineQueue};
 use everlog_temporal_api::enums::EventType;
 use everlog_temporal_api::full::temporal::api::history::v1::HistoryEvent;
 use everlog_temporal_api::workflowservice::{

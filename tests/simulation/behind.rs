@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use everlog_engine::Reply;
+use everlog_engine::api_types::{ActivityType, TaskQueue};
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::History;
-use everlog_engine::input::Order;
 use everlog_engine::machine::reset::Reset;
-use everlog_engine::machine::{activity, completion, signal, task};
-use everlog_engine::vocabulary::{ActivityType, TaskQueue};
+use everlog_engine::machine::{activity, signal, workflow_task, workflow_task_completed};
+use everlog_engine::request::Order;
 use everlog_partition::{Answer, Delivery, Failure, Poll, QueryRequest, Reading, Want};
 use prost::Message;
 
@@ -100,10 +100,10 @@ pub fn complete(house: &mut House, id: &str, delivery: Delivery, orders: Vec<com
         order: Some(order),
         ..Command::default()
     });
-    let complete = completion::Complete {
-        token: task.run.head.task.as_ref().map(task::Task::token),
+    let complete = workflow_task_completed::Complete {
+        token: task.run.head.task.as_ref().map(workflow_task::Task::token),
         commands: commands.collect(),
-        ..completion::Complete::default()
+        ..workflow_task_completed::Complete::default()
     };
     house.order(id, Order::CompleteTask(Box::new(complete)));
 }

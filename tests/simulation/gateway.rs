@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use everlog_engine::Settings;
+use everlog_engine::api_types::{ReusePolicy, TaskQueue};
 use everlog_engine::machine::{signal, start};
-use everlog_engine::vocabulary::{ReusePolicy, TaskQueue};
 use everlog_partition::{Answer, Failure, Router};
 use everlog_temporal::{About, Config, Control, DEFAULT_NAMESPACE, Limits, Metrics, Namespaces, Row, Sealer};
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};

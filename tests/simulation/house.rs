@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
-use everlog_engine::input::Order;
 use everlog_engine::machine::start;
+use everlog_engine::request::Order;
 use everlog_partition::Want;
 use everlog_wire::{Body, Record};
 

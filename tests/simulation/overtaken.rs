@@ -1,9 +1,9 @@
 //! Letters of a partition to itself of which one has got lost on the way to the journal, and those behind it have not.
 
+use everlog_engine::api_types::Execution;
 use everlog_engine::command;
 use everlog_engine::event::{Attributes, History};
-use everlog_engine::machine::external;
-use everlog_engine::vocabulary::Execution;
+use everlog_engine::machine::external_workflow;
 use everlog_partition::{Delivery, Want};
 use prost::Message;
 
@@ -14,10 +14,10 @@ use crate::house::{House, ids};
 const LETTERS: usize = 4;
 
 fn signal(to: &str, number: usize) -> command::Order {
-    command::Order::SignalExternal(Box::new(external::SignalOther {
+    command::Order::SignalExternal(Box::new(external_workflow::SignalOther {
         execution: Some(Execution { workflow_id: to.into(), run_id: String::new() }),
         signal_name: number.to_string(),
-        ..external::SignalOther::default()
+        ..external_workflow::SignalOther::default()
     }))
 }
 

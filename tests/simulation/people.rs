@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use everlog_engine::api_types::{ReusePolicy, Status};
 use everlog_engine::event::History;
-use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::{signal, start};
-use everlog_engine::vocabulary::{ReusePolicy, Status};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{
     Address, Answer, Failure, QueryOutcome, QueryRequest, QueueKey, Reading, Router, Want,

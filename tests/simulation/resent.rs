@@ -3,8 +3,8 @@
 use everlog_engine::Reply;
 use everlog_engine::command;
 use everlog_engine::event::{Attributes, History};
-use everlog_engine::input::Order;
 use everlog_engine::machine::{reset, signal};
+use everlog_engine::request::Order;
 use everlog_partition::Want;
 use prost::Message;
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::input::Order;
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::signal;
+use everlog_engine::request::Order;
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Reading, Want};
 
@@ -242,10 +242,10 @@ pub fn kind(events: &[HistoryEvent]) -> &str {
 }
 
 mod tests {
+    use everlog_engine::api_types::WorkflowType;
     use everlog_engine::machine::signal::Signaled;
     use everlog_engine::machine::start::Started;
-    use everlog_engine::machine::task;
-    use everlog_engine::vocabulary::WorkflowType;
+    use everlog_engine::machine::workflow_task;
 
     use super::*;
 
@@ -270,8 +270,8 @@ mod tests {
 
     /// A run that ended its first task, and the one that went back to it; a signal came before the reset and one after.
     fn house() -> (TakenBack, BTreeMap<String, Vec<HistoryEvent>>) {
-        let failed = || Attributes::TaskFailed(task::Failed::default());
-        let base = history(vec![started(), task::Completed::default().into(), signaled("back/1")]);
+        let failed = || Attributes::TaskFailed(workflow_task::Failed::default());
+        let base = history(vec![started(), workflow_task::Completed::default().into(), signaled("back/1")]);
         let made = history(vec![started(), failed(), signaled("back/1"), signaled("back/2")]);
         let workflow = TakenBack {
             first_run_id: "base".into(),

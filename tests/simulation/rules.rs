@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use everlog_engine::input::{Input, Order};
+use everlog_engine::request::{Input, Order};
 use everlog_partition::{Rule, Rules};
 
 /// What makes the engine panic, where a signal's name begins with it.

@@ -1,7 +1,7 @@
 //! Rows that are kept beside the log and do not fit it: each is told by what is wrong with it, before it is used.
 
-use everlog_engine::input::Order;
 use everlog_engine::machine::signal;
+use everlog_engine::request::Order;
 use everlog_log::Topic;
 use everlog_partition::{Error, RowsFault};
 use everlog_store::{Base, Standing};

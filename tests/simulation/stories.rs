@@ -6,8 +6,8 @@ use std::task::{Context, Poll as Turn, Waker};
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{self, Command};
-use everlog_engine::input::Order;
-use everlog_engine::machine::{attempt, completion, start, task, timer};
+use everlog_engine::machine::{activity_attempt, start, timer, workflow_task, workflow_task_completed};
+use everlog_engine::request::Order;
 use everlog_engine::time::Duration;
 use everlog_partition::{ActivityTask, Delivery, Error, Poll};
 use everlog_wire::ingress::{Source, Unreadable};
@@ -122,10 +122,10 @@ impl Stage {
         handed.receipt.take().expect("a receipt").accept();
         let events = crate::workers::events(handed.history.history.clone()).expect("a history");
         let router = self.node.router.clone();
-        let order = Order::CompleteTask(Box::new(completion::Complete {
-            token: handed.run.head.task.as_ref().map(task::Task::token),
+        let order = Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+            token: handed.run.head.task.as_ref().map(workflow_task::Task::token),
             commands: workflow::think(&events).into_iter().chain([start_timer()]).collect(),
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         }));
         self.wait(router.complete_task(input(&self.workflow_id.clone(), "", order), Vec::new()))
             .expect("an answer");
@@ -136,13 +136,13 @@ impl Stage {
 
     /// What a worker is told that is done with its activity.
     fn is_taken(&mut self, activity: &ActivityTask) -> Result<(), String> {
-        let target = attempt::Target {
+        let target = activity_attempt::Target {
             scheduled_event_id: activity.activity.scheduled_event_id,
             attempt: activity.activity.attempt,
             claim: activity.activity.claim,
             activity_id: String::new(),
         };
-        let done = attempt::Complete {
+        let done = activity_attempt::Complete {
             target: Some(target),
             result: Some(Bytes::from_static(b"done")),
             identity: "worker".into(),

@@ -1,8 +1,8 @@
 //! Workers: they poll, work, answer late, twice or never, and are gone in between.
 
 use everlog_engine::event::{History, HistoryEvent};
-use everlog_engine::input::Order;
-use everlog_engine::machine::{attempt, completion, task};
+use everlog_engine::machine::{activity_attempt, workflow_task, workflow_task_completed};
+use everlog_engine::request::Order;
 use everlog_partition::{
     ActivityTask, Delivery, Poll, QueryAnswer, QueryTask, QueueKey, Router, Want, WorkflowTask,
 };
@@ -129,12 +129,12 @@ impl Worker {
         let answers: Vec<_> = task.queries.iter().map(|(id, _)| answer(id, signals)).collect();
         let (messages, mut commands) = updates::said(&task.run);
         commands.extend(workflow::think(&events));
-        let order = completion::Complete {
-            token: Some(task::Task::token(&pending)),
+        let order = workflow_task_completed::Complete {
+            token: Some(workflow_task::Task::token(&pending)),
             commands,
             messages,
             identity: self.name.clone(),
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         };
         let times = if self.does(self.repeats) { 2 } else { 1 };
         for _ in 0..times {
@@ -162,7 +162,7 @@ impl Worker {
         if self.does(self.dies) {
             return;
         }
-        let target = Some(attempt::Target {
+        let target = Some(activity_attempt::Target {
             scheduled_event_id: task.activity.scheduled_event_id,
             attempt: task.activity.attempt,
             claim: task.activity.claim,
@@ -170,10 +170,19 @@ impl Worker {
         });
         let identity = self.name.clone();
         let order = match self.does(self.fails) {
-            true => Order::FailActivity(attempt::Fail { target, identity, ..attempt::Fail::default() }),
+            true => Order::FailActivity(activity_attempt::Fail {
+                target,
+                identity,
+                ..activity_attempt::Fail::default()
+            }),
             false => {
                 let result = Some(bytes::Bytes::from_static(b"done"));
-                Order::CompleteActivity(attempt::Complete { target, result, identity, worker_version: None })
+                Order::CompleteActivity(activity_attempt::Complete {
+                    target,
+                    result,
+                    identity,
+                    worker_version: None,
+                })
             }
         };
         let times = if self.does(self.repeats) { 2 } else { 1 };

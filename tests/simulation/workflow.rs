@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use everlog_engine::api_types::{ActivityType, RetryPolicy, TaskQueue, WorkflowType};
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::{activity, child, close, timer};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue, WorkflowType};
 
 use crate::node::{PARTITION, PARTITIONS};
 use crate::people::address;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use everlog_avro::{Noun, write};
-use everlog_engine::input::Order;
+use everlog_engine::request::Order;
 use everlog_log::consumer::Fetched;
 use everlog_wire::Body;
 use place::{Fault, House, INCARNATION, Journal, Journals, Registry, cancel, record, signal};

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use everlog_engine::api_types::{ActivityType, Execution, RetryState, TimeoutType, WorkflowType};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ActivityType, Execution, RetryState, TimeoutType, WorkflowType};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use everlog_engine::api_types::{Entry, Fields as EncodedFields};
 use everlog_engine::payload::{Payload as Encoded, Payloads as EncodedList};
-use everlog_engine::vocabulary::{Entry, Fields as EncodedFields};
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::machine::{activity, child, close, external, marker, properties, timer, update};
-use crate::vocabulary::TaskFailedCause as Cause;
+use crate::api_types::TaskFailedCause as Cause;
+use crate::machine::{
+    activity, child, close, external_workflow, marker, memo_and_search_attributes, timer, update,
+};
 
 /// One command of a completed workflow task.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -41,7 +43,7 @@ pub enum Order {
     #[prost(message, tag = "8")]
     CancelWorkflow(close::Cancel),
     #[prost(message, tag = "9")]
-    RequestCancelExternal(Box<external::CancelOther>),
+    RequestCancelExternal(Box<external_workflow::CancelOther>),
     #[prost(message, tag = "10")]
     RecordMarker(Box<marker::Record>),
     #[prost(message, tag = "11")]
@@ -49,13 +51,13 @@ pub enum Order {
     #[prost(message, tag = "12")]
     StartChild(Box<child::Start>),
     #[prost(message, tag = "13")]
-    SignalExternal(Box<external::SignalOther>),
+    SignalExternal(Box<external_workflow::SignalOther>),
     #[prost(message, tag = "14")]
-    UpsertSearchAttributes(properties::UpsertSearchAttributes),
+    UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes),
     #[prost(message, tag = "15")]
     ProtocolMessage(update::Refer),
     #[prost(message, tag = "17")]
-    ModifyProperties(properties::Modify),
+    ModifyProperties(memo_and_search_attributes::Modify),
     #[prost(message, tag = "18")]
     ScheduleNexusOperation(Later),
     #[prost(message, tag = "19")]

@@ -7,7 +7,7 @@
 mod calendar;
 mod notation;
 
-use calendar::Calendar;
+use crate::cron::calendar::Calendar;
 
 /// What is refused because it cannot be read.
 const UNREADABLE: &str = "invalid CronSchedule.";

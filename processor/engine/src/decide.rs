@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::draft::Draft;
-use crate::input::{Input, Order, Sender};
 use crate::machine::start::Place;
 use crate::machine::{
-    attempt, cancel, close, completion, external, family, reset, signal, start, task, turn, update, wake,
+    activity_attempt, cancel, close, external_workflow, fire_timers, parent_child, reset, signal, start,
+    update, workflow_task, workflow_task_completed, workflow_task_started,
 };
 use crate::outcome::{ActivityGrant, Outcome, Rejection, Reply};
+use crate::request::{Input, Order, Sender};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -76,7 +77,7 @@ fn with_letters(input: &Input, mut outcome: Outcome) -> Outcome {
     for step in &mut outcome.steps {
         outcome.letters.append(&mut step.letters);
         if let Some(last) = step.closing_event() {
-            outcome.letters.extend(family::farewell(&step.run, last));
+            outcome.letters.extend(parent_child::farewell(&step.run, last));
         }
     }
     if let Some(sender) = input.sender.as_ref().filter(|sender| sender.initiated_event_id > 0) {
@@ -87,9 +88,9 @@ fn with_letters(input: &Input, mut outcome: Outcome) -> Outcome {
 
 fn answer(sender: &Sender, order: Option<&Order>, reply: &Reply) -> Option<Input> {
     match order {
-        Some(Order::Start(_)) => Some(family::answer_to_start(sender, reply)),
-        Some(Order::Signal(_)) => Some(external::answer(sender, false, reply)),
-        Some(Order::Cancel(_)) => Some(external::answer(sender, true, reply)),
+        Some(Order::Start(_)) => Some(parent_child::answer_to_start(sender, reply)),
+        Some(Order::Signal(_)) => Some(external_workflow::answer(sender, false, reply)),
+        Some(Order::Cancel(_)) => Some(external_workflow::answer(sender, true, reply)),
         _no_answer_is_wanted => None,
     }
 }
@@ -195,34 +196,34 @@ fn decide_open(
         }
         Order::Cancel(_) | Order::Terminate(_) | Order::Update(_) => Err(Rejection::unknown()),
         Order::ClaimTask(order) => return claim_task(draft, order),
-        Order::CompleteTask(order) => return completion::complete(draft, run, order, done),
-        Order::FailTask(order) => turn::fail(&mut draft, order),
-        Order::ReleaseTask(order) => turn::release(&mut draft, order),
+        Order::CompleteTask(order) => return workflow_task_completed::complete(draft, run, order, done),
+        Order::FailTask(order) => workflow_task_started::fail(&mut draft, order),
+        Order::ReleaseTask(order) => workflow_task_started::release(&mut draft, order),
         Order::ClaimActivity(order) => return claim_activity(draft, order),
-        Order::CompleteActivity(order) => attempt::complete(&mut draft, order),
-        Order::FailActivity(order) => attempt::fail(&mut draft, order),
-        Order::CancelActivity(order) => attempt::cancel(&mut draft, order),
-        Order::HeartbeatActivity(order) => attempt::heartbeat(&mut draft, order),
-        Order::ReleaseActivity(order) => attempt::release(&mut draft, order),
+        Order::CompleteActivity(order) => activity_attempt::complete(&mut draft, order),
+        Order::FailActivity(order) => activity_attempt::fail(&mut draft, order),
+        Order::CancelActivity(order) => activity_attempt::cancel(&mut draft, order),
+        Order::HeartbeatActivity(order) => activity_attempt::heartbeat(&mut draft, order),
+        Order::ReleaseActivity(order) => activity_attempt::release(&mut draft, order),
         Order::Wake(_) => return settle_what_is_due(draft),
         Order::ResetSticky(_) => {
-            task::reset_sticky(&mut draft);
+            workflow_task::reset_sticky(&mut draft);
             Ok(Reply::Done)
         }
         Order::ChildOpened(order) => {
-            family::opened(&mut draft, order);
+            parent_child::opened(&mut draft, order);
             Ok(Reply::Done)
         }
         Order::BeginChild(_) => {
-            family::begin_child(&mut draft);
+            parent_child::begin_child(&mut draft);
             Ok(Reply::Done)
         }
         Order::ChildClosed(order) => {
-            family::closed(&mut draft, order);
+            parent_child::closed(&mut draft, order);
             Ok(Reply::Done)
         }
         Order::ExternalAnswered(order) => {
-            external::answered(&mut draft, order);
+            external_workflow::answered(&mut draft, order);
             Ok(Reply::Done)
         }
         Order::Delete(_) => {
@@ -239,7 +240,7 @@ fn decide_open(
 }
 
 fn settle_what_is_due(mut draft: Draft<'_>) -> Outcome {
-    let successor = wake::wake(&mut draft);
+    let successor = fire_timers::wake(&mut draft);
     if draft.changes().is_empty() {
         return Outcome::answer(Reply::Done);
     }
@@ -258,15 +259,17 @@ fn belongs(run: &Run, first_run_id: &str) -> bool {
     first_run_id.is_empty() || run.start.first_run_id == first_run_id
 }
 
-fn claim_task(mut draft: Draft<'_>, order: &task::Claim) -> Outcome {
-    let Some(grant) = turn::claim(&mut draft, order) else { return Outcome::answer(Reply::Gone) };
+fn claim_task(mut draft: Draft<'_>, order: &workflow_task::Claim) -> Outcome {
+    let Some(grant) = workflow_task_started::claim(&mut draft, order) else {
+        return Outcome::answer(Reply::Gone);
+    };
     let step = draft.finish();
     let reply = Reply::Task(Box::new(grant.of(&step)));
     Outcome { steps: vec![step], ..Outcome::answer(reply) }
 }
 
-fn claim_activity(mut draft: Draft<'_>, order: &attempt::Claim) -> Outcome {
-    let claimed = attempt::claim(&mut draft, order);
+fn claim_activity(mut draft: Draft<'_>, order: &activity_attempt::Claim) -> Outcome {
+    let claimed = activity_attempt::claim(&mut draft, order);
     let step = draft.finish();
     let grant = claimed.and_then(|id| step.run.activities.get(&id)).map(|activity| {
         Reply::Activity(Box::new(ActivityGrant { run: step.run.clone(), activity: activity.clone() }))
@@ -320,9 +323,9 @@ fn outgrown(run: &Run, settings: &Settings) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Delete;
-    use crate::machine::family::Opened;
-    use crate::vocabulary::ChildFailedCause;
+    use crate::api_types::ChildFailedCause;
+    use crate::machine::parent_child::Opened;
+    use crate::request::Delete;
 
     fn decided(order: Order, sender: Option<Sender>) -> Outcome {
         let view = View { is_namespace_deleted: true, ..View::default() };

@@ -5,22 +5,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use prost::Message;
 
+use crate::api_types::Status;
+use crate::copy_on_write::Part;
 use crate::event::{Attributes, HistoryEvent};
-use crate::input::Input;
-use crate::machine::activity::{self, Activity};
-use crate::machine::reset::{self, Late};
-use crate::machine::task::{Sticky, Task};
-use crate::machine::update::{self, Update};
+use crate::machine::activity;
+use crate::machine::activity::Activity;
+use crate::machine::reset;
+use crate::machine::reset::Late;
+use crate::machine::update;
+use crate::machine::update::Update;
+use crate::machine::workflow_task::{Sticky, Task};
 use crate::machine::{
-    build, cancel, chain, child, close, deployment, external, family, options, properties, start, task, timer,
+    attached_requests, cancel, child, close, continuation, external_workflow, memo_and_search_attributes,
+    parent_child, reset_points, start, timer, worker_versioning, workflow_task,
 };
-use crate::part::Part;
 use crate::rebuild;
+use crate::request::Input;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
-use crate::vocabulary::Status;
 
 /// A run that is being changed. Only [`Draft::change`] changes it, and it keeps what it did.
 pub struct Draft<'a> {
@@ -166,7 +170,7 @@ impl<'a> Draft<'a> {
 
     /// [`Draft::record`] of what happened at `time_ms`. Returns the event's id; 0 where it is buffered and has none yet.
     pub fn record_at(&mut self, time_ms: i64, attributes: Attributes, extras: Extras) -> i64 {
-        task::make_normal(self);
+        workflow_task::make_normal(self);
         if self.run.started_task().is_some() {
             self.change(Change::Buffered(Box::new(event(time_ms, attributes, extras))));
             return 0;
@@ -381,7 +385,7 @@ pub fn apply(run: &mut Run, change: &Change) {
         }
         Change::Replaced => run.head.is_replaced = true,
         Change::Late(Late::Child(opened)) => child::apply_late(run, opened),
-        Change::Late(Late::External(answered)) => external::apply_late(run, *answered),
+        Change::Late(Late::External(answered)) => external_workflow::apply_late(run, *answered),
         Change::Batch => {}
         Change::Update(update) => update::apply_admitted(run, update),
         Change::UpdateEnded(update_id, _) => update::apply_ended(run, update_id),
@@ -406,7 +410,7 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
     match attributes {
         Attributes::WorkflowStarted(started) => {
             start::apply_started(run, started);
-            chain::apply_started(run, event, started);
+            continuation::apply_started(run, event, started);
         }
         Attributes::TaskScheduled(_)
         | Attributes::TaskStarted(_)
@@ -418,8 +422,8 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         | Attributes::WorkflowSignaled(_)
         | Attributes::MarkerRecorded(_) => {}
         Attributes::TaskCompleted(completed) => {
-            build::apply_completed(run, event, completed);
-            deployment::apply_completed(run, completed);
+            reset_points::apply_completed(run, event, completed);
+            worker_versioning::apply_completed(run, completed);
         }
         Attributes::StartChildInitiated(initiated) => child::apply_initiated(run, event, initiated),
         Attributes::StartChildFailed(failed) => child::apply_closed(run, failed.initiated_event_id),
@@ -429,19 +433,25 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         | Attributes::ChildCanceled(_)
         | Attributes::ChildTimedOut(_)
         | Attributes::ChildTerminated(_) => {
-            family::closed_child(attributes).into_iter().for_each(|id| child::apply_closed(run, id));
+            parent_child::closed_child(attributes).into_iter().for_each(|id| child::apply_closed(run, id));
         }
         Attributes::SignalExternalInitiated(initiated) => {
-            external::apply_signal_initiated(run, event, initiated);
+            external_workflow::apply_signal_initiated(run, event, initiated);
         }
         Attributes::CancelExternalInitiated(initiated) => {
-            external::apply_cancel_initiated(run, event, initiated);
+            external_workflow::apply_cancel_initiated(run, event, initiated);
         }
-        Attributes::SignalExternalFailed(failed) => external::apply_answered(run, failed.initiated_event_id),
-        Attributes::ExternalSignaled(reached) => external::apply_answered(run, reached.initiated_event_id),
-        Attributes::CancelExternalFailed(failed) => external::apply_answered(run, failed.initiated_event_id),
+        Attributes::SignalExternalFailed(failed) => {
+            external_workflow::apply_answered(run, failed.initiated_event_id)
+        }
+        Attributes::ExternalSignaled(reached) => {
+            external_workflow::apply_answered(run, reached.initiated_event_id)
+        }
+        Attributes::CancelExternalFailed(failed) => {
+            external_workflow::apply_answered(run, failed.initiated_event_id)
+        }
         Attributes::ExternalCancelRequested(reached) => {
-            external::apply_answered(run, reached.initiated_event_id);
+            external_workflow::apply_answered(run, reached.initiated_event_id);
         }
         Attributes::ActivityCompleted(done) => activity::apply_closed(run, done.scheduled_event_id),
         Attributes::ActivityFailed(failed) => activity::apply_closed(run, failed.scheduled_event_id),
@@ -456,9 +466,11 @@ fn apply_fact(run: &mut Run, event: &HistoryEvent) {
         Attributes::UpdateAdmitted(admitted) => update::apply_written(run, admitted),
         Attributes::UpdateAccepted(accepted) => update::apply_accepted(run, event.event_id, accepted),
         Attributes::UpdateCompleted(completed) => update::apply_completed(run, completed),
-        Attributes::SearchAttributesUpserted(upserted) => properties::apply_search_attributes(run, upserted),
-        Attributes::PropertiesModified(modified) => properties::apply_memo(run, modified),
-        Attributes::OptionsUpdated(updated) => options::apply_updated(run, event, updated),
+        Attributes::SearchAttributesUpserted(upserted) => {
+            memo_and_search_attributes::apply_search_attributes(run, upserted)
+        }
+        Attributes::PropertiesModified(modified) => memo_and_search_attributes::apply_memo(run, modified),
+        Attributes::OptionsUpdated(updated) => attached_requests::apply_updated(run, event, updated),
         Attributes::WorkflowCompleted(_) => close::apply_closed(run, event, Status::Completed),
         Attributes::WorkflowFailed(_) => close::apply_closed(run, event, Status::Failed),
         Attributes::WorkflowTimedOut(_) => close::apply_closed(run, event, Status::TimedOut),

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::machine::{
-    activity, cancel, child, close, external, marker, options, properties, signal, start, task, timer, update,
+    activity, attached_requests, cancel, child, close, external_workflow, marker, memo_and_search_attributes,
+    signal, start, timer, update, workflow_task,
 };
 use crate::time::Timestamp;
 
@@ -80,11 +81,11 @@ attributes! {
     WorkflowCompleted(close::Completed) = "7", 2;
     WorkflowFailed(close::Failed) = "8", 3;
     WorkflowTimedOut(close::TimedOut) = "9", 4;
-    TaskScheduled(task::Scheduled) = "10", 5;
-    TaskStarted(task::Started) = "11", 6;
-    TaskCompleted(Box<task::Completed>) = "12", 7;
-    TaskTimedOut(task::TimedOut) = "13", 8;
-    TaskFailed(task::Failed) = "14", 9;
+    TaskScheduled(workflow_task::Scheduled) = "10", 5;
+    TaskStarted(workflow_task::Started) = "11", 6;
+    TaskCompleted(Box<workflow_task::Completed>) = "12", 7;
+    TaskTimedOut(workflow_task::TimedOut) = "13", 8;
+    TaskFailed(workflow_task::Failed) = "14", 9;
     ActivityScheduled(Box<activity::Scheduled>) = "15", 10;
     ActivityStarted(activity::Started) = "16", 11;
     ActivityCompleted(activity::Completed) = "17", 12;
@@ -100,9 +101,9 @@ attributes! {
     WorkflowTerminated(close::Terminated) = "27", 27;
     WorkflowCancelRequested(cancel::Requested) = "28", 20;
     WorkflowCanceled(close::Canceled) = "29", 21;
-    CancelExternalInitiated(external::CancelInitiated) = "30", 22;
-    CancelExternalFailed(external::CancelFailed) = "31", 23;
-    ExternalCancelRequested(external::CancelRequested) = "32", 24;
+    CancelExternalInitiated(external_workflow::CancelInitiated) = "30", 22;
+    CancelExternalFailed(external_workflow::CancelFailed) = "31", 23;
+    ExternalCancelRequested(external_workflow::CancelRequested) = "32", 24;
     WorkflowContinuedAsNew(Box<close::ContinuedAsNew>) = "33", 28;
     StartChildInitiated(Box<child::Initiated>) = "34", 29;
     StartChildFailed(child::StartFailed) = "35", 30;
@@ -112,15 +113,15 @@ attributes! {
     ChildCanceled(child::Canceled) = "39", 34;
     ChildTimedOut(child::TimedOut) = "40", 35;
     ChildTerminated(child::Terminated) = "41", 36;
-    SignalExternalInitiated(Box<external::SignalInitiated>) = "42", 37;
-    SignalExternalFailed(external::SignalFailed) = "43", 38;
-    ExternalSignaled(external::Signaled) = "44", 39;
-    SearchAttributesUpserted(properties::SearchAttributesUpserted) = "45", 40;
+    SignalExternalInitiated(Box<external_workflow::SignalInitiated>) = "42", 37;
+    SignalExternalFailed(external_workflow::SignalFailed) = "43", 38;
+    ExternalSignaled(external_workflow::Signaled) = "44", 39;
+    SearchAttributesUpserted(memo_and_search_attributes::SearchAttributesUpserted) = "45", 40;
     UpdateAccepted(update::Accepted) = "46", 41;
     UpdateCompleted(update::Completed) = "48", 43;
     UpdateAdmitted(update::Admitted) = "52", 47;
-    PropertiesModified(properties::Modified) = "51", 46;
-    OptionsUpdated(options::Updated) = "60", 55;
+    PropertiesModified(memo_and_search_attributes::Modified) = "51", 46;
+    OptionsUpdated(attached_requests::Updated) = "60", 55;
 }
 
 /// Those that are much larger than the others: an event that is none of them takes a third of the memory.
@@ -137,8 +138,8 @@ boxed! {
     ActivityScheduled(activity::Scheduled);
     WorkflowContinuedAsNew(close::ContinuedAsNew);
     StartChildInitiated(child::Initiated);
-    TaskCompleted(task::Completed);
-    SignalExternalInitiated(external::SignalInitiated);
+    TaskCompleted(workflow_task::Completed);
+    SignalExternalInitiated(external_workflow::SignalInitiated);
 }
 
 /// Several events as one encoded `History` message: what a row of the history space holds.

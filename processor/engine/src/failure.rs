@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use prost::Message;
 
+use crate::api_types::TimeoutType;
 use crate::time::Duration;
-use crate::vocabulary::TimeoutType;
 
 /// The part of a failure that decisions look at, and what the server's own failures are made of.
 /// Field numbers are those of Temporal's `Failure`.

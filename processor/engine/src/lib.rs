@@ -4,37 +4,36 @@
 //! only way a run changes. There is no clock, no randomness, no IO, no thread and no log line in here: time and ids
 //! come from the record's [`Stamp`], limits from the [`Settings`] in the state.
 
+pub mod api_types;
+pub mod command;
+mod copy_on_write;
+pub mod cron;
 mod decide;
 mod draft;
-mod mark;
-mod outcome;
-mod part;
-mod rebuild;
-mod retry;
-mod run;
-mod settings;
-mod stamp;
-
-pub mod command;
-pub mod cron;
 pub mod event;
 pub mod failure;
 pub mod hidden;
-pub mod input;
 pub mod level;
 pub mod machine;
+mod outcome;
 pub mod payload;
+mod rebuild;
+pub mod request;
+mod retry;
+mod run;
+mod settings;
+mod size_warning;
+mod stamp;
 pub mod time;
-pub mod vocabulary;
 
-pub use decide::{View, decide};
-pub use draft::{Change, Extras, Step, apply};
-pub use failure::{Failure, Info as FailureInfo};
-pub use mark::Mark;
-pub use outcome::{ActivityGrant, Completed, Outcome, Rejection, Reply, Started, TaskGrant};
-pub use part::Part;
-pub use rebuild::rebuild;
-pub use retry::normalized as normalized_retry_policy;
-pub use run::{Current, Grace, Head, Properties, Run, Start};
-pub use settings::Settings;
-pub use stamp::Stamp;
+pub use crate::copy_on_write::Part;
+pub use crate::decide::{View, decide};
+pub use crate::draft::{Change, Extras, Step, apply};
+pub use crate::failure::{Failure, Info as FailureInfo};
+pub use crate::outcome::{ActivityGrant, Completed, Outcome, Rejection, Reply, Started, TaskGrant};
+pub use crate::rebuild::rebuild;
+pub use crate::retry::normalized as normalized_retry_policy;
+pub use crate::run::{Current, Grace, Head, Properties, Run, Start};
+pub use crate::settings::Settings;
+pub use crate::size_warning::Mark;
+pub use crate::stamp::Stamp;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::api_types::Status;
 use crate::draft::Step;
 use crate::event::HistoryEvent;
-use crate::input::Input;
 use crate::machine::activity::Activity;
 use crate::machine::update::Standing;
+use crate::request::Input;
 use crate::run::{Current, Run};
-use crate::vocabulary::Status;
 
 /// Everything that one journal record yields.
 #[derive(Clone, Debug, PartialEq)]

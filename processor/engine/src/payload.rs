@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use prost::Message;
 
+use crate::api_types::Entry;
 use crate::settings::Settings;
-use crate::vocabulary::Entry;
 
 /// One payload. Field numbers are those of Temporal's `Payload`.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use prost::Message;
 
+use crate::api_types::{RetryPolicy, RetryState, TimeoutType};
 use crate::failure::{Failure, Info};
 use crate::time::{DURATION_MS_MAX, Duration, span_ms};
-use crate::vocabulary::{RetryPolicy, RetryState, TimeoutType};
 
 /// What follows a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

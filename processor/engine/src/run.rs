@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::api_types::{Entry, Status, WorkflowType};
+use crate::copy_on_write::{Empty, Part};
 use crate::event::HistoryEvent;
 use crate::machine::activity::Activity;
-use crate::machine::build::Point;
-use crate::machine::chain::Chain;
+use crate::machine::attached_requests::Attached;
 use crate::machine::child::{Child, Parent};
-use crate::machine::deployment::Versioning;
-use crate::machine::external::External;
-use crate::machine::options::Attached;
+use crate::machine::continuation::Chain;
+use crate::machine::external_workflow::External;
 use crate::machine::reset::Made;
-use crate::machine::task::{Sticky, Task};
+use crate::machine::reset_points::Point;
 use crate::machine::timer::Timer;
 use crate::machine::update::Update;
-use crate::part::{Empty, Part};
-use crate::vocabulary::{Entry, Status, WorkflowType};
+use crate::machine::worker_versioning::Versioning;
+use crate::machine::workflow_task::{Sticky, Task};
 
 /// The state of one run. Cloning is cheap: parts are shared until they change.
 #[derive(Clone, Debug, PartialEq)]

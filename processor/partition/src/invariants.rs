@@ -3,7 +3,7 @@
 //! A partition is compiled for whoever drives it, with its rules: a release with [`Kept`], where nothing of what a rule
 //! forbids is left in the code. The simulation takes one rule out at a time, and must then see something go wrong.
 
-use everlog_engine::input::Input;
+use everlog_engine::request::Input;
 use everlog_wire::Position;
 
 /// A rule.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::input::Input;
+use everlog_engine::request::Input;
 use everlog_log::Log;
 use everlog_store::{Base, Space};
 use everlog_wire::{Body, Letter, Record};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use everlog_engine::input::{Input, Order};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Settings, Step};
 use everlog_log::{Fence, Log, Offset, Tail};
 use everlog_store::{Base, Store};

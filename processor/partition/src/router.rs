@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::update::Standing;
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Reply, TaskGrant};
 use tokio::sync::{mpsc, oneshot};
 

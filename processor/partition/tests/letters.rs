@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use everlog_engine::api_types::Execution;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History};
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::{completion, external, start, task};
-use everlog_engine::vocabulary::Execution;
+use everlog_engine::machine::{external_workflow, start, workflow_task, workflow_task_completed};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Reply, Run, Settings, level};
 use everlog_partition::{
     Address, Admission, Config, Delivery, Dispatcher, Event, Partition, Poll, Router, Unnamed, Want,
@@ -209,14 +209,18 @@ impl House {
         let delivery = self.call(Box::pin(async move { router.poll(poll).await })).expect("a task comes");
         let Delivery::Workflow(mut task) = delivery else { panic!("not a workflow task") };
         task.receipt.take().expect("it can be given back").accept();
-        let token = task.run.head.task.as_ref().map(task::Task::token);
+        let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
         let commands = commands.into_iter().map(|order| Command {
             command_type: order.command_type(),
             order: Some(order),
             ..Command::default()
         });
         let commands = commands.collect();
-        let complete = completion::Complete { token, commands, ..completion::Complete::default() };
+        let complete = workflow_task_completed::Complete {
+            token,
+            commands,
+            ..workflow_task_completed::Complete::default()
+        };
         let reply = self.order(workflow_id, Order::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
@@ -257,10 +261,10 @@ fn id_of(partition: u32) -> String {
 
 fn signals(to: &str) -> Vec<command::Order> {
     let signal = |number: usize| {
-        command::Order::SignalExternal(Box::new(external::SignalOther {
+        command::Order::SignalExternal(Box::new(external_workflow::SignalOther {
             execution: Some(Execution { workflow_id: to.into(), run_id: String::new() }),
             signal_name: number.to_string(),
-            ..external::SignalOther::default()
+            ..external_workflow::SignalOther::default()
         }))
     };
     (0..SIGNALS).map(signal).collect()

@@ -1,7 +1,7 @@
 //! What the ingress brings into a journal: public commands, each marked with where it stood in its topic.
 
 use bytes::Bytes;
-use everlog_engine::input::Input;
+use everlog_engine::request::Input;
 
 /// How far the records of one partition of a source topic were applied: one row per source, and what a journal record
 /// carries. A record is applied only if its offset is not below the mark's `next`.

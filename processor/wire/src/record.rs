@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use everlog_engine::Settings;
-use everlog_engine::input::Input;
+use everlog_engine::request::Input;
 use prost::Message;
 
 use crate::Error;

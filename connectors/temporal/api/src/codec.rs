@@ -171,9 +171,9 @@ where
 
 #[cfg(test)]
 mod tests {
+    use everlog_engine::api_types::{Entry, RetryPolicy};
     use everlog_engine::command::{Command, Order};
     use everlog_engine::machine::{activity, marker};
-    use everlog_engine::vocabulary::{Entry, RetryPolicy};
 
     use super::*;
     use crate::workflowservice::{RespondWorkflowTaskCompletedRequest, StartWorkflowExecutionRequest};

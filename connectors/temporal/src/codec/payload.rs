@@ -1,7 +1,7 @@
 //! Payloads of a request: how large they may be, and what of them the server keeps for long.
 
 use bytes::Bytes;
-use everlog_engine::machine::properties::check_search_attributes;
+use everlog_engine::machine::memo_and_search_attributes::check_search_attributes;
 use everlog_engine::payload::{Payload, check_priority, check_user_metadata};
 use prost::Message;
 use tonic::Status;
@@ -87,8 +87,8 @@ pub(crate) fn kept(bytes: Option<Bytes>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use everlog_engine::Settings;
+    use everlog_engine::api_types::{Entry, Fields};
     use everlog_engine::payload::UserMetadata;
-    use everlog_engine::vocabulary::{Entry, Fields};
     use everlog_temporal_api::common::Priority;
     use tonic::Code;
 

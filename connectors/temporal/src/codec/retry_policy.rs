@@ -1,6 +1,6 @@
 //! Retry policies: the engine's inside, the API's outside.
 
-use everlog_engine::vocabulary::RetryPolicy;
+use everlog_engine::api_types::RetryPolicy;
 use everlog_temporal_api::common;
 
 use crate::codec::proto_time;

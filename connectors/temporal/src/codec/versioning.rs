@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use everlog_engine::Run;
-use everlog_engine::machine::deployment::{Override, Pinned, Version, Versioning};
-use everlog_engine::vocabulary::VersioningBehavior as Behavior;
+use everlog_engine::api_types::VersioningBehavior as Behavior;
+use everlog_engine::machine::worker_versioning::{Override, Pinned, Version, Versioning};
 use everlog_temporal_api::common::WorkerVersionCapabilities;
 use everlog_temporal_api::enums::WorkerVersioningMode;
 use everlog_temporal_api::full::temporal::api::deployment::v1::{

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use everlog_engine::Reply;
-use everlog_engine::input::Order;
-use everlog_engine::machine::attempt::{Cancel, Complete, Fail, Heartbeat, Target};
+use everlog_engine::machine::activity_attempt::{Cancel, Complete, Fail, Heartbeat, Target};
+use everlog_engine::request::Order;
 use everlog_partition::{Delivery, Poll};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflowservice::{

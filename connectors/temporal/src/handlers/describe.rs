@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::Run;
+use everlog_engine::api_types::{Entry, Fields};
 use everlog_engine::machine::activity::Activity;
-use everlog_engine::machine::build::Points;
 use everlog_engine::machine::child::{Child, root};
-use everlog_engine::vocabulary::{Entry, Fields};
+use everlog_engine::machine::reset_points::Points;
 use everlog_partition::Want;
 use everlog_temporal_api::common::{ActivityType, WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::{EventType, PendingActivityState, PendingWorkflowTaskState, TaskQueueKind};
@@ -241,7 +241,7 @@ fn queue(name: &str) -> TaskQueue {
 mod tests {
     use std::sync::Arc;
 
-    use everlog_engine::machine::task::Task;
+    use everlog_engine::machine::workflow_task::Task;
     use everlog_engine::{Start, normalized_retry_policy};
 
     use super::*;

@@ -1,9 +1,9 @@
 //! Several operations as one: an update with the start of the run that it is for, taken together or not at all.
 
 use bytes::Bytes;
-use everlog_engine::input::Order;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::update::Standing;
+use everlog_engine::request::Order;
 use everlog_engine::{Rejection, Reply, Started};
 use everlog_temporal_api::errordetails::MultiOperationExecutionFailure;
 use everlog_temporal_api::errordetails::multi_operation_execution_failure::OperationStatus;

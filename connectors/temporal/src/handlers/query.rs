@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use everlog_engine::vocabulary::Status as RunStatus;
+use everlog_engine::api_types::Status as RunStatus;
 use everlog_partition::{QueryAnswer, QueryOutcome, QueryRequest};
 use everlog_temporal_api::enums::{
     QueryRejectCondition, QueryResultType, ResourceExhaustedCause, ResourceExhaustedScope,

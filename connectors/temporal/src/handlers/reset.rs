@@ -1,8 +1,8 @@
 //! ResetWorkflowExecution: a run goes back to one of its workflow tasks.
 
 use everlog_engine::Reply;
-use everlog_engine::input::Order;
 use everlog_engine::machine::reset::Reset;
+use everlog_engine::request::Order;
 use everlog_temporal_api::enums::{ResetReapplyExcludeType, ResetReapplyType};
 use everlog_temporal_api::workflow::PostResetOperation;
 use everlog_temporal_api::workflow::post_reset_operation::Variant;

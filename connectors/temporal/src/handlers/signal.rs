@@ -1,7 +1,7 @@
 //! What is sent to a run: signals, requests to cancel, terminations, deletions.
 
-use everlog_engine::input::{Delete, Order};
 use everlog_engine::machine::{cancel, close, signal};
+use everlog_engine::request::{Delete, Order};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::workflowservice::{
     DeleteWorkflowExecutionRequest, DeleteWorkflowExecutionResponse, RequestCancelWorkflowExecutionRequest,

@@ -1,12 +1,12 @@
 //! Starting runs: StartWorkflowExecution and SignalWithStartWorkflowExecution.
 
 use bytes::Bytes;
-use everlog_engine::input::Order;
-use everlog_engine::machine::chain;
-use everlog_engine::machine::options::OnConflict;
+use everlog_engine::api_types::{ConflictPolicy, ReusePolicy};
+use everlog_engine::machine::attached_requests::OnConflict;
+use everlog_engine::machine::continuation;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
-use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy};
+use everlog_engine::request::Order;
 use everlog_engine::{Reply, Started};
 use everlog_partition::WorkflowTask;
 use everlog_temporal_api::common::link::workflow_event::{EventReference, Reference};
@@ -172,7 +172,7 @@ pub(crate) fn begin(
     checks.id("WorkflowType", &workflow_type)?;
     let start_delay_ms = span_ms("WorkflowStartDelay", request.workflow_start_delay)?;
     let retry_policy = request.retry_policy.map(retry_policy::inner);
-    chain::check(retry_policy.as_ref(), &request.cron_schedule).map_err(invalid)?;
+    continuation::check(retry_policy.as_ref(), &request.cron_schedule).map_err(invalid)?;
     let begin = Begin {
         request_id: checks.request_id(request.request_id)?,
         workflow_type,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use everlog_engine::input::{Order, ResetSticky};
+use everlog_engine::request::{Order, ResetSticky};
 use everlog_partition::{LevelStatus, PollerStatus, QueueStatus};
 use everlog_temporal_api::enums::{
     BuildIdTaskReachability, DescribeTaskQueueMode, RateLimitSource, TaskQueueType,

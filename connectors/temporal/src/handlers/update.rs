@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use everlog_engine::Reply;
-use everlog_engine::input::Order;
 use everlog_engine::machine::update::{Admit, Stage, Standing};
+use everlog_engine::request::Order;
 use everlog_partition::{UpdateNews, Want};
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::UpdateWorkflowExecutionLifecycleStage as Lifecycle;

@@ -2,10 +2,10 @@
 
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Order as Asked};
-use everlog_engine::input::Order;
-use everlog_engine::machine::build::Version;
-use everlog_engine::machine::completion::{Fault, Finding};
-use everlog_engine::machine::{completion, task};
+use everlog_engine::machine::reset_points::Version;
+use everlog_engine::machine::workflow_task_completed::{Fault, Finding};
+use everlog_engine::machine::{workflow_task, workflow_task_completed};
+use everlog_engine::request::Order;
 use everlog_partition::QueryAnswer;
 use everlog_temporal_api::common::WorkflowExecution;
 use everlog_temporal_api::enums::QueryResultType;
@@ -28,7 +28,7 @@ use crate::server::call::Call;
 use crate::tasks::response;
 use crate::tasks::token::{Subject, unreadable};
 
-fn subject(call: &Call<'_>) -> Result<(WorkflowExecution, task::Token), Status> {
+fn subject(call: &Call<'_>) -> Result<(WorkflowExecution, workflow_task::Token), Status> {
     match call.task()? {
         (execution, Subject::Workflow(token)) => Ok((execution, token)),
         (_, Subject::Activity(_) | Subject::Query(_)) => Err(unreadable()),
@@ -51,7 +51,7 @@ pub(crate) async fn complete(
     let keys_max = checks.settings.search_attributes_max;
     let mut findings = search_attributes::of_commands(&call.namespace.record, &mut commands, keys_max);
     findings.splice(..0, strangers(call, &commands));
-    let order = completion::Complete {
+    let order = workflow_task_completed::Complete {
         token: Some(token),
         commands,
         findings,
@@ -141,7 +141,7 @@ fn compacted(mut commands: Vec<Command>) -> Vec<Command> {
 fn sticky(
     checks: &Checks<'_>,
     given: Option<StickyExecutionAttributes>,
-) -> Result<Option<task::Sticky>, Status> {
+) -> Result<Option<workflow_task::Sticky>, Status> {
     let Some(StickyExecutionAttributes { worker_task_queue: Some(queue), schedule_to_start_timeout }) = given
     else {
         return Ok(None);
@@ -154,7 +154,7 @@ fn sticky(
             0 => checks.limits.sticky_wait_ms,
             ms => ms,
         };
-    Ok(Some(task::Sticky { queue: checks.task_queue(Some(queue))?.name, schedule_to_start_ms }))
+    Ok(Some(workflow_task::Sticky { queue: checks.task_queue(Some(queue))?.name, schedule_to_start_ms }))
 }
 
 /// A worker's answer to a query; one that is too large is a failure that says so.
@@ -195,7 +195,7 @@ pub(crate) async fn fail(
         }
         failure => failure,
     };
-    let order = task::Fail {
+    let order = workflow_task::Fail {
         token: Some(token),
         cause: request.cause,
         failure,
@@ -232,7 +232,7 @@ mod tests {
     fn a_sticky_queue_without_a_timeout_gets_the_default() {
         with_checks(|checks| {
             let sticky = |given| sticky(&checks, given).map_err(|status| status.code());
-            let wait = |ms| Ok(Some(task::Sticky { queue: "q".into(), schedule_to_start_ms: ms }));
+            let wait = |ms| Ok(Some(workflow_task::Sticky { queue: "q".into(), schedule_to_start_ms: ms }));
             assert_eq!(sticky(attributes("q", None)), wait(10_000));
             assert_eq!(sticky(attributes("q", Some(Duration { seconds: 5, nanos: 0 }))), wait(5_000));
             assert_eq!(sticky(attributes("", None)), Ok(None));

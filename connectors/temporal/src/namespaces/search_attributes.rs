@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
+use everlog_engine::api_types::Entry;
 use everlog_engine::command::{Command, Order};
-use everlog_engine::machine::completion::{Fault, Finding};
+use everlog_engine::machine::workflow_task_completed::{Fault, Finding};
 use everlog_engine::payload::Payload;
-use everlog_engine::vocabulary::Entry;
 use everlog_temporal_api::enums::IndexedValueType as Type;
 use prost::Message;
 use serde_json::Value;
@@ -224,8 +224,8 @@ fn shown(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use everlog_engine::machine::properties::UpsertSearchAttributes;
-    use everlog_engine::vocabulary::Fields;
+    use everlog_engine::api_types::Fields;
+    use everlog_engine::machine::memo_and_search_attributes::UpsertSearchAttributes;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use everlog_engine::Reply;
-use everlog_engine::input::{Input, Order};
+use everlog_engine::request::{Input, Order};
 use everlog_listen::{Peer, Share};
 use everlog_partition::{Address, Receipt};
 use everlog_temporal_api::common::WorkflowExecution;

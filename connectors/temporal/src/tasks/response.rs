@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::Run;
-use everlog_engine::machine::attempt::Target;
+use everlog_engine::machine::activity_attempt::Target;
 use everlog_partition::{ActivityTask, Delivery, QueryTask, Receipt, Told, WorkflowTask};
 use everlog_temporal_api::common::{ActivityType, WorkflowExecution, WorkflowType};
 use everlog_temporal_api::enums::TaskQueueKind;

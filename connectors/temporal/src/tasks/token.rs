@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use everlog_engine::machine::{attempt, task};
+use everlog_engine::machine::{activity_attempt, workflow_task};
 use hmac::{Hmac, Mac};
 use prost::Message;
 use sha2::Sha256;
@@ -61,7 +61,7 @@ pub struct ActivityTask {
     /// The run.
     pub run_id: String,
     /// The attempt.
-    pub target: attempt::Target,
+    pub target: activity_attempt::Target,
 }
 
 /// What a token is for.
@@ -198,10 +198,10 @@ pub(crate) struct TaskToken {
 pub(crate) enum Subject {
     /// A workflow task.
     #[prost(message, tag = "4")]
-    Workflow(task::Token),
+    Workflow(workflow_task::Token),
     /// An attempt at an activity.
     #[prost(message, tag = "5")]
-    Activity(attempt::Target),
+    Activity(activity_attempt::Target),
     /// A query that is not part of a workflow task, by its id.
     #[prost(string, tag = "6")]
     Query(String),
@@ -239,7 +239,11 @@ mod tests {
             namespace_id: "5bbe3c42-7bc0-4a94-a8a9-1b8e3a6ef5b1".into(),
             workflow_id: "order-1".into(),
             run_id: "0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2".into(),
-            subject: Some(Subject::Workflow(task::Token { scheduled_event_id: 5, attempt: 2, claim: 77 })),
+            subject: Some(Subject::Workflow(workflow_task::Token {
+                scheduled_event_id: 5,
+                attempt: 2,
+                claim: 77,
+            })),
         }
     }
 
@@ -251,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_token_of_an_activity_names_its_attempt_and_no_other_token_does() {
-        let target = attempt::Target { activity_id: "charge".into(), ..attempt::Target::default() };
+        let target =
+            activity_attempt::Target { activity_id: "charge".into(), ..activity_attempt::Target::default() };
         let sealed =
             TaskToken { subject: Some(Subject::Activity(target.clone())), ..token() }.seal(&sealer(1));
         let task = sealer(1).activity(&sealed).expect("made here");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use everlog_engine::input::{Input, Order};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::Event;
 use everlog_temporal::Limits;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use everlog_engine::input::Input;
+use everlog_engine::request::Input;
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::Event;
 use everlog_temporal::Limits;

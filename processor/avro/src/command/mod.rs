@@ -8,8 +8,8 @@ mod validate;
 
 use bytes::Bytes;
 use everlog_engine::Settings;
-use everlog_engine::input::Input;
-use everlog_engine::machine::attempt::Target;
+use everlog_engine::machine::activity_attempt::Target;
+use everlog_engine::request::Input;
 
 pub use crate::command::headers::{Ask, DELIVER_AHEAD_MS_MAX};
 pub use crate::command::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use bytes::Bytes;
-use everlog_engine::input::{Input, Order};
+use everlog_engine::api_types::{self, ConflictPolicy};
 use everlog_engine::machine::start::Begin;
-use everlog_engine::machine::{attempt, cancel, chain, close, signal, update};
+use everlog_engine::machine::{activity_attempt, cancel, close, continuation, signal, update};
 use everlog_engine::payload::UserMetadata;
+use everlog_engine::request::{Input, Order};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{self, ConflictPolicy};
 use prost::Message;
 
 use crate::blob::Blob;
@@ -206,7 +206,7 @@ impl Frame<'_> {
             return Err(invalid("CronSchedule and WorkflowStartDelay may not be used together."));
         }
         let retry_policy = start.retry_policy.map(policy);
-        chain::check(retry_policy.as_ref(), &cron_schedule).map_err(invalid)?;
+        continuation::check(retry_policy.as_ref(), &cron_schedule).map_err(invalid)?;
         Ok(Begin {
             request_id: self.request_id.clone(),
             workflow_type: start.workflow_type,
@@ -301,11 +301,11 @@ impl Frame<'_> {
         world: &impl World,
     ) -> Result<Input, Refusal> {
         let (input, target) = self.target(input, given.activity_id, given.token, world)?;
-        let order = attempt::Complete {
+        let order = activity_attempt::Complete {
             target: Some(target),
             result: list(given.result),
             identity: self.identity.clone(),
-            ..attempt::Complete::default()
+            ..activity_attempt::Complete::default()
         };
         Ok(Input { order: Some(Order::CompleteActivity(order)), ..input })
     }
@@ -329,12 +329,12 @@ impl Frame<'_> {
             info: Some(Info::Application(info)),
             ..Encoded::default()
         };
-        let order = attempt::Fail {
+        let order = activity_attempt::Fail {
             target: Some(target),
             failure: Some(failure.encode_to_vec().into()),
             identity: self.identity.clone(),
             last_heartbeat_details: list(given.last_heartbeat_details),
-            ..attempt::Fail::default()
+            ..activity_attempt::Fail::default()
         };
         Ok(Input { order: Some(Order::FailActivity(order)), ..input })
     }
@@ -346,11 +346,14 @@ impl Frame<'_> {
         activity_id: Option<String>,
         token: Option<Blob>,
         world: &impl World,
-    ) -> Result<(Input, attempt::Target), Refusal> {
+    ) -> Result<(Input, activity_attempt::Target), Refusal> {
         let activity_id = activity_id.unwrap_or_default();
         let Some(Blob(token)) = token else {
             self.rules.id("ActivityId", &activity_id)?;
-            return Ok((input, attempt::Target { activity_id, ..attempt::Target::default() }));
+            return Ok((
+                input,
+                activity_attempt::Target { activity_id, ..activity_attempt::Target::default() },
+            ));
         };
         if !activity_id.is_empty() {
             return Err(invalid("an activity is named by its id or by a task token, not by both"));
@@ -379,9 +382,9 @@ fn of_chain(input: Input, first_run_id: Option<String>) -> Result<(Input, String
     }
 }
 
-fn policy(given: RetryPolicy<'_>) -> vocabulary::RetryPolicy {
+fn policy(given: RetryPolicy<'_>) -> api_types::RetryPolicy {
     let names = given.non_retryable_error_types.into_iter();
-    vocabulary::RetryPolicy {
+    api_types::RetryPolicy {
         initial_interval: given.initial_interval_ms.map(Duration::from_ms),
         backoff_coefficient: given.backoff_coefficient,
         maximum_interval: given.maximum_interval_ms.map(Duration::from_ms),

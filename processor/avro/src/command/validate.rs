@@ -1,10 +1,10 @@
 //! What a command has to be like before it becomes an order: the same limits, in the same words, as a call has.
 
 use bytes::Bytes;
-use everlog_engine::machine::properties::check_search_attributes;
+use everlog_engine::api_types::{ConflictPolicy, Fields, ReusePolicy};
+use everlog_engine::machine::memo_and_search_attributes::check_search_attributes;
 use everlog_engine::payload::{Payload as EncodedPayload, check_user_metadata};
 use everlog_engine::time::DURATION_MS_MAX;
-use everlog_engine::vocabulary::{ConflictPolicy, Fields, ReusePolicy};
 use prost::Message;
 use uuid::Uuid;
 

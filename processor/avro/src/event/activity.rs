@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use everlog_engine::api_types::RetryState;
 use everlog_engine::machine::activity;
-use everlog_engine::vocabulary::RetryState;
 use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;

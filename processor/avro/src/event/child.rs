@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use everlog_engine::api_types::{ChildFailedCause, ParentClosePolicy, RetryState, ReusePolicy};
 use everlog_engine::machine::child;
-use everlog_engine::vocabulary::{ChildFailedCause, ParentClosePolicy, RetryState, ReusePolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::event::fields::{Priority, RetryPolicy};

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use everlog_engine::machine::external;
-use everlog_engine::vocabulary::ExternalFailedCause;
+use everlog_engine::api_types::ExternalFailedCause;
+use everlog_engine::machine::external_workflow;
 use serde::{Deserialize, Serialize};
 
 use crate::event::fields::{fields, name, named, payloads, text, text_of};
@@ -32,8 +32,8 @@ pub struct SignalExternalWorkflowExecutionInitiated<'a> {
     pub workflow_task_completed_event_id: i64,
 }
 
-impl<'a> From<&'a external::SignalInitiated> for SignalExternalWorkflowExecutionInitiated<'a> {
-    fn from(event: &'a external::SignalInitiated) -> Self {
+impl<'a> From<&'a external_workflow::SignalInitiated> for SignalExternalWorkflowExecutionInitiated<'a> {
+    fn from(event: &'a external_workflow::SignalInitiated) -> Self {
         Self {
             namespace: Cow::Borrowed(&event.namespace),
             workflow_id: name(event.workflow_execution.as_ref().map(|run| run.workflow_id.as_str())),
@@ -65,8 +65,8 @@ pub struct SignalExternalWorkflowExecutionFailed<'a> {
     pub initiated_event_id: i64,
 }
 
-impl<'a> From<&'a external::SignalFailed> for SignalExternalWorkflowExecutionFailed<'a> {
-    fn from(event: &'a external::SignalFailed) -> Self {
+impl<'a> From<&'a external_workflow::SignalFailed> for SignalExternalWorkflowExecutionFailed<'a> {
+    fn from(event: &'a external_workflow::SignalFailed) -> Self {
         Self {
             namespace: Cow::Borrowed(&event.namespace),
             workflow_id: name(event.workflow_execution.as_ref().map(|run| run.workflow_id.as_str())),
@@ -93,8 +93,8 @@ pub struct ExternalWorkflowExecutionSignaled<'a> {
     pub initiated_event_id: i64,
 }
 
-impl<'a> From<&'a external::Signaled> for ExternalWorkflowExecutionSignaled<'a> {
-    fn from(event: &'a external::Signaled) -> Self {
+impl<'a> From<&'a external_workflow::Signaled> for ExternalWorkflowExecutionSignaled<'a> {
+    fn from(event: &'a external_workflow::Signaled) -> Self {
         Self {
             namespace: Cow::Borrowed(&event.namespace),
             workflow_id: name(event.workflow_execution.as_ref().map(|run| run.workflow_id.as_str())),
@@ -124,8 +124,10 @@ pub struct RequestCancelExternalWorkflowExecutionInitiated<'a> {
     pub workflow_task_completed_event_id: i64,
 }
 
-impl<'a> From<&'a external::CancelInitiated> for RequestCancelExternalWorkflowExecutionInitiated<'a> {
-    fn from(event: &'a external::CancelInitiated) -> Self {
+impl<'a> From<&'a external_workflow::CancelInitiated>
+    for RequestCancelExternalWorkflowExecutionInitiated<'a>
+{
+    fn from(event: &'a external_workflow::CancelInitiated) -> Self {
         Self {
             namespace: Cow::Borrowed(&event.namespace),
             workflow_id: name(event.workflow_execution.as_ref().map(|run| run.workflow_id.as_str())),
@@ -155,8 +157,8 @@ pub struct RequestCancelExternalWorkflowExecutionFailed<'a> {
     pub initiated_event_id: i64,
 }
 
-impl<'a> From<&'a external::CancelFailed> for RequestCancelExternalWorkflowExecutionFailed<'a> {
-    fn from(event: &'a external::CancelFailed) -> Self {
+impl<'a> From<&'a external_workflow::CancelFailed> for RequestCancelExternalWorkflowExecutionFailed<'a> {
+    fn from(event: &'a external_workflow::CancelFailed) -> Self {
         Self {
             namespace: Cow::Borrowed(&event.namespace),
             workflow_id: name(event.workflow_execution.as_ref().map(|run| run.workflow_id.as_str())),
@@ -181,8 +183,8 @@ pub struct ExternalWorkflowExecutionCancelRequested<'a> {
     pub initiated_event_id: i64,
 }
 
-impl<'a> From<&'a external::CancelRequested> for ExternalWorkflowExecutionCancelRequested<'a> {
-    fn from(event: &'a external::CancelRequested) -> Self {
+impl<'a> From<&'a external_workflow::CancelRequested> for ExternalWorkflowExecutionCancelRequested<'a> {
+    fn from(event: &'a external_workflow::CancelRequested) -> Self {
         Self {
             namespace: Cow::Borrowed(&event.namespace),
             workflow_id: name(event.workflow_execution.as_ref().map(|run| run.workflow_id.as_str())),

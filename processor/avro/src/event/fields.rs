@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use bytes::Bytes;
-use everlog_engine::machine::deployment::Version;
+use everlog_engine::api_types::{Entry, RetryPolicy as Policy};
+use everlog_engine::machine::worker_versioning::Version;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{Entry, RetryPolicy as Policy};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 

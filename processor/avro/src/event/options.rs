@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use everlog_engine::machine::options;
+use everlog_engine::machine::attached_requests;
 use serde::{Deserialize, Serialize};
 
 use crate::event::fields::text;
@@ -14,8 +14,8 @@ pub struct WorkflowExecutionOptionsUpdated<'a> {
     pub attached_request_id: Option<Cow<'a, str>>,
 }
 
-impl<'a> From<&'a options::Updated> for WorkflowExecutionOptionsUpdated<'a> {
-    fn from(event: &'a options::Updated) -> Self {
+impl<'a> From<&'a attached_requests::Updated> for WorkflowExecutionOptionsUpdated<'a> {
+    fn from(event: &'a attached_requests::Updated) -> Self {
         Self { attached_request_id: text(&event.attached_request_id) }
     }
 }

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use everlog_engine::machine::task;
-use everlog_engine::vocabulary::{
-    QueueKind, SuggestReason, TaskFailedCause, TimeoutType, VersioningBehavior,
-};
+use everlog_engine::api_types::{QueueKind, SuggestReason, TaskFailedCause, TimeoutType, VersioningBehavior};
+use everlog_engine::machine::workflow_task;
 use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
@@ -25,8 +23,8 @@ pub struct WorkflowTaskScheduled<'a> {
     pub start_to_close_timeout_ms: Option<i64>,
 }
 
-impl<'a> From<&'a task::Scheduled> for WorkflowTaskScheduled<'a> {
-    fn from(event: &'a task::Scheduled) -> Self {
+impl<'a> From<&'a workflow_task::Scheduled> for WorkflowTaskScheduled<'a> {
+    fn from(event: &'a workflow_task::Scheduled) -> Self {
         Self {
             task_queue: name(event.task_queue.as_ref().map(|queue| queue.name.as_str())),
             task_queue_kind: event.task_queue.as_ref().and_then(|queue| named::<QueueKind>(queue.kind)),
@@ -53,8 +51,8 @@ pub struct WorkflowTaskStarted<'a> {
     pub history_size_bytes: i64,
 }
 
-impl<'a> From<&'a task::Started> for WorkflowTaskStarted<'a> {
-    fn from(event: &'a task::Started) -> Self {
+impl<'a> From<&'a workflow_task::Started> for WorkflowTaskStarted<'a> {
+    fn from(event: &'a workflow_task::Started) -> Self {
         Self {
             scheduled_event_id: event.scheduled_event_id,
             identity: text(&event.identity),
@@ -95,8 +93,8 @@ pub struct WorkflowTaskCompleted<'a> {
     pub deployment_version: Option<DeploymentVersion<'a>>,
 }
 
-impl<'a> From<&'a task::Completed> for WorkflowTaskCompleted<'a> {
-    fn from(event: &'a task::Completed) -> Self {
+impl<'a> From<&'a workflow_task::Completed> for WorkflowTaskCompleted<'a> {
+    fn from(event: &'a workflow_task::Completed) -> Self {
         Self {
             scheduled_event_id: event.scheduled_event_id,
             started_event_id: event.started_event_id,
@@ -123,8 +121,8 @@ pub struct WorkflowTaskTimedOut<'a> {
     pub timeout_type: Option<Cow<'a, str>>,
 }
 
-impl<'a> From<&'a task::TimedOut> for WorkflowTaskTimedOut<'a> {
-    fn from(event: &'a task::TimedOut) -> Self {
+impl<'a> From<&'a workflow_task::TimedOut> for WorkflowTaskTimedOut<'a> {
+    fn from(event: &'a workflow_task::TimedOut) -> Self {
         Self {
             scheduled_event_id: event.scheduled_event_id,
             started_event_id: id(event.started_event_id),
@@ -158,8 +156,8 @@ pub struct WorkflowTaskFailed<'a> {
     pub fork_event_version: Option<i64>,
 }
 
-impl<'a> From<&'a task::Failed> for WorkflowTaskFailed<'a> {
-    fn from(event: &'a task::Failed) -> Self {
+impl<'a> From<&'a workflow_task::Failed> for WorkflowTaskFailed<'a> {
+    fn from(event: &'a workflow_task::Failed) -> Self {
         Self {
             scheduled_event_id: event.scheduled_event_id,
             started_event_id: event.started_event_id,

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use everlog_engine::machine::{cancel, close, properties, signal, start};
+use everlog_engine::api_types::{Initiator, RetryState};
+use everlog_engine::machine::{cancel, close, memo_and_search_attributes, signal, start};
 use everlog_engine::time::Timestamp;
-use everlog_engine::vocabulary::{Initiator, RetryState};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
@@ -371,8 +371,10 @@ pub struct UpsertWorkflowSearchAttributes<'a> {
     pub search_attributes: Option<Fields<'a>>,
 }
 
-impl<'a> From<&'a properties::SearchAttributesUpserted> for UpsertWorkflowSearchAttributes<'a> {
-    fn from(event: &'a properties::SearchAttributesUpserted) -> Self {
+impl<'a> From<&'a memo_and_search_attributes::SearchAttributesUpserted>
+    for UpsertWorkflowSearchAttributes<'a>
+{
+    fn from(event: &'a memo_and_search_attributes::SearchAttributesUpserted) -> Self {
         Self {
             workflow_task_completed_event_id: event.workflow_task_completed_event_id,
             search_attributes: fields(event.search_attributes.as_ref()),
@@ -389,8 +391,8 @@ pub struct WorkflowPropertiesModified<'a> {
     pub upserted_memo: Option<Fields<'a>>,
 }
 
-impl<'a> From<&'a properties::Modified> for WorkflowPropertiesModified<'a> {
-    fn from(event: &'a properties::Modified) -> Self {
+impl<'a> From<&'a memo_and_search_attributes::Modified> for WorkflowPropertiesModified<'a> {
+    fn from(event: &'a memo_and_search_attributes::Modified) -> Self {
         Self {
             workflow_task_completed_event_id: event.workflow_task_completed_event_id,
             upserted_memo: fields(event.upserted_memo.as_ref()),

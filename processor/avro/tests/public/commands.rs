@@ -9,10 +9,10 @@ use everlog_avro::command::{Code, Command, Complete, Fail, Signal, Start, Verdic
 use everlog_avro::event::RetryPolicy;
 use everlog_avro::payload::Payload;
 use everlog_avro::{Noun, Writer};
-use everlog_engine::input::Order;
-use everlog_engine::machine::attempt::Target;
+use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::payload::Payloads;
+use everlog_engine::request::Order;
 use everlog_engine::{Failure, FailureInfo};
 use prost::Message;
 

@@ -6,8 +6,8 @@ use apache_avro::to_value;
 use apache_avro::writer::datum::GenericDatumWriter;
 use everlog_avro::event::{Origin, WorkflowEvent, type_name};
 use everlog_avro::{Noun, Writer, frame};
+use everlog_engine::api_types::TaskQueue;
 use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::vocabulary::TaskQueue;
 use prost::Message;
 
 use crate::histories::samples;

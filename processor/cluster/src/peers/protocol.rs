@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_engine::input::Input;
+use everlog_engine::request::Input;
 use everlog_partition::{KeptBack, Offer, Poll, Precedence, QueueKey, Ready, RunKey, TaskRef};
 use prost::{Message, Oneof};
 

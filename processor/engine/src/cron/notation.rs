@@ -2,8 +2,8 @@
 
 use chrono_tz::Tz;
 
-use super::Schedule;
-use super::calendar::{Calendar, Field};
+use crate::cron::Schedule;
+use crate::cron::calendar::{Calendar, Field};
 
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];

@@ -11,17 +11,17 @@
 
 use bytes::Bytes;
 
+use crate::api_types::{ActivityType, RetryPolicy, TaskFailedCause as Cause, TaskQueue};
 use crate::command::Command;
 use crate::draft::{Change, Draft, bytes};
 use crate::event::Attributes;
 use crate::machine::close::within_size;
-use crate::machine::completion::{TaskFailure, extras, not_now};
-use crate::machine::{attributes, buffer};
+use crate::machine::workflow_task_completed::{TaskFailure, extras, not_now};
+use crate::machine::{buffered_events, command_validation};
 use crate::payload;
 use crate::retry;
 use crate::run::{Grace, Run};
 use crate::time::{Duration, span_ms};
-use crate::vocabulary::{ActivityType, RetryPolicy, TaskFailedCause as Cause, TaskQueue};
 
 /// Command: schedule an activity.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -175,7 +175,7 @@ pub struct Failed {
     #[prost(string, tag = "4")]
     pub identity: String,
     /// Why there is no other attempt.
-    #[prost(enumeration = "crate::vocabulary::RetryState", tag = "5")]
+    #[prost(enumeration = "crate::api_types::RetryState", tag = "5")]
     pub retry_state: i32,
     /// The worker's version, opaque.
     #[prost(bytes = "bytes", optional, tag = "6")]
@@ -198,7 +198,7 @@ pub struct TimedOut {
     #[prost(int64, tag = "3")]
     pub started_event_id: i64,
     /// Why there is no other attempt.
-    #[prost(enumeration = "crate::vocabulary::RetryState", tag = "4")]
+    #[prost(enumeration = "crate::api_types::RetryState", tag = "4")]
     pub retry_state: i32,
 }
 
@@ -398,7 +398,7 @@ pub(crate) fn schedule(
     completed: i64,
 ) -> Result<i64, TaskFailure> {
     let cause = Cause::BadScheduleActivityAttributes;
-    let policy = attributes::of_activity(draft, order)?;
+    let policy = command_validation::of_activity(draft, order)?;
     within_size(draft, cause, order.input.as_ref(), "ScheduleActivityTaskCommandAttributes.Input")?;
     if draft.run.activities.len() as i64 >= draft.settings.pending_activities_max {
         let reason = format!(
@@ -497,7 +497,7 @@ pub(crate) fn request_cancel(
     }
     let requested = CancelRequested { scheduled_event_id, workflow_task_completed_event_id: completed };
     let Some(activity) = draft.run.activities.get(&scheduled_event_id).cloned() else {
-        if !buffer::holds_closed_activity(draft, scheduled_event_id) {
+        if !buffered_events::holds_closed_activity(draft, scheduled_event_id) {
             let place = format!("ScheduledEventID: {scheduled_event_id}");
             let reason = not_now("add-activitytask-cancel-requested-event", &place);
             return Err(TaskFailure::new(cause, &reason));

@@ -3,11 +3,11 @@
 //! open       --request-->  requested + workflow task; a delay of the run's first task is over
 //! requested  --request-->  requested: nothing is written
 
+use crate::api_types::Execution;
 use crate::draft::{Change, Draft};
-use crate::input::Sender;
-use crate::machine::task;
+use crate::machine::workflow_task;
+use crate::request::Sender;
 use crate::run::Run;
-use crate::vocabulary::Execution;
 
 /// Order: ask a run to cancel itself.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -59,8 +59,8 @@ pub(crate) fn request(draft: &mut Draft<'_>, order: &Request, sender: Option<&Se
     if draft.run.head.backoff_until_ms > 0 {
         draft.change(Change::BackoffOver);
     }
-    task::end_rest(draft);
-    task::settle(draft);
+    workflow_task::end_rest(draft);
+    workflow_task::settle(draft);
 }
 
 pub(crate) fn apply_requested(run: &mut Run) {

@@ -11,22 +11,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::command::Command;
-use crate::draft::{Draft, bytes};
-use crate::event::HistoryEvent;
-use crate::input::{Input, Order, Sender};
-use crate::machine::close::within_size;
-use crate::machine::completion::{TaskFailure, extras};
-use crate::machine::deployment::{self, Versioning};
-use crate::machine::family::Opened;
-use crate::machine::start::{Begin, filled_in};
-use crate::machine::{attributes, properties};
-use crate::run::Run;
-use crate::time::{Duration, span_ms};
-use crate::vocabulary::{
+use crate::api_types::{
     ChildFailedCause as FailedCause, ConflictPolicy, Execution, ParentClosePolicy as ClosePolicy,
     RetryPolicy, RetryState, TaskFailedCause as Cause, TaskQueue, WorkflowType,
 };
+use crate::command::Command;
+use crate::draft::{Draft, bytes};
+use crate::event::HistoryEvent;
+use crate::machine::close::within_size;
+use crate::machine::parent_child::Opened;
+use crate::machine::start::{Begin, filled_in};
+use crate::machine::worker_versioning;
+use crate::machine::worker_versioning::Versioning;
+use crate::machine::workflow_task_completed::{TaskFailure, extras};
+use crate::machine::{command_validation, memo_and_search_attributes};
+use crate::request::{Input, Order, Sender};
+use crate::run::Run;
+use crate::time::{Duration, span_ms};
 
 /// Command: start a child.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -393,7 +394,7 @@ pub(crate) fn start(
     namespace: &str,
 ) -> Result<(), TaskFailure> {
     let cause = Cause::BadStartChildExecutionAttributes;
-    let policy = attributes::of_child(draft, order, namespace)?;
+    let policy = command_validation::of_child(draft, order, namespace)?;
     stays_at_home(&order.namespace, namespace).map_err(|reason| TaskFailure::new(cause, &reason))?;
     check_sizes(draft, order)?;
     if draft.run.children.len() as i64 >= draft.settings.pending_children_max() {
@@ -433,13 +434,16 @@ fn check_sizes(draft: &Draft<'_>, order: &Start) -> Result<(), TaskFailure> {
     let cause = Cause::BadStartChildExecutionAttributes;
     let memo = order.memo.as_ref();
     if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
-        || properties::has_too_many_keys(memo, draft.settings)
+        || memo_and_search_attributes::has_too_many_keys(memo, draft.settings)
     {
         let reason = "StartChildWorkflowExecutionCommandAttributes.Memo exceeds size limit.";
         return Err(TaskFailure::fatal(cause, reason));
     }
-    properties::check_sizes(&properties::read(order.search_attributes.as_ref()), draft.settings)
-        .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
+    memo_and_search_attributes::check_sizes(
+        &memo_and_search_attributes::read(order.search_attributes.as_ref()),
+        draft.settings,
+    )
+    .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
     within_size(draft, cause, order.input.as_ref(), "StartChildWorkflowExecutionCommandAttributes. Input")
 }
 
@@ -493,7 +497,7 @@ fn begin(
     let start = &draft.run.start;
     let name = initiated.workflow_type.as_ref().map_or("", |workflow_type| &workflow_type.name);
     let task_queue = initiated.task_queue.as_ref().map_or_else(String::new, |queue| queue.name.clone());
-    let versioning = deployment::handed_on(&draft.run, &task_queue);
+    let versioning = worker_versioning::handed_on(&draft.run, &task_queue);
     let overriding = versioning.and_then(|versioning| versioning.overriding.as_ref());
     Begin {
         workflow_type: name.to_owned(),

@@ -8,17 +8,17 @@
 
 use bytes::Bytes;
 
-use crate::command::Command;
-use crate::draft::{Draft, Extras, Step, bytes};
-use crate::event::HistoryEvent;
-use crate::machine::completion::{TaskFailure, extras};
-use crate::machine::{chain, turn, update};
-use crate::part::Part;
-use crate::run::Run;
-use crate::time::{Duration, Timestamp};
-use crate::vocabulary::{
+use crate::api_types::{
     Initiator, RetryPolicy, RetryState, Status, TaskFailedCause as Cause, TaskQueue, WorkflowType,
 };
+use crate::command::Command;
+use crate::copy_on_write::Part;
+use crate::draft::{Draft, Extras, Step, bytes};
+use crate::event::HistoryEvent;
+use crate::machine::workflow_task_completed::{TaskFailure, extras};
+use crate::machine::{continuation, update, workflow_task_started};
+use crate::run::Run;
+use crate::time::{Duration, Timestamp};
 
 /// Command: the workflow returned.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -243,13 +243,13 @@ pub(crate) fn complete(
     // So a Temporal server calls it.
     let cause = Cause::BadScheduleActivityAttributes;
     within_size(draft, cause, order.result.as_ref(), "CompleteWorkflowExecutionCommandAttributes.Result")?;
-    let next = chain::after_result(draft, order.result.as_ref());
+    let next = continuation::after_result(draft, order.result.as_ref());
     let closing = |new_execution_run_id| Completed {
         result: order.result.clone(),
         workflow_task_completed_event_id: completed,
         new_execution_run_id,
     };
-    Ok(chain::close(draft, next, extras(command), |run_id| closing(run_id).into()))
+    Ok(continuation::close(draft, next, extras(command), |run_id| closing(run_id).into()))
 }
 
 pub(crate) fn fail(
@@ -263,14 +263,14 @@ pub(crate) fn fail(
         return Err(TaskFailure::new(cause, "Failure is not set on FailWorkflowExecutionCommand."));
     };
     within_size(draft, cause, Some(failure), "FailWorkflowExecutionCommandAttributes.Failure")?;
-    let (state, next) = chain::after_failure(draft, failure);
+    let (state, next) = continuation::after_failure(draft, failure);
     let closing = |new_execution_run_id| Failed {
         failure: Some(failure.clone()),
         retry_state: state.into(),
         workflow_task_completed_event_id: completed,
         new_execution_run_id,
     };
-    Ok(chain::close(draft, next, extras(command), |run_id| closing(run_id).into()))
+    Ok(continuation::close(draft, next, extras(command), |run_id| closing(run_id).into()))
 }
 
 /// Details may have any size, as on a Temporal server: a message has a limit of its own.
@@ -301,7 +301,7 @@ pub(crate) fn terminate_as_ordered(draft: &mut Draft<'_>, order: &Terminate) {
 /// Ends the run, save for updates that nobody has accepted.
 pub(crate) fn end_as_ordered(draft: &mut Draft<'_>, order: &Terminate) {
     let Terminate { reason, details, identity, first_run_id: _, links } = order.clone();
-    turn::abandon(draft);
+    workflow_task_started::abandon(draft);
     let extras = Extras { links, ..Extras::default() };
     draft.emit_at(draft.now_ms(), Terminated { reason, details, identity }.into(), extras);
 }
@@ -314,10 +314,10 @@ pub(crate) fn terminate(draft: &mut Draft<'_>, reason: &str, details: Option<Byt
 
 /// The run's time is over, or that of the whole chain, after which nothing could be tried again.
 pub(crate) fn time_out(draft: &mut Draft<'_>) -> Option<Step> {
-    let (state, next) = chain::after_timeout(draft);
-    turn::abandon(draft);
+    let (state, next) = continuation::after_timeout(draft);
+    workflow_task_started::abandon(draft);
     let closing = |new_execution_run_id| TimedOut { retry_state: state.into(), new_execution_run_id };
-    chain::close(draft, next, Extras::default(), |run_id| closing(run_id).into())
+    continuation::close(draft, next, Extras::default(), |run_id| closing(run_id).into())
 }
 
 /// Nothing is open in a closed run; what others have not answered stays, for a reset.

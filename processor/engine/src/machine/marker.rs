@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
+use crate::api_types::{Entry, TaskFailedCause as Cause};
 use crate::command::Command;
 use crate::draft::Draft;
-use crate::machine::attributes;
-use crate::machine::completion::{TaskFailure, extras};
-use crate::vocabulary::{Entry, TaskFailedCause as Cause};
+use crate::machine::command_validation;
+use crate::machine::workflow_task_completed::{TaskFailure, extras};
 
 /// Command: record a marker.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -55,7 +55,7 @@ pub(crate) fn record(
     if order.marker_name.is_empty() {
         return bad("MarkerName is not set on RecordMarkerCommand.");
     }
-    if let Some(excess) = attributes::excess(draft, &order.marker_name) {
+    if let Some(excess) = command_validation::excess(draft, &order.marker_name) {
         let reason = "MarkerName on RecordMarkerCommand exceeds length limit.";
         return bad(&format!("{reason} MarkerName={} {excess}", order.marker_name));
     }

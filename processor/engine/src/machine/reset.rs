@@ -17,26 +17,29 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::api_types::{RetryState, TaskFailedCause};
 use crate::decide::View;
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::event::{Attributes, History, HistoryEvent};
 use crate::failure;
-use crate::input::{Input, Order};
-use crate::machine::activity::{self, Activity};
+use crate::machine::activity;
+use crate::machine::activity::Activity;
 use crate::machine::child::Child;
 use crate::machine::close::Terminate;
-use crate::machine::external::{Answered, External};
-use crate::machine::family::Opened;
+use crate::machine::external_workflow::{Answered, External};
+use crate::machine::parent_child::Opened;
 use crate::machine::signal::Signaled;
-use crate::machine::start::{self, Place};
-use crate::machine::task::{self, Failed, Task};
+use crate::machine::start;
+use crate::machine::start::Place;
 use crate::machine::update::Admitted;
-use crate::machine::{close, external, family, update};
+use crate::machine::workflow_task;
+use crate::machine::workflow_task::{Failed, Task};
+use crate::machine::{close, external_workflow, parent_child, update};
 use crate::outcome::{Outcome, Rejection, Reply};
+use crate::request::{Input, Order};
 use crate::run::{Current, Run, Start};
 use crate::settings::Settings;
 use crate::stamp::Stamp;
-use crate::vocabulary::{RetryState, TaskFailedCause};
 
 /// Who fails the task that a run goes back to.
 const IDENTITY: &str = "history-service";
@@ -178,7 +181,7 @@ pub(crate) fn keep_late(draft: &mut Draft<'_>, input: &Input, order: &Order) {
     let mut letters: Vec<_> =
         shared.map(|(run_id, _)| Input { run_id: run_id.clone(), ..input.clone() }).collect();
     if let (Order::ChildOpened(answer), true) = (order, letters.is_empty()) {
-        letters.extend(family::begin_abandoned(run, answer));
+        letters.extend(parent_child::begin_abandoned(run, answer));
     }
     if let Some(late) = late {
         draft.change(Change::Late(late));
@@ -240,7 +243,7 @@ pub(crate) fn reset(base: &Arc<Run>, view: &View, order: &Reset, place: Place<'_
     }
     hear_late(&mut fresh, base);
     if fresh.run.head.task.is_none() {
-        task::schedule(&mut fresh, 1);
+        workflow_task::schedule(&mut fresh, 1);
     }
     steps.push(fresh.finish());
     let reply = steps.last().map_or(Reply::Done, |step: &Step| start::found(&step.run, true));
@@ -385,7 +388,8 @@ fn keep(fresh: &mut Draft<'_>, view: &View, order: &Reset, last: Option<&Draft<'
             _silent => None,
         }));
     }
-    let ends = |event: &HistoryEvent| event.attributes.as_ref().and_then(family::closed_child).is_some();
+    let ends =
+        |event: &HistoryEvent| event.attributes.as_ref().and_then(parent_child::closed_child).is_some();
     let (ends, others): (Vec<_>, Vec<_>) = later.into_iter().partition(|event| ends(event));
     let mut known = Known::of(fresh);
     others.into_iter().chain(ends).for_each(|event| keep_event(fresh, order, &mut known, event));
@@ -394,9 +398,9 @@ fn keep(fresh: &mut Draft<'_>, view: &View, order: &Reset, last: Option<&Draft<'
 /// What others answered when the base had closed.
 fn hear_late(fresh: &mut Draft<'_>, base: &Run) {
     let opened = base.children.values().filter_map(|child| child.late.as_ref());
-    opened.for_each(|opened| family::opened(fresh, opened));
+    opened.for_each(|opened| parent_child::opened(fresh, opened));
     let answered = base.externals.values().filter_map(|external| external.late.as_ref());
-    answered.for_each(|answered| external::answered(fresh, answered));
+    answered.for_each(|answered| external_workflow::answered(fresh, answered));
 }
 
 /// What the new run has taken already, and takes no second time: signals by their request ids, updates.
@@ -456,9 +460,9 @@ fn keep_event(fresh: &mut Draft<'_>, order: &Reset, known: &mut Known, event: &H
         answer => {
             if answers(&fresh.run, answer) {
                 let mut answer = answer.clone();
-                let child = family::closed_child(&answer).and_then(|id| fresh.run.children.get(&id));
+                let child = parent_child::closed_child(&answer).and_then(|id| fresh.run.children.get(&id));
                 if let Some(started_event_id) = child.map(|child| child.started_event_id) {
-                    family::set_started(&mut answer, started_event_id);
+                    parent_child::set_started(&mut answer, started_event_id);
                 }
                 fresh.emit(answer);
             }
@@ -487,7 +491,7 @@ fn answers(run: &Run, attributes: &Attributes) -> bool {
         Attributes::ExternalSignaled(answer) => run.externals.contains_key(&answer.initiated_event_id),
         Attributes::CancelExternalFailed(answer) => run.externals.contains_key(&answer.initiated_event_id),
         Attributes::ExternalCancelRequested(answer) => run.externals.contains_key(&answer.initiated_event_id),
-        other => family::closed_child(other).is_some_and(|id| run.children.contains_key(&id)),
+        other => parent_child::closed_child(other).is_some_and(|id| run.children.contains_key(&id)),
     }
 }
 

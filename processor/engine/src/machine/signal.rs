@@ -6,11 +6,11 @@
 
 use bytes::Bytes;
 
+use crate::api_types::Execution;
 use crate::draft::{Change, Draft, Extras};
-use crate::input::Sender;
-use crate::machine::task;
+use crate::machine::workflow_task;
 use crate::outcome::Rejection;
-use crate::vocabulary::Execution;
+use crate::request::Sender;
 
 /// Order: a signal for an open run.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -84,7 +84,7 @@ pub(crate) fn signal_from(
         // Temporal's server counts twice what another workflow sends: once more when it forgets the request's id.
         draft.change(Change::Transition);
     }
-    task::settle(draft);
+    workflow_task::settle(draft);
     Ok(())
 }
 

@@ -12,17 +12,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::api_types::{
+    ConflictPolicy, Execution, Initiator, RetryPolicy, ReusePolicy, Status, TaskQueue, WorkflowType,
+};
 use crate::cron;
 use crate::decide::View;
 use crate::draft::{Change, Draft, Extras, Step, bytes};
-use crate::machine::build::Points;
+use crate::machine::attached_requests;
+use crate::machine::attached_requests::OnConflict;
 use crate::machine::child::Parent;
-use crate::machine::deployment::{self, Override, Version};
-use crate::machine::options::{self, OnConflict};
-use crate::machine::signal::{self, Signal};
-use crate::machine::task::{self, Task};
-use crate::machine::update::{self, Admit};
-use crate::machine::{chain, close, properties, turn};
+use crate::machine::reset_points::Points;
+use crate::machine::signal;
+use crate::machine::signal::Signal;
+use crate::machine::update;
+use crate::machine::update::Admit;
+use crate::machine::worker_versioning;
+use crate::machine::worker_versioning::{Override, Version};
+use crate::machine::workflow_task;
+use crate::machine::workflow_task::Task;
+use crate::machine::{close, continuation, memo_and_search_attributes, workflow_task_started};
 use crate::outcome::{Outcome, Rejection, Reply, Started as StartedReply, TaskGrant};
 use crate::payload;
 use crate::retry;
@@ -30,9 +38,6 @@ use crate::run::{Current, Properties, Run, Start};
 use crate::settings::Settings;
 use crate::stamp::Stamp;
 use crate::time::{DURATION_MS_MAX, Duration, Timestamp, span_ms};
-use crate::vocabulary::{
-    ConflictPolicy, Execution, Initiator, RetryPolicy, ReusePolicy, Status, TaskQueue, WorkflowType,
-};
 
 /// The event that hands out the first workflow task of a run together with its start.
 const EAGER_STARTED_EVENT_ID: i64 = 3;
@@ -246,11 +251,16 @@ pub struct Place<'a> {
 /// What no gateway lets through and no start may have: maps that take much more memory than they have bytes, policies
 /// that contradict themselves, schedules that never come.
 fn check(order: &Begin, settings: &Settings) -> Result<(), Rejection> {
-    chain::check(order.retry_policy.as_ref(), &order.cron_schedule).map_err(Rejection::InvalidArgument)?;
-    if properties::has_too_many_keys(order.memo.as_ref(), settings) {
+    continuation::check(order.retry_policy.as_ref(), &order.cron_schedule)
+        .map_err(Rejection::InvalidArgument)?;
+    if memo_and_search_attributes::has_too_many_keys(order.memo.as_ref(), settings) {
         return Err(Rejection::InvalidArgument("Memo size exceeds limit.".into()));
     }
-    match order.search_attributes.as_ref().map(|given| properties::check_number(given, settings)) {
+    match order
+        .search_attributes
+        .as_ref()
+        .map(|given| memo_and_search_attributes::check_number(given, settings))
+    {
         Some(Err(reason)) => Err(Rejection::InvalidArgument(reason)),
         Some(Ok(())) | None => Ok(()),
     }
@@ -408,7 +418,7 @@ fn use_existing(run: &Run, order: &Begin, place: Place<'_>) -> Outcome {
     let mut draft = Draft::new(run.clone(), place.stamp, place.settings);
     let Some(order) = &order.signal else {
         let Some(what) = order.on_conflict else { return Outcome::answer(found(run, false)) };
-        options::attach(&mut draft, order, what);
+        attached_requests::attach(&mut draft, order, what);
         return Outcome { steps: vec![draft.finish()], ..Outcome::answer(found(run, false)) };
     };
     if draft.run.head.backoff_until_ms > 0 {
@@ -455,14 +465,14 @@ fn create(mut steps: Vec<Step>, order: &Begin, place: Place<'_>) -> Outcome {
         draft.emit_at(place.stamp.now_ms, signal::signaled(order).into(), extras);
     }
     if draft.run.head.backoff_until_ms == 0 && order.parent.is_none() {
-        task::schedule(&mut draft, 1);
+        workflow_task::schedule(&mut draft, 1);
     }
     let update = match order.update.as_ref().map(|update| update::admit(&mut draft, update, None)) {
         Some(Ok(standing)) => Some(Box::new(standing)),
         Some(Err(rejection)) => return Outcome::refuse(rejection),
         None => None,
     };
-    let grant = eager.then(|| turn::start_at_once(&mut draft, &order.identity, false));
+    let grant = eager.then(|| workflow_task_started::start_at_once(&mut draft, &order.identity, false));
     let step = draft.finish();
     let task = grant.map(|grant| Box::new(grant.of(&step)));
     let reply = match found(&step.run, true) {
@@ -591,7 +601,7 @@ pub(crate) fn apply_started(run: &mut Run, started: &Started) {
     let reset_points = started.prev_auto_reset_points.clone().unwrap_or_default().points;
     let given = Properties::given(started.memo.as_ref(), started.search_attributes.as_ref());
     let mut properties = Properties { reset_points, ..given };
-    deployment::apply_started(&mut properties, started);
+    worker_versioning::apply_started(&mut properties, started);
     run.head.state_bytes += bytes(&properties);
     run.properties = properties.into();
 }

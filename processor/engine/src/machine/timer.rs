@@ -3,14 +3,14 @@
 //! (none)  --start-->  pending  --fire---->  (none) + workflow task
 //!                     pending  --cancel-->  (none)
 
+use crate::api_types::TaskFailedCause as Cause;
 use crate::command::Command;
 use crate::draft::{Change, Draft, Extras, bytes};
 use crate::event::{Attributes, HistoryEvent};
-use crate::machine::attributes;
-use crate::machine::completion::{TaskFailure, extras, not_now};
+use crate::machine::command_validation;
+use crate::machine::workflow_task_completed::{TaskFailure, extras, not_now};
 use crate::run::Run;
 use crate::time::{Duration, Timestamp, span_ms};
-use crate::vocabulary::TaskFailedCause as Cause;
 
 /// Command: start a timer.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -97,7 +97,7 @@ pub(crate) fn start(
     if order.timer_id.is_empty() {
         return bad("TimerId is not set on StartTimerCommand.");
     }
-    if let Some(excess) = attributes::excess(draft, &order.timer_id) {
+    if let Some(excess) = command_validation::excess(draft, &order.timer_id) {
         let reason = "TimerId on StartTimerCommand exceeds length limit.";
         return bad(&format!("{reason} TimerId={} {excess}", order.timer_id));
     }

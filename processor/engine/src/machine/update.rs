@@ -22,7 +22,7 @@ use prost::Message as _;
 
 use crate::draft::{Change, Draft};
 use crate::failure;
-use crate::machine::{reset, task};
+use crate::machine::{reset, workflow_task};
 use crate::outcome::Rejection;
 use crate::run::Run;
 
@@ -301,7 +301,7 @@ pub(crate) fn admit(
         patient: order.patient,
         is_written: false,
     })));
-    task::settle_updates(draft, false);
+    workflow_task::settle_updates(draft, false);
     let (run_id, update_id) = (draft.run.start.run_id.clone(), order.update_id.clone());
     Ok(Standing { run_id, update_id, stage: Stage::Admitted })
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
 use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::update::Done;
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Grace, Mark, Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
 use everlog_log::Log;
 use everlog_store::{Base, Space};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_engine::input::Input;
 use everlog_engine::machine::update::Standing;
+use everlog_engine::request::Input;
 use everlog_engine::{Reply, TaskGrant};
 use everlog_log::Appended;
 use everlog_wire::Body;

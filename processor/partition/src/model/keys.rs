@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::input::Input;
+use everlog_engine::request::Input;
 use everlog_wire::ingress::Source;
 use uuid::Uuid;
 

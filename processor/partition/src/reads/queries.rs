@@ -214,8 +214,8 @@ impl Queries {
 
 #[cfg(test)]
 mod tests {
-    use everlog_engine::machine::task::Task;
-    use everlog_engine::vocabulary::Status;
+    use everlog_engine::api_types::Status;
+    use everlog_engine::machine::workflow_task::Task;
     use everlog_engine::{Head, Start};
 
     use super::*;

@@ -1,8 +1,8 @@
 //! Asking: a partition's part in bringing questions to workers.
 
 use bytes::Bytes;
-use everlog_engine::input::{Order, ResetSticky};
-use everlog_engine::vocabulary::Status;
+use everlog_engine::api_types::Status;
+use everlog_engine::request::{Order, ResetSticky};
 use everlog_engine::{Rejection, Run};
 use everlog_log::Log;
 use everlog_store::Base;

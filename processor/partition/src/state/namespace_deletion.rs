@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::input::{Delete, Order};
+use everlog_engine::request::{Delete, Order};
 use everlog_log::Log;
 use everlog_store::{Base, Space};
 use everlog_wire::{Body, Record, Removal};

@@ -5,8 +5,8 @@
 
 use everlog_engine::Run;
 use everlog_engine::event::{History, HistoryEvent};
-use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::reset::{Past, continued_by, is_kept};
+use everlog_engine::request::{Input, Order};
 use everlog_log::Log;
 use everlog_store::{Base, Space};
 use prost::Message;

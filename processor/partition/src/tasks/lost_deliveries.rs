@@ -10,8 +10,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use everlog_engine::Run;
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::{attempt, task};
+use everlog_engine::machine::{activity_attempt, workflow_task};
+use everlog_engine::request::{Input, Order};
 use everlog_log::{Log, Offset};
 use everlog_store::Base;
 use everlog_wire::{Body, Record};
@@ -99,17 +99,17 @@ pub(crate) fn given_back(entry: &partition::Entry) -> Option<Event> {
 /// The order that takes back what a poll has of a run.
 fn release(run: &Run, poll_id: &str) -> Option<Order> {
     if let Some(task) = run.started_task().filter(|task| task.request_id == poll_id) {
-        return Some(Order::ReleaseTask(task::Release { token: Some(task.token()) }));
+        return Some(Order::ReleaseTask(workflow_task::Release { token: Some(task.token()) }));
     }
     let mut started = run.activities.values().filter(|activity| activity.is_started());
     let activity = started.find(|activity| activity.request_id == poll_id)?;
-    let target = attempt::Target {
+    let target = activity_attempt::Target {
         scheduled_event_id: activity.scheduled_event_id,
         attempt: activity.attempt,
         claim: activity.claim,
         activity_id: String::new(),
     };
-    Some(Order::ReleaseActivity(attempt::Release { target: Some(target) }))
+    Some(Order::ReleaseActivity(activity_attempt::Release { target: Some(target) }))
 }
 
 impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
-use everlog_engine::input::Order;
-use everlog_engine::machine::{attempt, task};
+use everlog_engine::machine::{activity_attempt, workflow_task};
+use everlog_engine::request::Order;
 use everlog_engine::{Change, Reply, Run, Step, TaskGrant};
 use everlog_log::Log;
 use everlog_store::Base;
@@ -42,7 +42,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     pub(crate) fn offer_workflow_task(&mut self, key: &RunKey, run: &Run) {
-        let is_offered = |task: &&task::Task| !task.is_started() && !task.is_resting();
+        let is_offered = |task: &&workflow_task::Task| !task.is_started() && !task.is_resting();
         let Some(task) = run.head.task.as_ref().filter(is_offered) else { return };
         let namespace_id = run.start.namespace_id.clone();
         let normal = QueueKey { namespace_id, name: run.start.task_queue.clone(), activities: false };
@@ -111,14 +111,14 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let Some((task, waiting)) = self.with_history(task, waiting) else { return };
         let poll = &waiting.poll;
         let order = if poll.activities {
-            Order::ClaimActivity(attempt::Claim {
+            Order::ClaimActivity(activity_attempt::Claim {
                 scheduled_event_id: task.scheduled_event_id,
                 attempt: task.attempt,
                 identity: poll.identity.clone(),
                 poll_id: poll.poll_id.clone(),
             })
         } else {
-            Order::ClaimTask(task::Claim {
+            Order::ClaimTask(workflow_task::Claim {
                 scheduled_event_id: task.scheduled_event_id,
                 attempt: task.attempt,
                 sticky: poll.sticky,
@@ -191,13 +191,13 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             }
             Reply::Activity(grant) => {
                 let mut task = task_payload::activity_task(&mut self.runs, key, *grant)?;
-                let target = attempt::Target {
+                let target = activity_attempt::Target {
                     scheduled_event_id: task.activity.scheduled_event_id,
                     attempt: task.activity.attempt,
                     claim: task.activity.claim,
                     activity_id: String::new(),
                 };
-                let order = Order::ReleaseActivity(attempt::Release { target: Some(target) });
+                let order = Order::ReleaseActivity(activity_attempt::Release { target: Some(target) });
                 task.receipt = Some(self.receipt(key, order));
                 Delivery::Activity(Box::new(task))
             }
@@ -219,9 +219,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
     pub(crate) fn equip(&mut self, key: &RunKey, task: &mut WorkflowTask, waiting: &Waiting) {
         task.backlog = self.dispatcher.backlog(&QueueKey::of(&waiting.poll));
-        let token = task.run.head.task.as_ref().map(task::Task::token);
+        let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
         task.queries = self.queries.attach(key, token.as_ref().map_or(0, |token| token.claim));
-        task.receipt = Some(self.receipt(key, Order::ReleaseTask(task::Release { token })));
+        task.receipt = Some(self.receipt(key, Order::ReleaseTask(workflow_task::Release { token })));
     }
 
     pub(crate) fn receipt(&self, key: &RunKey, order: Order) -> Receipt {
@@ -252,9 +252,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     /// The task that a completion asks for, unless its history is still being brought: then it goes back.
     fn furnish_next(&mut self, key: &RunKey, grant: TaskGrant) -> Result<Option<WorkflowTask>, Error> {
         let from_event_id = if grant.sticky { grant.run.head.previous_started_event_id + 1 } else { 1 };
-        let token = grant.run.head.task.as_ref().map(task::Task::token);
+        let token = grant.run.head.task.as_ref().map(workflow_task::Task::token);
         if !self.has_history(key, &grant.run, from_event_id)? {
-            drop(self.receipt(key, Order::ReleaseTask(task::Release { token })));
+            drop(self.receipt(key, Order::ReleaseTask(workflow_task::Release { token })));
             return Ok(None);
         }
         let mut next = task_payload::workflow_task(&mut self.runs, key, grant)?;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use everlog_engine::input::Input;
+use everlog_engine::request::Input;
 use everlog_wire::ingress::Source;
 
 use crate::model::keys::{WorkflowKey, incarnation};

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use everlog_engine::input::Order;
-use everlog_engine::machine::wake;
+use everlog_engine::machine::fire_timers;
+use everlog_engine::request::Order;
 use everlog_log::Log;
 use everlog_store::Base;
 use everlog_wire::{Barrier, Body, Record};
@@ -35,7 +35,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             let Some(key) = self.due.take(now_ms) else { break };
             if let Some(address) = key.address() {
                 self.stats.wakes.fetch_add(1, Ordering::Relaxed);
-                self.enqueue(input(&address, Order::Wake(wake::Wake {})), Waiter::Nobody);
+                self.enqueue(input(&address, Order::Wake(fire_timers::Wake {})), Waiter::Nobody);
             }
         }
         Ok(())

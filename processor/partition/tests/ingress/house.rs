@@ -11,8 +11,8 @@ use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{Noun, Writer};
 use everlog_engine::command::{self, Command};
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::{completion, signal, start, task};
+use everlog_engine::machine::{signal, start, workflow_task, workflow_task_completed};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Reply, Settings, level};
 use everlog_log::{Log, Topic};
 use everlog_partition::{
@@ -236,16 +236,20 @@ impl House {
         &mut self,
         task: &WorkflowTask,
         orders: Vec<command::Order>,
-        change: impl FnOnce(&mut completion::Complete),
+        change: impl FnOnce(&mut workflow_task_completed::Complete),
     ) {
-        let token = task.run.head.task.as_ref().map(task::Task::token);
+        let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
         let commands = orders.into_iter().map(|order| Command {
             command_type: order.command_type(),
             order: Some(order),
             ..Command::default()
         });
         let commands = commands.collect();
-        let mut complete = completion::Complete { token, commands, ..completion::Complete::default() };
+        let mut complete = workflow_task_completed::Complete {
+            token,
+            commands,
+            ..workflow_task_completed::Complete::default()
+        };
         change(&mut complete);
         let reply = self.order(Order::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
@@ -253,8 +257,11 @@ impl House {
 
     /// A worker could not do the task.
     pub fn fail(&mut self, task: &WorkflowTask) {
-        let token = task.run.head.task.as_ref().map(task::Task::token);
-        assert_eq!(self.order(Order::FailTask(task::Fail { token, ..task::Fail::default() })), Reply::Done);
+        let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
+        assert_eq!(
+            self.order(Order::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() })),
+            Reply::Done
+        );
     }
 
     fn order(&mut self, order: Order) -> Reply {

@@ -6,11 +6,11 @@ mod removal;
 
 use std::sync::atomic::Ordering;
 
+use everlog_engine::api_types::ConflictPolicy;
 use everlog_engine::command;
-use everlog_engine::input::Order;
 use everlog_engine::machine::start::Begin;
-use everlog_engine::machine::{attempt, close};
-use everlog_engine::vocabulary::ConflictPolicy;
+use everlog_engine::machine::{activity_attempt, close};
+use everlog_engine::request::Order;
 use everlog_partition::Delivery;
 use everlog_wire::Body;
 use everlog_wire::ingress::{Forwarded, Original, Source, Unreadable};
@@ -193,10 +193,10 @@ fn live(house: &mut House, mut falls: impl FnMut(&mut House)) {
     falls(house);
     let task = house.workflow_task();
     falls(house);
-    let queue = everlog_engine::vocabulary::TaskQueue::normal("orders");
+    let queue = everlog_engine::api_types::TaskQueue::normal("orders");
     let activity = everlog_engine::machine::activity::Schedule {
         activity_id: "charge".into(),
-        activity_type: Some(everlog_engine::vocabulary::ActivityType { name: "Charge".into() }),
+        activity_type: Some(everlog_engine::api_types::ActivityType { name: "Charge".into() }),
         task_queue: Some(queue),
         start_to_close_timeout: Some(everlog_engine::time::Duration::from_ms(1_000_000)),
         ..Default::default()
@@ -206,8 +206,10 @@ fn live(house: &mut House, mut falls: impl FnMut(&mut House)) {
     let Delivery::Activity(mut task) = house.poll(true) else { panic!("an activity task comes") };
     task.receipt.take().expect("it can be given back").accept();
     falls(house);
-    let target = attempt::Target { activity_id: "charge".into(), ..attempt::Target::default() };
-    let complete = attempt::Complete { target: Some(target), ..attempt::Complete::default() };
+    let target =
+        activity_attempt::Target { activity_id: "charge".into(), ..activity_attempt::Target::default() };
+    let complete =
+        activity_attempt::Complete { target: Some(target), ..activity_attempt::Complete::default() };
     house.bring(vec![Body::Forwarded(forwarded(7, Order::CompleteActivity(complete)))]);
     falls(house);
     house.bring(vec![Body::Forwarded(forwarded(8, a_signal()))]);

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use everlog_avro::outcome::Outcome;
 use everlog_engine::command::Order as CommandOrder;
-use everlog_engine::input::Order;
 use everlog_engine::machine::close;
 use everlog_engine::machine::update::{Admit, Body as Saying, Message, Meta, Refer, given};
+use everlog_engine::request::Order;
 use everlog_wire::Body;
 use everlog_wire::ingress::Forwarded;
 use prost::Message as _;

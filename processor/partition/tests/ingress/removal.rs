@@ -7,9 +7,9 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use everlog_engine::command::{Command, Order as CommandOrder};
-use everlog_engine::input::{Delete, Input, Order};
 use everlog_engine::machine::update::Admit;
-use everlog_engine::machine::{close, completion, signal, task, timer};
+use everlog_engine::machine::{close, signal, timer, workflow_task, workflow_task_completed};
+use everlog_engine::request::{Delete, Input, Order};
 use everlog_engine::time::Duration;
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Address, Delivery, Poll, Want};
@@ -141,8 +141,12 @@ impl House {
         let order = CommandOrder::StartTimer(timer::Start { timer_id: "t".into(), start_to_fire_timeout });
         let command_type = order.command_type();
         let commands = vec![Command { command_type, order: Some(order), ..Command::default() }];
-        let token = task.run.head.task.as_ref().map(task::Task::token);
-        let complete = completion::Complete { token, commands, ..completion::Complete::default() };
+        let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
+        let complete = workflow_task_completed::Complete {
+            token,
+            commands,
+            ..workflow_task_completed::Complete::default()
+        };
         let reply =
             self.ask(namespace_id, &task.run.start.workflow_id, Order::CompleteTask(Box::new(complete)));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");

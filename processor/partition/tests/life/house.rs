@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use everlog_engine::command::{self, Command};
 use everlog_engine::event::{Attributes, History};
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::{completion, start, task, timer};
+use everlog_engine::machine::{start, timer, workflow_task, workflow_task_completed};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Reply, Run, Settings, level};
 use everlog_partition::{
     Address, Admission, Answer, Config, Delivery, Dispatcher, Event, Partition, Poll, Reading, Router,
@@ -208,7 +208,7 @@ impl House {
     pub fn complete_sticky(&mut self, run: &Run, queue: &str, schedule_to_start_ms: i64) {
         let hour = everlog_engine::time::Duration::from_ms(3_600_000);
         let order = timer::Start { timer_id: "t".into(), start_to_fire_timeout: Some(hour) };
-        let sticky = task::Sticky { queue: queue.into(), schedule_to_start_ms };
+        let sticky = workflow_task::Sticky { queue: queue.into(), schedule_to_start_ms };
         self.complete_with(run, vec![command::Order::StartTimer(order)], Some(sticky));
     }
 
@@ -216,19 +216,24 @@ impl House {
         self.complete_with(run, orders, None);
     }
 
-    fn complete_with(&mut self, run: &Run, orders: Vec<command::Order>, sticky: Option<task::Sticky>) {
-        let token = run.head.task.as_ref().map(task::Task::token);
+    fn complete_with(
+        &mut self,
+        run: &Run,
+        orders: Vec<command::Order>,
+        sticky: Option<workflow_task::Sticky>,
+    ) {
+        let token = run.head.task.as_ref().map(workflow_task::Task::token);
         let commands = orders.into_iter().map(|order| Command {
             command_type: order.command_type(),
             order: Some(order),
             ..Command::default()
         });
         let commands = commands.collect();
-        let reply = self.order(Order::CompleteTask(Box::new(completion::Complete {
+        let reply = self.order(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
             token,
             commands,
             sticky,
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         })));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }

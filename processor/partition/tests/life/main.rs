@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::Run;
+use everlog_engine::api_types::{ActivityType, RetryPolicy, TaskQueue};
 use everlog_engine::command;
-use everlog_engine::input::{Delete, Order};
-use everlog_engine::machine::task::Task;
-use everlog_engine::machine::{activity, attempt, close, signal, timer};
-use everlog_engine::vocabulary::{ActivityType, RetryPolicy, TaskQueue};
+use everlog_engine::machine::workflow_task::Task;
+use everlog_engine::machine::{activity, activity_attempt, close, signal, timer};
+use everlog_engine::request::{Delete, Order};
 use everlog_partition::{
     Address, Config, Delivery, Event, Failure, Poll, QueryRequest, Room, RunKey, Want, WorkflowKey,
 };
@@ -46,14 +46,14 @@ fn a_workflow_with_an_activity_survives_a_crash_before_every_step() {
     task.receipt.take().expect("it can be given back").accept();
     assert_eq!(task.scheduled.input, Some(Bytes::from_static(b"amount")));
     house.crash();
-    let target = attempt::Target {
+    let target = activity_attempt::Target {
         scheduled_event_id: task.activity.scheduled_event_id,
         attempt: 1,
         claim: task.activity.claim,
         activity_id: String::new(),
     };
     let result = Some(Bytes::from_static(b"done"));
-    let reply = house.order(Order::CompleteActivity(attempt::Complete {
+    let reply = house.order(Order::CompleteActivity(activity_attempt::Complete {
         target: Some(target),
         result,
         identity: "worker".into(),

@@ -1,9 +1,9 @@
 //! A workflow task that workers take and never answer.
 
 use everlog_engine::Reply;
-use everlog_engine::input::Order;
 use everlog_engine::machine::signal;
-use everlog_engine::machine::task::Task;
+use everlog_engine::machine::workflow_task::Task;
+use everlog_engine::request::Order;
 
 use crate::house::{House, workflow};
 

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use everlog_engine::Reply;
 use everlog_engine::command::{Command, Order as CommandOrder};
-use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::update::{Admit, Body, Message, Meta, Refer, Stage, Standing, given};
-use everlog_engine::machine::{close, completion, task};
+use everlog_engine::machine::{close, workflow_task, workflow_task_completed};
+use everlog_engine::request::{Input, Order};
 use everlog_partition::{Address, UpdateCall, UpdateNews};
 use prost::Message as _;
 
@@ -97,11 +97,11 @@ impl House {
             order: Some(order),
             ..Command::default()
         });
-        let reply = self.order(Order::CompleteTask(Box::new(completion::Complete {
-            token: task.run.head.task.as_ref().map(task::Task::token),
+        let reply = self.order(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+            token: task.run.head.task.as_ref().map(workflow_task::Task::token),
             commands: commands.collect(),
             messages,
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         })));
         assert!(matches!(reply, Reply::Completed(_)), "{reply:?}");
     }
@@ -205,10 +205,10 @@ fn a_refused_update_is_forgotten_when_its_callers_are_told() {
     let mut caller = house.update("u1");
     let task = workflow(house.poll(false));
     assert_eq!(task.run.head.task.as_ref().map(|task| task.speculative), Some(true));
-    let reply = house.order(Order::CompleteTask(Box::new(completion::Complete {
-        token: task.run.head.task.as_ref().map(task::Task::token),
+    let reply = house.order(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        token: task.run.head.task.as_ref().map(workflow_task::Task::token),
         messages: vec![rejects("u1")],
-        ..completion::Complete::default()
+        ..workflow_task_completed::Complete::default()
     })));
     let Reply::Completed(completed) = reply else { panic!("it is completed: {reply:?}") };
     assert_eq!(completed.reset_event_id, 3);
@@ -222,15 +222,15 @@ fn callers_of_a_run_that_ends_or_whose_completion_is_refused_are_told() {
     let mut house = House::at_rest();
     let mut caller = house.update("u1");
     let task = workflow(house.poll(false));
-    let token = task.run.head.task.as_ref().map(task::Task::token);
-    house.order(Order::FailTask(task::Fail { token, ..task::Fail::default() }));
+    let token = task.run.head.task.as_ref().map(workflow_task::Task::token);
+    house.order(Order::FailTask(workflow_task::Fail { token, ..workflow_task::Fail::default() }));
     assert!(caller.news.try_recv().is_err(), "it comes again with the next task");
     let task = workflow(house.poll(false));
     assert_eq!(given(&task.run).len(), 1);
-    let reply = house.order(Order::CompleteTask(Box::new(completion::Complete {
-        token: task.run.head.task.as_ref().map(task::Task::token),
+    let reply = house.order(Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        token: task.run.head.task.as_ref().map(workflow_task::Task::token),
         messages: vec![Message { body: None, ..rejects("u1") }],
-        ..completion::Complete::default()
+        ..workflow_task_completed::Complete::default()
     })));
     assert!(matches!(reply, Reply::Rejected(_)), "{reply:?}");
     assert_eq!(caller.news.try_recv(), Ok(UpdateNews::TaskFailed));

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::machine::build::{Point, Points};
-use everlog_engine::machine::deployment::{Override, Pinned, Version};
-use everlog_engine::machine::{
-    activity, cancel, child, close, external, marker, options, properties, signal, start, task, timer, update,
-};
-use everlog_engine::time::{Duration, Timestamp};
-use everlog_engine::vocabulary::{
+use everlog_engine::api_types::{
     ActivityType, ChildFailedCause, Entry, Execution, ExternalFailedCause, Initiator, ParentClosePolicy,
     QueueKind, RetryPolicy, RetryState, ReusePolicy, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType,
     VersioningBehavior, WorkflowType,
 };
+use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::machine::reset_points::{Point, Points};
+use everlog_engine::machine::worker_versioning::{Override, Pinned, Version};
+use everlog_engine::machine::{
+    activity, attached_requests, cancel, child, close, external_workflow, marker, memo_and_search_attributes,
+    signal, start, timer, update, workflow_task,
+};
+use everlog_engine::time::{Duration, Timestamp};
 
 pub fn samples() -> BTreeMap<String, HistoryEvent> {
     let all = [workflow(), ends(), tasks(), activities(), activity_ends(), others()].concat();
@@ -42,7 +43,7 @@ pub fn samples() -> BTreeMap<String, HistoryEvent> {
     let followed = start::Started { prev_auto_reset_points: Some(points()), ..Default::default() };
     let followed = std::iter::once(("WorkflowStarted.points".to_owned(), followed.into()));
     let updates = updates().into_iter().map(|attributes| (attributes.name().to_owned(), attributes));
-    let reset = task::Failed {
+    let reset = workflow_task::Failed {
         cause: TaskFailedCause::ResetWorkflow.into(),
         base_run_id: "base".into(),
         new_run_id: "new".into(),
@@ -77,7 +78,7 @@ fn grown() -> Vec<Attributes> {
     let version = || Some(Bytes::from_static(b"\x0a\x05build"));
     let (binary_checksum, worker_version) = ("checksum".to_owned(), version());
     vec![
-        task::Failed { cause: 24, binary_checksum, worker_version, ..Default::default() }.into(),
+        workflow_task::Failed { cause: 24, binary_checksum, worker_version, ..Default::default() }.into(),
         activity::Completed { started_event_id: 6, worker_version: version(), ..Default::default() }.into(),
         activity::Failed { worker_version: version(), cause: 1, ..Default::default() }.into(),
         activity::Canceled { started_event_id: 6, worker_version: version(), ..Default::default() }.into(),
@@ -103,7 +104,7 @@ fn versioned() -> Vec<Attributes> {
             ..Default::default()
         }
         .into(),
-        task::Completed {
+        workflow_task::Completed {
             versioning_behavior: VersioningBehavior::AutoUpgrade.into(),
             worker_deployment_name: "deployment".into(),
             deployment_version: Some(version()),
@@ -253,8 +254,9 @@ fn ends() -> Vec<Attributes> {
 }
 
 fn tasks() -> Vec<Attributes> {
-    let scheduled = task::Scheduled { task_queue: queue(), start_to_close_timeout: span(10), attempt: 2 };
-    let started = task::Started {
+    let scheduled =
+        workflow_task::Scheduled { task_queue: queue(), start_to_close_timeout: span(10), attempt: 2 };
+    let started = workflow_task::Started {
         scheduled_event_id: 2,
         identity: "worker".into(),
         request_id: "poll".into(),
@@ -266,7 +268,7 @@ fn tasks() -> Vec<Attributes> {
             SuggestReason::TooManyHistoryEvents.into(),
         ],
     };
-    let completed = task::Completed {
+    let completed = workflow_task::Completed {
         scheduled_event_id: 2,
         started_event_id: 3,
         identity: "worker".into(),
@@ -274,14 +276,14 @@ fn tasks() -> Vec<Attributes> {
         worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
         sdk_metadata: Some(Bytes::from_static(b"\x0a\x01\x05")),
         metering_metadata: Some(Bytes::from_static(b"\x68\x01")),
-        ..task::Completed::default()
+        ..workflow_task::Completed::default()
     };
-    let timed_out = task::TimedOut {
+    let timed_out = workflow_task::TimedOut {
         scheduled_event_id: 2,
         started_event_id: 3,
         timeout_type: TimeoutType::StartToClose.into(),
     };
-    let failed = task::Failed {
+    let failed = workflow_task::Failed {
         scheduled_event_id: 2,
         started_event_id: 3,
         cause: TaskFailedCause::NonDeterministicError.into(),
@@ -371,11 +373,14 @@ fn others() -> Vec<Attributes> {
         header: Some(map()),
         failure: Some(failure()),
     };
-    let upserted = properties::SearchAttributesUpserted {
+    let upserted = memo_and_search_attributes::SearchAttributesUpserted {
         workflow_task_completed_event_id: 4,
         search_attributes: Some(map()),
     };
-    let modified = properties::Modified { workflow_task_completed_event_id: 4, upserted_memo: Some(map()) };
+    let modified = memo_and_search_attributes::Modified {
+        workflow_task_completed_event_id: 4,
+        upserted_memo: Some(map()),
+    };
     vec![
         started.into(),
         timer::Fired { timer_id: "t".into(), started_event_id: 5 }.into(),
@@ -474,7 +479,7 @@ fn kin() -> Vec<Attributes> {
 fn externals() -> Vec<Attributes> {
     let (namespace, namespace_id) = ("shop".to_owned(), NAMESPACE_ID.to_owned());
     let (to, control) = (execution("run"), "control".to_owned());
-    let signal = external::SignalInitiated {
+    let signal = external_workflow::SignalInitiated {
         workflow_task_completed_event_id: 4,
         namespace: namespace.clone(),
         workflow_execution: to.clone(),
@@ -485,7 +490,7 @@ fn externals() -> Vec<Attributes> {
         header: Some(map()),
         namespace_id: namespace_id.clone(),
     };
-    let signal_failed = external::SignalFailed {
+    let signal_failed = external_workflow::SignalFailed {
         cause: ExternalFailedCause::SignalCountLimitExceeded.into(),
         namespace: namespace.clone(),
         workflow_execution: to.clone(),
@@ -493,14 +498,14 @@ fn externals() -> Vec<Attributes> {
         control: control.clone(),
         namespace_id: namespace_id.clone(),
     };
-    let signaled = external::Signaled {
+    let signaled = external_workflow::Signaled {
         initiated_event_id: 5,
         namespace: namespace.clone(),
         workflow_execution: to.clone(),
         control: control.clone(),
         namespace_id: namespace_id.clone(),
     };
-    let cancel = external::CancelInitiated {
+    let cancel = external_workflow::CancelInitiated {
         workflow_task_completed_event_id: 4,
         namespace: namespace.clone(),
         workflow_execution: to.clone(),
@@ -509,7 +514,7 @@ fn externals() -> Vec<Attributes> {
         reason: "enough".into(),
         namespace_id: namespace_id.clone(),
     };
-    let cancel_failed = external::CancelFailed {
+    let cancel_failed = external_workflow::CancelFailed {
         cause: ExternalFailedCause::NotFound.into(),
         namespace: namespace.clone(),
         workflow_execution: to.clone(),
@@ -517,8 +522,12 @@ fn externals() -> Vec<Attributes> {
         control,
         namespace_id: namespace_id.clone(),
     };
-    let requested =
-        external::CancelRequested { initiated_event_id: 5, namespace, workflow_execution: to, namespace_id };
+    let requested = external_workflow::CancelRequested {
+        initiated_event_id: 5,
+        namespace,
+        workflow_execution: to,
+        namespace_id,
+    };
     vec![
         signal.into(),
         signal_failed.into(),
@@ -552,6 +561,6 @@ fn updates() -> Vec<Attributes> {
         outcome: Some(Bytes::from_static(b"\x0a\x07\x0a\x05\x12\x03out")),
         accepted_event_id: 8,
     };
-    let options = options::Updated { attached_request_id: "start-2".into() };
+    let options = attached_requests::Updated { attached_request_id: "start-2".into() };
     vec![accepted.into(), completed.into(), options.into()]
 }

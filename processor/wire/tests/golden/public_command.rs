@@ -1,8 +1,8 @@
 //! What the ingress brings into a journal keeps its bytes.
 
 use bytes::Bytes;
-use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::cancel;
+use everlog_engine::request::{Input, Order};
 use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source, Unreadable};
 use expect_test::expect;
 use prost::Message;

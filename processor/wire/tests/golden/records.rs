@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use everlog_engine::command::{Command, Later, Order as CommandOrder};
-use everlog_engine::input::{Delete, Input, Order, ResetSticky, Sender};
-use everlog_engine::machine::options::OnConflict;
-use everlog_engine::machine::signal::Signal;
-use everlog_engine::machine::task::{self, Sticky};
-use everlog_engine::machine::{
-    activity, attempt, cancel, child, close, completion, external, family, marker, properties, reset, start,
-    timer, update, wake,
-};
-use everlog_engine::vocabulary::{
+use everlog_engine::api_types::{
     ActivityType, ChildFailedCause, ConflictPolicy, Entry, ExternalFailedCause, Initiator, ParentClosePolicy,
     RetryState, ReusePolicy, Status, TaskFailedCause, TaskQueue, WorkflowType,
 };
+use everlog_engine::command::{Command, Later, Order as CommandOrder};
+use everlog_engine::machine::attached_requests::OnConflict;
+use everlog_engine::machine::signal::Signal;
+use everlog_engine::machine::workflow_task::{self, Sticky};
+use everlog_engine::machine::{
+    activity, activity_attempt, cancel, child, close, external_workflow, fire_timers, marker,
+    memo_and_search_attributes, parent_child, reset, start, timer, update, workflow_task_completed,
+};
+use everlog_engine::request::{Delete, Input, Order, ResetSticky, Sender};
 use everlog_wire::ingress::{Deliver, Forwarded, Header, Original, ReplyTo, Source, Unreadable};
 use everlog_wire::{Barrier, Body, Letter, Owner, Position, Post, Record, Removal};
 
@@ -51,7 +51,8 @@ pub fn samples() -> BTreeMap<String, Record> {
     samples.extend(settings::samples());
     let orders = orders().into_iter().chain(letters()).map(|order| (name(&order).to_owned(), order));
     let grown = grown().into_iter().map(|order| (format!("{}.more", name(&order)), order));
-    let complete = completion::Complete { commands: to_others(), namespace: "shop".into(), ..complete() };
+    let complete =
+        workflow_task_completed::Complete { commands: to_others(), namespace: "shop".into(), ..complete() };
     let kin = [
         ("CompleteTask.others".to_owned(), Order::CompleteTask(Box::new(complete))),
         (
@@ -123,7 +124,7 @@ fn to_others() -> Vec<Command> {
         priority: Some(Bytes::from_static(b"\x08\x03")),
         ..child::Start::default()
     };
-    let signal = external::SignalOther {
+    let signal = external_workflow::SignalOther {
         namespace: "shop".into(),
         execution: execution(RUN_ID),
         signal_name: "go".into(),
@@ -132,7 +133,7 @@ fn to_others() -> Vec<Command> {
         child_workflow_only: true,
         header: Some(map()),
     };
-    let cancel = external::CancelOther {
+    let cancel = external_workflow::CancelOther {
         namespace: "shop".into(),
         workflow_id: "parcel-1".into(),
         run_id: RUN_ID.into(),
@@ -179,11 +180,21 @@ fn grown() -> Vec<Order> {
             ..Default::default()
         })),
         Order::Terminate(close::Terminate { links: vec![some(b"link")], ..Default::default() }),
-        Order::FailTask(task::Fail { binary_checksum, worker_version, ..Default::default() }),
-        Order::CompleteTask(Box::new(completion::Complete { commands: vec![again], ..Default::default() })),
-        Order::CompleteActivity(attempt::Complete { worker_version: version(), ..Default::default() }),
-        Order::FailActivity(attempt::Fail { worker_version: version(), cause: 1, ..Default::default() }),
-        Order::CancelActivity(attempt::Cancel { worker_version: version(), ..Default::default() }),
+        Order::FailTask(workflow_task::Fail { binary_checksum, worker_version, ..Default::default() }),
+        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+            commands: vec![again],
+            ..Default::default()
+        })),
+        Order::CompleteActivity(activity_attempt::Complete {
+            worker_version: version(),
+            ..Default::default()
+        }),
+        Order::FailActivity(activity_attempt::Fail {
+            worker_version: version(),
+            cause: 1,
+            ..Default::default()
+        }),
+        Order::CancelActivity(activity_attempt::Cancel { worker_version: version(), ..Default::default() }),
     ]
 }
 
@@ -198,7 +209,7 @@ fn updates() -> Vec<Order> {
     let refer = Command { command_type: refer.command_type(), order: Some(refer), ..Default::default() };
     vec![
         Order::Start(Box::new(start::Begin { update: Some(admit()), ..Default::default() })),
-        Order::CompleteTask(Box::new(completion::Complete {
+        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
             commands: vec![refer],
             messages: vec![message],
             takes_events_again: true,
@@ -210,21 +221,29 @@ fn updates() -> Vec<Order> {
 /// Orders with what was found of ids and attributes.
 fn found() -> Vec<Order> {
     let on_conflict = Some(OnConflict { request_id: true, links: true });
-    let bad = completion::Finding { command: 1, reason: "of another type".into(), fault: 0 };
+    let bad = workflow_task_completed::Finding { command: 1, reason: "of another type".into(), fault: 0 };
     vec![
         Order::Start(Box::new(start::Begin { on_conflict, ..Default::default() })),
-        Order::CompleteTask(Box::new(completion::Complete { findings: vec![bad], ..Default::default() })),
+        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+            findings: vec![bad],
+            ..Default::default()
+        })),
     ]
 }
 
 /// Completions with what was found of values and of namespaces.
 fn strangers() -> impl Iterator<Item = (&'static str, Order)> {
-    let of = |fault: completion::Fault, reason: &str| {
-        let found = completion::Finding { command: 2, reason: reason.into(), fault: fault.into() };
-        Order::CompleteTask(Box::new(completion::Complete { findings: vec![found], ..Default::default() }))
+    let of = |fault: workflow_task_completed::Fault, reason: &str| {
+        let found =
+            workflow_task_completed::Finding { command: 2, reason: reason.into(), fault: fault.into() };
+        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+            findings: vec![found],
+            ..Default::default()
+        }))
     };
-    let values = of(completion::Fault::Values, "RunId attribute can't be set in SearchAttributes");
-    [("values", values), ("stranger", of(completion::Fault::Namespace, "nowhere"))].into_iter()
+    let values =
+        of(workflow_task_completed::Fault::Values, "RunId attribute can't be set in SearchAttributes");
+    [("values", values), ("stranger", of(workflow_task_completed::Fault::Namespace, "nowhere"))].into_iter()
 }
 
 /// A new kind of order does not compile here: give it a name, and a sample in [`orders`].
@@ -259,13 +278,13 @@ fn name(order: &Order) -> &'static str {
 /// Letters that nothing but a run sends.
 fn letters() -> Vec<Order> {
     vec![
-        Order::ChildOpened(family::Opened {
+        Order::ChildOpened(parent_child::Opened {
             initiated_event_id: 5,
             run_id: RUN_ID.into(),
             cause: ChildFailedCause::WorkflowAlreadyExists.into(),
         }),
-        Order::BeginChild(family::Begin {}),
-        Order::ChildClosed(family::Closed {
+        Order::BeginChild(parent_child::Begin {}),
+        Order::ChildClosed(parent_child::Closed {
             initiated_event_id: 5,
             run_id: RUN_ID.into(),
             status: Status::Failed.into(),
@@ -273,7 +292,7 @@ fn letters() -> Vec<Order> {
             retry_state: RetryState::MaximumAttemptsReached.into(),
             workflow_type: Some(WorkflowType { name: "Parcel".into() }),
         }),
-        Order::ExternalAnswered(external::Answered {
+        Order::ExternalAnswered(external_workflow::Answered {
             initiated_event_id: 5,
             cause: ExternalFailedCause::NotFound.into(),
         }),
@@ -300,7 +319,7 @@ fn orders() -> Vec<Order> {
             first_run_id: "first".into(),
             links: Vec::new(),
         }),
-        Order::ClaimTask(task::Claim {
+        Order::ClaimTask(workflow_task::Claim {
             scheduled_event_id: 2,
             attempt: 1,
             sticky: true,
@@ -308,42 +327,42 @@ fn orders() -> Vec<Order> {
             poll_id: poll_id.clone(),
         }),
         Order::CompleteTask(Box::new(complete())),
-        Order::FailTask(task::Fail {
+        Order::FailTask(workflow_task::Fail {
             token: token.clone(),
             cause: TaskFailedCause::NonDeterministicError.into(),
             failure: Some(failure()),
             identity: identity.clone(),
             ..Default::default()
         }),
-        Order::ReleaseTask(task::Release { token }),
-        Order::ClaimActivity(attempt::Claim {
+        Order::ReleaseTask(workflow_task::Release { token }),
+        Order::ClaimActivity(activity_attempt::Claim {
             scheduled_event_id: 5,
             attempt: 2,
             identity: identity.clone(),
             poll_id,
         }),
-        Order::CompleteActivity(attempt::Complete {
+        Order::CompleteActivity(activity_attempt::Complete {
             target: target.clone(),
             result: blob.clone(),
             identity: identity.clone(),
             worker_version: None,
         }),
-        Order::FailActivity(attempt::Fail {
+        Order::FailActivity(activity_attempt::Fail {
             target: target.clone(),
             failure: Some(failure()),
             identity: identity.clone(),
             last_heartbeat_details: blob.clone(),
             ..Default::default()
         }),
-        Order::CancelActivity(attempt::Cancel {
+        Order::CancelActivity(activity_attempt::Cancel {
             target: target.clone(),
             details: blob.clone(),
             identity,
             worker_version: None,
         }),
-        Order::HeartbeatActivity(attempt::Heartbeat { target: target.clone(), details: blob }),
-        Order::ReleaseActivity(attempt::Release { target }),
-        Order::Wake(wake::Wake {}),
+        Order::HeartbeatActivity(activity_attempt::Heartbeat { target: target.clone(), details: blob }),
+        Order::ReleaseActivity(activity_attempt::Release { target }),
+        Order::Wake(fire_timers::Wake {}),
         Order::ResetSticky(ResetSticky {}),
         Order::Delete(Delete {}),
         Order::Update(admit()),
@@ -362,12 +381,12 @@ fn reset() -> reset::Reset {
     }
 }
 
-pub fn token() -> task::Token {
-    task::Token { scheduled_event_id: 2, attempt: 3, claim: 4_711 }
+pub fn token() -> workflow_task::Token {
+    workflow_task::Token { scheduled_event_id: 2, attempt: 3, claim: 4_711 }
 }
 
-pub fn target() -> attempt::Target {
-    attempt::Target { scheduled_event_id: 5, attempt: 2, claim: 4_712, activity_id: "a".into() }
+pub fn target() -> activity_attempt::Target {
+    activity_attempt::Target { scheduled_event_id: 5, attempt: 2, claim: 4_712, activity_id: "a".into() }
 }
 
 fn signal() -> Signal {
@@ -422,14 +441,14 @@ fn admit() -> update::Admit {
     }
 }
 
-fn complete() -> completion::Complete {
+fn complete() -> workflow_task_completed::Complete {
     let command = |order: CommandOrder| Command {
         command_type: order.command_type(),
         user_metadata: Some(some(b"metadata")),
         event_group_markers: vec![group()],
         order: Some(order),
     };
-    completion::Complete {
+    workflow_task_completed::Complete {
         token: Some(token()),
         commands: commands().into_iter().map(command).collect(),
         identity: "worker".into(),
@@ -441,7 +460,7 @@ fn complete() -> completion::Complete {
         binary_checksum: "checksum".into(),
         worker_version: Some(Bytes::from_static(b"\x0a\x05build")),
         has_messages: true,
-        ..completion::Complete::default()
+        ..workflow_task_completed::Complete::default()
     }
 }
 
@@ -467,7 +486,7 @@ fn commands() -> Vec<CommandOrder> {
         header: Some(map()),
         failure: Some(failure()),
     };
-    let upsert = properties::UpsertSearchAttributes { search_attributes: Some(map()) };
+    let upsert = memo_and_search_attributes::UpsertSearchAttributes { search_attributes: Some(map()) };
     vec![
         CommandOrder::ScheduleActivity(Box::new(schedule)),
         CommandOrder::RequestCancelActivity(activity::RequestCancel { scheduled_event_id: 5 }),
@@ -475,7 +494,7 @@ fn commands() -> Vec<CommandOrder> {
         CommandOrder::CancelTimer(timer::Cancel { timer_id: "t".into() }),
         CommandOrder::RecordMarker(Box::new(record)),
         CommandOrder::UpsertSearchAttributes(upsert),
-        CommandOrder::ModifyProperties(properties::Modify { upserted_memo: Some(map()) }),
+        CommandOrder::ModifyProperties(memo_and_search_attributes::Modify { upserted_memo: Some(map()) }),
         CommandOrder::StartChild(Box::default()),
         CommandOrder::RequestCancelExternal(Box::default()),
         CommandOrder::SignalExternal(Box::default()),

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use everlog_engine::api_types::{Entry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
 use everlog_engine::event::HistoryEvent;
 use everlog_engine::machine::activity::Activity;
-use everlog_engine::machine::chain::Chain;
+use everlog_engine::machine::attached_requests::Attached;
 use everlog_engine::machine::child::{Child, Parent};
-use everlog_engine::machine::external::{Answered, External};
-use everlog_engine::machine::family::Opened;
-use everlog_engine::machine::options::Attached;
-use everlog_engine::machine::task::{Sticky, Task};
+use everlog_engine::machine::continuation::Chain;
+use everlog_engine::machine::external_workflow::{Answered, External};
+use everlog_engine::machine::parent_child::Opened;
 use everlog_engine::machine::timer::Timer;
 use everlog_engine::machine::update::{Done, Update};
-use everlog_engine::vocabulary::{Entry, ParentClosePolicy, Status, SuggestReason, WorkflowType};
+use everlog_engine::machine::workflow_task::{Sticky, Task};
 use everlog_engine::{Head, Part, Properties, Run, Start};
 
 use crate::events::{execution, failure, map, points, policy, queue, samples, some};

@@ -1,11 +1,11 @@
 //! What orders and rows say of versions of workers.
 
 use everlog_engine::Properties;
+use everlog_engine::api_types::VersioningBehavior;
 use everlog_engine::command::{Command, Order as CommandOrder};
-use everlog_engine::input::Order;
-use everlog_engine::machine::deployment::Versioning;
-use everlog_engine::machine::{activity, child, close, completion, start};
-use everlog_engine::vocabulary::VersioningBehavior;
+use everlog_engine::machine::worker_versioning::Versioning;
+use everlog_engine::machine::{activity, child, close, start, workflow_task_completed};
+use everlog_engine::request::Order;
 
 use crate::events::{overriding, version};
 
@@ -33,7 +33,7 @@ pub fn orders() -> [Order; 2] {
             inherited_pinned_version: Some(version()),
             ..Default::default()
         })),
-        Order::CompleteTask(Box::new(completion::Complete {
+        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
             commands: commands.map(command).into(),
             versioning_behavior: VersioningBehavior::AutoUpgrade.into(),
             deployment_name: "deployment".into(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use everlog_engine::input::Order;
-use everlog_engine::machine::{attempt, task, wake};
+use everlog_engine::machine::{activity_attempt, fire_timers, workflow_task};
+use everlog_engine::request::Order;
 use everlog_engine::{Outcome, Reply, Run};
 
 use super::dice::Dice;
@@ -21,9 +21,9 @@ pub struct Case {
     pub world: World,
     pub dice: Dice,
     /// Tokens of tasks that were handed out, with their runs; the last ones.
-    pub tasks: Vec<(String, task::Token)>,
+    pub tasks: Vec<(String, workflow_task::Token)>,
     /// The same of activities.
-    pub attempts: Vec<(String, attempt::Target)>,
+    pub attempts: Vec<(String, activity_attempt::Target)>,
 }
 
 impl Case {
@@ -108,7 +108,7 @@ impl Case {
             }
         }
         for (run, activity) in attempts {
-            let target = attempt::Target {
+            let target = activity_attempt::Target {
                 scheduled_event_id: activity.scheduled_event_id,
                 attempt: activity.attempt,
                 claim: activity.claim,
@@ -141,7 +141,7 @@ impl Case {
         let (due_ms, workflow_id, run_id) = self.world.home.next_deadline(self.world.grace())?;
         self.world.now_ms = self.world.now_ms.max(due_ms);
         self.world.on(&workflow_id);
-        let outcome = self.world.order_for(run_id, Order::Wake(wake::Wake {}));
+        let outcome = self.world.order_for(run_id, Order::Wake(fire_timers::Wake {}));
         sights.outcome(&outcome);
         Some(outcome)
     }

@@ -1,11 +1,13 @@
 //! Commands, drawn by dice: a few per task, mostly sensible.
 
 use bytes::Bytes;
+use everlog_engine::api_types::{ActivityType, Entry, Execution, RetryPolicy, TaskQueue, WorkflowType};
 use everlog_engine::command::{Command, Order};
 use everlog_engine::machine::update::Message;
-use everlog_engine::machine::{activity, child, close, external, marker, properties, timer, update};
+use everlog_engine::machine::{
+    activity, child, close, external_workflow, marker, memo_and_search_attributes, timer, update,
+};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ActivityType, Entry, Execution, RetryPolicy, TaskQueue, WorkflowType};
 
 use super::case::Case;
 use crate::world::{acceptance, an_update, application, delay, rejection, response, text};
@@ -107,10 +109,12 @@ impl Case {
                     ..marker::Record::default()
                 })))
             }
-            17 => of(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes {
+            17 => of(Order::UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes {
                 search_attributes: self.map(),
             })),
-            18 => of(Order::ModifyProperties(properties::Modify { upserted_memo: self.map() })),
+            18 => {
+                of(Order::ModifyProperties(memo_and_search_attributes::Modify { upserted_memo: self.map() }))
+            }
             19..=21 => of(self.ask_of_others()),
             _seldom if self.dice.percent(95) => of(Order::ScheduleActivity(Box::new(self.schedule(name)))),
             _seldom => of(Order::ProtocolMessage(update::Refer { message_id: "unknown".into() })),
@@ -138,17 +142,17 @@ impl Case {
                     ..child::Start::default()
                 }))
             }
-            2 => Order::SignalExternal(Box::new(external::SignalOther {
+            2 => Order::SignalExternal(Box::new(external_workflow::SignalOther {
                 execution: Some(Execution { workflow_id, run_id: String::new() }),
                 signal_name: self.dice.word(&["hello", "hello", ""]).to_owned(),
                 input: self.blob(),
                 child_workflow_only,
-                ..external::SignalOther::default()
+                ..external_workflow::SignalOther::default()
             })),
-            _cancel => Order::RequestCancelExternal(Box::new(external::CancelOther {
+            _cancel => Order::RequestCancelExternal(Box::new(external_workflow::CancelOther {
                 workflow_id,
                 child_workflow_only,
-                ..external::CancelOther::default()
+                ..external_workflow::CancelOther::default()
             })),
         }
     }

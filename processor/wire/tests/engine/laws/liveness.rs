@@ -1,7 +1,7 @@
 //! Liveness: from wherever the dice have left a run, it goes on, or it waits for somebody outside.
 
-use everlog_engine::input::Order;
-use everlog_engine::machine::{attempt, close, completion, task};
+use everlog_engine::machine::{activity_attempt, close, workflow_task, workflow_task_completed};
+use everlog_engine::request::Order;
 use everlog_engine::{Reply, Run};
 
 use super::case::Case;
@@ -70,21 +70,28 @@ fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
         }
     } else if let Some(activity) = run.activities.values().find(|activity| activity.is_ready()) {
         let (scheduled_event_id, attempt) = (activity.scheduled_event_id, activity.attempt);
-        Order::ClaimActivity(attempt::Claim { scheduled_event_id, attempt, ..attempt::Claim::default() })
+        Order::ClaimActivity(activity_attempt::Claim {
+            scheduled_event_id,
+            attempt,
+            ..activity_attempt::Claim::default()
+        })
     } else if let Some(activity) = run.activities.values().find(|activity| activity.is_started()) {
-        let target = attempt::Target {
+        let target = activity_attempt::Target {
             scheduled_event_id: activity.scheduled_event_id,
             attempt: activity.attempt,
             claim: activity.claim,
             activity_id: String::new(),
         };
-        Order::CompleteActivity(attempt::Complete { target: Some(target), ..attempt::Complete::default() })
+        Order::CompleteActivity(activity_attempt::Complete {
+            target: Some(target),
+            ..activity_attempt::Complete::default()
+        })
     } else {
         let waits = run.head.backoff_until_ms > 0 || !run.activities.is_empty() || !run.timers.is_empty();
         if waits {
             let due_ms = run.next_deadline_ms(case.world.grace()).expect("what waits for time has a time");
             case.world.now_ms = case.world.now_ms.max(due_ms);
-            case.world.order(Order::Wake(everlog_engine::machine::wake::Wake {}));
+            case.world.order(Order::Wake(everlog_engine::machine::fire_timers::Wake {}));
         }
         return waits;
     };
@@ -95,23 +102,27 @@ fn go_on(case: &mut Case, run: &Run, sights: &mut Sights) -> bool {
 }
 
 /// The time has come at which a task that rests is offered.
-fn rested(case: &mut Case, pending: &task::Task) -> Order {
+fn rested(case: &mut Case, pending: &workflow_task::Task) -> Order {
     case.world.now_ms = case.world.now_ms.max(pending.rest_until_ms);
-    Order::Wake(everlog_engine::machine::wake::Wake {})
+    Order::Wake(everlog_engine::machine::fire_timers::Wake {})
 }
 
-fn claim(run: &Run, pending: &task::Task) -> Order {
-    Order::ClaimTask(task::Claim {
+fn claim(run: &Run, pending: &workflow_task::Task) -> Order {
+    Order::ClaimTask(workflow_task::Claim {
         scheduled_event_id: pending.scheduled_event_id,
         attempt: pending.attempt,
         sticky: run.head.sticky.is_some(),
-        ..task::Claim::default()
+        ..workflow_task::Claim::default()
     })
 }
 
-fn answer(pending: &task::Task, commands: Vec<everlog_engine::command::Command>) -> Order {
+fn answer(pending: &workflow_task::Task, commands: Vec<everlog_engine::command::Command>) -> Order {
     let token = Some(pending.token());
-    Order::CompleteTask(Box::new(completion::Complete { token, commands, ..completion::Complete::default() }))
+    Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+        token,
+        commands,
+        ..workflow_task_completed::Complete::default()
+    }))
 }
 
 /// A run at rest takes a signal, completes over it, and is closed.

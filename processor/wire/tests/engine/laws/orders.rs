@@ -1,14 +1,16 @@
 //! Orders, drawn by dice: mostly what a client or a worker would do now, often too late, sometimes nonsense.
 
 use bytes::Bytes;
-use everlog_engine::input::{Delete, Order, ResetSticky};
-use everlog_engine::machine::build::Version;
-use everlog_engine::machine::deployment::{self, Override, Pinned};
-use everlog_engine::machine::options::OnConflict;
+use everlog_engine::machine::attached_requests::OnConflict;
+use everlog_engine::machine::reset_points::Version;
 use everlog_engine::machine::signal::Signal;
-use everlog_engine::machine::task::Sticky;
 use everlog_engine::machine::update::Admit;
-use everlog_engine::machine::{attempt, cancel, close, completion, reset, start, task, wake};
+use everlog_engine::machine::worker_versioning::{self, Override, Pinned};
+use everlog_engine::machine::workflow_task::Sticky;
+use everlog_engine::machine::{
+    activity_attempt, cancel, close, fire_timers, reset, start, workflow_task, workflow_task_completed,
+};
+use everlog_engine::request::{Delete, Order, ResetSticky};
 
 use prost::Message;
 
@@ -90,7 +92,7 @@ impl Case {
             Kind::CancelActivity => self.cancel_activity(),
             Kind::Heartbeat => self.heartbeat(),
             Kind::ReleaseActivity => self.release_activity(),
-            Kind::Wake => (self.some_run(), Order::Wake(wake::Wake {})),
+            Kind::Wake => (self.some_run(), Order::Wake(fire_timers::Wake {})),
             Kind::ResetSticky => (self.some_run(), Order::ResetSticky(ResetSticky {})),
             Kind::Delete => (self.some_run(), Order::Delete(Delete {})),
             Kind::Update => (self.some_run(), Order::Update(self.update())),
@@ -153,9 +155,9 @@ impl Case {
     }
 
     /// Of one of two versions of a deployment, or of none.
-    fn deployed(&mut self) -> Option<deployment::Version> {
+    fn deployed(&mut self) -> Option<worker_versioning::Version> {
         let build_id = self.dice.word(&["", "", "one", "two"]).to_owned();
-        let version = deployment::Version { build_id, deployment_name: "deployment".into() };
+        let version = worker_versioning::Version { build_id, deployment_name: "deployment".into() };
         Some(version).filter(|version| !version.build_id.is_empty())
     }
 
@@ -279,7 +281,7 @@ impl Case {
         let pending = self.run().and_then(|run| run.head.task.clone()).unwrap_or_default();
         let has_sticky = self.run().is_some_and(|run| run.head.sticky.is_some());
         let wrong = self.dice.percent(5);
-        Order::ClaimTask(task::Claim {
+        Order::ClaimTask(workflow_task::Claim {
             scheduled_event_id: pending.scheduled_event_id + i64::from(wrong),
             attempt: pending.attempt + i32::from(self.dice.percent(3)),
             sticky: has_sticky != self.dice.percent(20),
@@ -289,15 +291,17 @@ impl Case {
     }
 
     /// Mostly the token of the task in hand, with its run.
-    fn task_token(&mut self) -> (String, Option<task::Token>) {
+    fn task_token(&mut self) -> (String, Option<workflow_task::Token>) {
         match self.dice.below(20) {
             0 => (String::new(), None),
-            1 => (String::new(), Some(task::Token { scheduled_event_id: 2, attempt: 1, claim: 1 })),
+            1 => (String::new(), Some(workflow_task::Token { scheduled_event_id: 2, attempt: 1, claim: 1 })),
             2..=3 if !self.tasks.is_empty() => {
                 let (run_id, token) = self.dice.one(&self.tasks).clone();
                 (run_id, Some(token))
             }
-            _right => (String::new(), self.run().and_then(|run| run.started_task().map(task::Task::token))),
+            _right => {
+                (String::new(), self.run().and_then(|run| run.started_task().map(workflow_task::Task::token)))
+            }
         }
     }
 
@@ -306,7 +310,7 @@ impl Case {
         let cause = *self.dice.one(&[14, 14, 24, 24, 24, 24, 36, 37, 37, 99, -1]);
         (
             run_id,
-            Order::FailTask(task::Fail {
+            Order::FailTask(workflow_task::Fail {
                 token,
                 cause,
                 failure: self.blob(),
@@ -319,7 +323,7 @@ impl Case {
 
     fn release_task(&mut self) -> (String, Order) {
         let (run_id, token) = self.task_token();
-        (run_id, Order::ReleaseTask(task::Release { token }))
+        (run_id, Order::ReleaseTask(workflow_task::Release { token }))
     }
 
     fn complete_task(&mut self) -> (String, Order) {
@@ -329,7 +333,7 @@ impl Case {
         let schedule_to_start_ms = if self.dice.percent(80) { 10_000 } else { self.dice.span_ms() };
         let sticky = Sticky { queue: (self.dice.word(&["cache", ""])).into(), schedule_to_start_ms };
         let findings = self.findings(commands.len());
-        let order = completion::Complete {
+        let order = workflow_task_completed::Complete {
             token,
             commands,
             findings,
@@ -346,15 +350,15 @@ impl Case {
             versioning_behavior: *self.dice.one(&[0, 0, 1, 2]),
             deployment_name: self.dice.word(&["", "deployment"]).into(),
             deployment_version: self.deployed(),
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         };
         (run_id, Order::CompleteTask(Box::new(order)))
     }
 
     /// Seldom: a command does not fit what the namespace has, or a command that is not there.
-    fn findings(&mut self, commands: usize) -> Vec<completion::Finding> {
+    fn findings(&mut self, commands: usize) -> Vec<workflow_task_completed::Finding> {
         let count = if self.dice.percent(4) { 1 + self.dice.below(2) } else { 0 };
-        let finding = |dice: &mut Dice| completion::Finding {
+        let finding = |dice: &mut Dice| workflow_task_completed::Finding {
             command: dice.below(commands + 1) as u32,
             reason: dice.word(&["", "unknown"]).into(),
             fault: *dice.one(&[0, 1, 2, 2, 99, -1]),
@@ -372,17 +376,26 @@ impl Case {
             }
         };
         let attempt = attempt + i32::from(self.dice.percent(3));
-        Order::ClaimActivity(attempt::Claim { scheduled_event_id, attempt, ..attempt::Claim::default() })
+        Order::ClaimActivity(activity_attempt::Claim {
+            scheduled_event_id,
+            attempt,
+            ..activity_attempt::Claim::default()
+        })
     }
 
     /// Mostly the token of an attempt that is in hand, with its run.
-    fn target(&mut self) -> (String, Option<attempt::Target>) {
-        let named =
-            |activity_id: &str| attempt::Target { activity_id: activity_id.into(), ..Default::default() };
+    fn target(&mut self) -> (String, Option<activity_attempt::Target>) {
+        let named = |activity_id: &str| activity_attempt::Target {
+            activity_id: activity_id.into(),
+            ..Default::default()
+        };
         match self.dice.below(20) {
             0 => (String::new(), None),
             1..=2 => (String::new(), Some(named(self.dice.word(&["a", "b", "unknown"])))),
-            3 => (String::new(), Some(attempt::Target { scheduled_event_id: 5, attempt: 1, ..named("") })),
+            3 => (
+                String::new(),
+                Some(activity_attempt::Target { scheduled_event_id: 5, attempt: 1, ..named("") }),
+            ),
             4..=7 if !self.attempts.is_empty() => {
                 let (run_id, target) = self.dice.one(&self.attempts).clone();
                 (run_id, Some(target))
@@ -398,14 +411,17 @@ impl Case {
                 let activity = self.dice.one(&started);
                 let (scheduled_event_id, attempt) = (activity.scheduled_event_id, activity.attempt);
                 let claim = activity.claim;
-                (String::new(), Some(attempt::Target { scheduled_event_id, attempt, claim, ..named("") }))
+                (
+                    String::new(),
+                    Some(activity_attempt::Target { scheduled_event_id, attempt, claim, ..named("") }),
+                )
             }
         }
     }
 
     fn complete_activity(&mut self) -> (String, Order) {
         let (run_id, target) = self.target();
-        let order = attempt::Complete {
+        let order = activity_attempt::Complete {
             target,
             result: self.blob(),
             identity: "hand".into(),
@@ -424,7 +440,7 @@ impl Case {
             _usual => Some(application(self.dice.word(&["Flaky", "Listed"]), |_failure| {})),
         };
         let last_heartbeat_details = if self.dice.percent(20) { self.blob() } else { None };
-        let order = attempt::Fail {
+        let order = activity_attempt::Fail {
             target,
             failure,
             identity: "hand".into(),
@@ -437,7 +453,7 @@ impl Case {
 
     fn cancel_activity(&mut self) -> (String, Order) {
         let (run_id, target) = self.target();
-        let order = attempt::Cancel {
+        let order = activity_attempt::Cancel {
             target,
             details: self.blob(),
             identity: "hand".into(),
@@ -448,11 +464,11 @@ impl Case {
 
     fn heartbeat(&mut self) -> (String, Order) {
         let (run_id, target) = self.target();
-        (run_id, Order::HeartbeatActivity(attempt::Heartbeat { target, details: self.blob() }))
+        (run_id, Order::HeartbeatActivity(activity_attempt::Heartbeat { target, details: self.blob() }))
     }
 
     fn release_activity(&mut self) -> (String, Order) {
         let (run_id, target) = self.target();
-        (run_id, Order::ReleaseActivity(attempt::Release { target }))
+        (run_id, Order::ReleaseActivity(activity_attempt::Release { target }))
     }
 }

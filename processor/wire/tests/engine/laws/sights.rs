@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use everlog_engine::api_types::{Initiator, TaskFailedCause};
 use everlog_engine::event::Attributes;
 use everlog_engine::machine::update::End;
-use everlog_engine::vocabulary::{Initiator, TaskFailedCause};
 use everlog_engine::{Change, Outcome, Rejection, Reply};
 
 #[derive(Default)]

@@ -1,8 +1,8 @@
 //! Activities: attempts, retries, reports, cancellation.
 
-use everlog_engine::machine::attempt::Target;
+use everlog_engine::api_types::RetryPolicy;
+use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::RetryPolicy;
 use expect_test::expect;
 
 use crate::world::{World, application, delay, failure_of, hours, seconds, text};
@@ -146,14 +146,14 @@ fn reports_outlive_their_attempt() {
 fn a_last_report_may_come_with_the_failure() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a");
-    let order = everlog_engine::machine::attempt::Fail {
+    let order = everlog_engine::machine::activity_attempt::Fail {
         target: world.target("a"),
         failure: Some(application("Flaky", |_failure| {})),
         identity: "hand".into(),
         last_heartbeat_details: Some(text("most")),
         ..Default::default()
     };
-    world.order(everlog_engine::input::Order::FailActivity(order));
+    world.order(everlog_engine::request::Order::FailActivity(order));
     let activity = world.run().activities.values().next().expect("it is open");
     assert_eq!(
         (activity.heartbeat_details.clone(), activity.heartbeat_ms),

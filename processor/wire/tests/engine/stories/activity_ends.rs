@@ -1,11 +1,11 @@
 //! The ends of activities that nobody wished for: deadlines, and reports that are too large.
 
 use bytes::Bytes;
+use everlog_engine::api_types::{RetryPolicy, TimeoutType};
 use everlog_engine::event::Attributes;
 use everlog_engine::failure::Info;
 use everlog_engine::machine::activity::Schedule;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{RetryPolicy, TimeoutType};
 use expect_test::expect;
 
 use crate::world::{World, application, delay, failure_of, hours, seconds, text};
@@ -257,14 +257,14 @@ fn a_failure_that_is_too_large_fails_the_activity_for_good() {
 fn last_words_that_are_too_large_are_not_kept() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").heartbeat("a", "half");
-    let order = everlog_engine::machine::attempt::Fail {
+    let order = everlog_engine::machine::activity_attempt::Fail {
         target: world.target("a"),
         failure: None,
         identity: "hand".into(),
         last_heartbeat_details: Some(large()),
         ..Default::default()
     };
-    world.order(everlog_engine::input::Order::FailActivity(order));
+    world.order(everlog_engine::request::Order::FailActivity(order));
     let activity = world.run().activities.values().next().expect("it is open");
     assert_eq!((activity.attempt, activity.heartbeat_details.clone()), (2, Some(text("half"))));
 }
@@ -284,13 +284,13 @@ fn a_kept_failure_is_cut_to_its_limit() {
 fn details_of_a_cancellation_that_are_too_large_fail_the_activity() {
     let mut world = with_activity(|_schedule| {});
     world.claim_activity("a").signal("stop").task(|t| t.cancel_activity("a")).hush();
-    let order = everlog_engine::machine::attempt::Cancel {
+    let order = everlog_engine::machine::activity_attempt::Cancel {
         target: world.target("a"),
         details: Some(large()),
         identity: "hand".into(),
         worker_version: None,
     };
-    world.order(everlog_engine::input::Order::CancelActivity(order));
+    world.order(everlog_engine::request::Order::CancelActivity(order));
     assert_eq!(last_failure(&world).message, "Cancel details exceed size limit.");
 }
 

@@ -1,6 +1,6 @@
 //! Advice to continue as new: when a worker gets it with its task.
 
-use everlog_engine::vocabulary::TaskFailedCause;
+use everlog_engine::api_types::TaskFailedCause;
 use expect_test::expect;
 
 use crate::world::World;

@@ -3,14 +3,14 @@
 
 use bytes::Bytes;
 use everlog_engine::Settings;
+use everlog_engine::api_types::{Entry, Execution, Fields};
 use everlog_engine::command::Order;
 use everlog_engine::machine::close;
-use everlog_engine::machine::external::SignalOther;
+use everlog_engine::machine::external_workflow::SignalOther;
 use everlog_engine::machine::marker::Record;
-use everlog_engine::machine::properties::{Modify, UpsertSearchAttributes};
+use everlog_engine::machine::memo_and_search_attributes::{Modify, UpsertSearchAttributes};
 use everlog_engine::machine::update::Admit;
 use everlog_engine::payload::{Payload, UserMetadata};
-use everlog_engine::vocabulary::{Entry, Execution, Fields};
 use expect_test::expect_file;
 use prost::Message;
 

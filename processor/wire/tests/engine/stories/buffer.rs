@@ -1,6 +1,6 @@
 //! What happens while a worker has a task in hand: it waits, in order, and nothing of it is lost.
 
-use everlog_engine::vocabulary::TaskFailedCause;
+use everlog_engine::api_types::TaskFailedCause;
 use expect_test::expect;
 
 use crate::world::{World, application, minutes, seconds};

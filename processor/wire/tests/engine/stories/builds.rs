@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::event::Attributes;
-use everlog_engine::machine::build::Version;
+use everlog_engine::machine::reset_points::Version;
 use expect_test::{Expect, expect};
 use prost::Message;
 
@@ -25,7 +25,7 @@ fn task(world: &mut World, build_id: &str) {
 
 fn check(run: &Run, expected: Expect) {
     let first = &run.start.first_run_id;
-    let point = |point: everlog_engine::machine::build::Point| {
+    let point = |point: everlog_engine::machine::reset_points::Point| {
         let run_id = &point.run_id;
         let place = if run_id == first {
             "first run"

@@ -1,13 +1,13 @@
 //! Chains: runs that continue one another, and the time that a run or a chain has.
 
 use bytes::Bytes;
+use everlog_engine::api_types::{Initiator, TaskQueue, WorkflowType};
 use everlog_engine::event::Attributes;
-use everlog_engine::input::Order;
 use everlog_engine::machine::close::ContinuedAsNew;
 use everlog_engine::machine::start::Started;
-use everlog_engine::machine::{attempt, close, task};
+use everlog_engine::machine::{activity_attempt, close, workflow_task};
+use everlog_engine::request::Order;
 use everlog_engine::time::Timestamp;
-use everlog_engine::vocabulary::{Initiator, TaskQueue, WorkflowType};
 use expect_test::expect;
 
 use crate::world::{World, delay, fields, hours, minutes, seconds, text};
@@ -230,18 +230,18 @@ fn what_others_say_with_an_order_stands_on_its_event() {
     let run_id = world.start("order-1").task(|t| t.activity("a")).run().start.run_id.clone();
     let version = Some(Bytes::from_static(b"\x0a\x05build"));
     world.claim_activity("a");
-    let complete = attempt::Complete {
+    let complete = activity_attempt::Complete {
         target: world.target("a"),
         worker_version: version.clone(),
-        ..attempt::Complete::default()
+        ..activity_attempt::Complete::default()
     };
     world.order(Order::CompleteActivity(complete));
     world.claim();
-    let fail = task::Fail {
+    let fail = workflow_task::Fail {
         token: Some(world.token()),
         binary_checksum: "checksum".into(),
         worker_version: version.clone(),
-        ..task::Fail::default()
+        ..workflow_task::Fail::default()
     };
     world.order(Order::FailTask(fail));
     let links = vec![text("link")];

@@ -1,9 +1,9 @@
 //! Children: they begin when their parent knows of them, and their parent hears how they end.
 
+use everlog_engine::api_types::{ParentClosePolicy, ReusePolicy};
 use everlog_engine::event::{Attributes, HistoryEvent};
 use everlog_engine::machine::child::Start;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ParentClosePolicy, ReusePolicy};
 use expect_test::expect;
 
 use super::retries::{policy, started};

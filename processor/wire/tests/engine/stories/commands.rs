@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use bytes::Bytes;
 use everlog_engine::Reply;
+use everlog_engine::api_types::{RetryPolicy, TaskFailedCause};
 use everlog_engine::command::{Command, Later, Order};
 use everlog_engine::event::Attributes;
-use everlog_engine::machine::completion::{Fault, Finding};
-use everlog_engine::machine::{activity, child, close, properties, timer, update};
+use everlog_engine::machine::workflow_task_completed::{Fault, Finding};
+use everlog_engine::machine::{activity, child, close, memo_and_search_attributes, timer, update};
 use everlog_engine::payload::UserMetadata;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{RetryPolicy, TaskFailedCause};
 use expect_test::expect;
 use prost::Message;
 
@@ -95,9 +95,12 @@ fn a_command_that_makes_no_sense_fails_the_task() {
     let timer = |id: &str, ms| {
         of(Order::StartTimer(timer::Start { timer_id: id.into(), start_to_fire_timeout: span(ms) }))
     };
-    let memo = |upserted_memo| of(Order::ModifyProperties(properties::Modify { upserted_memo }));
+    let memo =
+        |upserted_memo| of(Order::ModifyProperties(memo_and_search_attributes::Modify { upserted_memo }));
     let search = |search_attributes| {
-        of(Order::UpsertSearchAttributes(properties::UpsertSearchAttributes { search_attributes }))
+        of(Order::UpsertSearchAttributes(memo_and_search_attributes::UpsertSearchAttributes {
+            search_attributes,
+        }))
     };
     let again = |change: &dyn Fn(&mut close::ContinueAsNew)| {
         let mut order = close::ContinueAsNew::default();
@@ -445,7 +448,7 @@ fn memo_and_search_attributes_are_merged_key_by_key() {
     "#]]);
 }
 
-fn keys(entries: &[everlog_engine::vocabulary::Entry]) -> String {
+fn keys(entries: &[everlog_engine::api_types::Entry]) -> String {
     entries.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>().join(" ")
 }
 
@@ -513,13 +516,12 @@ fn each_way_of_closing_closes() {
         let mut turn = Turn::new(world.run());
         answer(&mut turn);
         let token = world.token();
-        let order = everlog_engine::input::Order::CompleteTask(Box::new(
-            everlog_engine::machine::completion::Complete { token: Some(token), ..turn.order },
+        let order = everlog_engine::request::Order::CompleteTask(Box::new(
+            everlog_engine::machine::workflow_task_completed::Complete { token: Some(token), ..turn.order },
         ));
         let outcome = world.order(order);
         assert!(matches!(outcome.reply, Reply::Completed(_)));
-        everlog_engine::vocabulary::Status::try_from(outcome.steps[0].run.head.status)
-            .expect("a known status")
+        everlog_engine::api_types::Status::try_from(outcome.steps[0].run.head.status).expect("a known status")
     };
     let statuses = [
         closed(&|t| t.complete("done")),

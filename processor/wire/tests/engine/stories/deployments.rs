@@ -1,9 +1,9 @@
 //! Versions of workers: what starts, commands and workers say of them, and what those that follow a run inherit.
 
 use everlog_engine::Run;
+use everlog_engine::api_types::{TaskQueue, VersioningBehavior as Behavior};
 use everlog_engine::event::Attributes;
-use everlog_engine::machine::deployment::{Override, Pinned, Version};
-use everlog_engine::vocabulary::{TaskQueue, VersioningBehavior as Behavior};
+use everlog_engine::machine::worker_versioning::{Override, Pinned, Version};
 use expect_test::expect;
 
 use super::retries::{policy, started};

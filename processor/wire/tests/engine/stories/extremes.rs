@@ -1,10 +1,10 @@
 //! Extremes: whatever numbers come in, nothing panics and no deadline lies before its beginning.
 
-use everlog_engine::input::Order;
-use everlog_engine::machine::task::{Claim, Sticky};
-use everlog_engine::machine::{attempt, start};
+use everlog_engine::api_types::RetryPolicy;
+use everlog_engine::machine::workflow_task::{Claim, Sticky};
+use everlog_engine::machine::{activity_attempt, start};
+use everlog_engine::request::Order;
 use everlog_engine::time::{DURATION_MS_MAX, Duration, Timestamp};
-use everlog_engine::vocabulary::RetryPolicy;
 use everlog_engine::{Grace, Reply};
 
 use crate::world::{World, application, start};
@@ -158,7 +158,8 @@ fn a_garbled_order_reaches_nothing() {
     for (scheduled_event_id, attempt) in claims {
         let claim = Claim { scheduled_event_id, attempt, ..Claim::default() };
         assert_eq!(world.order(Order::ClaimTask(claim)).reply, Reply::Gone);
-        let claim = attempt::Claim { scheduled_event_id, attempt, ..attempt::Claim::default() };
+        let claim =
+            activity_attempt::Claim { scheduled_event_id, attempt, ..activity_attempt::Claim::default() };
         assert_eq!(world.order(Order::ClaimActivity(claim)).reply, Reply::Gone);
     }
     world.claim_activity("a");

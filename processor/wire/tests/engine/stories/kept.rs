@@ -1,6 +1,6 @@
 //! Completions that are refused and change nothing: the worker still has its task, and may bring another one.
 
-use everlog_engine::machine::completion::{Fault, Finding};
+use everlog_engine::machine::workflow_task_completed::{Fault, Finding};
 use expect_test::expect;
 
 use crate::world::{Turn, World, fields};

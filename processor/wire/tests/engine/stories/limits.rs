@@ -1,11 +1,11 @@
 //! Limits of a run, what happens at each, and the end of what is kept of it.
 
 use bytes::Bytes;
+use everlog_engine::api_types::{Entry, Fields};
 use everlog_engine::command::Order as Asked;
-use everlog_engine::input::Order;
-use everlog_engine::machine::completion::Complete;
-use everlog_engine::machine::properties::Modify;
-use everlog_engine::vocabulary::{Entry, Fields};
+use everlog_engine::machine::memo_and_search_attributes::Modify;
+use everlog_engine::machine::workflow_task_completed::Complete;
+use everlog_engine::request::Order;
 use expect_test::expect;
 use prost::Message;
 

@@ -1,15 +1,15 @@
 //! Marks of a run: each is passed by what is beyond it, and by what is exactly there it is not.
 
 use bytes::Bytes;
+use everlog_engine::api_types::{Entry, Fields};
 use everlog_engine::command::Order as Asked;
-use everlog_engine::input::Order;
-use everlog_engine::machine::attempt;
+use everlog_engine::machine::activity_attempt;
 use everlog_engine::machine::close::Terminate;
-use everlog_engine::machine::completion::Complete;
 use everlog_engine::machine::marker::Record;
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
-use everlog_engine::vocabulary::{Entry, Fields};
+use everlog_engine::machine::workflow_task_completed::Complete;
+use everlog_engine::request::Order;
 use everlog_engine::{Mark, Run, Settings};
 use prost::Message;
 
@@ -106,10 +106,11 @@ fn a_payload_passes_its_mark_whoever_sends_it() {
     assert_eq!(beyond(&mut world, LARGE - 1, Order::CompleteTask(Box::new(order))), Some(LARGE));
 
     world.claim_activity("a");
-    let report = attempt::Heartbeat { target: world.target("a"), details: Some(large()) };
+    let report = activity_attempt::Heartbeat { target: world.target("a"), details: Some(large()) };
     assert_eq!(beyond(&mut world, LARGE - 1, Order::HeartbeatActivity(report)), Some(LARGE));
     let target = world.target("a");
-    let result = attempt::Complete { target, result: Some(large()), ..attempt::Complete::default() };
+    let result =
+        activity_attempt::Complete { target, result: Some(large()), ..activity_attempt::Complete::default() };
     assert_eq!(beyond(&mut world, LARGE - 1, Order::CompleteActivity(result)), Some(LARGE));
     let end = Terminate { details: Some(large()), ..Terminate::default() };
     assert_eq!(beyond(&mut world, LARGE - 1, Order::Terminate(end)), Some(LARGE));

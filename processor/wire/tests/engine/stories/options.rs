@@ -1,9 +1,9 @@
 //! Options that a start leaves with the open run that it finds: its request id, its links.
 
+use everlog_engine::api_types::{ConflictPolicy, ReusePolicy, TaskFailedCause};
 use everlog_engine::event::Attributes;
-use everlog_engine::machine::options::OnConflict;
+use everlog_engine::machine::attached_requests::OnConflict;
 use everlog_engine::machine::start::Begin;
-use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy, TaskFailedCause};
 use expect_test::expect;
 
 use crate::world::{World, a_signal, hours, text};

@@ -1,7 +1,7 @@
 //! Parents: what becomes of their children when their runs close.
 
+use everlog_engine::api_types::ParentClosePolicy;
 use everlog_engine::machine::child::Start;
-use everlog_engine::vocabulary::ParentClosePolicy;
 use expect_test::expect;
 
 use super::retries::policy;

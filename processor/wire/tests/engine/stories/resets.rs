@@ -1,9 +1,9 @@
 //! Resets: a run goes back to one of its tasks, and what must not be lost goes along.
 
 use everlog_engine::Rejection;
+use everlog_engine::api_types::{ParentClosePolicy, TaskFailedCause};
 use everlog_engine::machine::child::Start;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ParentClosePolicy, TaskFailedCause};
 use expect_test::expect;
 
 use crate::world::{World, minutes};

@@ -1,6 +1,6 @@
 //! Workflow tasks that workers take and never answer: they rest, and what a worker can do goes before them.
 
-use everlog_engine::vocabulary::TaskFailedCause;
+use everlog_engine::api_types::TaskFailedCause;
 use expect_test::expect;
 
 use crate::world::{World, minutes, seconds};

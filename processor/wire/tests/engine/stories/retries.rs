@@ -1,11 +1,11 @@
 //! Retries: a run that fails or takes too long is followed by the next attempt, as long as its policy allows.
 
 use bytes::Bytes;
+use everlog_engine::api_types::{Initiator, RetryPolicy, RetryState, TimeoutType};
 use everlog_engine::event::Attributes;
 use everlog_engine::failure::Info;
 use everlog_engine::machine::close::Failed;
 use everlog_engine::machine::start::{Begin, Started};
-use everlog_engine::vocabulary::{Initiator, RetryPolicy, RetryState, TimeoutType};
 use expect_test::expect;
 
 use crate::world::{World, application, delay, failure_of, fields, hours, minutes, seconds, text};

@@ -1,6 +1,6 @@
 //! Ids of runs: in the order in which the runs began, in whatever way they did.
 
-use everlog_engine::vocabulary::{ConflictPolicy, RetryPolicy};
+use everlog_engine::api_types::{ConflictPolicy, RetryPolicy};
 
 use crate::world::{World, a_signal, an_update, application, seconds};
 

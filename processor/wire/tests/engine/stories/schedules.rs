@@ -1,7 +1,7 @@
 //! Schedules: a run of a cron schedule is followed by the next one, however it ended by itself.
 
+use everlog_engine::api_types::Initiator;
 use everlog_engine::event::Attributes;
-use everlog_engine::vocabulary::Initiator;
 use expect_test::expect;
 
 use super::retries::{closing, policy, started};

@@ -1,9 +1,9 @@
 //! Starts: who may use a Workflow Id, what a repeated request gets, and what wakes a run that has to wait.
 
+use everlog_engine::api_types::{ConflictPolicy, ReusePolicy};
 use everlog_engine::machine::signal::Signal;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::machine::update::Admit;
-use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy};
 use expect_test::expect;
 
 use crate::world::{World, a_signal, hours, minutes, seconds};
@@ -429,22 +429,27 @@ fn timeouts_of_a_start_are_fitted_into_one_another() {
 fn what_is_unknown_is_not_found() {
     let mut world = World::new();
     world.start("order-1").on("order-2");
-    let token = everlog_engine::machine::task::Token::default();
+    let token = everlog_engine::machine::workflow_task::Token::default();
     let mut told = Vec::new();
-    use everlog_engine::input::{Order, ResetSticky};
-    use everlog_engine::machine::{attempt, cancel, close, completion, task, wake};
+    use everlog_engine::machine::{
+        activity_attempt, cancel, close, fire_timers, workflow_task, workflow_task_completed,
+    };
+    use everlog_engine::request::{Order, ResetSticky};
     let orders = [
         Order::Signal(with_start("one")),
         Order::Cancel(cancel::Request::default()),
         Order::Terminate(close::Terminate::default()),
-        Order::ClaimTask(task::Claim::default()),
-        Order::CompleteTask(Box::new(completion::Complete { token: Some(token), ..Default::default() })),
-        Order::FailTask(task::Fail::default()),
-        Order::ReleaseTask(task::Release::default()),
-        Order::ClaimActivity(attempt::Claim::default()),
-        Order::CompleteActivity(attempt::Complete::default()),
-        Order::HeartbeatActivity(attempt::Heartbeat::default()),
-        Order::Wake(wake::Wake {}),
+        Order::ClaimTask(workflow_task::Claim::default()),
+        Order::CompleteTask(Box::new(workflow_task_completed::Complete {
+            token: Some(token),
+            ..Default::default()
+        })),
+        Order::FailTask(workflow_task::Fail::default()),
+        Order::ReleaseTask(workflow_task::Release::default()),
+        Order::ClaimActivity(activity_attempt::Claim::default()),
+        Order::CompleteActivity(activity_attempt::Complete::default()),
+        Order::HeartbeatActivity(activity_attempt::Heartbeat::default()),
+        Order::Wake(fire_timers::Wake {}),
         Order::ResetSticky(ResetSticky {}),
     ];
     for order in orders {

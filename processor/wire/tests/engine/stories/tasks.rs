@@ -1,7 +1,7 @@
 //! Workflow tasks: handed out, completed, failed, timed out, and who gets the next one.
 
-use everlog_engine::machine::task::Token;
-use everlog_engine::vocabulary::TaskFailedCause;
+use everlog_engine::api_types::TaskFailedCause;
+use everlog_engine::machine::workflow_task::Token;
 use expect_test::expect;
 
 use crate::world::{World, hours, minutes, seconds};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use everlog_engine::api_types::{RetryPolicy, TaskFailedCause};
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{RetryPolicy, TaskFailedCause};
 use expect_test::expect;
 
 use crate::world::{World, application, minutes, seconds};

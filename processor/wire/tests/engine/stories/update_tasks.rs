@@ -7,7 +7,7 @@
 //! | its completion is refused for what came meanwhile | comes again | comes with the next | stays |
 //! | its completion is refused otherwise | ends; a patient one comes again | comes with the next | stays |
 
-use everlog_engine::vocabulary::TaskFailedCause as Cause;
+use everlog_engine::api_types::TaskFailedCause as Cause;
 use expect_test::expect;
 
 use super::updates::at_rest;

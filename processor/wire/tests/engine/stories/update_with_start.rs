@@ -1,7 +1,7 @@
 //! An update with the start of its run: both, or neither.
 
+use everlog_engine::api_types::{ConflictPolicy, ReusePolicy};
 use everlog_engine::machine::start::Begin;
-use everlog_engine::vocabulary::{ConflictPolicy, ReusePolicy};
 use expect_test::expect;
 
 use crate::world::{World, an_update};

@@ -1,6 +1,6 @@
 //! Updates: admitted, taken, refused, answered; and tasks that leave no trace.
 
-use everlog_engine::vocabulary::TaskFailedCause;
+use everlog_engine::api_types::TaskFailedCause;
 use expect_test::expect;
 
 use crate::world::{World, acceptance, an_update, application, minutes, response, seconds, text};
@@ -399,7 +399,7 @@ fn an_update_waits_for_the_first_task_of_a_child() {
 
 #[test]
 fn updates_go_over_to_the_run_that_follows_by_itself() {
-    use everlog_engine::vocabulary::RetryPolicy;
+    use everlog_engine::api_types::RetryPolicy;
     let mut world = World::new();
     world
         .start_with("order-1", "", |begin| {

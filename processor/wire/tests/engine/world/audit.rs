@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use everlog_engine::api_types::{QueueKind, TimeoutType};
 use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::machine::task::{Sticky, Task};
+use everlog_engine::machine::workflow_task::{Sticky, Task};
 use everlog_engine::time::{Timestamp, span_ms};
-use everlog_engine::vocabulary::{QueueKind, TimeoutType};
 use everlog_engine::{Grace, Run};
 use prost::Message;
 

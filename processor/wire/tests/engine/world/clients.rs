@@ -1,9 +1,9 @@
 //! What clients do: start, signal, cancel, terminate.
 
 use bytes::Bytes;
-use everlog_engine::input::{Delete, Order, ResetSticky};
 use everlog_engine::machine::reset::Reset;
 use everlog_engine::machine::{cancel, close, signal, start};
+use everlog_engine::request::{Delete, Order, ResetSticky};
 use everlog_engine::{Outcome, Rejection, Reply, payload};
 
 use super::World;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_engine::event::{Attributes, History, HistoryEvent};
-use everlog_engine::input::{Input, Order};
 use everlog_engine::machine::reset::{Past, continued_by, is_kept};
 use everlog_engine::machine::update::Done;
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Grace, Outcome, Run, Settings, Stamp, Step, View, decide};
 use everlog_wire::rows::{self, Builder};
 use everlog_wire::{Body, Record};

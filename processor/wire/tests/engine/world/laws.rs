@@ -1,13 +1,13 @@
 //! The laws of one step: what holds of every decision, whatever was asked.
 
 use bytes::Bytes;
+use everlog_engine::api_types::{Initiator, Status};
 use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::attempt::Target;
+use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::machine::reset::Reset;
-use everlog_engine::machine::task::{Task, Token};
+use everlog_engine::machine::workflow_task::{Task, Token};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::time::Timestamp;
-use everlog_engine::vocabulary::{Initiator, Status};
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Stamp, Step, TaskGrant, View, apply};
 use prost::Message;
 use uuid::Uuid;

@@ -16,8 +16,8 @@ mod workers;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::{attempt, task, wake};
+use everlog_engine::machine::{activity_attempt, fire_timers, workflow_task};
+use everlog_engine::request::{Input, Order};
 use everlog_engine::{Grace, Outcome, Reply, Run, Settings, Stamp, TaskGrant, level};
 use everlog_wire::{Body, Record};
 use expect_test::Expect;
@@ -65,7 +65,7 @@ pub struct World {
     /// The last workflow task that was handed out.
     pub grant: Option<TaskGrant>,
     /// The last attempt of each activity that was handed out.
-    pub attempts: BTreeMap<String, attempt::Target>,
+    pub attempts: BTreeMap<String, activity_attempt::Target>,
     names: tell::Names,
     story: String,
     told_ms: i64,
@@ -124,7 +124,7 @@ impl World {
     }
 
     /// The token of the workflow task that was handed out last.
-    pub fn token(&self) -> task::Token {
+    pub fn token(&self) -> workflow_task::Token {
         let grant = self.grant.as_ref().expect("a task was handed out");
         grant.run.started_task().expect("it is started").token()
     }
@@ -252,7 +252,7 @@ impl World {
     }
 
     fn keep(&mut self, activity: &everlog_engine::machine::activity::Activity) {
-        let target = attempt::Target {
+        let target = activity_attempt::Target {
             scheduled_event_id: activity.scheduled_event_id,
             attempt: activity.attempt,
             claim: activity.claim,
@@ -316,7 +316,7 @@ impl World {
 
     /// The run is woken, whether or not something is due.
     pub fn wake(&mut self) -> &mut Self {
-        self.verb("wake", Order::Wake(wake::Wake {}));
+        self.verb("wake", Order::Wake(fire_timers::Wake {}));
         self
     }
 
@@ -327,7 +327,7 @@ impl World {
             workflow_id,
             run_id: run_id.to_owned(),
             sender: None,
-            order: Some(Order::Wake(wake::Wake {})),
+            order: Some(Order::Wake(fire_timers::Wake {})),
         };
         let outcome = self.append(input);
         assert!(!outcome.steps.is_empty(), "a deadline has come and nothing was due\n{}", self.story);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::machine::activity::Activity;
 use everlog_engine::machine::child::Child;
-use everlog_engine::machine::external::External;
-use everlog_engine::machine::task::Task;
+use everlog_engine::machine::external_workflow::External;
 use everlog_engine::machine::update::Update;
+use everlog_engine::machine::workflow_task::Task;
 use everlog_engine::time::{Duration, span_ms};
 use everlog_engine::{Change, Run, apply, rebuild};
 

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use everlog_engine::event::{Attributes, HistoryEvent};
-use everlog_engine::failure::Info;
-use everlog_engine::input::{Input, Order};
-use everlog_engine::machine::activity::Activity;
-use everlog_engine::machine::task::Task;
-use everlog_engine::machine::update::{End, Stage};
-use everlog_engine::time::{Duration, Timestamp, span_ms};
-use everlog_engine::vocabulary::{
+use everlog_engine::api_types::{
     ChildFailedCause, Execution, ExternalFailedCause, QueueKind, RetryState, Status, TaskFailedCause,
     TimeoutType,
 };
+use everlog_engine::event::{Attributes, HistoryEvent};
+use everlog_engine::failure::Info;
+use everlog_engine::machine::activity::Activity;
+use everlog_engine::machine::update::{End, Stage};
+use everlog_engine::machine::workflow_task::Task;
+use everlog_engine::request::{Input, Order};
+use everlog_engine::time::{Duration, Timestamp, span_ms};
 use everlog_engine::{Change, Outcome, Rejection, Reply, Run, Step, TaskGrant};
 
 use super::{EPOCH_MS, Home};

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use everlog_engine::Run;
+use everlog_engine::api_types::{ActivityType, Entry, Execution, Fields, TaskQueue, WorkflowType};
 use everlog_engine::command::{Command, Order};
-use everlog_engine::machine::task::Sticky;
-use everlog_engine::machine::{activity, child, close, completion, external, marker, properties, timer};
+use everlog_engine::machine::workflow_task::Sticky;
+use everlog_engine::machine::{
+    activity, child, close, external_workflow, marker, memo_and_search_attributes, timer,
+    workflow_task_completed,
+};
 use everlog_engine::payload::Payload;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::{ActivityType, Entry, Execution, Fields, TaskQueue, WorkflowType};
 use prost::Message;
 
 use super::clients::text;
@@ -19,16 +22,16 @@ use super::tell;
 pub struct Turn {
     /// The Scheduled events of open activities, by their ids.
     open: BTreeMap<String, i64>,
-    pub order: completion::Complete,
+    pub order: workflow_task_completed::Complete,
     pub words: Vec<String>,
 }
 
 impl Turn {
     pub fn new(run: &Run) -> Self {
-        let order = completion::Complete {
+        let order = workflow_task_completed::Complete {
             identity: "worker".into(),
             namespace: "shop".into(),
-            ..completion::Complete::default()
+            ..workflow_task_completed::Complete::default()
         };
         let open = run.activities.values();
         let open = open.map(|activity| (activity.activity_id.clone(), activity.scheduled_event_id)).collect();
@@ -99,12 +102,13 @@ impl Turn {
     }
 
     pub fn memo(&mut self, entries: &[(&str, Option<&str>)]) -> &mut Self {
-        let order = properties::Modify { upserted_memo: Some(fields(entries)) };
+        let order = memo_and_search_attributes::Modify { upserted_memo: Some(fields(entries)) };
         self.command("memo", Order::ModifyProperties(order))
     }
 
     pub fn search_attributes(&mut self, entries: &[(&str, Option<&str>)]) -> &mut Self {
-        let order = properties::UpsertSearchAttributes { search_attributes: Some(fields(entries)) };
+        let order =
+            memo_and_search_attributes::UpsertSearchAttributes { search_attributes: Some(fields(entries)) };
         self.command("search attributes", Order::UpsertSearchAttributes(order))
     }
 
@@ -131,22 +135,22 @@ impl Turn {
     }
 
     pub fn signal_other(&mut self, workflow_id: &str, child_only: bool) -> &mut Self {
-        let order = external::SignalOther {
+        let order = external_workflow::SignalOther {
             execution: Some(Execution { workflow_id: workflow_id.into(), run_id: String::new() }),
             signal_name: "hello".into(),
             child_workflow_only: child_only,
-            ..external::SignalOther::default()
+            ..external_workflow::SignalOther::default()
         };
         let only = if child_only { ", if it is a child" } else { "" };
         self.command(&format!("signal {workflow_id}{only}"), Order::SignalExternal(Box::new(order)))
     }
 
     pub fn cancel_other(&mut self, workflow_id: &str, child_only: bool) -> &mut Self {
-        let order = external::CancelOther {
+        let order = external_workflow::CancelOther {
             workflow_id: workflow_id.into(),
             child_workflow_only: child_only,
             reason: "enough".into(),
-            ..external::CancelOther::default()
+            ..external_workflow::CancelOther::default()
         };
         let only = if child_only { ", if it is a child" } else { "" };
         self.command(&format!("cancel {workflow_id}{only}"), Order::RequestCancelExternal(Box::new(order)))
@@ -154,20 +158,20 @@ impl Turn {
 
     /// A signal for one run of another workflow; `note` says for which.
     pub fn signal_run(&mut self, workflow_id: &str, run_id: &str, note: &str) -> &mut Self {
-        let order = external::SignalOther {
+        let order = external_workflow::SignalOther {
             execution: Some(Execution { workflow_id: workflow_id.into(), run_id: run_id.into() }),
             signal_name: "hello".into(),
-            ..external::SignalOther::default()
+            ..external_workflow::SignalOther::default()
         };
         self.command(&format!("signal {workflow_id}, {note}"), Order::SignalExternal(Box::new(order)))
     }
 
     /// A request to cancel one run of another workflow; `note` says which.
     pub fn cancel_run(&mut self, workflow_id: &str, run_id: &str, note: &str) -> &mut Self {
-        let order = external::CancelOther {
+        let order = external_workflow::CancelOther {
             workflow_id: workflow_id.into(),
             run_id: run_id.into(),
-            ..external::CancelOther::default()
+            ..external_workflow::CancelOther::default()
         };
         self.command(&format!("cancel {workflow_id}, {note}"), Order::RequestCancelExternal(Box::new(order)))
     }

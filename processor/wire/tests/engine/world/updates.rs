@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use everlog_engine::command::Order as CommandOrder;
 use everlog_engine::failure::Info;
-use everlog_engine::input::Order;
 use everlog_engine::machine::update::{Admit, Body, Message, Meta, Refer, given};
+use everlog_engine::request::Order;
 use prost::Message as _;
 
 use super::clients::text;

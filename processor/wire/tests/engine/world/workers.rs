@@ -1,11 +1,11 @@
 //! What workers do: take tasks and activities, and say what came of them.
 
 use bytes::Bytes;
+use everlog_engine::api_types::TaskFailedCause;
 use everlog_engine::failure::{self, Failure, Info};
-use everlog_engine::input::Order;
-use everlog_engine::machine::{attempt, completion, task};
+use everlog_engine::machine::{activity_attempt, workflow_task, workflow_task_completed};
+use everlog_engine::request::Order;
 use everlog_engine::time::Duration;
-use everlog_engine::vocabulary::TaskFailedCause;
 use prost::Message;
 
 use super::clients::text;
@@ -40,7 +40,7 @@ impl World {
 
     fn claim_order(&self, sticky: bool) -> Order {
         let pending = self.run().head.task.clone().unwrap_or_default();
-        Order::ClaimTask(task::Claim {
+        Order::ClaimTask(workflow_task::Claim {
             scheduled_event_id: pending.scheduled_event_id,
             attempt: pending.attempt,
             sticky,
@@ -62,7 +62,7 @@ impl World {
 
     /// [`World::answer`], where the run is still open and the task still in hand.
     pub fn answer_if_open(&mut self, answer: impl FnOnce(&mut Turn) -> &mut Turn) -> &mut Self {
-        match self.run().started_task().map(task::Task::token) {
+        match self.run().started_task().map(workflow_task::Task::token) {
             Some(token) => self.answer_to(token, answer),
             None => self,
         }
@@ -70,24 +70,24 @@ impl World {
 
     pub fn answer_to(
         &mut self,
-        token: task::Token,
+        token: workflow_task::Token,
         answer: impl FnOnce(&mut Turn) -> &mut Turn,
     ) -> &mut Self {
         let mut turn = Turn::new(self.run());
         answer(&mut turn);
-        let order = completion::Complete { token: Some(token), ..turn.order };
+        let order = workflow_task_completed::Complete { token: Some(token), ..turn.order };
         let words = if turn.words.is_empty() { "nothing to do".to_owned() } else { turn.words.join(", ") };
         self.verb(&format!("task: {words}"), Order::CompleteTask(Box::new(order)));
         self
     }
 
     pub fn fail_task(&mut self, cause: TaskFailedCause) -> &mut Self {
-        let order = task::Fail {
+        let order = workflow_task::Fail {
             token: Some(self.token()),
             cause: cause.into(),
             failure: Some(application("Panic", |_failure| {})),
             identity: "worker".into(),
-            ..task::Fail::default()
+            ..workflow_task::Fail::default()
         };
         self.verb(&format!("task fails: {cause:?}"), Order::FailTask(order));
         self
@@ -95,14 +95,14 @@ impl World {
 
     /// The task that was handed out reached nobody.
     pub fn release_task(&mut self) -> &mut Self {
-        let order = task::Release { token: Some(self.token()) };
+        let order = workflow_task::Release { token: Some(self.token()) };
         self.verb("the task reached nobody", Order::ReleaseTask(order));
         self
     }
 
     pub fn claim_activity(&mut self, id: &str) -> &mut Self {
         let open = self.run().activities.values().find(|activity| activity.activity_id == id).cloned();
-        let claim = attempt::Claim {
+        let claim = activity_attempt::Claim {
             scheduled_event_id: open.as_ref().map_or(0, |activity| activity.scheduled_event_id),
             attempt: open.as_ref().map_or(0, |activity| activity.attempt),
             identity: "hand".into(),
@@ -113,13 +113,13 @@ impl World {
     }
 
     /// What the last worker that took the activity would show.
-    pub fn target(&self, id: &str) -> Option<attempt::Target> {
+    pub fn target(&self, id: &str) -> Option<activity_attempt::Target> {
         Some(self.attempts.get(id).cloned().unwrap_or_default())
     }
 
     /// The activity by its id.
-    pub fn by_id(id: &str) -> Option<attempt::Target> {
-        Some(attempt::Target { activity_id: id.into(), ..attempt::Target::default() })
+    pub fn by_id(id: &str) -> Option<activity_attempt::Target> {
+        Some(activity_attempt::Target { activity_id: id.into(), ..activity_attempt::Target::default() })
     }
 
     pub fn complete_activity(&mut self, id: &str) -> &mut Self {
@@ -131,9 +131,18 @@ impl World {
         self.completes(&format!("{id} returns, by id"), Self::by_id(id), text("done"))
     }
 
-    pub fn completes(&mut self, text: &str, target: Option<attempt::Target>, result: Bytes) -> &mut Self {
-        let order =
-            attempt::Complete { target, result: Some(result), identity: "hand".into(), worker_version: None };
+    pub fn completes(
+        &mut self,
+        text: &str,
+        target: Option<activity_attempt::Target>,
+        result: Bytes,
+    ) -> &mut Self {
+        let order = activity_attempt::Complete {
+            target,
+            result: Some(result),
+            identity: "hand".into(),
+            worker_version: None,
+        };
         self.verb(text, Order::CompleteActivity(order));
         self
     }
@@ -146,19 +155,24 @@ impl World {
     pub fn fails(
         &mut self,
         text: &str,
-        target: Option<attempt::Target>,
+        target: Option<activity_attempt::Target>,
         failure: Option<Bytes>,
     ) -> &mut Self {
-        let order = attempt::Fail { target, failure, identity: "hand".into(), ..attempt::Fail::default() };
+        let order = activity_attempt::Fail {
+            target,
+            failure,
+            identity: "hand".into(),
+            ..activity_attempt::Fail::default()
+        };
         self.verb(text, Order::FailActivity(order));
         self
     }
 
     pub fn cancel_activity(&mut self, id: &str) -> &mut Self {
-        let order = attempt::Cancel {
+        let order = activity_attempt::Cancel {
             target: self.target(id),
             identity: "hand".into(),
-            ..attempt::Cancel::default()
+            ..activity_attempt::Cancel::default()
         };
         self.verb(&format!("{id} cancels itself"), Order::CancelActivity(order));
         self
@@ -172,15 +186,15 @@ impl World {
     pub fn heartbeats(
         &mut self,
         text: &str,
-        target: Option<attempt::Target>,
+        target: Option<activity_attempt::Target>,
         details: Option<Bytes>,
     ) -> &mut Self {
-        self.verb(text, Order::HeartbeatActivity(attempt::Heartbeat { target, details }));
+        self.verb(text, Order::HeartbeatActivity(activity_attempt::Heartbeat { target, details }));
         self
     }
 
     pub fn release_activity(&mut self, id: &str) -> &mut Self {
-        let order = attempt::Release { target: self.target(id) };
+        let order = activity_attempt::Release { target: self.target(id) };
         self.verb(&format!("{id} reached nobody"), Order::ReleaseActivity(order));
         self
     }

@@ -10,13 +10,14 @@
 
 use bytes::Bytes;
 
+use crate::api_types::{SuggestReason, TaskFailedCause, TimeoutType};
 use crate::draft::{Change, Draft, Step};
 use crate::level;
-use crate::machine::task::{self, Claim, Fail, Failed, Release, Task, Token};
-use crate::machine::{buffer, close, update};
+use crate::machine::workflow_task;
+use crate::machine::workflow_task::{Claim, Fail, Failed, Release, Task, Token};
+use crate::machine::{buffered_events, close, update};
 use crate::outcome::{Rejection, Reply, TaskGrant};
 use crate::run::Run;
-use crate::vocabulary::{SuggestReason, TaskFailedCause, TimeoutType};
 
 /// A grant that waits for the end of its step.
 pub(crate) struct Grant {
@@ -59,7 +60,7 @@ fn start(draft: &mut Draft<'_>, sticky: bool, identity: &str, poll_id: &str) -> 
     if !task.written && task.scheduled_event_id != draft.run.head.next_event_id {
         task.attempt = 1;
         task.written = true;
-        task.timeout_ms = task::timeout_ms(draft, 1);
+        task.timeout_ms = workflow_task::timeout_ms(draft, 1);
         task.scheduled_event_id = draft.emit(task.scheduled());
     }
     task.rest_until_ms = 0;
@@ -130,7 +131,7 @@ pub(crate) fn fail_started(draft: &mut Draft<'_>, failed: Failed) {
 
 /// Ends the started task as failed; there will be no other.
 pub(crate) fn fail_for_good(draft: &mut Draft<'_>, failed: Failed) {
-    task::make_normal(draft);
+    workflow_task::make_normal(draft);
     let Some(task) = draft.run.started_task() else { return };
     if task.written {
         let failed = Failed {
@@ -145,7 +146,7 @@ pub(crate) fn fail_for_good(draft: &mut Draft<'_>, failed: Failed) {
 
 /// The started task took too long.
 pub(crate) fn time_out_started(draft: &mut Draft<'_>) {
-    task::make_normal(draft);
+    workflow_task::make_normal(draft);
     let Some(task) = draft.run.started_task().cloned() else { return };
     if task.written {
         draft.emit(task.timed_out(TimeoutType::StartToClose));
@@ -163,12 +164,12 @@ pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, R
         draft.emit(task.timed_out(TimeoutType::StartToClose));
     }
     end(draft);
-    task::reset_sticky(draft);
+    workflow_task::reset_sticky(draft);
     if task.speculative {
-        task::settle_updates(draft, false);
+        workflow_task::settle_updates(draft, false);
     } else {
         let Task { attempt, unanswered, .. } = task;
-        task::schedule_again(draft, Task { attempt, unanswered, ..Task::default() });
+        workflow_task::schedule_again(draft, Task { attempt, unanswered, ..Task::default() });
     }
     Ok(Reply::Done)
 }
@@ -177,7 +178,7 @@ pub(crate) fn release(draft: &mut Draft<'_>, order: &Release) -> Result<Reply, R
 pub(crate) fn interrupt(draft: &mut Draft<'_>) {
     let Some(task) = draft.run.started_task().cloned() else { return };
     fail_for_good(draft, Failed::because(TaskFailedCause::ForceCloseCommand, None, "history-service"));
-    buffer::flush(draft);
+    buffered_events::flush(draft);
     try_again(draft, &task, task.unanswered);
 }
 
@@ -185,10 +186,10 @@ pub(crate) fn interrupt(draft: &mut Draft<'_>) {
 /// that were not answered the next one may have to rest.
 fn try_again(draft: &mut Draft<'_>, task: &Task, unanswered: i32) {
     let was_sticky = draft.run.head.sticky.is_some();
-    task::reset_sticky(draft);
+    workflow_task::reset_sticky(draft);
     let attempt = if was_sticky { 1 } else { task.attempt.saturating_add(1) };
-    let rest_until_ms = task::rest_until_ms(draft, unanswered);
-    task::schedule_again(draft, Task { attempt, unanswered, rest_until_ms, ..Task::default() });
+    let rest_until_ms = workflow_task::rest_until_ms(draft, unanswered);
+    workflow_task::schedule_again(draft, Task { attempt, unanswered, rest_until_ms, ..Task::default() });
 }
 
 /// The task is over. Whether its workflow was about to close is not known any more.
@@ -202,7 +203,7 @@ pub(crate) fn end(draft: &mut Draft<'_>) {
 /// Writes Scheduled and Started of a started task that is not written, so that what follows can refer to them.
 pub(crate) fn write_started(draft: &mut Draft<'_>, worker_version: Option<Bytes>) {
     let Some(task) = draft.run.started_task().filter(|task| !task.written).cloned() else { return };
-    task::write(draft, task, worker_version);
+    workflow_task::write(draft, task, worker_version);
 }
 
 /// Before a run is closed from outside: a started task fails, and what waited for its end is written. A speculative one that
@@ -215,5 +216,5 @@ pub(crate) fn abandon(draft: &mut Draft<'_>) {
     if draft.run.head.task.is_some() {
         draft.change(Change::Task(None));
     }
-    buffer::flush(draft);
+    buffered_events::flush(draft);
 }

@@ -8,7 +8,7 @@
 use crate::draft::{Draft, Extras, bytes};
 use crate::event::HistoryEvent;
 use crate::machine::start::Begin;
-use crate::machine::{buffer, turn};
+use crate::machine::{buffered_events, workflow_task_started};
 use crate::run::Run;
 
 /// What a start leaves with the open run that it finds.
@@ -47,8 +47,8 @@ pub(crate) fn attach(draft: &mut Draft<'_>, order: &Begin, what: OnConflict) {
     let links = if what.links { order.links.clone() } else { Vec::new() };
     let extras = Extras { links, ..Extras::default() };
     draft.record_with(Updated { attached_request_id }.into(), extras);
-    if draft.run.started_task().is_some() && buffer::is_full(draft) {
-        turn::interrupt(draft);
+    if draft.run.started_task().is_some() && buffered_events::is_full(draft) {
+        workflow_task_started::interrupt(draft);
     }
 }
 

@@ -12,19 +12,23 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use crate::api_types::{TaskFailedCause as Cause, VersioningBehavior};
 use crate::command::{Command, Order};
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::failure;
-use crate::machine::message::{self, Messages};
-use crate::machine::task::{self, Completed, Failed, Sticky, Task, Token};
-use crate::machine::update::{self, Done, Message};
+use crate::machine::update;
+use crate::machine::update::{Done, Message};
+use crate::machine::update_protocol;
+use crate::machine::update_protocol::Messages;
+use crate::machine::workflow_task;
+use crate::machine::workflow_task::{Completed, Failed, Sticky, Task, Token};
 use crate::machine::{
-    activity, attempt, attributes, chain, child, close, deployment, external, marker, properties, timer, turn,
+    activity, activity_attempt, child, close, command_validation, continuation, external_workflow, marker,
+    memo_and_search_attributes, timer, worker_versioning, workflow_task_started,
 };
 use crate::outcome::{ActivityGrant, Completed as CompletedReply, Outcome, Rejection, Reply};
 use crate::payload::check_user_metadata;
 use crate::run::Run;
-use crate::vocabulary::{TaskFailedCause as Cause, VersioningBehavior};
 
 /// Order: a worker completes a workflow task.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -80,7 +84,7 @@ pub struct Complete {
     pub deployment_name: String,
     /// The version of it.
     #[prost(message, optional, tag = "17")]
-    pub deployment_version: Option<deployment::Version>,
+    pub deployment_version: Option<worker_versioning::Version>,
     /// The name of the run's namespace, for what it asks of other workflows.
     #[prost(string, tag = "40")]
     pub namespace: String,
@@ -211,7 +215,7 @@ pub(crate) fn complete(
     };
     let alive_ms = draft.now_ms().saturating_sub(task.first_scheduled_ms);
     if is_heartbeat(order) && alive_ms > draft.settings.task_heartbeat_max_ms {
-        turn::time_out_started(&mut draft);
+        workflow_task_started::time_out_started(&mut draft);
         let reply = Reply::Rejected(Rejection::NotFound("workflow task heartbeat timeout".into()));
         return Outcome { steps: vec![draft.finish()], ..Outcome::answer(reply) };
     }
@@ -241,7 +245,7 @@ fn too_late(mut draft: Draft<'_>, order: &Complete, rejection: Rejection) -> Out
 
 /// What is refused here changes no more than that: the worker keeps the task until it times out.
 fn check<'a>(run: &'a Run, order: &Complete) -> Result<&'a Task, Rejection> {
-    let task = turn::started(run, order.token.as_ref())?;
+    let task = workflow_task_started::started(run, order.token.as_ref())?;
     for (index, command) in order.commands.iter().enumerate() {
         let Some(kind) = command.kind() else {
             let named = match command.command_type {
@@ -279,7 +283,7 @@ fn leaves_no_trace(draft: &Draft<'_>, order: &Complete, task: &Task) -> bool {
         && order.commands.is_empty()
         && !order.force_new_task
         && shown <= shown_max
-        && order.messages.iter().all(message::is_refusal)
+        && order.messages.iter().all(update_protocol::is_refusal)
 }
 
 fn discard(
@@ -288,7 +292,7 @@ fn discard(
     order: &Complete,
     (task, done): (&Task, &BTreeMap<String, Done>),
 ) -> Outcome {
-    turn::end(&mut draft);
+    workflow_task_started::end(&mut draft);
     keep_worker(&mut draft, order);
     if let Err(failure) = Messages::of(&order.messages, done).take_rest(&mut draft) {
         draft.roll_back(run.clone());
@@ -310,7 +314,7 @@ fn execute_all(
     order: &Complete,
     done: &BTreeMap<String, Done>,
 ) -> Result<Effects, TaskFailure> {
-    turn::write_started(draft, order.worker_version.clone());
+    workflow_task_started::write_started(draft, order.worker_version.clone());
     let ids = |task: &Task| (task.scheduled_event_id, task.started_event_id);
     let (scheduled_event_id, started_event_id) = draft.run.head.task.as_ref().map(ids).unwrap_or_default();
     let completed = draft.emit(Completed {
@@ -325,7 +329,7 @@ fn execute_all(
         worker_deployment_name: order.deployment_name.clone(),
         deployment_version: order.deployment_version.clone(),
     });
-    turn::end(draft);
+    workflow_task_started::end(draft);
     draft.change(Change::TaskDone(started_event_id));
     keep_worker(draft, order);
     let mut messages = Messages::of(&order.messages, done);
@@ -354,7 +358,7 @@ fn execute_all(
             return Err(TaskFailure::new(kind.bad, &reason));
         };
         if let Some(found) = order.findings.iter().find(|found| found.command == place) {
-            return Err(attributes::unfit(draft, said, found, &order.namespace));
+            return Err(command_validation::unfit(draft, said, found, &order.namespace));
         }
         match said {
             Order::ProtocolMessage(refer) => messages.take(draft, refer)?,
@@ -392,9 +396,11 @@ fn execute(
         Order::CancelTimer(order) => timer::cancel(draft, command, order, completed, identity),
         Order::RecordMarker(order) => marker::record(draft, command, order, completed),
         Order::UpsertSearchAttributes(order) => {
-            properties::upsert_search_attributes(draft, command, order, completed)
+            memo_and_search_attributes::upsert_search_attributes(draft, command, order, completed)
         }
-        Order::ModifyProperties(order) => properties::modify(draft, command, order, completed),
+        Order::ModifyProperties(order) => {
+            memo_and_search_attributes::modify(draft, command, order, completed)
+        }
         Order::CompleteWorkflow(order) => {
             effects.successor = close::complete(draft, command, order, completed)?;
             Ok(())
@@ -408,14 +414,16 @@ fn execute(
             Ok(())
         }
         Order::ContinueAsNew(order) => {
-            effects.successor = chain::continue_as_new(draft, command, order, completed)?;
+            effects.successor = continuation::continue_as_new(draft, command, order, completed)?;
             Ok(())
         }
         Order::StartChild(order) => child::start(draft, command, order, completed, namespace),
         Order::RequestCancelExternal(order) => {
-            external::send_cancel(draft, command, order, completed, namespace)
+            external_workflow::send_cancel(draft, command, order, completed, namespace)
         }
-        Order::SignalExternal(order) => external::send_signal(draft, command, order, completed, namespace),
+        Order::SignalExternal(order) => {
+            external_workflow::send_signal(draft, command, order, completed, namespace)
+        }
         Order::ProtocolMessage(_) => Ok(()),
         Order::ScheduleNexusOperation(_) => {
             later(Cause::BadScheduleNexusOperationAttributes, "Nexus operations")
@@ -439,19 +447,24 @@ fn finish(mut draft: Draft<'_>, order: &Complete, task: &Task, effects: Effects)
             update::reject_ignored(&mut draft, task.updates_given);
         }
         for (index, scheduled_event_id) in (0..).zip(eager) {
-            claims.extend(attempt::start_at_once(&mut draft, index, scheduled_event_id, &order.identity));
+            claims.extend(activity_attempt::start_at_once(
+                &mut draft,
+                index,
+                scheduled_event_id,
+                &order.identity,
+            ));
         }
         if order.force_new_task || !draft.run.buffered.is_empty() {
             let first_ms = if is_heartbeat(order) { task.first_scheduled_ms } else { draft.now_ms() };
             let is_held = order.force_new_task && order.return_new_task;
             let held = if is_held { task.updates_given } else { 0 };
-            task::schedule_since(&mut draft, first_ms, held);
+            workflow_task::schedule_since(&mut draft, first_ms, held);
         } else {
             // One that its worker does not take at once is written, as at Temporal's server.
-            task::settle_updates(&mut draft, !order.return_new_task);
+            workflow_task::settle_updates(&mut draft, !order.return_new_task);
         }
         if draft.run.head.task.is_some() && order.return_new_task {
-            grant = Some(turn::start_at_once(&mut draft, &order.identity, true));
+            grant = Some(workflow_task_started::start_at_once(&mut draft, &order.identity, true));
         }
     }
     let step = draft.finish();
@@ -491,10 +504,10 @@ fn refuse(mut draft: Draft<'_>, task: &Task, failure: &TaskFailure, order: &Comp
         ..Failed::because(failure.cause, Some(failure::of_task(&message)), &order.identity)
     };
     if failure.then == Then::Terminate {
-        turn::fail_for_good(&mut draft, failed);
+        workflow_task_started::fail_for_good(&mut draft, failed);
         close::terminate(&mut draft, &message, None, "history-service");
     } else {
-        turn::fail_started(&mut draft, failed);
+        workflow_task_started::fail_started(&mut draft, failed);
     }
     if unhandled {
         draft.change(Change::CloseAttempted(true));

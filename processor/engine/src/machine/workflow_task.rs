@@ -13,14 +13,14 @@
 
 use bytes::Bytes;
 
-use crate::draft::{Change, Draft, Extras};
-use crate::event::HistoryEvent;
-use crate::machine::{buffer, deployment, turn, update};
-use crate::run::Grace;
-use crate::time::{Duration, Timestamp};
-use crate::vocabulary::{
+use crate::api_types::{
     QueueKind, SuggestReason, TaskFailedCause, TaskQueue, TimeoutType, VersioningBehavior,
 };
+use crate::draft::{Change, Draft, Extras};
+use crate::event::HistoryEvent;
+use crate::machine::{buffered_events, update, worker_versioning, workflow_task_started};
+use crate::run::Grace;
+use crate::time::{Duration, Timestamp};
 
 /// How long a speculative task waits on a normal queue before it becomes one like any other, in ms.
 const SPECULATIVE_WAIT_MS: i64 = 5_000;
@@ -232,7 +232,7 @@ pub struct Completed {
     pub worker_deployment_name: String,
     /// The version of it.
     #[prost(message, optional, tag = "11")]
-    pub deployment_version: Option<deployment::Version>,
+    pub deployment_version: Option<worker_versioning::Version>,
     /// What the SDK counted, opaque.
     #[prost(bytes = "bytes", optional, tag = "13")]
     pub metering_metadata: Option<Bytes>,
@@ -388,7 +388,7 @@ pub(crate) fn schedule(draft: &mut Draft<'_>, attempt: i32) {
 
 /// [`schedule`], with what the next attempt has from those before it.
 pub(crate) fn schedule_again(draft: &mut Draft<'_>, next: Task) {
-    let attempt = if buffer::flush(draft) { 1 } else { next.attempt };
+    let attempt = if buffered_events::flush(draft) { 1 } else { next.attempt };
     put(draft, Task { attempt, written: attempt == 1, first_scheduled_ms: draft.now_ms(), ..next });
 }
 
@@ -414,7 +414,7 @@ pub(crate) fn end_rest(draft: &mut Draft<'_>) {
 /// [`schedule`], as part of a row of heartbeats that began at `first_scheduled_ms`; the updates up to `updates_held` are in the
 /// worker's hands.
 pub(crate) fn schedule_since(draft: &mut Draft<'_>, first_scheduled_ms: i64, updates_held: i64) {
-    buffer::flush(draft);
+    buffered_events::flush(draft);
     put(draft, Task { attempt: 1, written: true, first_scheduled_ms, updates_held, ..Task::default() });
 }
 
@@ -489,8 +489,8 @@ pub(crate) fn timeout_ms(draft: &Draft<'_>, attempt: i32) -> i64 {
 /// Sees to it that something new is looked at: bounds the buffer, schedules a task where none is pending.
 pub(crate) fn settle(draft: &mut Draft<'_>) {
     if draft.run.started_task().is_some() {
-        if buffer::is_full(draft) {
-            turn::interrupt(draft);
+        if buffered_events::is_full(draft) {
+            workflow_task_started::interrupt(draft);
         }
     } else if draft.run.is_open() && draft.run.head.task.is_none() && draft.run.head.backoff_until_ms == 0 {
         schedule(draft, 1);

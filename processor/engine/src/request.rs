@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::api_types::Execution;
 use crate::machine::{
-    attempt, cancel, child, close, completion, external, family, reset, signal, start, task, update, wake,
+    activity_attempt, cancel, child, close, external_workflow, fire_timers, parent_child, reset, signal,
+    start, update, workflow_task, workflow_task_completed,
 };
 use crate::run::Run;
-use crate::vocabulary::Execution;
 
 /// An order for one Workflow Id.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -67,27 +68,27 @@ pub enum Order {
     #[prost(message, tag = "13")]
     Terminate(close::Terminate),
     #[prost(message, tag = "14")]
-    ClaimTask(task::Claim),
+    ClaimTask(workflow_task::Claim),
     #[prost(message, boxed, tag = "15")]
-    CompleteTask(Box<completion::Complete>),
+    CompleteTask(Box<workflow_task_completed::Complete>),
     #[prost(message, tag = "16")]
-    FailTask(task::Fail),
+    FailTask(workflow_task::Fail),
     #[prost(message, tag = "17")]
-    ReleaseTask(task::Release),
+    ReleaseTask(workflow_task::Release),
     #[prost(message, tag = "18")]
-    ClaimActivity(attempt::Claim),
+    ClaimActivity(activity_attempt::Claim),
     #[prost(message, tag = "19")]
-    CompleteActivity(attempt::Complete),
+    CompleteActivity(activity_attempt::Complete),
     #[prost(message, tag = "20")]
-    FailActivity(attempt::Fail),
+    FailActivity(activity_attempt::Fail),
     #[prost(message, tag = "21")]
-    CancelActivity(attempt::Cancel),
+    CancelActivity(activity_attempt::Cancel),
     #[prost(message, tag = "22")]
-    HeartbeatActivity(attempt::Heartbeat),
+    HeartbeatActivity(activity_attempt::Heartbeat),
     #[prost(message, tag = "23")]
-    ReleaseActivity(attempt::Release),
+    ReleaseActivity(activity_attempt::Release),
     #[prost(message, tag = "24")]
-    Wake(wake::Wake),
+    Wake(fire_timers::Wake),
     #[prost(message, tag = "25")]
     ResetSticky(ResetSticky),
     #[prost(message, tag = "26")]
@@ -95,13 +96,13 @@ pub enum Order {
     #[prost(message, tag = "27")]
     Reset(reset::Reset),
     #[prost(message, tag = "40")]
-    ChildOpened(family::Opened),
+    ChildOpened(parent_child::Opened),
     #[prost(message, tag = "41")]
-    BeginChild(family::Begin),
+    BeginChild(parent_child::Begin),
     #[prost(message, tag = "42")]
-    ChildClosed(family::Closed),
+    ChildClosed(parent_child::Closed),
     #[prost(message, tag = "43")]
-    ExternalAnswered(external::Answered),
+    ExternalAnswered(external_workflow::Answered),
     #[prost(message, tag = "44")]
     Delete(Delete),
 }

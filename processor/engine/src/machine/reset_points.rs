@@ -7,8 +7,8 @@
 use prost::Message;
 
 use crate::event::HistoryEvent;
-use crate::machine::properties::change;
-use crate::machine::task::Completed;
+use crate::machine::memo_and_search_attributes::change;
+use crate::machine::workflow_task::Completed;
 use crate::run::Run;
 use crate::time::Timestamp;
 

@@ -3,11 +3,11 @@
 //! A start may override it, a run may inherit it from the one that it follows or from its parent, and the workers that complete its tasks
 //! say theirs. All of that is kept and told; tasks are handed out without regard to it.
 
-use crate::machine::properties::change;
+use crate::api_types::VersioningBehavior as Behavior;
+use crate::machine::memo_and_search_attributes::change;
 use crate::machine::start::Started;
-use crate::machine::task::Completed;
+use crate::machine::workflow_task::Completed;
 use crate::run::{Properties, Run};
-use crate::vocabulary::VersioningBehavior as Behavior;
 
 /// A version of a deployment of workers.
 #[derive(Clone, PartialEq, Eq, prost::Message)]

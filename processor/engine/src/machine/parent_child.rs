@@ -7,17 +7,17 @@
 
 use bytes::Bytes;
 
-use crate::draft::{Change, Draft, Extras};
-use crate::event::{Attributes, HistoryEvent};
-use crate::input::{Input, Order, Sender};
-use crate::machine::child::{Canceled, Child, Completed, Failed, StartFailed, Started, Terminated, TimedOut};
-use crate::machine::close::Terminate;
-use crate::machine::{cancel, task};
-use crate::outcome::{Rejection, Reply};
-use crate::run::Run;
-use crate::vocabulary::{
+use crate::api_types::{
     ChildFailedCause as FailedCause, ParentClosePolicy as ClosePolicy, RetryState, Status, WorkflowType,
 };
+use crate::draft::{Change, Draft, Extras};
+use crate::event::{Attributes, HistoryEvent};
+use crate::machine::child::{Canceled, Child, Completed, Failed, StartFailed, Started, Terminated, TimedOut};
+use crate::machine::close::Terminate;
+use crate::machine::{cancel, workflow_task};
+use crate::outcome::{Rejection, Reply};
+use crate::request::{Input, Order, Sender};
+use crate::run::Run;
 
 /// Letter to the parent: the child is there, or cannot be.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -100,7 +100,7 @@ pub(crate) fn opened(draft: &mut Draft<'_>, order: &Opened) {
         });
         draft.send(child.letter(&draft.run, Order::BeginChild(Begin {})));
     }
-    task::settle(draft);
+    workflow_task::settle(draft);
 }
 
 /// A parent that has closed hears that the child is there: one that is abandoned begins all the same, and so does every
@@ -120,14 +120,14 @@ pub(crate) fn begin_child(draft: &mut Draft<'_>) {
         // A Temporal server notes it here as well.
         draft.change(Change::Transition);
     }
-    task::settle(draft);
+    workflow_task::settle(draft);
 }
 
 /// A child has closed for good.
 pub(crate) fn closed(draft: &mut Draft<'_>, order: &Closed) {
     let Some(child) = draft.run.children.get(&order.initiated_event_id).cloned() else { return };
     draft.record_with(closing(&child, order), Extras::default());
-    task::settle(draft);
+    workflow_task::settle(draft);
 }
 
 macro_rules! closing_event {

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use prost::Message as _;
 
+use crate::api_types::TaskFailedCause as Cause;
 use crate::draft::Draft;
-use crate::machine::completion::TaskFailure;
 use crate::machine::update::{
     Accepted, Body, Completed, Done, End, Message, Meta, Refer, Update, end, failed,
 };
-use crate::vocabulary::TaskFailedCause as Cause;
+use crate::machine::workflow_task_completed::TaskFailure;
 
 /// How the type of a body begins in front of its name.
 const NAMES: &str = "temporal.api.update.v1.";

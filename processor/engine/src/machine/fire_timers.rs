@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::draft::{Change, Draft, Step};
 use crate::machine::activity::Activity;
-use crate::machine::timer::{self, Timer};
-use crate::machine::{attempt, close, task, turn};
+use crate::machine::timer;
+use crate::machine::timer::Timer;
+use crate::machine::{activity_attempt, close, workflow_task, workflow_task_started};
 
 /// Order: look at the run's deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
@@ -29,7 +30,7 @@ pub(crate) fn wake(draft: &mut Draft<'_>) -> Option<Step> {
     let backoff_ms = draft.run.head.backoff_until_ms;
     if backoff_ms > 0 && backoff_ms <= now_ms {
         // One that updates have brought before is the first one now.
-        task::make_normal(draft);
+        workflow_task::make_normal(draft);
         if draft.run.head.backoff_until_ms > 0 {
             draft.change(Change::BackoffOver);
         }
@@ -37,7 +38,7 @@ pub(crate) fn wake(draft: &mut Draft<'_>) -> Option<Step> {
     }
     for due in due(draft) {
         news |= match due {
-            Due::Activity(activity) => attempt::wake(draft, &activity),
+            Due::Activity(activity) => activity_attempt::wake(draft, &activity),
             Due::Timer(due) => {
                 timer::fire(draft, &due);
                 true
@@ -46,7 +47,7 @@ pub(crate) fn wake(draft: &mut Draft<'_>) -> Option<Step> {
     }
     wake_task(draft);
     if news {
-        task::settle(draft);
+        workflow_task::settle(draft);
     }
     None
 }
@@ -60,11 +61,11 @@ fn wake_task(draft: &mut Draft<'_>) {
         return;
     }
     if pending.is_started() {
-        turn::time_out_started(draft);
+        workflow_task_started::time_out_started(draft);
     } else if pending.is_resting() {
-        task::end_rest(draft);
+        workflow_task::end_rest(draft);
     } else {
-        task::time_out_scheduled(draft);
+        workflow_task::time_out_scheduled(draft);
     }
 }
 

@@ -2,18 +2,18 @@
 
 use bytes::Bytes;
 
+use crate::api_types::{RetryPolicy, TaskFailedCause as Cause, TaskQueue};
 use crate::command::Order;
 use crate::cron;
 use crate::draft::Draft;
 use crate::machine::activity::Schedule;
 use crate::machine::child::Start as StartChild;
 use crate::machine::close::{ContinueAsNew, within_size};
-use crate::machine::completion::{Fault, Finding, TaskFailure};
-use crate::machine::properties;
+use crate::machine::memo_and_search_attributes;
+use crate::machine::workflow_task_completed::{Fault, Finding, TaskFailure};
 use crate::payload::check_priority;
 use crate::retry;
 use crate::time::{Duration, span_ms};
-use crate::vocabulary::{RetryPolicy, TaskFailedCause as Cause, TaskQueue};
 
 /// What a command to schedule an activity has to be like; its retry policy with its defaults filled in.
 pub(crate) fn of_activity(draft: &Draft<'_>, order: &Schedule) -> Result<RetryPolicy, TaskFailure> {
@@ -143,7 +143,7 @@ fn unfit_attributes(on: &str, reason: &str, whose: &str) -> TaskFailure {
 }
 
 fn check_number(draft: &Draft<'_>, given: Option<&Bytes>) -> Result<(), String> {
-    given.map_or(Ok(()), |given| properties::check_number(given, draft.settings))
+    given.map_or(Ok(()), |given| memo_and_search_attributes::check_number(given, draft.settings))
 }
 
 /// A command that does not fit what is there, as whoever brought it has found.
@@ -223,12 +223,15 @@ pub(crate) fn of_continuation(
     let cause = Cause::BadContinueAsNewAttributes;
     let policy = of_next(draft, order)?;
     if let Some(given) = &order.search_attributes {
-        properties::check_sizes(&properties::read(Some(given)), draft.settings)
-            .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
+        memo_and_search_attributes::check_sizes(
+            &memo_and_search_attributes::read(Some(given)),
+            draft.settings,
+        )
+        .map_err(|reason| TaskFailure::fatal(cause, &reason))?;
     }
     let memo = order.memo.as_ref();
     if memo.is_some_and(|memo| memo.len() as i64 > draft.settings.memo_bytes_max)
-        || properties::has_too_many_keys(memo, draft.settings)
+        || memo_and_search_attributes::has_too_many_keys(memo, draft.settings)
     {
         let reason = "ContinueAsNewWorkflowExecutionCommandAttributes. Memo exceeds size limit.";
         return Err(TaskFailure::fatal(cause, reason));

@@ -6,7 +6,7 @@ use prost::Message;
 
 use crate::draft::{Change, Draft, Extras};
 use crate::event::{Attributes, HistoryEvent};
-use crate::machine::family;
+use crate::machine::parent_child;
 use crate::time::Timestamp;
 
 /// Writes the buffered events; true if there were any. They keep their order of arrival, but the closing events of
@@ -66,7 +66,7 @@ fn write(draft: &mut Draft<'_>, event: HistoryEvent) -> i64 {
 
 /// The event that began what this one closes.
 fn closed(event: &HistoryEvent) -> Option<i64> {
-    closed_activity(event).or_else(|| family::closed_child(event.attributes.as_ref()?))
+    closed_activity(event).or_else(|| parent_child::closed_child(event.attributes.as_ref()?))
 }
 
 fn closed_activity(event: &HistoryEvent) -> Option<i64> {
@@ -85,7 +85,7 @@ fn set_started(event: &mut HistoryEvent, started_event_id: i64) {
         Some(Attributes::ActivityFailed(closed)) => closed.started_event_id = started_event_id,
         Some(Attributes::ActivityTimedOut(closed)) => closed.started_event_id = started_event_id,
         Some(Attributes::ActivityCanceled(closed)) => closed.started_event_id = started_event_id,
-        Some(other) => family::set_started(other, started_event_id),
+        Some(other) => parent_child::set_started(other, started_event_id),
         None => {}
     }
 }

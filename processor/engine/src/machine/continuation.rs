@@ -11,20 +11,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::api_types::{Initiator, RetryPolicy, RetryState, TaskQueue, TimeoutType};
 use crate::command::Command;
 use crate::cron;
 use crate::draft::{Change, Draft, Extras, Step};
 use crate::event::{Attributes, HistoryEvent};
 use crate::failure;
 use crate::machine::close::{ContinueAsNew, ContinuedAsNew};
-use crate::machine::completion::{TaskFailure, extras};
-use crate::machine::deployment::{self, Versioning};
-use crate::machine::start::{self, Place, Started};
-use crate::machine::{attributes, task, update};
-use crate::retry::{self, Attempt, Verdict};
+use crate::machine::start;
+use crate::machine::start::{Place, Started};
+use crate::machine::worker_versioning;
+use crate::machine::worker_versioning::Versioning;
+use crate::machine::workflow_task_completed::{TaskFailure, extras};
+use crate::machine::{command_validation, update, workflow_task};
+use crate::retry;
+use crate::retry::{Attempt, Verdict};
 use crate::run::{Run, Start};
 use crate::time::{Duration, span_ms};
-use crate::vocabulary::{Initiator, RetryPolicy, RetryState, TaskQueue, TimeoutType};
 
 /// What a run hands on to the one that follows it by itself, as its Started event has it. Kept while the run is open,
 /// and only of runs that are retried or repeated, are no first attempt, or began with links.
@@ -162,7 +165,7 @@ fn follow(
     result: Option<&Bytes>,
 ) -> Next {
     let start = start::bounded(start_after(draft, backoff_ms), draft.settings);
-    let inherited = deployment::retried(&draft.run).filter(|_| initiator == Initiator::Retry);
+    let inherited = worker_versioning::retried(&draft.run).filter(|_| initiator == Initiator::Retry);
     let started = Started {
         input: chain.input.clone(),
         continued_execution_run_id: draft.run.start.run_id.clone(),
@@ -212,7 +215,7 @@ pub(crate) fn continue_as_new(
     order: &ContinueAsNew,
     completed: i64,
 ) -> Result<Option<Step>, TaskFailure> {
-    let policy = attributes::of_continuation(draft, order)?;
+    let policy = command_validation::of_continuation(draft, order)?;
     let next = continued(draft, order, policy);
     let closing = ContinuedAsNew {
         new_execution_run_id: String::new(),
@@ -262,7 +265,7 @@ fn continued(draft: &Draft<'_>, order: &ContinueAsNew, policy: Option<RetryPolic
         ..like_old
     };
     let start = start::bounded(start, draft.settings);
-    let versioning = deployment::handed_on(&draft.run, &start.task_queue);
+    let versioning = worker_versioning::handed_on(&draft.run, &start.task_queue);
     let is_retry = order.initiator == i32::from(Initiator::Retry);
     let attempt = draft.run.chain.as_ref().map_or(1, |chain| chain.attempt);
     let started = Started {
@@ -301,8 +304,8 @@ impl Next {
         let mut fresh = start::open(start, started, Extras { links, ..Extras::default() }, place);
         update::close(draft, Some(&mut fresh));
         match fresh.run.head.backoff_until_ms {
-            0 => task::schedule(&mut fresh, 1),
-            _later => task::settle_updates(&mut fresh, false),
+            0 => workflow_task::schedule(&mut fresh, 1),
+            _later => workflow_task::settle_updates(&mut fresh, false),
         }
         fresh.finish()
     }

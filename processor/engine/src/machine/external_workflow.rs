@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::api_types::{Execution, ExternalFailedCause as FailedCause, TaskFailedCause as Cause};
 use crate::command::Command;
 use crate::draft::{Draft, Extras, bytes};
 use crate::event::HistoryEvent;
-use crate::input::{Input, Order, Sender};
 use crate::machine::child::stays_at_home;
 use crate::machine::close::within_size;
-use crate::machine::completion::{TaskFailure, extras};
-use crate::machine::{attributes, cancel, signal, task};
+use crate::machine::workflow_task_completed::{TaskFailure, extras};
+use crate::machine::{cancel, command_validation, signal, workflow_task};
 use crate::outcome::{Rejection, Reply};
+use crate::request::{Input, Order, Sender};
 use crate::run::Run;
-use crate::vocabulary::{Execution, ExternalFailedCause as FailedCause, TaskFailedCause as Cause};
 
 /// Who signals and cancels for a workflow.
 const IDENTITY: &str = "history-service";
@@ -356,7 +356,7 @@ pub(crate) fn send_cancel(
 
 /// A Workflow Id in the words of a refusal.
 fn named(draft: &Draft<'_>, id: &str) -> String {
-    let excess = attributes::excess(draft, id).map(|excess| format!(" {excess}"));
+    let excess = command_validation::excess(draft, id).map(|excess| format!(" {excess}"));
     format!("WorkflowId={id}{}", excess.unwrap_or_default())
 }
 
@@ -454,7 +454,7 @@ pub(crate) fn answered(draft: &mut Draft<'_>, order: &Answered) {
         }
     };
     draft.record_with(attributes, Extras::default());
-    task::settle(draft);
+    workflow_task::settle(draft);
 }
 
 pub(crate) fn apply_signal_initiated(run: &mut Run, event: &HistoryEvent, initiated: &SignalInitiated) {

@@ -6,14 +6,14 @@ use bytes::{Buf, Bytes};
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 use prost::{DecodeError, Message, length_delimiter_len};
 
+use crate::api_types::{Entry, Fields, TaskFailedCause as Cause};
 use crate::command::Command;
 use crate::draft::{Draft, bytes};
 use crate::machine::close::within_size;
-use crate::machine::completion::{TaskFailure, extras};
+use crate::machine::workflow_task_completed::{TaskFailure, extras};
 use crate::payload;
 use crate::run::{Properties, Run};
 use crate::settings::Settings;
-use crate::vocabulary::{Entry, Fields, TaskFailedCause as Cause};
 
 /// Command: change search attributes.
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -17,13 +17,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::api_types::{RetryPolicy, RetryState, TimeoutType};
 use crate::draft::{Change, Draft};
 use crate::failure;
-use crate::machine::activity::{self, Activity, Canceled, Completed, Deadline, Failed, TimedOut};
-use crate::machine::task;
+use crate::machine::activity;
+use crate::machine::activity::{Activity, Canceled, Completed, Deadline, Failed, TimedOut};
+use crate::machine::workflow_task;
 use crate::outcome::{Rejection, Reply};
-use crate::retry::{self, Attempt, Verdict};
-use crate::vocabulary::{RetryPolicy, RetryState, TimeoutType};
+use crate::retry;
+use crate::retry::{Attempt, Verdict};
 
 /// The index of the first id that a record gives to activities it hands out itself.
 const EAGER_POLL_ID: u32 = 16;
@@ -233,7 +235,7 @@ pub(crate) fn complete(draft: &mut Draft<'_>, order: &Complete) -> Result<Reply,
         }
         .into()
     });
-    task::settle(draft);
+    workflow_task::settle(draft);
     Ok(Reply::Done)
 }
 
@@ -312,7 +314,7 @@ fn end_failed(draft: &mut Draft<'_>, activity: &Activity, failed: Failed) {
     activity::close(draft, activity, |started_event_id| {
         Failed { scheduled_event_id, started_event_id, ..failed }.into()
     });
-    task::settle(draft);
+    workflow_task::settle(draft);
 }
 
 pub(crate) fn cancel(draft: &mut Draft<'_>, order: &Cancel) -> Result<Reply, Rejection> {
@@ -336,7 +338,7 @@ pub(crate) fn cancel(draft: &mut Draft<'_>, order: &Cancel) -> Result<Reply, Rej
         }
         .into()
     });
-    task::settle(draft);
+    workflow_task::settle(draft);
     Ok(Reply::Done)
 }
 
