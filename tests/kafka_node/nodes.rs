@@ -58,7 +58,7 @@ async fn told(stranger: &mut Process, why: &str) -> anyhow::Result<()> {
         looks.tick().await;
         let page = stranger.page("/health/ready").await.unwrap_or_default();
         let said = stranger.said()?;
-        let is_on_page = page.contains("not among the placed ones") && page.contains("; one: ");
+        let is_on_page = page.contains("not among the assigned ones") && page.contains("; one: ");
         if is_on_page && page.contains(why) && said.contains("do not trust each other") && said.contains(why)
         {
             return Ok(());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
-use everlog_cluster::control_rows::{Row, View};
+use everlog_cluster::control_rows::{ControlView, Row};
 use everlog_config::Config;
 use everlog_log_kafka::control::client::Board;
 use serde_json::json;
@@ -146,7 +146,7 @@ fn is_known(board: &Board, node: &str) -> Result<()> {
 }
 
 /// Waits until the rows say so.
-fn until(board: &Board, within_s: u64, is_so: impl Fn(&View) -> bool) -> Result<Ended> {
+fn until(board: &Board, within_s: u64, is_so: impl Fn(&ControlView) -> bool) -> Result<Ended> {
     let deadline = Instant::now() + Duration::from_secs(within_s);
     while !is_so(&view(board)?) {
         if Instant::now() >= deadline {
@@ -256,7 +256,7 @@ fn objects(nodes: &Nodes, now_ms: i64) -> Vec<String> {
             "node": name, "state": state.name(), "gone_since_ms": gone_since_ms, "now_ms": now_ms,
             "address": row.address, "calls": row.calls, "instance": row.instance,
             "release": status.map(|status| &status.version), "keys": status.map(|status| &status.keys),
-            "groups": groups_of(nodes, name), "rows_of_groups": row.rows, "misses": row.misses,
+            "groups": groups_of(nodes, name), "rows_of_groups": row.rows, "misses": row.unreachable,
             "follows": status.map(|status| &status.follows),
         })
     };
@@ -308,7 +308,7 @@ fn oddities(nodes: &Nodes) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use everlog_cluster::Answer;
+    use everlog_cluster::StatusReply;
     use everlog_cluster::control_rows::GoneRow;
 
     use super::*;
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn nodes_and_partitions_stand_in_tables() {
         let mut nodes = two();
-        nodes.answers.insert("b".into(), Answer::None);
+        nodes.answers.insert("b".into(), StatusReply::Unreadable);
         nodes.members.pop();
         nodes.view.take(Row::Gone("b".into(), Some(GoneRow { since_ms: 1_000 })));
         tell(&mut nodes, "a", |status| {

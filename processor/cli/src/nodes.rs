@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use everlog_cluster::control_rows::{OwnerRow, Row, View};
+use everlog_cluster::control_rows::{ControlView, OwnerRow, Row};
 use everlog_cluster::status::{PartitionStatus, Status};
-use everlog_cluster::{Answer, Links, Trust};
+use everlog_cluster::{PeerAuth, PeerClient, StatusReply};
 use everlog_config::Config;
 use everlog_log_kafka::control::client::Board;
 
@@ -13,20 +13,20 @@ use everlog_log_kafka::control::client::Board;
 ///
 /// # Errors
 /// A file cannot be read or used; says which.
-pub fn trust(config: &Config) -> Result<Trust> {
+pub fn trust(config: &Config) -> Result<PeerAuth> {
     let cluster = &config.cluster;
-    Trust::read(cluster.secret()?, cluster.tls_files(), &cluster.server_name)
+    PeerAuth::read(cluster.secret()?, cluster.tls_files(), &cluster.server_name)
 }
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
     /// What stands in `control`.
-    pub view: View,
+    pub view: ControlView,
     /// Nodes that the brokers take for alive: one name for each process.
     pub members: Vec<String>,
     /// What the nodes of `control` answer.
-    pub answers: BTreeMap<String, Answer>,
+    pub answers: BTreeMap<String, StatusReply>,
     /// The next offset of each partition's journal.
     pub ends: Vec<u64>,
     /// How many partitions are a group.
@@ -143,7 +143,7 @@ impl Nodes {
     ///
     /// # Errors
     /// The brokers do not answer.
-    pub fn look(board: &Board, trust: Trust) -> Result<Self> {
+    pub fn look(board: &Board, trust: PeerAuth) -> Result<Self> {
         let view = view(board)?;
         let members = board.members()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -166,14 +166,14 @@ impl Nodes {
 
     /// Who is to have it.
     pub fn placed(&self, partition: u32) -> Option<&str> {
-        self.view.placement.groups.get(self.group_of(partition))?.as_deref()
+        self.view.assignment.groups.get(self.group_of(partition))?.as_deref()
     }
 
     /// What a node tells of itself.
     pub fn status(&self, node: &str) -> Option<&Status> {
         match self.answers.get(node)? {
-            Answer::Told(status) if status.name == node => Some(status),
-            Answer::Told(_) | Answer::Refused | Answer::None => None,
+            StatusReply::Status(status) if status.name == node => Some(status),
+            StatusReply::Status(_) | StatusReply::Refused | StatusReply::Unreadable => None,
         }
     }
 
@@ -187,27 +187,32 @@ impl Nodes {
     pub fn node_state(&self, node: &str) -> NodeState {
         let leaves = self.view.nodes.get(node).is_some_and(|row| row.leaves);
         match self.answers.get(node) {
-            Some(Answer::Told(status)) if status.name != node => NodeState::Another(status.name.clone()),
-            Some(Answer::Told(_)) if leaves => NodeState::Leaves,
-            Some(Answer::Told(_)) if self.view.drains.contains(node) => NodeState::Drained,
-            Some(Answer::Told(_)) if self.view.placement.nodes.contains(node) => NodeState::Serves,
-            Some(Answer::Told(_)) => match self.missed(node) {
+            Some(StatusReply::Status(status)) if status.name != node => {
+                NodeState::Another(status.name.clone())
+            }
+            Some(StatusReply::Status(_)) if leaves => NodeState::Leaves,
+            Some(StatusReply::Status(_)) if self.view.drains.contains(node) => NodeState::Drained,
+            Some(StatusReply::Status(_)) if self.view.assignment.nodes.contains(node) => NodeState::Serves,
+            Some(StatusReply::Status(_)) => match self.missed(node) {
                 others if others.is_empty() => NodeState::Comes,
                 others => NodeState::Apart(others),
             },
-            Some(Answer::Refused) => NodeState::Refuses,
-            Some(Answer::None) | None if self.members.iter().any(|member| member == node) => {
+            Some(StatusReply::Refused) => NodeState::Refuses,
+            Some(StatusReply::Unreadable) | None if self.members.iter().any(|member| member == node) => {
                 NodeState::Silent
             }
-            Some(Answer::None) | None => NodeState::Gone(self.view.gone.get(node).map(|gone| gone.since_ms)),
+            Some(StatusReply::Unreadable) | None => {
+                NodeState::Gone(self.view.gone.get(node).map(|gone| gone.since_ms))
+            }
         }
     }
 
     /// Placed nodes that one does not reach, or that do not reach it.
     pub fn missed(&self, node: &str) -> Vec<String> {
-        let misses =
-            |one: &str, other: &str| self.view.nodes.get(one).is_some_and(|row| row.misses.contains(other));
-        let placed = self.view.placement.nodes.iter();
+        let misses = |one: &str, other: &str| {
+            self.view.nodes.get(one).is_some_and(|row| row.unreachable.contains(other))
+        };
+        let placed = self.view.assignment.nodes.iter();
         placed.filter(|other| misses(node, other) || misses(other, node)).cloned().collect()
     }
 
@@ -253,8 +258,8 @@ impl Nodes {
 ///
 /// # Errors
 /// The brokers do not answer.
-pub fn view(board: &Board) -> Result<View> {
-    let mut view = View::default();
+pub fn view(board: &Board) -> Result<ControlView> {
+    let mut view = ControlView::default();
     board.scan(&mut |key, value| {
         if let Some(row) = Row::read(key, Some(value)) {
             view.take(row);
@@ -263,8 +268,8 @@ pub fn view(board: &Board) -> Result<View> {
     Ok(view)
 }
 
-async fn ask(view: &View, trust: Trust) -> BTreeMap<String, Answer> {
-    let links = std::sync::Arc::new(Links::new(trust));
+async fn ask(view: &ControlView, trust: PeerAuth) -> BTreeMap<String, StatusReply> {
+    let links = std::sync::Arc::new(PeerClient::new(trust));
     let mut asked = tokio::task::JoinSet::new();
     for (name, row) in &view.nodes {
         let (links, name, address) = (std::sync::Arc::clone(&links), name.clone(), row.address.clone());
@@ -275,7 +280,7 @@ async fn ask(view: &View, trust: Trust) -> BTreeMap<String, Answer> {
 
 #[cfg(test)]
 pub mod tests {
-    use everlog_cluster::control_rows::{GoneRow, NodeRow, Placement};
+    use everlog_cluster::control_rows::{Assignment, GoneRow, NodeRow};
 
     use super::*;
 
@@ -313,13 +318,13 @@ pub mod tests {
                 partitions: partitions.into(),
                 ..Status::default()
             };
-            nodes.answers.insert(name.into(), Answer::Told(status));
+            nodes.answers.insert(name.into(), StatusReply::Status(status));
         }
-        nodes.view.placement = Placement {
+        nodes.view.assignment = Assignment {
             nodes: BTreeSet::from(["a".into(), "b".into()]),
             groups: vec![Some("a".into()), Some("b".into())],
             by: "a".into(),
-            ..Placement::default()
+            ..Assignment::default()
         };
         nodes
     }
@@ -327,7 +332,7 @@ pub mod tests {
     /// Changes what a node tells.
     pub fn tell(nodes: &mut Nodes, node: &str, change: impl FnOnce(&mut Status)) {
         match nodes.answers.get_mut(node) {
-            Some(Answer::Told(status)) => change(status),
+            Some(StatusReply::Status(status)) => change(status),
             other => panic!("{node} tells nothing: {other:?}"),
         }
     }
@@ -336,13 +341,13 @@ pub mod tests {
     fn a_node_that_is_gone_is_told_from_one_that_does_not_answer() {
         let mut nodes = two();
         assert_eq!(nodes.node_state("a"), NodeState::Serves);
-        nodes.answers.insert("b".into(), Answer::None);
+        nodes.answers.insert("b".into(), StatusReply::Unreadable);
         assert_eq!(nodes.node_state("b"), NodeState::Silent, "the brokers hear of it");
         nodes.members.pop();
         assert_eq!(nodes.node_state("b"), NodeState::Gone(None));
         nodes.view.take(Row::Gone("b".into(), Some(GoneRow { since_ms: 1_000 })));
         assert_eq!(nodes.node_state("b").words(8_500), "gone for 7 s");
-        nodes.answers.insert("b".into(), Answer::Refused);
+        nodes.answers.insert("b".into(), StatusReply::Refused);
         assert_eq!(nodes.node_state("b"), NodeState::Refuses);
         nodes.answers.insert("b".into(), nodes.answers["a"].clone());
         assert_eq!(nodes.node_state("b"), NodeState::Another("a".into()));
@@ -351,9 +356,9 @@ pub mod tests {
     #[test]
     fn a_drained_node_a_new_one_and_one_that_leaves_are_told_apart() {
         let mut nodes = two();
-        nodes.view.placement.nodes.remove("b");
+        nodes.view.assignment.nodes.remove("b");
         assert_eq!(nodes.node_state("b"), NodeState::Comes);
-        nodes.view.nodes.get_mut("a").expect("it is there").misses = BTreeSet::from(["b".into()]);
+        nodes.view.nodes.get_mut("a").expect("it is there").unreachable = BTreeSet::from(["b".into()]);
         assert_eq!(nodes.node_state("b").words(0), "is apart from a");
         nodes.view.take(Row::Drain("b".into(), Some(true)));
         assert_eq!(nodes.node_state("b"), NodeState::Drained);
@@ -378,7 +383,7 @@ pub mod tests {
         assert_eq!(nodes.partition_state(3), PartitionState::Untold);
         nodes.view.take(Row::Owner(1, Some(OwnerRow { node: "b".into(), serves: false })));
         assert_eq!(nodes.partition_state(3), PartitionState::Comes);
-        nodes.answers.insert("b".into(), Answer::None);
+        nodes.answers.insert("b".into(), StatusReply::Unreadable);
         assert_eq!(nodes.partition_state(3), PartitionState::Untold, "nobody takes it over");
         nodes.view.take(Row::Owner(1, None));
         assert_eq!(nodes.partition_state(3), PartitionState::Nobodys);

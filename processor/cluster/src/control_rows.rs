@@ -13,7 +13,7 @@ const GONE: &str = "gone/";
 const OWNER: &str = "owner/";
 const PIN: &str = "pin/";
 const DRAIN: &str = "drain/";
-const PLACEMENT: &str = "placement";
+const ASSIGNMENT: &str = "placement";
 
 /// A node that is there, or was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +29,8 @@ pub struct NodeRow {
     /// Groups whose rows it keeps.
     pub rows: BTreeSet<usize>,
     /// Other nodes that it has not reached for a while.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub misses: BTreeSet<String>,
+    #[serde(rename = "misses", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unreachable: BTreeSet<String>,
     /// The highest level of decisions that it knows; releases that knew of none say nothing.
     #[serde(default)]
     pub level: u32,
@@ -54,7 +54,7 @@ pub struct OwnerRow {
 
 /// Who is to have what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placement {
+pub struct Assignment {
     /// The nodes that live, by name, in order.
     pub nodes: BTreeSet<String>,
     /// Who is to have each partition group.
@@ -66,8 +66,8 @@ pub struct Placement {
     pub generation: u64,
 }
 
-impl Placement {
-    /// What is placed after this.
+impl Assignment {
+    /// What is assigned after this.
     pub fn then(&self, nodes: BTreeSet<String>, groups: Vec<Option<String>>, by: &str) -> Self {
         let then = Self { nodes, groups, by: by.to_owned(), generation: self.generation };
         let generation = self.generation + u64::from(then.hosts() != self.hosts());
@@ -76,8 +76,8 @@ impl Placement {
 
     /// Those that are to have groups, and all nodes while nobody is.
     fn hosts(&self) -> BTreeSet<String> {
-        let placed: BTreeSet<_> = self.groups.iter().flatten().cloned().collect();
-        if placed.is_empty() { self.nodes.clone() } else { placed }
+        let assigned: BTreeSet<_> = self.groups.iter().flatten().cloned().collect();
+        if assigned.is_empty() { self.nodes.clone() } else { assigned }
     }
 }
 
@@ -95,15 +95,15 @@ pub enum Row {
     /// A node that is to have nothing; none = it may.
     Drain(String, Option<bool>),
     /// Who is to have what.
-    Placement(Placement),
+    Assignment(Assignment),
 }
 
 impl Row {
     /// None where the row is not about nodes, or is of a later release.
     pub fn read(key: &[u8], value: Option<&[u8]>) -> Option<Self> {
         let key = std::str::from_utf8(key).ok()?;
-        if key == PLACEMENT {
-            return Some(Self::Placement(json(value)?));
+        if key == ASSIGNMENT {
+            return Some(Self::Assignment(json(value)?));
         }
         if let Some(name) = key.strip_prefix(NODE) {
             return Some(Self::Node(name.to_owned(), json(value)));
@@ -129,7 +129,7 @@ impl Row {
             Self::Owner(group, name) => (format!("{OWNER}{group}").into(), name.as_ref().map(bytes)),
             Self::Pin(group, name) => (format!("{PIN}{group}").into(), name.as_ref().map(bytes)),
             Self::Drain(name, is_so) => (format!("{DRAIN}{name}").into(), is_so.as_ref().map(bytes)),
-            Self::Placement(placement) => (PLACEMENT.into(), Some(bytes(placement))),
+            Self::Assignment(assignment) => (ASSIGNMENT.into(), Some(bytes(assignment))),
         }
     }
 }
@@ -144,14 +144,14 @@ fn bytes<T: Serialize>(row: &T) -> Vec<u8> {
 
 /// All rows, as far as they are told.
 #[derive(Clone, Debug, Default)]
-pub struct View {
+pub struct ControlView {
     /// Nodes by name.
     pub nodes: BTreeMap<String, NodeRow>,
     /// Those of them that are not there any more.
     pub gone: BTreeMap<String, GoneRow>,
     /// Who is to have what.
-    pub placement: Placement,
-    /// The nodes that queues may have their home at, as placed: they have groups. One that is new, or comes and goes, has none, so
+    pub assignment: Assignment,
+    /// The nodes that queues may have their home at, as assigned: they have groups. One that is new, or comes and goes, has none, so
     /// no poll and no task is with it when it goes again.
     pub hosts: BTreeSet<String>,
     /// Who has each group.
@@ -162,7 +162,7 @@ pub struct View {
     pub drains: BTreeSet<String>,
 }
 
-impl View {
+impl ControlView {
     /// Takes a row in.
     pub fn take(&mut self, row: Row) {
         fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
@@ -178,9 +178,9 @@ impl View {
             Row::Pin(group, name) => put(&mut self.pins, group, name),
             Row::Drain(name, Some(true)) => drop(self.drains.insert(name)),
             Row::Drain(name, Some(false) | None) => drop(self.drains.remove(&name)),
-            Row::Placement(placement) => {
-                self.hosts = placement.hosts();
-                self.placement = placement;
+            Row::Assignment(assignment) => {
+                self.hosts = assignment.hosts();
+                self.assignment = assignment;
             }
         }
     }
@@ -204,7 +204,7 @@ impl View {
     pub fn era(&self) -> u64 {
         let instance = |name| self.nodes.get(name).map_or("", |row| &row.instance);
         let hosts = self.hosts.iter().flat_map(|name| [name.as_bytes(), instance(name).as_bytes()]);
-        let generation = self.placement.generation.to_be_bytes();
+        let generation = self.assignment.generation.to_be_bytes();
         weight(std::iter::once(&generation[..]).chain(hosts)).max(1)
     }
 }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn an_era_ends_when_a_node_with_groups_comes_goes_or_starts_anew() {
-        let mut view = View::default();
+        let mut view = ControlView::default();
         let node = |instance: &str, leaves| NodeRow {
             address: "127.0.0.1:1".into(),
             calls: String::new(),
@@ -228,20 +228,20 @@ mod tests {
             let groups = names(groups).into_iter().map(Some).collect();
             (names(nodes).into_iter().collect::<BTreeSet<_>>(), groups)
         };
-        let placed = |nodes: &[&str]| Err(given(nodes, &[]));
+        let assigned = |nodes: &[&str]| Err(given(nodes, &[]));
         let mut eras = vec![view.era()];
         let steps = [
-            (placed(&["a"]), true),
+            (assigned(&["a"]), true),
             (Ok(Row::Node("a".into(), Some(node("1", false)))), true),
             (Ok(Row::Node("b".into(), Some(node("2", false)))), false),
-            (placed(&["a", "b"]), true),
+            (assigned(&["a", "b"]), true),
             (Ok(Row::Node("a".into(), Some(node("1", true)))), false),
             (Ok(Row::Owner(0, Some(OwnerRow { node: "a".into(), serves: true }))), false),
-            (placed(&["b"]), true),
+            (assigned(&["b"]), true),
             // As a while ago, and yet another one.
-            (placed(&["a", "b"]), true),
+            (assigned(&["a", "b"]), true),
             (Ok(Row::Node("a".into(), Some(node("3", false)))), true),
-            (placed(&["b"]), true),
+            (assigned(&["b"]), true),
             (Err(given(&["a", "b"], &["b", "b"])), false),
             (Ok(Row::Node("a".into(), Some(node("4", false)))), false),
             (Err(given(&["a", "b"], &["b", "a"])), true),
@@ -251,7 +251,7 @@ mod tests {
         ];
         for (step, is_other) in steps {
             let row = step.unwrap_or_else(|(nodes, groups)| {
-                Row::Placement(view.placement.then(nodes, groups, "somebody"))
+                Row::Assignment(view.assignment.then(nodes, groups, "somebody"))
             });
             view.take(row.clone());
             assert_eq!(!eras.contains(&view.era()), is_other, "{row:?}");
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_group_that_another_has_told_it_serves_is_not_given_again() {
-        let mut view = View::default();
+        let mut view = ControlView::default();
         let row = |node: &str, serves| OwnerRow { node: node.into(), serves };
         view.give(0, "a", "b");
         assert_eq!(view.owners[&0], row("b", false));
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn the_level_of_decisions_is_one_that_all_nodes_know() {
-        let mut view = View::default();
+        let mut view = ControlView::default();
         assert_eq!(view.level(), level::LATEST, "nobody knows less");
         // As a node of an earlier release tells of itself.
         let earlier = br#"{"address":"","calls":"","instance":"","leaves":false,"rows":[]}"#;
@@ -306,10 +306,10 @@ mod tests {
             instance: "00ff".into(),
             leaves: false,
             rows: BTreeSet::from([1, 3]),
-            misses: BTreeSet::from(["b".into()]),
+            unreachable: BTreeSet::from(["b".into()]),
             level: 1,
         };
-        let placement = Placement {
+        let assignment = Assignment {
             nodes: BTreeSet::from(["a".into()]),
             groups: vec![Some("a".into()), None],
             by: "a".into(),
@@ -322,7 +322,7 @@ mod tests {
             Row::Owner(7, Some(OwnerRow { node: "a".into(), serves: true })),
             Row::Pin(0, None),
             Row::Drain("a".into(), Some(true)),
-            Row::Placement(placement),
+            Row::Assignment(assignment),
         ];
         for row in rows {
             let (key, value) = row.write();

@@ -24,7 +24,7 @@ impl Cluster {
                 _ = looks.tick() => {}
             }
             let cluster = Arc::clone(&self);
-            if let Err(panicked) = tokio::task::spawn_blocking(move || cluster.look_at_lag()).await {
+            if let Err(panicked) = tokio::task::spawn_blocking(move || cluster.read_lag()).await {
                 tracing::error!(%panicked, "how far journals reach is not looked at any more");
                 return;
             }
@@ -32,7 +32,7 @@ impl Cluster {
     }
 
     /// Partitions of other nodes are theirs to look at.
-    fn look_at_lag(&self) {
+    fn read_lag(&self) {
         let wanted = |stats: &everlog_partition::Stats| stats.is_wanted.load(Ordering::Relaxed) == 1;
         for (partition, stats) in (0..).zip(&self.stats).filter(|(_, stats)| wanted(stats)) {
             // Not kept open between two questions: whoever ends the node waits for it.

@@ -35,20 +35,20 @@ use prost::Message;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::assignment::ownership_history::Former;
-use crate::assignment::takeover_backoff::Deference;
-use crate::control_rows::{NodeRow, Row, View};
-use crate::matching::remote::{Asker, Receipts, Strays};
-use crate::metrics::{Counts, Outcome};
-use crate::peers::body_timeout::{PIECE_WITHIN, Steady};
+use crate::assignment::ownership_history::OwnershipHistory;
+use crate::assignment::takeover_backoff::TakeoverBackoff;
+use crate::control_rows::{ControlView, NodeRow, Row};
+use crate::matching::remote::{Receipts, Recipient, RemoteOwners};
+use crate::metrics::{ClusterCounters, Outcome};
+use crate::peers::body_timeout::{BodyTimeout, FRAME_TIMEOUT};
 use crate::peers::server::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
 
-pub use local::{Elsewhere, Failed, Learn, Local, LocalPartitions};
+pub use local::{LocalNode, LocalPartitions, RemotePartitions, RowListener, TakeoverFailed};
 pub use membership::join_leave::{DEPART_WITHIN, LEAVE_WITHIN};
-pub use peers::client::{Answer, Links, Trust};
+pub use peers::client::{PeerAuth, PeerClient, StatusReply};
 
 /// What a node is told of itself.
-pub struct About {
+pub struct ClusterOptions {
     /// Its name among the nodes.
     pub name: String,
     /// Where others reach it.
@@ -56,7 +56,7 @@ pub struct About {
     /// Where clients reach it.
     pub calls: String,
     /// What it shows others, and whom it takes for one.
-    pub trust: Trust,
+    pub trust: PeerAuth,
     /// Partitions whose rows it keeps.
     pub rows: BTreeSet<u32>,
     /// A node that is gone for so long is forgotten.
@@ -67,7 +67,7 @@ pub struct About {
     pub instance: String,
 }
 
-impl About {
+impl ClusterOptions {
     /// What others are told.
     fn row(&self, group_partitions: u32) -> NodeRow {
         NodeRow {
@@ -92,15 +92,15 @@ pub struct Cluster {
     local: Arc<dyn LocalPartitions>,
     dispatcher: Arc<Dispatcher>,
     send: everlog_partition::Send,
-    links: Links,
+    links: PeerClient,
     exchange: Arc<Exchange>,
     this: Weak<Self>,
     receipts: Receipts,
     /// Polls that were brought to nodes and broke off, until those are told who may have to take something back.
     lost_polls: Mutex<HashMap<String, Vec<String>>>,
     /// Who had what before, for those polls.
-    former: Mutex<Former>,
-    counts: Counts,
+    former: Mutex<OwnershipHistory>,
+    counts: ClusterCounters,
     forget_after: Duration,
     replicas: u32,
     sealer: Sealer,
@@ -108,21 +108,21 @@ pub struct Cluster {
     gateway: OnceLock<Arc<everlog_temporal::Gateway>>,
     calls: OnceLock<Mutex<Calls>>,
     /// All rows, as far as they are told.
-    view: Mutex<View>,
+    view: Mutex<ControlView>,
     /// The same, for whoever only looks.
-    shown: ArcSwap<View>,
+    shown: ArcSwap<ControlView>,
     version: watch::Sender<u64>,
-    is_told: watch::Sender<bool>,
+    is_caught_up: watch::Sender<bool>,
     own: Mutex<NodeRow>,
     groups: Vec<Group>,
-    /// It has had all that was placed on it once: a placement of its life before says nothing yet.
-    has_its_part: AtomicBool,
+    /// It has had all that was assigned on it once: a assignment of its life before says nothing yet.
+    has_assigned_groups: AtomicBool,
     /// Places for those who bring groups from nodes that serve them.
-    bringing: tokio::sync::Semaphore,
+    restore_slots: tokio::sync::Semaphore,
     /// Held by whoever writes rows of owners.
-    telling: Mutex<()>,
+    owner_rows: Mutex<()>,
     /// Whether the brokers take rows.
-    untaken: Mutex<Outage>,
+    control_outage: Mutex<Outage>,
     members: Mutex<Option<Members>>,
     follow: Mutex<Option<Follow>>,
     over: watch::Sender<bool>,
@@ -132,28 +132,28 @@ pub struct Cluster {
 #[derive(Default)]
 struct Group {
     /// It is at work here.
-    is_held: AtomicBool,
+    is_owned: AtomicBool,
     /// It is on its way here.
-    is_coming: AtomicBool,
+    is_acquiring: AtomicBool,
     /// How many nodes it is given to at this moment, of which one gets it.
-    gives: AtomicUsize,
-    /// Others were not told that it comes, or is here: the brokers did not take the row.
-    is_untold: AtomicBool,
+    handovers: AtomicUsize,
+    /// PeerForwarder were not told that it comes, or is here: the brokers did not take the row.
+    is_unannounced: AtomicBool,
     /// At how many looks in a row somebody else was said to have it, though it is here.
-    denied: AtomicU32,
+    contradicted: AtomicU32,
     /// How often in a row something failed with it that does not pass by itself.
     failures: AtomicU32,
     /// How long it is left to another node that has taken it.
-    deference: Mutex<Deference>,
+    backoff: Mutex<TakeoverBackoff>,
     /// Held by whoever brings its rows, takes it over or lets go of it.
     turn: tokio::sync::Mutex<()>,
     /// How far the changelog of each partition was when its rows were brought last, while this node follows them.
-    followed: Mutex<BTreeMap<u32, Offset>>,
+    standby_ends: Mutex<BTreeMap<u32, Offset>>,
 }
 
 impl Group {
     /// It could not be brought or taken over.
-    fn stumbles(&self, may_pass: bool) {
+    fn count_failure(&self, may_pass: bool) {
         if !may_pass {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
@@ -166,15 +166,15 @@ impl Cluster {
     /// # Errors
     /// A client of the brokers cannot be made.
     pub fn join(
-        about: About,
+        about: ClusterOptions,
         (log, options): (&Arc<Kafka>, &Options),
-        local: Local,
+        local: LocalNode,
         listener: Listener,
     ) -> anyhow::Result<Arc<Self>> {
         let group_partitions = log.group_partitions();
         let groups = log.partitions().div_ceil(group_partitions) as usize;
         let own = about.row(group_partitions);
-        let Local { partitions: local, stats, dispatcher, send, sealer, learn } = local;
+        let LocalNode { partitions: local, stats, dispatcher, send, sealer, learn } = local;
         let cluster = Arc::new_cyclic(|this: &Weak<Self>| Self {
             me: about.name,
             instance: about.instance,
@@ -187,11 +187,11 @@ impl Cluster {
             dispatcher,
             local,
             send,
-            links: Links::new(about.trust),
+            links: PeerClient::new(about.trust),
             receipts: Receipts::default(),
             lost_polls: Mutex::default(),
             former: Mutex::default(),
-            counts: Counts::default(),
+            counts: ClusterCounters::default(),
             forget_after: about.forget_after,
             replicas: about.replicas,
             sealer,
@@ -201,19 +201,19 @@ impl Cluster {
             view: Mutex::default(),
             shown: ArcSwap::default(),
             version: watch::Sender::new(0),
-            is_told: watch::Sender::new(false),
+            is_caught_up: watch::Sender::new(false),
             own: Mutex::new(own),
             groups: (0..groups).map(|_| Group::default()).collect(),
-            has_its_part: AtomicBool::new(false),
-            bringing: tokio::sync::Semaphore::new(crate::assignment::reconciler::BRINGS_AT_ONCE),
-            telling: Mutex::default(),
-            untaken: Mutex::default(),
+            has_assigned_groups: AtomicBool::new(false),
+            restore_slots: tokio::sync::Semaphore::new(crate::assignment::reconciler::RESTORES_MAX),
+            owner_rows: Mutex::default(),
+            control_outage: Mutex::default(),
             members: Mutex::default(),
             follow: Mutex::default(),
             over: watch::Sender::new(false),
         });
         cluster.dispatcher.shares_with(cluster.exchange.clone());
-        cluster.local.send_elsewhere(Arc::new(Strays(Arc::downgrade(&cluster))));
+        cluster.local.send_elsewhere(Arc::new(RemoteOwners(Arc::downgrade(&cluster))));
         let hears = Arc::downgrade(&cluster);
         let follow = log.follow_control(move |news| {
             if let Some(cluster) = hears.upgrade() {
@@ -248,22 +248,26 @@ impl Cluster {
 
     /// Why this node does not do its part, if it does not. One that an operator has drained does: it answers calls by asking
     /// the others.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn not_ready_reason(&self) -> Option<String> {
         let view = self.shown.load();
-        let is_placed = view.placement.nodes.contains(&self.me) || view.drains.contains(&self.me);
-        if is_placed && self.has_its_part.load(Ordering::Acquire) {
+        let is_assigned = view.assignment.nodes.contains(&self.me) || view.drains.contains(&self.me);
+        if is_assigned && self.has_assigned_groups.load(Ordering::Acquire) {
             return None;
         }
-        let lacking = match is_placed {
+        let lacking = match is_assigned {
             true => "the node has not got its partitions yet",
-            false => "the node is not among the placed ones yet",
+            false => "the node is not among the assigned ones yet",
         };
         let others = view.nodes.iter().filter(|(name, _)| **name != self.me);
         let strangers = others.filter_map(|(name, row)| Some((name, self.links.refusal(&row.address)?)));
         let told: String = strangers.map(|(name, why)| format!("; {name}: {why}")).collect();
-        let misses = view.nodes.get(&self.me).map(|row| &row.misses).filter(|misses| !misses.is_empty());
-        let missed = misses.map(|misses| {
-            let names: Vec<_> = misses.iter().map(String::as_str).collect();
+        let unreachable = view
+            .nodes
+            .get(&self.me)
+            .map(|row| &row.unreachable)
+            .filter(|unreachable| !unreachable.is_empty());
+        let missed = unreachable.map(|unreachable| {
+            let names: Vec<_> = unreachable.iter().map(String::as_str).collect();
             format!("; it does not reach {}", names.join(", "))
         });
         Some(format!("{lacking}{told}{}", missed.unwrap_or_default()))
@@ -281,9 +285,9 @@ impl Cluster {
     }
 
     /// What somebody should know of this node that does its part.
-    pub fn remark(&self) -> Option<String> {
+    pub fn notice(&self) -> Option<String> {
         let is_drained = self.shown.load().drains.contains(&self.me);
-        let has_some = self.groups().any(|group| self.groups[group].is_held.load(Ordering::Relaxed));
+        let has_some = self.groups().any(|group| self.groups[group].is_owned.load(Ordering::Relaxed));
         is_drained.then(|| match has_some {
             false => "the node is drained by an operator: it serves no partition".to_owned(),
             true => "the node is drained by an operator: its partitions go to others".to_owned(),
@@ -295,19 +299,19 @@ impl Cluster {
         lock(&self.follow).iter().for_each(Follow::doubt);
     }
 
-    fn hear(&self, news: News<'_>, learn: &Learn) {
+    fn hear(&self, news: News<'_>, learn: &RowListener) {
         match news {
             News::UpToDate => {
-                if !*self.is_told.borrow() {
+                if !*self.is_caught_up.borrow() {
                     // In this order: whoever waits for the rows looks at what is shown.
                     self.show();
-                    self.is_told.send_replace(true);
+                    self.is_caught_up.send_replace(true);
                 }
             }
             News::Row(key, value) => {
                 if let Some(row) = Row::read(key, value) {
                     self.learn(row);
-                    if *self.is_told.borrow() {
+                    if *self.is_caught_up.borrow() {
                         self.show();
                     }
                 } else if let Some(value) = value {
@@ -349,7 +353,7 @@ impl Cluster {
         let log = self.log.upgrade().ok_or(everlog_log::Error::Closed)?;
         let (key, value) = row.write();
         let written = log.control_put(&key, value.as_deref());
-        let mut outage = lock(&self.untaken);
+        let mut outage = lock(&self.control_outage);
         match &written {
             Ok(()) => {
                 if let Some(lasted) = outage.works(Instant::now()) {
@@ -402,7 +406,7 @@ impl Cluster {
 
     /// True where a partition is at work here.
     fn holds(&self, partition: u32) -> bool {
-        self.groups.get(self.group_of(partition)).is_some_and(|group| group.is_held.load(Ordering::Acquire))
+        self.groups.get(self.group_of(partition)).is_some_and(|group| group.is_owned.load(Ordering::Acquire))
     }
 
     /// True where a partition is at work here and does not rest.
@@ -412,11 +416,11 @@ impl Cluster {
     }
 
     /// The other nodes that are to have partitions, as far as this one knows.
-    fn placed_others(&self) -> Vec<String> {
-        self.shown.load().placement.nodes.iter().filter(|node| **node != self.me).cloned().collect()
+    fn assigned_peers(&self) -> Vec<String> {
+        self.shown.load().assignment.nodes.iter().filter(|node| **node != self.me).cloned().collect()
     }
 
-    fn place_of(&self, partition: u32) -> Place {
+    fn location_of(&self, partition: u32) -> Place {
         if self.holds(partition) {
             return Place::Here;
         }
@@ -459,11 +463,11 @@ impl Cluster {
 }
 
 /// The other nodes, for a gateway.
-pub struct Others(pub Arc<Cluster>);
+pub struct PeerForwarder(pub Arc<Cluster>);
 
-impl Peers for Others {
+impl Peers for PeerForwarder {
     fn owner(&self, partition: u32) -> Place {
-        self.0.place_of(partition)
+        self.0.location_of(partition)
     }
 
     fn home(&self, queue: &QueueKey) -> Place {
@@ -475,14 +479,14 @@ impl Peers for Others {
 
     fn is_alone(&self) -> bool {
         let view = self.0.shown.load();
-        let mut others = view.placement.nodes.iter().chain(&view.hosts);
+        let mut others = view.assignment.nodes.iter().chain(&view.hosts);
         others.all(|node| *node == self.0.me)
-            && self.0.groups.iter().all(|group| group.is_held.load(Ordering::Acquire))
+            && self.0.groups.iter().all(|group| group.is_owned.load(Ordering::Acquire))
     }
 
     fn others(&self) -> Vec<Arc<str>> {
         let view = self.0.shown.load();
-        view.placement
+        view.assignment
             .nodes
             .iter()
             .filter(|node| **node != self.0.me)
@@ -517,10 +521,10 @@ impl Peers for Others {
             let receipt = receipt.and_then(|receipt| receipt.to_str().ok()?.parse().ok());
             let claimed = response.headers_mut().remove(CLAIMED_HEADER);
             let claimed = claimed.and_then(|claimed| read_claimed(claimed.to_str().ok()?));
-            let response = response.map(|body| Body::new(Steady::new(body, PIECE_WITHIN)));
+            let response = response.map(|body| Body::new(BodyTimeout::new(body, FRAME_TIMEOUT)));
             Ok(match receipt {
                 Some(receipt) => {
-                    passing(response, cluster.receipt(node, receipt, Asker { poll_id, claimed }))
+                    passing(response, cluster.receipt(node, receipt, Recipient { poll_id, claimed }))
                 }
                 None => response,
             })

@@ -7,7 +7,7 @@ use everlog_partition::{Dispatcher, Error, Event, Stats};
 use everlog_temporal::Sealer;
 
 /// What a cluster has of the node that it is in.
-pub struct Local {
+pub struct LocalNode {
     /// Takes partitions over and lets go of them.
     pub partitions: Arc<dyn LocalPartitions>,
     /// What each of them counts, by partition.
@@ -19,7 +19,7 @@ pub struct Local {
     /// Makes and reads task tokens.
     pub sealer: Sealer,
     /// Hears of the rows of `control` that are not about nodes.
-    pub learn: Box<Learn>,
+    pub learn: Box<RowListener>,
 }
 
 /// The partitions of this node.
@@ -49,11 +49,11 @@ pub trait LocalPartitions: Send + Sync {
     fn leave(&self, partitions: Range<u32>);
 
     /// What is for partitions that are not here goes there. Said once.
-    fn send_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>);
+    fn send_elsewhere(&self, elsewhere: Arc<dyn RemotePartitions>);
 }
 
 /// What reaches a partition that is not here.
-pub trait Elsewhere: Send + Sync {
+pub trait RemotePartitions: Send + Sync {
     /// Brings an event to whoever has the partition, or tells that nobody here does. A poll that was to get something of it waits on; that
     /// something reached nobody is told to who serves it, this node or another, once somebody does.
     fn bring(&self, partition: u32, event: Event);
@@ -69,7 +69,7 @@ pub trait Elsewhere: Send + Sync {
 }
 
 /// Is told the key and the value of a row of `control`.
-pub type Learn = dyn Fn(&[u8], &[u8]) + Send + Sync;
+pub type RowListener = dyn Fn(&[u8], &[u8]) + Send + Sync;
 
 /// Is told which partition this node cannot take over, and why.
-pub type Failed = dyn Fn(u32, &Error) + Send + Sync;
+pub type TakeoverFailed = dyn Fn(u32, &Error) + Send + Sync;

@@ -54,7 +54,7 @@ impl Outcomes {
 
 /// Counters of one node.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct ClusterCounters {
     /// Groups that were taken over, or could not be.
     pub taken: AtomicU64,
     /// See above.
@@ -81,7 +81,7 @@ pub struct Counts {
     pub receipts_expired: AtomicU64,
 }
 
-impl Counts {
+impl ClusterCounters {
     pub(crate) fn took(&self, away: Duration) {
         let away_ms = u64::try_from(away.as_millis()).unwrap_or(u64::MAX);
         let bucket = AWAY_BOUNDS_MS.iter().take_while(|bound_ms| away_ms > **bound_ms).count();
@@ -93,22 +93,22 @@ impl Counts {
 
 /// How a node stands among the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
-    /// Nodes that groups are placed on.
+pub struct ClusterGauges {
+    /// Nodes that groups are assigned on.
     pub nodes: usize,
     /// Nodes that are gone and not forgotten.
     pub gone: usize,
     /// Nodes that this one does not reach, though the brokers hear of them.
-    pub missed: usize,
-    /// This one is among the placed.
-    pub is_placed: bool,
+    pub unreachable: usize,
+    /// This one is among the assigned.
+    pub is_assigned: bool,
     /// An operator wants this one to have nothing.
     pub is_drained: bool,
-    /// This one placed last.
-    pub places: bool,
+    /// This one assigned last.
+    pub is_coordinator: bool,
     /// Groups that are at work here.
     pub groups_owned: usize,
-    /// Groups that are placed here.
+    /// Groups that are assigned here.
     pub groups_wanted: usize,
     /// Offers that wait to be brought to other nodes.
     pub offers_waiting: usize,
@@ -118,23 +118,23 @@ pub struct Standing {
 
 impl Cluster {
     /// What was counted so far.
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &ClusterCounters {
         &self.counts
     }
 
     /// As it stands now.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> ClusterGauges {
         let view = self.shown.load();
-        let placement = &view.placement;
-        Standing {
-            nodes: placement.nodes.len(),
+        let assignment = &view.assignment;
+        ClusterGauges {
+            nodes: assignment.nodes.len(),
             gone: view.gone.len(),
-            missed: view.nodes.get(&self.me).map_or(0, |row| row.misses.len()),
-            is_placed: placement.nodes.contains(&self.me),
+            unreachable: view.nodes.get(&self.me).map_or(0, |row| row.unreachable.len()),
+            is_assigned: assignment.nodes.contains(&self.me),
             is_drained: view.drains.contains(&self.me),
-            places: placement.by == self.me,
-            groups_owned: self.groups().filter(|group| self.groups[*group].is_held.load(Relaxed)).count(),
-            groups_wanted: placement.groups.iter().filter(|node| node.as_ref() == Some(&self.me)).count(),
+            is_coordinator: assignment.by == self.me,
+            groups_owned: self.groups().filter(|group| self.groups[*group].is_owned.load(Relaxed)).count(),
+            groups_wanted: assignment.groups.iter().filter(|node| node.as_ref() == Some(&self.me)).count(),
             offers_waiting: self.exchange.waiting(),
             receipts_open: self.receipts.count(),
         }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_time_away_is_counted_once_where_it_belongs() {
-        let counts = Counts::default();
+        let counts = ClusterCounters::default();
         for away_ms in [0, 100, 101, 1_000_000] {
             counts.took(Duration::from_millis(away_ms));
         }

@@ -94,7 +94,11 @@ impl Cluster {
             keys: self.sealer.marks(),
             partitions: wanted.map(|(partition, stats)| PartitionStatus::of(partition, stats)).collect(),
             brings: brought.map(|(partition, stats)| (partition, so_far(stats))).collect(),
-            follows: self.groups.iter().flat_map(|group| lock(&group.followed).clone().into_keys()).collect(),
+            follows: self
+                .groups
+                .iter()
+                .flat_map(|group| lock(&group.standby_ends).clone().into_keys())
+                .collect(),
             replicas: self.replicas,
         }
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use everlog_avro::Noun;
-use everlog_cluster::Trust;
-use everlog_cluster::{About, Cluster, Local, LocalPartitions, Others};
+use everlog_cluster::PeerAuth;
+use everlog_cluster::{Cluster, ClusterOptions, LocalNode, LocalPartitions, PeerForwarder};
 use everlog_config::node_file::NodeFile;
 use everlog_config::{Config, DataDir, Sync, logs};
 use everlog_ingress::Owned;
@@ -195,7 +195,8 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
     metrics::watch_queues(&registry, running.dispatcher());
     let cluster = join(config, &home, &running, &names, (listeners.nodes, listeners.calls.1))?;
-    let peers = cluster.clone().map(|cluster| Arc::new(Others(cluster)) as Arc<dyn everlog_temporal::Peers>);
+    let peers =
+        cluster.clone().map(|cluster| Arc::new(PeerForwarder(cluster)) as Arc<dyn everlog_temporal::Peers>);
     let calls = Gateway::make(config, &home, &names, &running, calls_metrics, peers)?;
     if let Some(cluster) = &cluster {
         mind((&health, &registry), cluster);
@@ -284,9 +285,9 @@ fn keep_address(home: &Home, data: &DataDir, file: NodeFile) {
 fn mind((health, registry): (&Health, &Registry), cluster: &Arc<Cluster>) {
     metrics::watch_cluster(registry, cluster);
     let minded = Arc::clone(cluster);
-    health.mind(move || minded.trouble());
+    health.mind(move || minded.not_ready_reason());
     let remarked = Arc::clone(cluster);
-    health.remark(move || remarked.remark());
+    health.remark(move || remarked.notice());
     tokio::spawn(Arc::clone(cluster).watch_lag());
     health.partitions_are_shared();
 }
@@ -438,11 +439,11 @@ fn join(
         tracing::warn!("{remark}");
     }
     let advertised = &config.cluster.advertised;
-    let about = About {
+    let about = ClusterOptions {
         name: config.server.name.clone(),
         address: if advertised.is_empty() { address.to_string() } else { advertised.clone() },
         calls: calls.to_string(),
-        trust: Trust::read(
+        trust: PeerAuth::read(
             config.cluster.secret()?,
             config.cluster.tls_files(),
             &config.cluster.server_name,
@@ -453,7 +454,7 @@ fn join(
         instance: uuid::Builder::from_random_bytes(token_keys::random()?).into_uuid().to_string(),
     };
     let (learner, shares_keys) = (names.clone(), config.tokens.key_file.is_none());
-    let local = Local {
+    let local = LocalNode {
         partitions: Arc::new(running.steering()),
         stats: running.stats.clone(),
         dispatcher: running.dispatcher(),
@@ -607,7 +608,7 @@ fn tell_of_log(trouble: Option<&str>, outage: &mut Outage) {
 /// serve: the next owner would end as well. Where this node has all partitions, and none can be served, there is nothing to go on with.
 async fn lost(loss: Loss, cluster: Option<&Arc<Cluster>>) -> Option<Cause> {
     match (&loss, cluster) {
-        (Loss::TakenOver(partition, node), Some(cluster)) if cluster.steps_down(*partition).await => {
+        (Loss::TakenOver(partition, node), Some(cluster)) if cluster.step_down(*partition).await => {
             tracing::info!(partition, by = node, "another node has the partition now");
             None
         }

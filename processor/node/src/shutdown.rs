@@ -77,10 +77,10 @@ pub async fn end(
 
 /// What others can take over goes to them; what they have taken already is not waited for, however long the brokers take to say so.
 async fn depart(cluster: &Arc<Cluster>, failures: &mut mpsc::Receiver<Loss>, unminded: &mut Vec<Loss>) {
-    let steps_down = async {
+    let step_down = async {
         while let Some(loss) = failures.recv().await {
             match loss {
-                Loss::TakenOver(partition, _) if cluster.steps_down(partition).await => {}
+                Loss::TakenOver(partition, _) if cluster.step_down(partition).await => {}
                 loss => unminded.push(loss),
             }
         }
@@ -88,7 +88,7 @@ async fn depart(cluster: &Arc<Cluster>, failures: &mut mpsc::Receiver<Loss>, unm
     };
     tokio::select! {
         () = cluster.depart() => {}
-        () = steps_down => {}
+        () = step_down => {}
     }
 }
 
@@ -111,7 +111,7 @@ pub fn log_ended(reason: &str) -> Ended {
     Ended::Failed(format!("{reason}; nothing acknowledged is lost: mend the disk, then start again"))
 }
 
-/// Ends with a log that is closed only where it is whole. Others may still be about to go, on threads that nobody waits
+/// Ends with a log that is closed only where it is whole. PeerForwarder may still be about to go, on threads that nobody waits
 /// for. Whoever goes last would close a database that has failed while the process ends around it, and RocksDB would
 /// abort; so nobody is the last one.
 pub fn leave(home: Home, ended: &Ended) {

@@ -242,7 +242,7 @@ fn wishes(nodes: &Nodes) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use everlog_cluster::Answer;
+    use everlog_cluster::StatusReply;
     use everlog_cluster::control_rows::{OwnerRow, Row};
 
     use super::*;
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_dead_node_is_told_and_fails_only_while_partitions_are_its_own() {
         let dies = |nodes: &mut Nodes| {
-            nodes.answers.insert("b".into(), Answer::None);
+            nodes.answers.insert("b".into(), StatusReply::Unreadable);
             nodes.members.pop();
         };
         assert_eq!(amiss(dies), [("nodes", Verdict::Warn), ("partitions", Verdict::Fail)]);
@@ -289,9 +289,9 @@ mod tests {
 
     #[test]
     fn a_node_that_is_not_reached_fails() {
-        let silent = amiss(|nodes| drop(nodes.answers.insert("b".into(), Answer::None)));
+        let silent = amiss(|nodes| drop(nodes.answers.insert("b".into(), StatusReply::Unreadable)));
         assert_eq!(silent, [("nodes", Verdict::Fail), ("partitions", Verdict::Fail)]);
-        let refuses = amiss(|nodes| drop(nodes.answers.insert("b".into(), Answer::Refused)));
+        let refuses = amiss(|nodes| drop(nodes.answers.insert("b".into(), StatusReply::Refused)));
         assert_eq!(refuses, [("nodes", Verdict::Fail), ("partitions", Verdict::Fail)]);
         let another = amiss(|nodes| drop(nodes.answers.insert("b".into(), nodes.answers["a"].clone())));
         assert_eq!(another, [("nodes", Verdict::Fail), ("partitions", Verdict::Fail)]);
@@ -334,8 +334,8 @@ mod tests {
     #[test]
     fn nodes_that_do_not_reach_each_other_fail() {
         let apart = amiss(|nodes| {
-            nodes.view.nodes.get_mut("b").expect("it is there").misses = BTreeSet::from(["a".into()]);
-            nodes.view.placement.nodes.remove("b");
+            nodes.view.nodes.get_mut("b").expect("it is there").unreachable = BTreeSet::from(["a".into()]);
+            nodes.view.assignment.nodes.remove("b");
         });
         assert_eq!(apart, [("nodes", Verdict::Fail)]);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What the node that places sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct AssignmentInput {
     /// Nodes that live and are to have groups, by name.
     pub nodes: BTreeSet<String>,
     /// Other nodes that live, and that an operator wants empty: they serve what they have until it has gone.
@@ -12,7 +12,7 @@ pub struct Seen {
     /// Nodes that live and have lived for a while: what they get moves for the sake of balance.
     pub settled: BTreeSet<String>,
     /// Who was to have each group until now.
-    pub placed: Vec<Option<String>>,
+    pub assigned: Vec<Option<String>>,
     /// Who has each group.
     pub owners: Vec<Option<String>>,
     /// Some group is about to be taken over.
@@ -25,32 +25,32 @@ pub struct Seen {
     pub has_followers: bool,
 }
 
-impl Seen {
+impl AssignmentInput {
     /// Who is to have each group from now on; none where no node is there.
     ///
-    /// A group whose node is gone is placed at once. Otherwise one group moves at a time, and only when the move before it
+    /// A group whose node is gone is assigned at once. Otherwise one group moves at a time, and only when the move before it
     /// is done: first what an operator wants, then from a node that is drained, then from whoever has most to whoever has least.
-    pub fn place(&self) -> Vec<Option<String>> {
-        let mut next = self.placed.clone();
+    pub fn assign(&self) -> Vec<Option<String>> {
+        let mut next = self.assigned.clone();
         for (group, node) in next.iter_mut().enumerate() {
-            *node = node.take().filter(|node| self.may_stay(group, node));
+            *node = node.take().filter(|node| self.may_keep(group, node));
         }
         for group in 0..next.len() {
             if next[group].is_some() {
                 continue;
             }
-            let owner = self.owners[group].clone().filter(|owner| self.may_stay(group, owner));
+            let owner = self.owners[group].clone().filter(|owner| self.may_keep(group, owner));
             next[group] = owner.or_else(|| self.successor(&next, group));
         }
         let is_moving = self.is_moving || next.iter().zip(&self.owners).any(|(node, owner)| node != owner);
         if !is_moving {
-            self.move_one(&mut next);
+            self.move_one_group(&mut next);
         }
         next
     }
 
-    /// Whether a group may be where it was placed; a node that is drained begins nothing.
-    fn may_stay(&self, group: usize, node: &String) -> bool {
+    /// Whether a group may be where it was assigned; a node that is drained begins nothing.
+    fn may_keep(&self, group: usize, node: &String) -> bool {
         let is_owned = || self.owners[group].as_ref() == Some(node);
         self.nodes.contains(node) || (self.drained.contains(node) && is_owned())
     }
@@ -62,15 +62,15 @@ impl Seen {
 
     /// Whoever has followed the group's rows while its node was there.
     fn follower(&self, group: usize) -> Option<String> {
-        let was_placed = self.placed[group].is_some();
+        let was_placed = self.assigned[group].is_some();
         let nodes = self.nodes.iter().map(String::as_str);
         (self.has_followers && was_placed).then(|| follower(nodes, group)).flatten().map(str::to_owned)
     }
 
-    fn move_one(&self, next: &mut [Option<String>]) {
+    fn move_one_group(&self, next: &mut [Option<String>]) {
         for (group, node) in &self.pinned {
             let is_wanted = self.nodes.contains(node)
-                && next.get(*group).is_some_and(|placed| placed.as_ref() != Some(node));
+                && next.get(*group).is_some_and(|assigned| assigned.as_ref() != Some(node));
             if is_wanted {
                 next[*group] = Some(node.clone());
                 return;
@@ -133,7 +133,7 @@ pub fn home<'a>(nodes: impl Iterator<Item = &'a str>, of: &[&[u8]]) -> Option<&'
     })
 }
 
-/// The one of the nodes that follows the rows of a group: of those that the group is not placed on.
+/// The one of the nodes that follows the rows of a group: of those that the group is not assigned on.
 pub fn follower<'a>(others: impl Iterator<Item = &'a str>, group: usize) -> Option<&'a str> {
     home(others, &[b"follower", &(group as u64).to_be_bytes()])
 }
@@ -165,107 +165,111 @@ mod tests {
         nodes.iter().map(|node| Some((*node).to_owned()).filter(|node| !node.is_empty())).collect()
     }
 
-    /// All nodes have lived for a while, and every group is where it was placed.
-    fn seen(nodes: &[&str], placed: &[&str]) -> Seen {
-        Seen {
+    /// All nodes have lived for a while, and every group is where it was assigned.
+    fn seen(nodes: &[&str], assigned: &[&str]) -> AssignmentInput {
+        AssignmentInput {
             nodes: names(nodes),
             settled: names(nodes),
-            placed: groups(placed),
-            owners: groups(placed),
-            ..Seen::default()
+            assigned: groups(assigned),
+            owners: groups(assigned),
+            ..AssignmentInput::default()
         }
     }
 
     /// Places until nothing moves any more, each move done at once.
-    fn settle(mut seen: Seen) -> (Vec<Option<String>>, usize) {
+    fn settle(mut seen: AssignmentInput) -> (Vec<Option<String>>, usize) {
         let mut moves = 0;
         loop {
-            let next = seen.place();
-            if next == seen.placed {
+            let next = seen.assign();
+            if next == seen.assigned {
                 return (next, moves);
             }
             moves += 1;
             assert!(moves < 1_000, "it never ends");
-            (seen.placed, seen.owners) = (next.clone(), next);
+            (seen.assigned, seen.owners) = (next.clone(), next);
         }
     }
 
     #[test]
     fn the_first_node_gets_everything_at_once() {
-        assert_eq!(seen(&["a"], &["", "", ""]).place(), groups(&["a", "a", "a"]));
-        assert_eq!(seen(&[], &["a"]).place(), groups(&[""]));
+        assert_eq!(seen(&["a"], &["", "", ""]).assign(), groups(&["a", "a", "a"]));
+        assert_eq!(seen(&[], &["a"]).assign(), groups(&[""]));
     }
 
     #[test]
     fn groups_of_a_node_that_is_gone_are_spread_at_once_and_others_stay() {
-        let next = seen(&["a", "b"], &["a", "c", "c", "b"]).place();
+        let next = seen(&["a", "b"], &["a", "c", "c", "b"]).assign();
         assert_eq!((next[0].as_deref(), next[3].as_deref()), (Some("a"), Some("b")));
-        let of = |node: &str| next.iter().filter(|placed| placed.as_deref() == Some(node)).count();
+        let of = |node: &str| next.iter().filter(|assigned| assigned.as_deref() == Some(node)).count();
         assert_eq!((of("a"), of("b")), (2, 2));
     }
 
     #[test]
     fn a_node_that_joins_gets_its_part_one_move_after_the_other() {
         let first = seen(&["a", "b"], &["a"; 8]);
-        let next = first.place();
+        let next = first.assign();
         let moved = next.iter().filter(|node| node.as_deref() == Some("b")).count();
         assert_eq!(moved, 1);
-        let moving = Seen { placed: next.clone(), ..first.clone() };
-        assert_eq!(moving.place(), next, "the next one waits");
-        let coming = Seen { owners: next.clone(), is_moving: true, ..moving };
-        assert_eq!(coming.place(), next, "until it serves");
+        let moving = AssignmentInput { assigned: next.clone(), ..first.clone() };
+        assert_eq!(moving.assign(), next, "the next one waits");
+        let coming = AssignmentInput { owners: next.clone(), is_moving: true, ..moving };
+        assert_eq!(coming.assign(), next, "until it serves");
         assert_eq!(settle(first).1, 4, "no more moves than there have to be");
     }
 
     #[test]
     fn a_node_that_has_just_come_gets_nothing_for_balance() {
-        let fresh = Seen { settled: names(&["a"]), ..seen(&["a", "b"], &["a"; 4]) };
-        assert_eq!(fresh.place(), groups(&["a"; 4]));
+        let fresh = AssignmentInput { settled: names(&["a"]), ..seen(&["a", "b"], &["a"; 4]) };
+        assert_eq!(fresh.assign(), groups(&["a"; 4]));
     }
 
     #[test]
     fn what_moves_are_groups_whose_rows_are_there_already() {
         let rows = BTreeMap::from([("b".to_owned(), BTreeSet::from([2]))]);
-        let next = Seen { rows, ..seen(&["a", "b"], &["a"; 4]) }.place();
+        let next = AssignmentInput { rows, ..seen(&["a", "b"], &["a"; 4]) }.assign();
         assert_eq!(next, groups(&["a", "a", "b", "a"]));
     }
 
     #[test]
     fn a_node_that_is_drained_gives_one_group_after_the_other() {
-        let drained = Seen { drained: names(&["c"]), ..self::seen(&["a", "b"], &["c", "a", "c", "c"]) };
-        let next = drained.place();
+        let drained =
+            AssignmentInput { drained: names(&["c"]), ..self::seen(&["a", "b"], &["c", "a", "c", "c"]) };
+        let next = drained.assign();
         assert_eq!(next, groups(&["b", "a", "c", "c"]));
-        let moving = Seen { placed: next.clone(), ..drained.clone() };
-        assert_eq!(moving.place(), next, "the next one waits");
+        let moving = AssignmentInput { assigned: next.clone(), ..drained.clone() };
+        assert_eq!(moving.assign(), next, "the next one waits");
         let (end, moves) = settle(drained);
-        assert_eq!((end, moves), (groups(&["b", "a", "a", "b"]), 3), "nobody else gives any");
+        assert_eq!((end, moves), (groups(&["b", "a", "a", "b"]), 3), "nobody else handovers any");
     }
 
     #[test]
     fn a_node_that_is_drained_gets_nothing_and_what_it_does_not_have_yet_goes_at_once() {
         let pinned = BTreeMap::from([(0, "c".to_owned())]);
-        let placed = ["c", "c", "", "a", "a", "a"];
-        let mut seen = Seen { drained: names(&["c"]), pinned, ..seen(&["a", "b"], &placed) };
+        let assigned = ["c", "c", "", "a", "a", "a"];
+        let mut seen = AssignmentInput { drained: names(&["c"]), pinned, ..seen(&["a", "b"], &assigned) };
         seen.owners = groups(&["c", "b", "c", "a", "", "a"]);
-        assert_eq!(seen.place(), groups(&["c", "b", "c", "a", "a", "a"]));
-        let first = Seen { drained: names(&["c"]), ..self::seen(&["a"], &["", "d"]) };
-        assert_eq!(first.place(), groups(&["a", "a"]));
+        assert_eq!(seen.assign(), groups(&["c", "b", "c", "a", "a", "a"]));
+        let first = AssignmentInput { drained: names(&["c"]), ..self::seen(&["a"], &["", "d"]) };
+        assert_eq!(first.assign(), groups(&["a", "a"]));
     }
 
     #[test]
     fn groups_of_a_node_that_is_drained_go_to_whoever_has_followed_them() {
-        let placed = ["c"; 6];
-        let drained =
-            Seen { has_followers: true, drained: names(&["c"]), ..self::seen(&["a", "b"], &placed) };
-        let next = drained.place();
+        let assigned = ["c"; 6];
+        let drained = AssignmentInput {
+            has_followers: true,
+            drained: names(&["c"]),
+            ..self::seen(&["a", "b"], &assigned)
+        };
+        let next = drained.assign();
         assert_eq!(next[0].as_deref(), follower(["a", "b"].into_iter(), 0));
     }
 
     #[test]
     fn what_an_operator_wants_goes_first_and_stays() {
         let pinned = BTreeMap::from([(0, "b".to_owned()), (1, "b".to_owned()), (2, "gone".to_owned())]);
-        let wanted = Seen { pinned, ..seen(&["a", "b"], &["a"; 4]) };
-        assert_eq!(wanted.place(), groups(&["b", "a", "a", "a"]));
+        let wanted = AssignmentInput { pinned, ..seen(&["a", "b"], &["a"; 4]) };
+        assert_eq!(wanted.assign(), groups(&["b", "a", "a", "a"]));
         let (end, moves) = settle(wanted);
         assert_eq!((end, moves), (groups(&["b", "b", "a", "a"]), 2));
     }
@@ -273,20 +277,20 @@ mod tests {
     #[test]
     fn a_node_whose_groups_an_operator_wants_there_keeps_no_other_from_giving_some() {
         let pinned = (0..6).map(|group| (group, "a".to_owned())).collect();
-        let placed = ["a", "a", "a", "a", "a", "a", "b", "b", "b", "b"];
-        let (end, moves) = settle(Seen { pinned, ..seen(&["a", "b", "c"], &placed) });
-        let of = |node: &str| end.iter().filter(|placed| placed.as_deref() == Some(node)).count();
+        let assigned = ["a", "a", "a", "a", "a", "a", "b", "b", "b", "b"];
+        let (end, moves) = settle(AssignmentInput { pinned, ..seen(&["a", "b", "c"], &assigned) });
+        let of = |node: &str| end.iter().filter(|assigned| assigned.as_deref() == Some(node)).count();
         assert_eq!((of("a"), of("b"), of("c"), moves), (6, 2, 2, 2));
     }
 
     #[test]
     fn groups_of_a_node_that_is_gone_go_to_whoever_has_followed_them() {
         let nodes = ["a", "b", "c", "d"];
-        let placed = ["a", "b", "c", "d", "a", "b", "c", "d"];
+        let assigned = ["a", "b", "c", "d", "a", "b", "c", "d"];
         for gone in nodes {
             let left: Vec<_> = nodes.into_iter().filter(|node| *node != gone).collect();
-            let next = Seen { has_followers: true, ..seen(&left, &placed) }.place();
-            for (group, owner) in placed.into_iter().enumerate() {
+            let next = AssignmentInput { has_followers: true, ..seen(&left, &assigned) }.assign();
+            for (group, owner) in assigned.into_iter().enumerate() {
                 let others = nodes.into_iter().filter(|node| *node != owner);
                 let followed_by = follower(others, group).map(str::to_owned);
                 assert_ne!(followed_by.as_deref(), Some(owner));
@@ -294,7 +298,7 @@ mod tests {
                 assert_eq!(next[group], wanted, "group {group}, without {gone}");
             }
         }
-        let first = Seen { has_followers: true, ..seen(&["a", "b"], &[""; 4]) }.place();
+        let first = AssignmentInput { has_followers: true, ..seen(&["a", "b"], &[""; 4]) }.assign();
         let of_a = first.iter().filter(|node| node.as_deref() == Some("a")).count();
         assert_eq!(of_a, 2, "what nobody had is spread");
     }

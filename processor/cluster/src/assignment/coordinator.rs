@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use everlog_log_kafka::control::node_group::Members;
 use tokio::time::MissedTickBehavior;
 
-use crate::assignment::assign::Seen;
-use crate::control_rows::{NodeRow, OwnerRow, Row, View};
-use crate::membership::flap_damping::Lives;
-use crate::membership::reachability::joined;
-use crate::peers::client::Links;
+use crate::assignment::assign::AssignmentInput;
+use crate::control_rows::{ControlView, NodeRow, OwnerRow, Row};
+use crate::membership::flap_damping::FlapDamping;
+use crate::membership::reachability::fully_connected;
+use crate::peers::client::PeerClient;
 use crate::{Cluster, lock};
 
 /// How often it looks at what is there, if nothing changes.
@@ -21,12 +21,12 @@ const LIVE_FOR: Duration = Duration::from_secs(1);
 
 impl Cluster {
     /// Places groups, where it is this node that does, until it ends. Brokers that answer late keep nothing else waiting.
-    pub(crate) async fn places(self: Arc<Self>) {
+    pub(crate) async fn coordinate(self: Arc<Self>) {
         let (mut changes, mut ends) = (self.version.subscribe(), self.links.ends());
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut over = self.over();
-        let mut placer = Placer::default();
+        let mut placer = Coordinator::default();
         loop {
             tokio::select! {
                 () = async { drop(over.wait_for(|over| *over).await) } => return,
@@ -41,23 +41,28 @@ impl Cluster {
 
 /// What the node that places remembers.
 #[derive(Default)]
-struct Placer {
+struct Coordinator {
     /// It is this node that places, as of the last look.
-    places: bool,
+    is_coordinator: bool,
     /// Who lives by the brokers' word, and when they gave it.
     live: Option<(Instant, BTreeSet<String>)>,
-    lives: Lives,
+    lives: FlapDamping,
 }
 
-impl Placer {
+impl Coordinator {
     async fn look(&mut self, cluster: &Arc<Cluster>) {
         let view = cluster.shown.load_full();
         let is_chosen = lock(&cluster.members).as_ref().is_some_and(Members::is_placer);
-        let places = is_chosen || self.stands_in(cluster).await;
-        if std::mem::replace(&mut self.places, places) != places {
-            tracing::info!(places, is_chosen, by = view.placement.by, "whether this node places has changed");
+        let is_coordinator = is_chosen || self.stands_in(cluster).await;
+        if std::mem::replace(&mut self.is_coordinator, is_coordinator) != is_coordinator {
+            tracing::info!(
+                is_coordinator,
+                is_chosen,
+                by = view.assignment.by,
+                "whether this node places has changed"
+            );
         }
-        if !places {
+        if !is_coordinator {
             self.lives.end();
             return;
         }
@@ -66,7 +71,7 @@ impl Placer {
             return;
         }
         let Some(there) = self.trusted(cluster, &view, live).await else { return };
-        let nodes = joined(&view, &there);
+        let nodes = fully_connected(&view, &there);
         let left_out: Vec<_> = there.difference(&nodes).cloned().collect();
         let now = Instant::now();
         let rows = nodes.iter().filter_map(|node| view.nodes.get_key_value(node));
@@ -83,11 +88,11 @@ impl Placer {
         // One that is drained and does not come to serve a group is not waited for.
         let has = |owner: &&OwnerRow| owner.serves || !drained.contains(&owner.node);
         let groups = cluster.groups();
-        let mut placed = view.placement.groups.clone();
-        placed.resize(groups.end, None);
-        let seen = Seen {
+        let mut assigned = view.assignment.groups.clone();
+        assigned.resize(groups.end, None);
+        let seen = AssignmentInput {
             settled: nodes.iter().filter(|node| self.lives.is_settled(node, now)).cloned().collect(),
-            placed,
+            assigned,
             owners: groups
                 .map(|group| view.owners.get(&group).filter(has).map(|owner| owner.node.clone()))
                 .collect(),
@@ -98,17 +103,17 @@ impl Placer {
             drained,
             nodes,
         };
-        let groups = seen.place();
-        if groups != view.placement.groups || seen.nodes != view.placement.nodes {
-            let placement = view.placement.then(seen.nodes, groups, &cluster.me);
-            tracing::info!(nodes = ?placement.nodes, groups = ?placement.groups, ?left_out, "placed");
-            let row = Row::Placement(placement);
+        let groups = seen.assign();
+        if groups != view.assignment.groups || seen.nodes != view.assignment.nodes {
+            let assignment = view.assignment.then(seen.nodes, groups, &cluster.me);
+            tracing::info!(nodes = ?assignment.nodes, groups = ?assignment.groups, ?left_out, "assigned");
+            let row = Row::Assignment(assignment);
             match cluster.write(row.clone()).await {
                 Ok(()) => cluster.note(row),
-                Err(error) => tracing::debug!(%error, "what was placed cannot be told"),
+                Err(error) => tracing::debug!(%error, "what was assigned cannot be told"),
             }
         }
-        cluster.tell_departed(&there).await;
+        cluster.record_departed(&there).await;
     }
 
     /// Those of the living that somebody listens for, and that this node and they trust each other; none where it is this node that is
@@ -116,7 +121,7 @@ impl Placer {
     async fn trusted(
         &self,
         cluster: &Arc<Cluster>,
-        view: &View,
+        view: &ControlView,
         live: BTreeSet<String>,
     ) -> Option<BTreeSet<String>> {
         let (mut nodes, mut trusts) = (BTreeSet::new(), Vec::new());
@@ -126,10 +131,10 @@ impl Placer {
                 nodes.insert(node);
                 continue;
             }
-            if Links::refuses(address).await {
+            if PeerClient::refuses(address).await {
                 continue;
             }
-            let was_there = view.placement.nodes.contains(&node);
+            let was_there = view.assignment.nodes.contains(&node);
             let is_known = was_there && cluster.links.refusal(address).is_none();
             let is_trusted = is_known || cluster.links.instance(&node, address).await.is_some();
             trusts.extend(was_there.then_some(is_trusted));
@@ -141,19 +146,19 @@ impl Placer {
         (!is_stranger).then_some(nodes)
     }
 
-    /// The node that placed last is gone, and nobody has been chosen yet: the first of the others does.
+    /// The node that assigned last is gone, and nobody has been chosen yet: the first of the others does.
     async fn stands_in(&self, cluster: &Arc<Cluster>) -> bool {
         let view = cluster.shown.load_full();
-        let by = &view.placement.by;
+        let by = &view.assignment.by;
         if by.is_empty() || *by == cluster.me {
             return false;
         }
-        let first = view.placement.nodes.iter().find(|node| *node != by);
+        let first = view.assignment.nodes.iter().find(|node| *node != by);
         if first != Some(&cluster.me) {
             return false;
         }
         match view.nodes.get(by) {
-            Some(row) => Links::refuses(&row.address).await,
+            Some(row) => PeerClient::refuses(&row.address).await,
             None => true,
         }
     }

@@ -8,9 +8,9 @@ const KNOWN_FOR: Duration = Duration::from_secs(300);
 
 /// Each group and node once, and since when somebody else is to have it.
 #[derive(Debug, Default)]
-pub struct Former(Vec<(usize, String, Instant)>);
+pub struct OwnershipHistory(Vec<(usize, String, Instant)>);
 
-impl Former {
+impl OwnershipHistory {
     /// A node has a group no longer, or only until the next one takes it.
     pub fn note(&mut self, group: usize, node: &str, now: Instant) {
         self.0.retain(|(known_group, known, since)| {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn what_a_node_had_is_known_for_a_while() {
-        let (mut former, began) = (Former::default(), Instant::now());
+        let (mut former, began) = (OwnershipHistory::default(), Instant::now());
         former.note(0, "a", began);
         former.note(1, "b", began);
         former.note(1, "a", began + Duration::from_secs(1));

@@ -9,10 +9,10 @@ use everlog_log_kafka::control::node_group::Members;
 use everlog_partition::Error;
 use tokio::time::MissedTickBehavior;
 
-use crate::control_rows::{OwnerRow, Row, View};
-use crate::peers::client::Links;
-use crate::peers::protocol::Leave;
-use crate::{Cluster, Failed, Group, lock};
+use crate::control_rows::{ControlView, OwnerRow, Row};
+use crate::peers::client::PeerClient;
+use crate::peers::protocol::ReleaseGroup;
+use crate::{Cluster, Group, TakeoverFailed, lock};
 
 /// How often a node looks at what it is to have, if nothing changes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -24,7 +24,7 @@ const TAKE_AGAIN_AFTER_MAX: Duration = Duration::from_secs(10);
 /// How often it is tried whether closed partitions can be served.
 const REOPEN_EVERY: Duration = Duration::from_secs(30);
 /// How many groups are brought at once from nodes that serve them: each takes a thread, and others need some too.
-pub(crate) const BRINGS_AT_ONCE: usize = 4;
+pub(crate) const RESTORES_MAX: usize = 4;
 /// How often the owner of a group is asked whether it is there, until it counts as gone.
 const OWNER_ASKED: usize = 3;
 
@@ -32,16 +32,16 @@ const OWNER_ASKED: usize = 3;
 const DENIED_LOOKS: u32 = 10;
 
 /// While it is there a group is given to somebody: whoever ends meanwhile would break off what the other waits for.
-struct Giving<'a>(&'a AtomicUsize);
+struct Handover<'a>(&'a AtomicUsize);
 
-impl<'a> Giving<'a> {
-    fn begin(gives: &'a AtomicUsize) -> Self {
-        gives.fetch_add(1, Ordering::AcqRel);
-        Self(gives)
+impl<'a> Handover<'a> {
+    fn begin(handovers: &'a AtomicUsize) -> Self {
+        handovers.fetch_add(1, Ordering::AcqRel);
+        Self(handovers)
     }
 }
 
-impl Drop for Giving<'_> {
+impl Drop for Handover<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -55,7 +55,7 @@ enum Prepared {
     /// Its owner serves no more, and somebody waits: there is no time for it.
     Orphaned,
     /// They could not be brought, and its owner may serve on.
-    Failed,
+    TakeoverFailed,
 }
 
 impl Cluster {
@@ -73,8 +73,11 @@ impl Cluster {
     }
 
     /// Takes groups over; returns their partitions that stay closed, and why.
-    pub(crate) async fn take_all(self: &Arc<Self>, groups: Vec<usize>) -> Result<Vec<(u32, Error)>, Error> {
-        self.tell_owner(&groups, false);
+    pub(crate) async fn take_over_all(
+        self: &Arc<Self>,
+        groups: Vec<usize>,
+    ) -> Result<Vec<(u32, Error)>, Error> {
+        self.announce_owners(&groups, false);
         let (cluster, wanted) = (Arc::clone(self), groups.clone());
         let taken = tokio::task::spawn_blocking(move || {
             let partitions = wanted.into_iter().flat_map(|group| cluster.partitions_of(group));
@@ -85,22 +88,22 @@ impl Cluster {
         });
         for group in &groups {
             // In this order: in between it is both, and never neither.
-            self.groups[*group].is_held.store(taken.is_ok(), Ordering::Release);
-            self.groups[*group].is_coming.store(false, Ordering::Release);
+            self.groups[*group].is_owned.store(taken.is_ok(), Ordering::Release);
+            self.groups[*group].is_acquiring.store(false, Ordering::Release);
             if taken.is_ok() {
                 self.groups[*group].failures.store(0, Ordering::Relaxed);
             }
         }
         if taken.is_ok() {
-            self.tell_owner(&groups, true);
-            self.keeps(&groups).await;
+            self.announce_owners(&groups, true);
+            self.announce_rows(&groups).await;
         }
         self.changed();
         taken
     }
 
     /// Tells that groups are here, or about to be. Nothing waits until others know it: calls for them wait here.
-    fn tell_owner(self: &Arc<Self>, groups: &[usize], serves: bool) {
+    fn announce_owners(self: &Arc<Self>, groups: &[usize], serves: bool) {
         let own = OwnerRow { node: self.me.clone(), serves };
         let view = self.shown.load_full();
         let told = |group: &&usize| {
@@ -110,22 +113,22 @@ impl Cluster {
         for (group, owner) in &news {
             self.note(Row::Owner(*group, Some(owner.clone())));
         }
-        self.put_owners(news);
+        self.write_owners(news);
     }
 
-    fn put_owners(self: &Arc<Self>, news: Vec<(usize, OwnerRow)>) {
+    fn write_owners(self: &Arc<Self>, news: Vec<(usize, OwnerRow)>) {
         let cluster = Arc::clone(self);
         tokio::task::spawn_blocking(move || {
             // One after the other: a later row must not come before an earlier one.
-            let _turn = lock(&cluster.telling);
+            let _turn = lock(&cluster.owner_rows);
             for (group, owner) in news {
-                if owner.serves && !cluster.groups[group].is_held.load(Ordering::Acquire) {
+                if owner.serves && !cluster.groups[group].is_owned.load(Ordering::Acquire) {
                     // It has been given away meanwhile.
                     continue;
                 }
                 if let Err(error) = cluster.put(&Row::Owner(group, Some(owner))) {
                     tracing::debug!(group, %error, "others are not told yet who has a group");
-                    cluster.groups[group].is_untold.store(true, Ordering::Release);
+                    cluster.groups[group].is_unannounced.store(true, Ordering::Release);
                 }
             }
         });
@@ -133,60 +136,60 @@ impl Cluster {
 
     /// Tells again what the brokers did not take, and what a late row of somebody else contradicts: while a group is on
     /// its way no other one is moved, so the last word on each has to be that of whoever has it.
-    fn tell_untold(self: &Arc<Self>) {
+    fn reannounce_owners(self: &Arc<Self>) {
         let view = self.shown.load_full();
         let news = self.groups().filter_map(|number| {
             let group = &self.groups[number];
-            let serves = group.is_held.load(Ordering::Acquire);
-            let is_mine = serves || group.is_coming.load(Ordering::Acquire);
+            let serves = group.is_owned.load(Ordering::Acquire);
+            let is_mine = serves || group.is_acquiring.load(Ordering::Acquire);
             // Whoever has it now tells so itself.
-            let is_untold = group.is_untold.swap(false, Ordering::AcqRel) && is_mine;
+            let is_unannounced = group.is_unannounced.swap(false, Ordering::AcqRel) && is_mine;
             // Others may be right for a while: whoever is taking it tells so before this node has noticed.
             let is_denied = serves && view.owners.get(&number).is_some_and(|owner| owner.node != self.me);
-            let looks = if is_denied { group.denied.fetch_add(1, Ordering::AcqRel) + 1 } else { 0 };
+            let looks = if is_denied { group.contradicted.fetch_add(1, Ordering::AcqRel) + 1 } else { 0 };
             let is_denied = looks >= DENIED_LOOKS;
             if looks == 0 || is_denied {
-                group.denied.store(0, Ordering::Release);
+                group.contradicted.store(0, Ordering::Release);
             }
-            (is_untold || is_denied).then(|| (number, OwnerRow { node: self.me.clone(), serves }))
+            (is_unannounced || is_denied).then(|| (number, OwnerRow { node: self.me.clone(), serves }))
         });
         let news: Vec<_> = news.collect();
         if !news.is_empty() {
-            self.put_owners(news);
+            self.write_owners(news);
         }
     }
 
     /// Takes a group over from whoever has it.
-    async fn take(self: Arc<Self>, group: usize, failed: Arc<Failed>) {
+    async fn take(self: Arc<Self>, group: usize, failed: Arc<TakeoverFailed>) {
         let _turn = self.groups[group].turn.lock().await;
         let (began, mut asked) = (Instant::now(), Instant::now());
         let owner = self.shown.load().owners.get(&group).map(|owner| owner.node.clone());
         let owner = owner.filter(|owner| *owner != self.me);
         if let Some(owner) = &owner {
-            let prepared = match self.is_heard_of(owner) {
+            let prepared = match self.is_alive(owner) {
                 true => self.prepare(group, owner).await,
                 false => Prepared::Orphaned,
             };
-            if prepared == Prepared::Failed {
+            if prepared == Prepared::TakeoverFailed {
                 // Whoever has it serves on, which this node could not.
                 self.local.forget(self.partitions_of(group));
                 return self.rest(group).await;
             }
-            let placed = self.shown.load().placement.groups.get(group).cloned().flatten();
-            if placed.as_ref() != Some(&self.me) {
+            let assigned = self.shown.load().assignment.groups.get(group).cloned().flatten();
+            if assigned.as_ref() != Some(&self.me) {
                 // It is to go elsewhere meanwhile.
                 self.local.forget(self.partitions_of(group));
                 return;
             }
             asked = Instant::now();
-            let leave = Leave { group: u32::try_from(group).unwrap_or(u32::MAX), to: self.me.clone() };
+            let leave = ReleaseGroup { group: u32::try_from(group).unwrap_or(u32::MAX), to: self.me.clone() };
             let has_left = prepared == Prepared::Brought
                 && self.ask(owner, "/node/leave", &leave, LEAVE_WITHIN).await.is_some();
             if !has_left {
                 tracing::info!(group, owner, "the owner of a group does not give it up: it is fenced");
             }
         }
-        match self.take_all(vec![group]).await {
+        match self.take_over_all(vec![group]).await {
             Ok(_closed) => {
                 let (took_ms, away_ms) =
                     (everlog_log::clock::elapsed_ms(began), everlog_log::clock::elapsed_ms(asked));
@@ -195,7 +198,7 @@ impl Cluster {
             }
             Err(error) => {
                 // Those that did come go again: a group is in one place.
-                self.let_go(group).await;
+                self.release_group(group).await;
                 tracing::warn!(group, %error, "a group of partitions could not be taken over");
                 self.counts.failed.fetch_add(1, Ordering::Relaxed);
                 if !crate::is_lost_to_another(&error) {
@@ -210,23 +213,23 @@ impl Cluster {
 
     /// The brokers hear of a node, by the word of whoever places. One that they do not hear of serves nothing, though it may answer;
     /// one that leaves, or is left out because some nodes do not reach each other, serves on.
-    fn is_heard_of(&self, node: &str) -> bool {
+    fn is_alive(&self, node: &str) -> bool {
         let view = self.shown.load();
         let row = view.nodes.get(node);
         let is_leaving = view.drains.contains(node) || row.is_some_and(|row| row.leaves);
-        let misses = row.is_some_and(|row| !row.misses.is_empty());
-        let is_missed = || view.nodes.values().any(|row| row.misses.contains(node));
-        view.placement.nodes.contains(node) || is_leaving || misses || is_missed()
+        let unreachable = row.is_some_and(|row| !row.unreachable.is_empty());
+        let is_unowned = || view.nodes.values().any(|row| row.unreachable.contains(node));
+        view.assignment.nodes.contains(node) || is_leaving || unreachable || is_unowned()
     }
 
     /// Brings the rows of a group while its owner serves on.
     async fn prepare(self: &Arc<Self>, group: usize, owner: &str) -> Prepared {
-        let _place = loop {
-            if !self.serves_on(owner).await {
+        let _slot = loop {
+            if !self.answers(owner).await {
                 return Prepared::Orphaned;
             }
-            if let Ok(Ok(place)) = tokio::time::timeout(LOOK_EVERY, self.bringing.acquire()).await {
-                break place;
+            if let Ok(Ok(slot)) = tokio::time::timeout(LOOK_EVERY, self.restore_slots.acquire()).await {
+                break slot;
             }
         };
         let cluster = Arc::clone(self);
@@ -239,30 +242,30 @@ impl Cluster {
         });
         match prepared.await {
             Ok(Ok(())) => {
-                self.keeps(&[group]).await;
+                self.announce_rows(&[group]).await;
                 Prepared::Brought
             }
             Ok(Err(error)) => {
-                self.groups[group].stumbles(self.local.may_pass(&error));
-                Prepared::Failed
+                self.groups[group].count_failure(self.local.may_pass(&error));
+                Prepared::TakeoverFailed
             }
             Err(panicked) => {
                 tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
-                self.groups[group].stumbles(false);
-                Prepared::Failed
+                self.groups[group].count_failure(false);
+                Prepared::TakeoverFailed
             }
         }
     }
 
     /// True where the owner of a group answers. One that is slow to is asked again, as long as its process and the brokers do not
     /// say that it is gone: fencing one that serves makes its callers wait for all that is to be brought.
-    async fn serves_on(&self, owner: &str) -> bool {
+    async fn answers(&self, owner: &str) -> bool {
         for _ask in 0..OWNER_ASKED {
             let Some(address) = self.address_of(owner) else { return false };
             if self.links.instance(owner, &address).await.is_some() {
                 return true;
             }
-            if Links::refuses(&address).await || !self.is_heard_of(owner) {
+            if PeerClient::refuses(&address).await || !self.is_alive(owner) {
                 return false;
             }
         }
@@ -277,7 +280,7 @@ impl Cluster {
     }
 
     /// The rows of groups are kept here from now on, and others may reckon with that.
-    pub(crate) async fn keeps(self: &Arc<Self>, groups: &[usize]) {
+    pub(crate) async fn announce_rows(self: &Arc<Self>, groups: &[usize]) {
         let row = {
             let mut own = lock(&self.own);
             let known = own.rows.len();
@@ -297,8 +300,8 @@ impl Cluster {
         }
     }
 
-    async fn let_go(self: &Arc<Self>, group: usize) {
-        self.groups[group].is_held.store(false, Ordering::Release);
+    async fn release_group(self: &Arc<Self>, group: usize) {
+        self.groups[group].is_owned.store(false, Ordering::Release);
         let cluster = Arc::clone(self);
         let left = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
@@ -318,15 +321,15 @@ impl Cluster {
     /// here.
     pub(crate) async fn give(self: &Arc<Self>, group: usize, to: &str) -> bool {
         let Some(given) = self.groups.get(group) else { return false };
-        let _giving = Giving::begin(&given.gives);
-        let known = self.shown.load().placement.clone();
+        let _giving = Handover::begin(&given.handovers);
+        let known = self.shown.load().assignment.clone();
         let is_placed_here = known.groups.get(group).cloned().flatten().as_ref() == Some(&self.me);
-        if is_placed_here && given.is_held.load(Ordering::Acquire) {
-            // One of the two does not know the latest placement. Said first: what is not held is missed.
-            lock(&given.deference).begin(known, Instant::now());
+        if is_placed_here && given.is_owned.load(Ordering::Acquire) {
+            // One of the two does not know the latest assignment. Said first: what is not held is missed.
+            lock(&given.backoff).begin(known, Instant::now());
             self.doubt();
         }
-        if !given.is_held.swap(false, Ordering::AcqRel) {
+        if !given.is_owned.swap(false, Ordering::AcqRel) {
             return false;
         }
         let began = Instant::now();
@@ -334,7 +337,7 @@ impl Cluster {
         // What comes from now on goes there, and waits.
         lock(&self.view).give(group, &self.me, to);
         self.show();
-        self.let_go(group).await;
+        self.release_group(group).await;
         self.counts.given.fetch_add(1, Ordering::Relaxed);
         tracing::info!(
             group,
@@ -347,7 +350,7 @@ impl Cluster {
 
     /// Somebody else has taken a partition of this node: it gives up the group. False where that somebody goes by this
     /// node's name: then there is nothing for it to do any more.
-    pub async fn steps_down(self: &Arc<Self>, partition: u32) -> bool {
+    pub async fn step_down(self: &Arc<Self>, partition: u32) -> bool {
         let (cluster, key) = (Arc::clone(self), Row::Node(self.me.clone(), None).write().0);
         let instance = tokio::task::spawn_blocking(move || match cluster.latest(&key) {
             Ok(Some(Row::Node(_, Some(row)))) => Some(row.instance),
@@ -358,30 +361,30 @@ impl Cluster {
         }
         let group = self.group_of(partition);
         // Each partition of the group is told of, and it is lost once.
-        if self.groups[group].is_held.load(Ordering::Acquire) {
-            let known = self.shown.load().placement.clone();
-            lock(&self.groups[group].deference).begin(known, Instant::now());
+        if self.groups[group].is_owned.load(Ordering::Acquire) {
+            let known = self.shown.load().assignment.clone();
+            lock(&self.groups[group].backoff).begin(known, Instant::now());
             self.doubt();
         }
-        if !self.groups[group].is_coming.load(Ordering::Acquire) {
+        if !self.groups[group].is_acquiring.load(Ordering::Acquire) {
             let _turn = self.groups[group].turn.lock().await;
-            self.let_go(group).await;
+            self.release_group(group).await;
         }
         true
     }
 
-    /// Keeps to what is placed until the node ends; `failed` hears of partitions that cannot be recovered.
-    pub async fn run(self: Arc<Self>, failed: Arc<Failed>) {
+    /// Keeps to what is assigned until the node ends; `failed` hears of partitions that cannot be recovered.
+    pub async fn run(self: Arc<Self>, failed: Arc<TakeoverFailed>) {
         let mut changes = self.version.subscribe();
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut over = self.over();
         let mut reopened = Instant::now();
-        let mut nodes = self.shown.load().placement.nodes.clone();
-        tokio::spawn(Arc::clone(&self).places());
-        tokio::spawn(Arc::clone(&self).reaches());
+        let mut nodes = self.shown.load().assignment.nodes.clone();
+        tokio::spawn(Arc::clone(&self).coordinate());
+        tokio::spawn(Arc::clone(&self).watch_reachability());
         if self.replicas > 0 {
-            tokio::spawn(Arc::clone(&self).follows());
+            tokio::spawn(Arc::clone(&self).run_standby());
         }
         if nodes.iter().eq([&self.me]) {
             // Whatever was offered is here.
@@ -396,35 +399,35 @@ impl Cluster {
                     self.dispatcher.sweep(&self.send);
                     let expired = self.receipts.sweep();
                     self.counts.receipts_expired.fetch_add(expired, Ordering::Relaxed);
-                    self.tell_untold();
+                    self.reannounce_owners();
                 }
             }
             let view = self.shown.load_full();
-            if view.placement.nodes != nodes {
-                nodes.clone_from(&view.placement.nodes);
+            if view.assignment.nodes != nodes {
+                nodes.clone_from(&view.assignment.nodes);
                 tracing::info!(nodes = ?nodes, "the nodes are others now");
             }
             if view.era() != self.exchange.era() {
                 self.exchange.begin(view.era());
             }
-            for (group, node) in view.placement.groups.iter().enumerate().take(self.groups().end) {
-                let is_missed =
-                    node.as_ref() == Some(&self.me) && !self.groups[group].is_held.load(Ordering::Acquire);
+            for (group, node) in view.assignment.groups.iter().enumerate().take(self.groups().end) {
+                let is_unowned =
+                    node.as_ref() == Some(&self.me) && !self.groups[group].is_owned.load(Ordering::Acquire);
                 let is_wanted =
-                    is_missed && lock(&self.groups[group].deference).is_over(&view.placement, Instant::now());
-                if is_wanted && !self.groups[group].is_coming.swap(true, Ordering::AcqRel) {
+                    is_unowned && lock(&self.groups[group].backoff).is_over(&view.assignment, Instant::now());
+                if is_wanted && !self.groups[group].is_acquiring.swap(true, Ordering::AcqRel) {
                     let (cluster, failed) = (Arc::clone(&self), Arc::clone(&failed));
                     tokio::spawn(async move {
                         Arc::clone(&cluster).take(group, failed).await;
-                        cluster.groups[group].is_coming.store(false, Ordering::Release);
+                        cluster.groups[group].is_acquiring.store(false, Ordering::Release);
                     });
                 }
             }
-            let is_placed = view.placement.nodes.contains(&self.me) || view.drains.contains(&self.me);
-            if is_placed && self.misses(&view) == 0 {
-                self.has_its_part.store(true, Ordering::Release);
+            let is_assigned = view.assignment.nodes.contains(&self.me) || view.drains.contains(&self.me);
+            if is_assigned && self.unowned_groups(&view) == 0 {
+                self.has_assigned_groups.store(true, Ordering::Release);
             }
-            self.stays_known().await;
+            self.register_again().await;
         }
     }
 
@@ -435,7 +438,7 @@ impl Cluster {
         }
         *last = Instant::now();
         let is_closed = |partition: &u32| self.stats[*partition as usize].closed.load(Ordering::Relaxed) == 1;
-        for group in self.groups().filter(|group| self.groups[*group].is_held.load(Ordering::Acquire)) {
+        for group in self.groups().filter(|group| self.groups[*group].is_owned.load(Ordering::Acquire)) {
             let closed: Vec<_> = self.partitions_of(group).filter(is_closed).collect();
             if closed.is_empty() {
                 continue;
@@ -443,7 +446,7 @@ impl Cluster {
             let cluster = Arc::clone(self);
             tokio::spawn(async move {
                 let Ok(_turn) = cluster.groups[group].turn.try_lock() else { return };
-                if cluster.groups[group].is_held.load(Ordering::Acquire) {
+                if cluster.groups[group].is_owned.load(Ordering::Acquire) {
                     let local = Arc::clone(&cluster.local);
                     // Why not is told where that is found.
                     let _ = tokio::task::spawn_blocking(move || local.take(closed)).await;
@@ -452,12 +455,12 @@ impl Cluster {
         }
     }
 
-    /// How many groups are placed here and not at work here.
-    fn misses(&self, view: &View) -> usize {
-        let placed = view.placement.groups.iter().zip(&self.groups);
-        let is_missed = |(node, group): &(&Option<String>, &Group)| {
-            node.as_ref() == Some(&self.me) && !group.is_held.load(Ordering::Acquire)
+    /// How many groups are assigned here and not at work here.
+    fn unowned_groups(&self, view: &ControlView) -> usize {
+        let assigned = view.assignment.groups.iter().zip(&self.groups);
+        let is_unowned = |(node, group): &(&Option<String>, &Group)| {
+            node.as_ref() == Some(&self.me) && !group.is_owned.load(Ordering::Acquire)
         };
-        placed.filter(is_missed).count()
+        assigned.filter(is_unowned).count()
     }
 }

@@ -18,7 +18,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 impl Cluster {
     /// Follows what this node is to follow, until it ends.
-    pub(crate) async fn follows(self: Arc<Self>) {
+    pub(crate) async fn run_standby(self: Arc<Self>) {
         let mut resting = BTreeMap::new();
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -31,10 +31,10 @@ impl Cluster {
             for group in self.groups() {
                 // Whoever takes it over, or lets go of it, sees to its rows.
                 let Ok(_turn) = self.groups[group].turn.try_lock() else { continue };
-                let Group { is_held, is_coming, .. } = &self.groups[group];
-                if is_held.load(Ordering::Acquire) || is_coming.load(Ordering::Acquire) {
+                let Group { is_owned, is_acquiring, .. } = &self.groups[group];
+                if is_owned.load(Ordering::Acquire) || is_acquiring.load(Ordering::Acquire) {
                     // The rows are whose it comes to.
-                    self.follows_no_more(group);
+                    self.stop_standby(group);
                 } else if self.is_follower(group) {
                     if resting.get(&group).is_none_or(|until| *until <= Instant::now()) {
                         resting.remove(&group);
@@ -42,7 +42,7 @@ impl Cluster {
                             resting.insert(group, Instant::now() + AGAIN_AFTER);
                         }
                     }
-                } else if self.follows_no_more(group) {
+                } else if self.stop_standby(group) {
                     self.forget(group).await;
                 }
             }
@@ -51,9 +51,9 @@ impl Cluster {
 
     fn is_follower(&self, group: usize) -> bool {
         let view = self.shown.load();
-        let placed = view.placement.groups.get(group).and_then(Option::as_ref);
-        let others = view.placement.nodes.iter().filter(|node| Some(*node) != placed);
-        placed.is_some() && follower(others.map(String::as_str), group) == Some(self.me.as_str())
+        let assigned = view.assignment.groups.get(group).and_then(Option::as_ref);
+        let others = view.assignment.nodes.iter().filter(|node| Some(*node) != assigned);
+        assigned.is_some() && follower(others.map(String::as_str), group) == Some(self.me.as_str())
     }
 
     /// Brings what was committed since; false where that fails, and nobody should think that the rows are here.
@@ -62,15 +62,15 @@ impl Cluster {
         let brought = tokio::task::spawn_blocking(move || {
             let partitions = cluster.partitions_of(group);
             let Some(log) = cluster.log.upgrade() else { return true };
-            let followed = &cluster.groups[group].followed;
+            let standby_ends = &cluster.groups[group].standby_ends;
             let mut are_all_here = true;
             for (partition, end) in partitions.clone().zip(log.changelog_ends(partitions)) {
-                let is_new = |end: &Offset| lock(followed).get(&partition) != Some(end);
+                let is_new = |end: &Offset| lock(standby_ends).get(&partition) != Some(end);
                 let Some(end) = end.filter(is_new) else { continue };
                 match cluster.local.prepare(partition..partition + 1) {
-                    Ok(()) => drop(lock(followed).insert(partition, end)),
+                    Ok(()) => drop(lock(standby_ends).insert(partition, end)),
                     Err(_told) => {
-                        lock(followed).remove(&partition);
+                        lock(standby_ends).remove(&partition);
                         are_all_here = false;
                     }
                 }
@@ -79,21 +79,21 @@ impl Cluster {
         });
         match brought.await {
             Ok(true) => {
-                self.keeps(&[group]).await;
+                self.announce_rows(&[group]).await;
                 true
             }
             Ok(false) => false,
             Err(panicked) => {
-                tracing::error!(group, %panicked, "the rows of a group are not followed at the moment");
-                self.follows_no_more(group);
+                tracing::error!(group, %panicked, "the rows of a group are not standby_ends at the moment");
+                self.stop_standby(group);
                 false
             }
         }
     }
 
     /// True where it was followed.
-    fn follows_no_more(&self, group: usize) -> bool {
-        !std::mem::take(&mut *lock(&self.groups[group].followed)).is_empty()
+    fn stop_standby(&self, group: usize) -> bool {
+        !std::mem::take(&mut *lock(&self.groups[group].standby_ends)).is_empty()
     }
 
     /// Another node follows it now: its rows are closed.
@@ -101,7 +101,7 @@ impl Cluster {
         let cluster = Arc::clone(self);
         let closed = tokio::task::spawn_blocking(move || cluster.local.forget(cluster.partitions_of(group)));
         if let Err(panicked) = closed.await {
-            tracing::error!(group, %panicked, "rows that were followed are not closed");
+            tracing::error!(group, %panicked, "rows that were standby_ends are not closed");
         }
     }
 }

@@ -16,12 +16,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::assignment::assign::home;
-use crate::control_rows::{Placement, Row};
+use crate::control_rows::{Assignment, Row};
 use crate::metrics::Outcome;
 use crate::peers::protocol::{
-    Claim as ClaimWire, Claimed as ClaimedWire, Kept, Lost, LostPolls, Offers, QueueWire, Received, Release,
+    BacklogReply, Claim as ClaimWire, Claimed as ClaimedWire, Lost, Offers, PollsLost, QueueWire, Received,
+    Release,
 };
-use crate::{Cluster, Elsewhere, lock};
+use crate::{Cluster, RemotePartitions, lock};
 
 /// How long a message between nodes may take.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
@@ -42,7 +43,7 @@ const LOST_TOGETHER: Duration = Duration::from_millis(100);
 const RECEIVED_WITHIN: Duration = Duration::from_secs(8);
 
 /// Whose answer a receipt is of.
-pub struct Asker {
+pub struct Recipient {
     /// The poll.
     pub poll_id: String,
     /// What it has claimed a task of, by partition and key; none where it is a query that it has got.
@@ -103,7 +104,7 @@ impl Cluster {
     }
 
     /// What the other nodes that have partitions keep until there is room for it at the home of a queue.
-    async fn others_keep_back(self: Arc<Self>, queue: QueueKey) -> KeptBack {
+    async fn remote_backlog(self: Arc<Self>, queue: QueueKey) -> KeptBack {
         let view = self.shown.load();
         let owners: BTreeSet<&String> = view.owners.values().map(|row| &row.node).collect();
         let mut asked = JoinSet::new();
@@ -113,7 +114,7 @@ impl Cluster {
         }
         let mut kept_back = KeptBack::new();
         for answer in asked.join_all().await.into_iter().flatten() {
-            let kept = Kept::decode(answer).unwrap_or_default();
+            let kept = BacklogReply::decode(answer).unwrap_or_default();
             kept.read().for_each(|(level, waiting)| add_kept_back(&mut kept_back, level, waiting));
         }
         kept_back
@@ -146,7 +147,7 @@ impl Cluster {
         match answer.and_then(|answer| ClaimedWire::decode(answer).ok()) {
             Some(ClaimedWire { answer: Some(answer), receipt }) => {
                 self.counts.claims.count(Outcome::Answered);
-                let asker = Asker { poll_id, claimed };
+                let asker = Recipient { poll_id, claimed };
                 let receipt = (receipt != 0).then(|| self.receipt(node, receipt, asker));
                 Claimed::Given(Delivery::Told(Told { answer, receipt }))
             }
@@ -162,9 +163,9 @@ impl Cluster {
     }
 
     /// Tells the node that something came from whether it has reached its poll.
-    pub(crate) fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64, asker: Asker) -> Receipt {
+    pub(crate) fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64, asker: Recipient) -> Receipt {
         let claimed = asker.claimed.clone();
-        let settle = |is_taken, asker: Option<Asker>| {
+        let settle = |is_taken, asker: Option<Recipient>| {
             let (cluster, node) = (Arc::clone(self), Arc::clone(&node));
             move || {
                 let runtime = cluster.runtime.clone();
@@ -172,9 +173,9 @@ impl Cluster {
                     let received = Received { receipt, is_taken };
                     // Unheard, it counts as lost after a while, where the node lives.
                     if cluster.ask(&node, "/node/received", &received, TOLD_WITHIN).await.is_none() {
-                        let lost = asker.and_then(|Asker { poll_id, claimed }| Some((claimed?, poll_id)));
+                        let lost = asker.and_then(|Recipient { poll_id, claimed }| Some((claimed?, poll_id)));
                         if let Some(((partition, run), poll_id)) = lost {
-                            cluster.poll_lost_of(partition, run, poll_id);
+                            cluster.run_poll_lost(partition, run, poll_id);
                         }
                     }
                 });
@@ -188,9 +189,9 @@ impl Cluster {
     }
 
     /// A poll has got nothing of what it has claimed of a run, or may have.
-    fn poll_lost_of(self: &Arc<Self>, partition: u32, run: RunKey, poll_id: String) {
+    fn run_poll_lost(self: &Arc<Self>, partition: u32, run: RunKey, poll_id: String) {
         let lost = Event::PollsLost { poll_ids: [poll_id].into(), run: Some(run) };
-        self.runtime.spawn(Arc::clone(self).pass_on(partition, lost));
+        self.runtime.spawn(Arc::clone(self).forward_loss(partition, lost));
     }
 
     /// A poll that was brought to a node has broken off. Where that node has gone whoever follows it takes back what it has
@@ -200,16 +201,16 @@ impl Cluster {
         let polls = all.entry(node.to_owned()).or_default();
         polls.push(poll_id);
         if polls.len() == 1 {
-            self.runtime.spawn(Arc::clone(self).tell_lost_polls(node.to_owned()));
+            self.runtime.spawn(Arc::clone(self).send_lost_polls(node.to_owned()));
         }
     }
 
-    async fn tell_lost_polls(self: Arc<Self>, node: String) {
+    async fn send_lost_polls(self: Arc<Self>, node: String) {
         tokio::time::sleep(LOST_TOGETHER).await;
         let poll_ids: Arc<[String]> = lock(&self.lost_polls).remove(&node).unwrap_or_default().into();
         for partition in self.had(&node).into_iter().flat_map(|group| self.partitions_of(group)) {
             let lost = Event::PollsLost { poll_ids: Arc::clone(&poll_ids), run: None };
-            self.runtime.spawn(Arc::clone(&self).pass_on(partition, lost));
+            self.runtime.spawn(Arc::clone(&self).forward_loss(partition, lost));
         }
     }
 
@@ -223,19 +224,19 @@ impl Cluster {
 
     /// Tells whoever serves a partition something that nobody waits for; tried again while nobody does. While it rests here for the
     /// brokers' sake another node may have it, of which this one does not hear.
-    async fn pass_on(self: Arc<Self>, partition: u32, event: Event) {
+    async fn forward_loss(self: Arc<Self>, partition: u32, event: Event) {
         let mut deadline = Instant::now() + OWNER_WITHIN;
         let lost = if let Event::PollsLost { poll_ids, .. } = &event { poll_ids.as_ref() } else { &[] };
         tracing::debug!(partition, ?lost, "that something reached nobody is told to who has the partition");
         while Instant::now() < deadline {
             if self.serves(partition) {
-                // Where it stumbles meanwhile it is told of once more.
+                // Where it count_failure meanwhile it is told of once more.
                 (self.send)(partition, event);
                 return;
             }
-            let (nodes, pause) = match self.place_of(partition) {
+            let (nodes, pause) = match self.location_of(partition) {
                 Place::There(node) => (vec![node.to_string()], AGAIN_AFTER),
-                Place::Here | Place::Nowhere => (self.placed_others(), ASKED_AROUND_AFTER),
+                Place::Here | Place::Nowhere => (self.assigned_peers(), ASKED_AROUND_AFTER),
             };
             for node in nodes {
                 if self.tell(&node, partition, &event).await.is_some() {
@@ -263,7 +264,7 @@ impl Cluster {
             }
             Event::PollsLost { poll_ids, run } => {
                 let run = run.as_ref().map(|run| Bytes::copy_from_slice(run.bytes())).unwrap_or_default();
-                let lost = LostPolls { partition, poll_ids: poll_ids.to_vec(), run };
+                let lost = PollsLost { partition, poll_ids: poll_ids.to_vec(), run };
                 self.ask(node, "/node/polls-lost", &lost, TOLD_WITHIN).await
             }
             _somebody_waits => None,
@@ -308,7 +309,7 @@ impl Line for Cluster {
 
     fn poll_lost(&self, partition: u32, run: RunKey, poll_id: String) {
         if let Some(cluster) = self.this.upgrade() {
-            cluster.poll_lost_of(partition, run, poll_id);
+            cluster.run_poll_lost(partition, run, poll_id);
         }
     }
 
@@ -323,7 +324,7 @@ impl Line for Cluster {
     fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>) {
         let Some(cluster) = self.this.upgrade() else { return };
         // Whoever asks may be gone.
-        self.runtime.spawn(async move { reply.send(cluster.others_keep_back(queue).await) });
+        self.runtime.spawn(async move { reply.send(cluster.remote_backlog(queue).await) });
     }
 
     fn poll_id(&self) -> String {
@@ -340,9 +341,9 @@ impl Line for Cluster {
 }
 
 /// What is for partitions of a node that are not there.
-pub struct Strays(pub Weak<Cluster>);
+pub struct RemoteOwners(pub Weak<Cluster>);
 
-impl Elsewhere for Strays {
+impl RemotePartitions for RemoteOwners {
     fn bring(&self, partition: u32, event: Event) {
         let Some(cluster) = self.0.upgrade() else { return event.refuse(Failure::Unavailable) };
         let runtime = cluster.runtime.clone();
@@ -352,7 +353,7 @@ impl Elsewhere for Strays {
                 cluster.dispatcher.poll_again(waiting, &cluster.send);
             }
             Event::Release { .. } | Event::QueryLost { .. } | Event::PollsLost { .. } => {
-                drop(runtime.spawn(cluster.pass_on(partition, event)));
+                drop(runtime.spawn(cluster.forward_loss(partition, event)));
             }
             asked => asked.refuse(Failure::Moved),
         }
@@ -360,10 +361,10 @@ impl Elsewhere for Strays {
 
     fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error> {
         let Some(cluster) = self.0.upgrade() else { return Ok(None) };
-        let (key, _) = Row::Placement(Placement::default()).write();
-        let Some(Row::Placement(latest)) = cluster.latest(&key)? else { return Ok(None) };
-        let placed = latest.groups.into_iter().nth(cluster.group_of(partition)).flatten();
-        Ok(placed.filter(|node| *node != cluster.me))
+        let (key, _) = Row::Assignment(Assignment::default()).write();
+        let Some(Row::Assignment(latest)) = cluster.latest(&key)? else { return Ok(None) };
+        let assigned = latest.groups.into_iter().nth(cluster.group_of(partition)).flatten();
+        Ok(assigned.filter(|node| *node != cluster.me))
     }
 
     fn level(&self) -> u32 {

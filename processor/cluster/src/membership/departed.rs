@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use everlog_log::clock::now_ms;
 
-use crate::control_rows::{GoneRow, Row, View};
+use crate::control_rows::{ControlView, GoneRow, Row};
 use crate::{Cluster, lock};
 
 /// Nodes of which something is to be written because they are not among `live`.
 fn missed<'a>(
-    view: &'a View,
+    view: &'a ControlView,
     live: &BTreeSet<String>,
     now_ms: i64,
     forget_after_ms: i64,
@@ -22,7 +22,7 @@ fn missed<'a>(
 }
 
 /// What is to be written of nodes of which only `live` are there.
-fn news(view: &View, live: &BTreeSet<String>, now_ms: i64, forget_after_ms: i64) -> Vec<Row> {
+fn news(view: &ControlView, live: &BTreeSet<String>, now_ms: i64, forget_after_ms: i64) -> Vec<Row> {
     let mut rows = Vec::new();
     for name in view.nodes.keys() {
         match (live.contains(name), view.gone.get(name)) {
@@ -43,7 +43,7 @@ fn news(view: &View, live: &BTreeSet<String>, now_ms: i64, forget_after_ms: i64)
 
 impl Cluster {
     /// Tells which nodes are gone, and forgets those that are for long; for the one that places.
-    pub(crate) async fn tell_departed(self: &Arc<Self>, live: &BTreeSet<String>) {
+    pub(crate) async fn record_departed(self: &Arc<Self>, live: &BTreeSet<String>) {
         let (view, now_ms) = (self.shown.load_full(), now_ms());
         let forget_after_ms = i64::try_from(self.forget_after.as_millis()).unwrap_or(i64::MAX);
         let mut live = live.clone();
@@ -66,7 +66,7 @@ impl Cluster {
     }
 
     /// Says again that this node is there where it was forgotten: it slept, or has just come back.
-    pub(crate) async fn stays_known(self: &Arc<Self>) {
+    pub(crate) async fn register_again(self: &Arc<Self>) {
         if self.shown.load().nodes.contains_key(&self.me) || *self.over.borrow() {
             return;
         }
@@ -86,8 +86,8 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    fn view(names: &[&str]) -> View {
-        let mut view = View::default();
+    fn view(names: &[&str]) -> ControlView {
+        let mut view = ControlView::default();
         for name in names {
             let row = NodeRow {
                 address: "127.0.0.1:1".into(),

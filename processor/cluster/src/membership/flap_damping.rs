@@ -14,22 +14,22 @@ const COUNTS_FOR: Duration = Duration::from_secs(300);
 
 /// Who lives, who was lost, and when.
 #[derive(Default)]
-pub struct Lives {
-    by_name: BTreeMap<String, Life>,
+pub struct FlapDamping {
+    by_name: BTreeMap<String, Uptime>,
     /// When nodes were lost without a word.
     losses: BTreeMap<String, Vec<Instant>>,
 }
 
-struct Life {
+struct Uptime {
     /// The start that it lives by.
     start: String,
-    /// None: since before this node placed.
+    /// None: since before this node assigned.
     since: Option<Instant>,
     /// It has said that it ends.
     leaves: bool,
 }
 
-impl Lives {
+impl FlapDamping {
     /// These nodes are there, and no others; those that `was_there` were, if this is the first look, are settled.
     pub fn see<'a>(
         &mut self,
@@ -52,7 +52,7 @@ impl Lives {
         });
         for (name, row) in nodes {
             let since = (!(is_first && was_there(name))).then_some(now);
-            let begun = || Life { start: row.instance.clone(), since, leaves: false };
+            let begun = || Uptime { start: row.instance.clone(), since, leaves: false };
             self.by_name.entry(name.clone()).or_insert_with(begun).leaves = row.leaves;
         }
     }
@@ -78,13 +78,13 @@ mod tests {
 
     /// Nodes of one placer, and the time that it has.
     struct Place {
-        lives: Lives,
+        lives: FlapDamping,
         now: Instant,
     }
 
     impl Place {
         fn new() -> Self {
-            let mut place = Self { lives: Lives::default(), now: Instant::now() };
+            let mut place = Self { lives: FlapDamping::default(), now: Instant::now() };
             place.see(&[("placer", 1, false)]);
             place
         }

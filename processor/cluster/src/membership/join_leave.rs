@@ -10,7 +10,7 @@ use everlog_partition::Error;
 use tokio::time::MissedTickBehavior;
 
 use crate::control_rows::Row;
-use crate::peers::client::Links;
+use crate::peers::client::PeerClient;
 use crate::{Cluster, Group, lock};
 
 /// How often it is looked whether silent nodes answer or are gone.
@@ -29,8 +29,8 @@ impl Cluster {
     /// # Errors
     /// Another node has this name; `control` cannot be read or written.
     pub async fn begin(self: &Arc<Self>) -> Result<Result<(), Error>> {
-        let mut is_told = self.is_told.subscribe();
-        let told = tokio::time::timeout(TOLD_WITHIN, is_told.wait_for(|told| *told)).await.is_ok();
+        let mut is_caught_up = self.is_caught_up.subscribe();
+        let told = tokio::time::timeout(TOLD_WITHIN, is_caught_up.wait_for(|told| *told)).await.is_ok();
         if !told {
             bail!("the topic control could not be read within {} s", TOLD_WITHIN.as_secs());
         }
@@ -62,7 +62,7 @@ impl Cluster {
                 TOLD_WITHIN.as_secs()
             );
         }
-        if self.is_anybody_there().await {
+        if self.any_peer_answers().await {
             return Ok(Ok(()));
         }
         let silent = self.silent().await;
@@ -71,16 +71,16 @@ impl Cluster {
         }
         let groups = self.groups().map(|_| Some(self.me.clone())).collect();
         let nodes = BTreeSet::from([self.me.clone()]);
-        let placement = self.shown.load().placement.then(nodes, groups, &self.me);
-        if self.shown.load().placement != placement {
-            self.write(Row::Placement(placement.clone())).await?;
-            self.note(Row::Placement(placement));
+        let assignment = self.shown.load().assignment.then(nodes, groups, &self.me);
+        if self.shown.load().assignment != assignment {
+            self.write(Row::Assignment(assignment.clone())).await?;
+            self.note(Row::Assignment(assignment));
         }
         for group in self.groups() {
-            self.groups[group].is_coming.store(true, Ordering::Release);
+            self.groups[group].is_acquiring.store(true, Ordering::Release);
         }
-        let taken = self.take_all(self.groups().collect()).await;
-        self.has_its_part.store(taken.is_ok(), Ordering::Release);
+        let taken = self.take_over_all(self.groups().collect()).await;
+        self.has_assigned_groups.store(taken.is_ok(), Ordering::Release);
         // Where no partition can be served there is nothing to go on with.
         Ok(taken.and_then(|closed| match closed.into_iter().next() {
             Some((_, error)) if self.is_closed_whole() => Err(error),
@@ -94,7 +94,7 @@ impl Cluster {
     }
 
     /// True where another node answers.
-    async fn is_anybody_there(self: &Arc<Self>) -> bool {
+    async fn any_peer_answers(self: &Arc<Self>) -> bool {
         let nodes = self.shown.load().nodes.clone();
         let others = nodes.iter().filter(|(name, _)| **name != self.me);
         let mut asked = tokio::task::JoinSet::new();
@@ -117,7 +117,7 @@ impl Cluster {
         let nodes = self.shown.load().nodes.clone();
         let mut asked = tokio::task::JoinSet::new();
         for (name, row) in nodes.into_iter().filter(|(name, _)| *name != self.me) {
-            asked.spawn(async move { (!Links::refuses(&row.address).await).then_some(name) });
+            asked.spawn(async move { (!PeerClient::refuses(&row.address).await).then_some(name) });
         }
         let silent: BTreeSet<_> = asked.join_all().await.into_iter().flatten().collect();
         if silent.is_empty() {
@@ -143,7 +143,7 @@ impl Cluster {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            let is_there = self.is_anybody_there().await;
+            let is_there = self.any_peer_answers().await;
             if is_there || self.silent().await.is_empty() {
                 is_away(false);
                 return is_there;
@@ -155,7 +155,7 @@ impl Cluster {
     pub async fn depart(self: &Arc<Self>) {
         let has_others = {
             let view = self.shown.load();
-            view.placement.nodes.iter().any(|node| *node != self.me)
+            view.assignment.nodes.iter().any(|node| *node != self.me)
         };
         if !has_others {
             return;
@@ -187,8 +187,9 @@ impl Cluster {
 
     /// True while a group is here, or is being given to somebody.
     fn has_groups(&self) -> bool {
-        let is_busy =
-            |group: &Group| group.is_held.load(Ordering::Acquire) || group.gives.load(Ordering::Acquire) > 0;
+        let is_busy = |group: &Group| {
+            group.is_owned.load(Ordering::Acquire) || group.handovers.load(Ordering::Acquire) > 0
+        };
         self.groups.iter().any(is_busy)
     }
 

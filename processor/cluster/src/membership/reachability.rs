@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::control_rows::{Row, View};
+use crate::control_rows::{ControlView, Row};
 use crate::{Cluster, lock};
 
 /// How often a node looks whether it reaches the others. One with an open connection is not asked: that shows by itself
@@ -20,7 +20,7 @@ const MISSED_AFTER: Duration = Duration::from_secs(5);
 
 impl Cluster {
     /// Looks whom this node reaches, and tells whom it does not, until it ends.
-    pub(crate) async fn reaches(self: Arc<Self>) {
+    pub(crate) async fn watch_reachability(self: Arc<Self>) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut over = self.over();
@@ -37,12 +37,12 @@ impl Cluster {
                 missed_since.entry(name).or_insert_with(Instant::now);
             }
             let missed = missed_since.iter().filter(|(_, since)| since.elapsed() >= MISSED_AFTER);
-            self.tell_missed(missed.map(|(name, _)| name.clone()).collect()).await;
+            self.record_unreachable(missed.map(|(name, _)| name.clone()).collect()).await;
         }
     }
 
     /// Whether there is a way to each of the other nodes that are not known to be gone; all are tried at once.
-    async fn reached(self: &Arc<Self>, view: &View) -> BTreeMap<String, bool> {
+    async fn reached(self: &Arc<Self>, view: &ControlView) -> BTreeMap<String, bool> {
         let is_other = |name: &String| *name != self.me && !view.gone.contains_key(name);
         let mut tried = JoinSet::new();
         for (name, row) in view.nodes.iter().filter(|(name, _)| is_other(name)) {
@@ -55,23 +55,23 @@ impl Cluster {
         tried.join_all().await.into_iter().collect()
     }
 
-    async fn tell_missed(self: &Arc<Self>, missed: BTreeSet<String>) {
-        let is_told = self.shown.load().nodes.get(&self.me).is_none_or(|row| row.misses == missed);
+    async fn record_unreachable(self: &Arc<Self>, missed: BTreeSet<String>) {
+        let is_caught_up = self.shown.load().nodes.get(&self.me).is_none_or(|row| row.unreachable == missed);
         let (own, is_news) = {
             let mut own = lock(&self.own);
-            let is_news = own.misses != missed;
-            own.misses = missed;
+            let is_news = own.unreachable != missed;
+            own.unreachable = missed;
             (own.clone(), is_news)
         };
         // One that has no row ends, or tells all of itself anew.
-        if is_told || *self.over.borrow() {
+        if is_caught_up || *self.over.borrow() {
             return;
         }
         // What the brokers did not take is told again, to them alone.
-        if is_news && own.misses.is_empty() {
+        if is_news && own.unreachable.is_empty() {
             tracing::info!("this node reaches all others");
         } else if is_news {
-            tracing::warn!(nodes = ?own.misses, "this node does not reach others that the brokers hear of");
+            tracing::warn!(nodes = ?own.unreachable, "this node does not reach others that the brokers hear of");
         }
         let row = Row::Node(self.me.clone(), Some(own));
         match self.write(row.clone()).await {
@@ -82,21 +82,21 @@ impl Cluster {
 }
 
 /// Those of the nodes that all reach each other: who misses most, or is missed by most, is left out until nobody is missed; of several
-/// one that has nothing placed on it, then the last.
-pub(crate) fn joined(view: &View, nodes: &BTreeSet<String>) -> BTreeSet<String> {
+/// one that has nothing assigned on it, then the last.
+pub(crate) fn fully_connected(view: &ControlView, nodes: &BTreeSet<String>) -> BTreeSet<String> {
     let mut nodes = nodes.clone();
     let mut cuts: BTreeSet<[&String; 2]> = BTreeSet::new();
     for (name, row) in &view.nodes {
-        let misses = row.misses.iter().filter(|missed| nodes.contains(*missed) && *missed != name);
+        let unreachable = row.unreachable.iter().filter(|missed| nodes.contains(*missed) && *missed != name);
         if nodes.contains(name) {
-            cuts.extend(misses.map(|missed| [name.min(missed), name.max(missed)]));
+            cuts.extend(unreachable.map(|missed| [name.min(missed), name.max(missed)]));
         }
     }
     while !cuts.is_empty() {
         let mut counts = BTreeMap::<&String, usize>::new();
         cuts.iter().flatten().for_each(|name| *counts.entry(name).or_default() += 1);
         let worst = counts.into_iter().max_by_key(|(name, cuts)| {
-            let is_new = !view.placement.nodes.contains(*name);
+            let is_new = !view.assignment.nodes.contains(*name);
             (*cuts, is_new, *name)
         });
         let Some((worst, _)) = worst else { break };
@@ -109,21 +109,23 @@ pub(crate) fn joined(view: &View, nodes: &BTreeSet<String>) -> BTreeSet<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control_rows::{NodeRow, Placement};
+    use crate::control_rows::{Assignment, NodeRow};
 
     fn names(names: &str) -> BTreeSet<String> {
         names.chars().map(String::from).collect()
     }
 
     /// What is left of all nodes that tell something; each tells whom it misses.
-    fn left(placed: &str, told: &[(&str, &str)]) -> BTreeSet<String> {
-        let mut view =
-            View { placement: Placement { nodes: names(placed), ..Placement::default() }, ..View::default() };
-        for (name, misses) in told {
-            let row = NodeRow { misses: names(misses), ..NodeRow::default() };
+    fn left(assigned: &str, told: &[(&str, &str)]) -> BTreeSet<String> {
+        let mut view = ControlView {
+            assignment: Assignment { nodes: names(assigned), ..Assignment::default() },
+            ..ControlView::default()
+        };
+        for (name, unreachable) in told {
+            let row = NodeRow { unreachable: names(unreachable), ..NodeRow::default() };
             view.take(Row::Node((*name).into(), Some(row)));
         }
-        joined(&view, &view.nodes.keys().cloned().collect())
+        fully_connected(&view, &view.nodes.keys().cloned().collect())
     }
 
     #[test]

@@ -10,24 +10,24 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 /// How long the next piece may take, once it is asked for.
-pub const PIECE_WITHIN: Duration = Duration::from_secs(10);
+pub const FRAME_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The body, watched.
-pub struct Steady<B> {
+pub struct BodyTimeout<B> {
     body: B,
     within: Duration,
     patience: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
 
-impl<B> Steady<B> {
+impl<B> BodyTimeout<B> {
     /// Each piece may take so long.
     pub fn new(body: B, within: Duration) -> Self {
         Self { body, within, patience: Box::pin(tokio::time::sleep(within)), is_waiting: false }
     }
 }
 
-impl<B> Body for Steady<B>
+impl<B> Body for BodyTimeout<B>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -92,16 +92,16 @@ mod tests {
     async fn what_stalls_ends_and_what_is_slow_in_being_read_does_not() {
         // It is over at once, as far as the other node is waited for; the reader's own rest counts for nothing.
         let within = Duration::ZERO;
-        let (gives, given) = mpsc::unbounded_channel();
-        let mut body = Steady::new(Given(given), within);
+        let (handovers, given) = mpsc::unbounded_channel();
+        let mut body = BodyTimeout::new(Given(given), within);
         for piece in ["a", "b"] {
-            gives.send(piece.into()).expect("it is read");
+            handovers.send(piece.into()).expect("it is read");
             let frame = body.frame().await.expect("there is one").expect("it has not stalled");
             assert_eq!(frame.into_data().expect("data"), piece);
         }
         assert!(body.frame().await.expect("an error").is_err(), "nothing comes any more");
         let (ends, given) = mpsc::unbounded_channel::<Bytes>();
         drop(ends);
-        assert!(Steady::new(Given(given), within).frame().await.is_none(), "it is at its end");
+        assert!(BodyTimeout::new(Given(given), within).frame().await.is_none(), "it is at its end");
     }
 }

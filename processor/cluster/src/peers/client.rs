@@ -53,13 +53,13 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// What comes of a question to a node how it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum StatusReply {
     /// This.
-    Told(Status),
+    Status(Status),
     /// It does not trust whoever asks.
     Refused,
     /// Nothing that can be understood.
-    None,
+    Unreadable,
 }
 
 /// A connection, and whether anything has come by it.
@@ -71,12 +71,12 @@ struct Sender {
 
 /// What a node shows others, and whom it takes for one.
 #[derive(Default)]
-pub struct Trust {
+pub struct PeerAuth {
     secret: Option<HeaderValue>,
     tls: Option<Tls>,
 }
 
-impl Trust {
+impl PeerAuth {
     /// A secret, if nodes show one, and the files of TLS, if they speak it: certificate, key and authorities. `server_name` is what
     /// all certificates have; empty where each has its host.
     ///
@@ -93,16 +93,16 @@ impl Trust {
 }
 
 /// The connections.
-pub struct Links {
-    trust: Trust,
-    links: Mutex<HashMap<String, Arc<Link>>>,
+pub struct PeerClient {
+    trust: PeerAuth,
+    links: Mutex<HashMap<String, Arc<Peer>>>,
     refusals: Arc<Refusals>,
     ends: watch::Sender<()>,
 }
 
 /// One of them.
 #[derive(Default)]
-struct Link(tokio::sync::Mutex<Line>);
+struct Peer(tokio::sync::Mutex<Line>);
 
 #[derive(Default)]
 struct Line {
@@ -118,7 +118,7 @@ struct Refusals(Mutex<BTreeMap<String, Refusal>>);
 struct Refusal {
     why: String,
     since: Instant,
-    is_told: bool,
+    is_caught_up: bool,
 }
 
 impl Refusals {
@@ -129,27 +129,27 @@ impl Refusals {
     /// A node that stops hangs up as well: only what goes on is worth a warning.
     fn note(&self, address: &str, why: String) {
         let mut now = self.now();
-        let new = || Refusal { why: why.clone(), since: Instant::now(), is_told: false };
+        let new = || Refusal { why: why.clone(), since: Instant::now(), is_caught_up: false };
         let known = now.entry(address.to_owned()).or_insert_with(new);
         if known.why != why {
             *known = new();
         }
-        if !known.is_told && known.since.elapsed() >= TOLD_AFTER {
-            known.is_told = true;
+        if !known.is_caught_up && known.since.elapsed() >= TOLD_AFTER {
+            known.is_caught_up = true;
             tracing::warn!(address, why, "a node and this one do not trust each other");
         }
     }
 
     fn forget(&self, address: &str) {
-        if self.now().remove(address).is_some_and(|known| known.is_told) {
+        if self.now().remove(address).is_some_and(|known| known.is_caught_up) {
             tracing::info!(address, "a node and this one trust each other");
         }
     }
 }
 
-impl Links {
+impl PeerClient {
     /// None yet.
-    pub fn new(trust: Trust) -> Self {
+    pub fn new(trust: PeerAuth) -> Self {
         let (links, refusals, (ends, _)) = (Mutex::default(), Arc::default(), watch::channel(()));
         Self { trust, links, refusals, ends }
     }
@@ -275,20 +275,20 @@ impl Links {
     }
 
     /// What a node tells of itself, whoever it is.
-    pub async fn status(&self, address: &str) -> Answer {
+    pub async fn status(&self, address: &str) -> StatusReply {
         let asked = async {
             let request =
                 Request::builder().method(Method::POST).uri("/node/status").body(Bytes::new()).ok()?;
             let Ok(response) = self.call(address, request).await else {
-                return self.refusal(address).map(|_| Answer::Refused);
+                return self.refusal(address).map(|_| StatusReply::Refused);
             };
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await.ok()?.to_bytes();
-            serde_json::from_slice(&body).ok().map(Answer::Told)
+            serde_json::from_slice(&body).ok().map(StatusReply::Status)
         };
-        tokio::time::timeout(STATUS_WITHIN, asked).await.ok().flatten().unwrap_or(Answer::None)
+        tokio::time::timeout(STATUS_WITHIN, asked).await.ok().flatten().unwrap_or(StatusReply::Unreadable)
     }
 
-    fn link(&self, address: &str) -> Arc<Link> {
+    fn link(&self, address: &str) -> Arc<Peer> {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(links.entry(address.to_owned()).or_default())
     }

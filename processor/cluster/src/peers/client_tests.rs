@@ -46,8 +46,8 @@ impl Place {
         Tls::read(["certificate", "key", "ca"].map(|file| self.dir.path().join(file)), name)
     }
 
-    fn links(&self, name: &str) -> Links {
-        Links::new(Trust { secret: None, tls: Some(self.tls(name).expect("they are good")) })
+    fn links(&self, name: &str) -> PeerClient {
+        PeerClient::new(PeerAuth { secret: None, tls: Some(self.tls(name).expect("they are good")) })
     }
 }
 
@@ -55,12 +55,12 @@ fn of(authority: &Authority, host: &str) -> Place {
     Place::new(authority, &authority.certify(host))
 }
 
-fn plain() -> Links {
-    Links::new(Trust::default())
+fn plain() -> PeerClient {
+    PeerClient::new(PeerAuth::default())
 }
 
 /// A node that says who it is to whoever it trusts; its address.
-async fn node(links: Links) -> String {
+async fn node(links: PeerClient) -> String {
     let listener = TcpListener::bind((HERE, 0)).await.expect("a free port");
     let address = listener.local_addr().expect("it has one").to_string();
     let links = Arc::new(links);
@@ -81,7 +81,7 @@ async fn node(links: Links) -> String {
     address
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, links: Arc<Links>) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, links: Arc<PeerClient>) {
     let answers = service_fn(move |request| {
         let mut response = Response::new(Full::new(Bytes::from_static(b"b\n7")));
         if !links.trusts(&request) {
@@ -125,7 +125,7 @@ async fn slow_at_first() -> String {
 }
 
 /// What one says of the other after it has asked: all that is known once the connection has ended.
-async fn refused(links: &Links, address: &str) -> String {
+async fn refused(links: &PeerClient, address: &str) -> String {
     let mut why = None;
     let is_known = async || {
         assert_eq!(links.instance("b", address).await, None, "it is no answer");
@@ -137,13 +137,13 @@ async fn refused(links: &Links, address: &str) -> String {
 }
 
 /// The instance that a node tells. A machine may be too slow for the half second that it has.
-async fn told(links: &Links, address: &str) -> String {
+async fn told(links: &PeerClient, address: &str) -> String {
     let mut instance = None;
-    let is_told = async || {
+    let is_caught_up = async || {
         instance = links.instance("b", address).await;
         instance.is_some()
     };
-    patience::until("an instance", is_told).await.expect("it is told");
+    patience::until("an instance", is_caught_up).await.expect("it is told");
     instance.expect("it is told")
 }
 
@@ -215,7 +215,7 @@ async fn a_node_that_is_not_who_it_should_be_is_refused() {
 
 #[tokio::test]
 async fn another_secret_is_refused_and_told() {
-    let secret = |text| Links::new(Trust { secret: Some(HeaderValue::from_static(text)), tls: None });
+    let secret = |text| PeerClient::new(PeerAuth { secret: Some(HeaderValue::from_static(text)), tls: None });
     let address = node(secret("of-the-nodes")).await;
     assert_eq!(told(&secret("of-the-nodes"), &address).await, "7");
     for stranger in [secret("of-somebody"), plain()] {

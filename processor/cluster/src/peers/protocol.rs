@@ -48,13 +48,13 @@ pub struct ReadyWire {
     partition: u32,
     #[prost(string, optional, tag = "2")]
     normal_queue: Option<String>,
-    #[prost(oneof = "What", tags = "3, 5")]
-    what: Option<What>,
+    #[prost(oneof = "ReadyKind", tags = "3, 5")]
+    what: Option<ReadyKind>,
 }
 
 /// What is ready.
 #[derive(Clone, PartialEq, Oneof)]
-pub enum What {
+pub enum ReadyKind {
     /// A task.
     #[prost(message, tag = "3")]
     Task(TaskWire),
@@ -147,7 +147,7 @@ pub struct Release {
 
 /// Polls that have got nothing.
 #[derive(Clone, PartialEq, Message)]
-pub struct LostPolls {
+pub struct PollsLost {
     /// The partition of which they may have claimed something.
     #[prost(uint32, tag = "1")]
     pub partition: u32,
@@ -172,14 +172,14 @@ pub struct Lost {
 
 /// What a node keeps back of a queue.
 #[derive(Clone, PartialEq, Message)]
-pub struct Kept {
+pub struct BacklogReply {
     #[prost(message, repeated, tag = "1")]
-    levels: Vec<KeptLevel>,
+    levels: Vec<BacklogLevel>,
 }
 
 /// What it keeps back at one level.
 #[derive(Clone, PartialEq, Message)]
-pub struct KeptLevel {
+pub struct BacklogLevel {
     #[prost(uint32, tag = "1")]
     level: u32,
     #[prost(uint64, tag = "2")]
@@ -191,7 +191,7 @@ pub struct KeptLevel {
 
 /// A group is asked for by the node that is to have it.
 #[derive(Clone, PartialEq, Message)]
-pub struct Leave {
+pub struct ReleaseGroup {
     /// The group.
     #[prost(uint32, tag = "1")]
     pub group: u32,
@@ -212,9 +212,9 @@ impl From<QueueWire> for QueueKey {
     }
 }
 
-impl From<KeptBack> for Kept {
+impl From<KeptBack> for BacklogReply {
     fn from(kept_back: KeptBack) -> Self {
-        let level = |(level, (count, age_ms)): (u8, (usize, i64))| KeptLevel {
+        let level = |(level, (count, age_ms)): (u8, (usize, i64))| BacklogLevel {
             level: level.into(),
             count: u64::try_from(count).unwrap_or(u64::MAX),
             age_ms,
@@ -223,10 +223,10 @@ impl From<KeptBack> for Kept {
     }
 }
 
-impl Kept {
+impl BacklogReply {
     /// Level, how much, and how long the oldest waits in ms. Levels that nobody knows are left out.
     pub fn read(self) -> impl Iterator<Item = (u8, (usize, i64))> {
-        let level = |KeptLevel { level, count, age_ms }| {
+        let level = |BacklogLevel { level, count, age_ms }| {
             Some((u8::try_from(level).ok()?, (usize::try_from(count).ok()?, age_ms)))
         };
         self.levels.into_iter().filter_map(level)
@@ -251,11 +251,11 @@ impl From<Ready> for ReadyWire {
                 let fairness_key = fairness_key.into();
                 let term = term.map(NonZeroU64::get);
                 let task = TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride, term };
-                Self { partition, normal_queue, what: Some(What::Task(task)) }
+                Self { partition, normal_queue, what: Some(ReadyKind::Task(task)) }
             }
             Ready::Query { partition, run, query_id, normal_queue, offered_by: _ } => {
                 let query = QueryWire { query_id, run: Bytes::copy_from_slice(run.bytes()) };
-                Self { partition, normal_queue, what: Some(What::Query(query)) }
+                Self { partition, normal_queue, what: Some(ReadyKind::Query(query)) }
             }
         }
     }
@@ -265,7 +265,15 @@ impl ReadyWire {
     fn read(self, offered_by: Option<Arc<str>>) -> Option<Ready> {
         let Self { partition, normal_queue, what } = self;
         match what? {
-            What::Task(TaskWire { run, scheduled_event_id, attempt, level, fairness_key, stride, term }) => {
+            ReadyKind::Task(TaskWire {
+                run,
+                scheduled_event_id,
+                attempt,
+                level,
+                fairness_key,
+                stride,
+                term,
+            }) => {
                 let run = RunKey::read(&run)?;
                 let precedence = Precedence::new(level, fairness_key.into(), stride);
                 Some(Ready::Task(TaskRef {
@@ -279,7 +287,7 @@ impl ReadyWire {
                     term: term.and_then(NonZeroU64::new),
                 }))
             }
-            What::Query(QueryWire { query_id, run }) => {
+            ReadyKind::Query(QueryWire { query_id, run }) => {
                 let run = RunKey::read(&run)?;
                 Some(Ready::Query { partition, run, query_id, normal_queue, offered_by })
             }
@@ -394,11 +402,11 @@ mod tests {
     #[test]
     fn what_is_kept_back_is_read_as_it_is_written() {
         let kept_back = KeptBack::from([(1, (7, 1_500)), (3, (500, 0))]);
-        let bytes = Kept::from(kept_back.clone()).encode_to_vec();
-        let read = Kept::decode(&bytes[..]).expect("it is one").read();
+        let bytes = BacklogReply::from(kept_back.clone()).encode_to_vec();
+        let read = BacklogReply::decode(&bytes[..]).expect("it is one").read();
         assert_eq!(read.collect::<KeptBack>(), kept_back);
-        let strange = KeptLevel { level: 1_000, count: 1, age_ms: 1 };
-        assert_eq!(Kept { levels: vec![strange] }.read().count(), 0, "a level that nobody knows");
+        let strange = BacklogLevel { level: 1_000, count: 1, age_ms: 1 };
+        assert_eq!(BacklogReply { levels: vec![strange] }.read().count(), 0, "a level that nobody knows");
     }
 
     #[test]
@@ -406,7 +414,10 @@ mod tests {
         assert_eq!(OfferWire::default().read(&"a".into()), None);
         assert!(Claim::default().read().is_none());
         let ready = ReadyWire {
-            what: Some(What::Task(TaskWire { run: Bytes::from_static(b"short"), ..TaskWire::default() })),
+            what: Some(ReadyKind::Task(TaskWire {
+                run: Bytes::from_static(b"short"),
+                ..TaskWire::default()
+            })),
             ..ReadyWire::default()
         };
         let offer = OfferWire { queue: Some(queue().into()), ready: Some(ready) };

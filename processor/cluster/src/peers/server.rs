@@ -25,7 +25,9 @@ use tokio::net::TcpStream;
 use crate::Cluster;
 use crate::metrics::Outcome;
 use crate::peers::client::{ALIVE_EVERY, ALIVE_WITHIN, CONNECTION_WINDOW, STREAM_WINDOW};
-use crate::peers::protocol::{Claim, Kept, Leave, Lost, LostPolls, Offers, QueueWire, Received, Release};
+use crate::peers::protocol::{
+    BacklogReply, Claim, Lost, Offers, PollsLost, QueueWire, Received, Release, ReleaseGroup,
+};
 
 /// What the receipt of an answer is known by: whoever brought the call says whether it reached the worker.
 pub const RECEIPT_HEADER: &str = "everlog-receipt";
@@ -173,7 +175,7 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             plain(StatusCode::OK, told.into())
         }
         "leave" => {
-            let Ok(Leave { group, to }) = Leave::decode(body) else { return unreadable() };
+            let Ok(ReleaseGroup { group, to }) = ReleaseGroup::decode(body) else { return unreadable() };
             match cluster.give(group as usize, &to).await {
                 true => plain(StatusCode::OK, Bytes::new()),
                 false => plain(StatusCode::CONFLICT, Bytes::new()),
@@ -190,7 +192,7 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
         }
         "kept" => {
             let Ok(queue) = QueueWire::decode(body) else { return unreadable() };
-            let kept = Kept::from(cluster.exchange.keeps_back(&queue.into()));
+            let kept = BacklogReply::from(cluster.exchange.keeps_back(&queue.into()));
             plain(StatusCode::OK, kept.encode_to_vec().into())
         }
         "claim" => {
@@ -214,7 +216,7 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
             told(cluster, partition, Event::Release { input })
         }
         "polls-lost" => {
-            let Ok(LostPolls { partition, poll_ids, run }) = LostPolls::decode(body) else {
+            let Ok(PollsLost { partition, poll_ids, run }) = PollsLost::decode(body) else {
                 return unreadable();
             };
             let run = RunKey::read(&run);

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 use everlog_cluster::Cluster;
-use everlog_cluster::metrics::{self as counts, AWAY_BOUNDS_MS, Outcome, Standing};
+use everlog_cluster::metrics::{self as counts, AWAY_BOUNDS_MS, ClusterGauges, Outcome};
 use everlog_log_kafka as kafka;
 use everlog_partition::{RowsFault, Stats};
 use everlog_rocks::log as embedded;
@@ -191,15 +191,15 @@ const NODE: &[Row<Signs>] = rows! {
     Stands "everlog_disk_full" "1 while nothing is taken for want of space." |s| f64::from(u8::from(s.disk_full));
 };
 
-const STANDING: &[Row<Standing>] = rows! {
+const STANDING: &[Row<ClusterGauges>] = rows! {
     Stands "everlog_cluster_nodes" "Nodes that partitions are placed on." |s| s.nodes as f64;
     Stands "everlog_cluster_nodes_gone" "Nodes that are gone without a word, and not forgotten yet." |s| s.gone as f64;
-    Stands "everlog_cluster_nodes_missed" "Nodes that this one has not reached for a while." |s| s.missed as f64;
-    Stands "everlog_cluster_placed" "1 while this node is one of those." |s| f64::from(u8::from(s.is_placed));
+    Stands "everlog_cluster_nodes_missed" "Nodes that this one has not reached for a while." |s| s.unreachable as f64;
+    Stands "everlog_cluster_placed" "1 while this node is one of those." |s| f64::from(u8::from(s.is_assigned));
     Stands "everlog_cluster_drained" "1 while an operator wants this node to have nothing." |s| {
         f64::from(u8::from(s.is_drained))
     };
-    Stands "everlog_cluster_places" "1 on the node that has placed last." |s| f64::from(u8::from(s.places));
+    Stands "everlog_cluster_places" "1 on the node that has placed last." |s| f64::from(u8::from(s.is_coordinator));
     Stands "everlog_cluster_groups_owned" "Groups of partitions at work here." |s| s.groups_owned as f64;
     Stands "everlog_cluster_groups_wanted" "Groups of partitions that are placed here." |s| s.groups_wanted as f64;
     Stands "everlog_cluster_offers_waiting" "Offers of tasks that wait to be brought to other nodes." |s| {
@@ -210,7 +210,7 @@ const STANDING: &[Row<Standing>] = rows! {
     };
 };
 
-const COUNTS: &[Row<counts::Counts>] = rows! {
+const COUNTS: &[Row<counts::ClusterCounters>] = rows! {
     Counts "everlog_cluster_takeovers_total" "Groups of partitions that were taken over." |c| load(&c.taken);
     Counts "everlog_cluster_takeover_failures_total" "Those that could not be." |c| load(&c.failed);
     Counts "everlog_cluster_given_total" "Groups of partitions that were given to other nodes." |c| load(&c.given);
@@ -290,7 +290,7 @@ pub fn watch_cluster(registry: &Registry, cluster: &Arc<Cluster>) {
     let seen = sight();
     add(registry, OUTCOMES, Some("outcome"), move |visit| {
         let Some(cluster) = seen.upgrade() else { return };
-        let counts::Counts { hops, claims, claimed, .. } = cluster.counts();
+        let counts::ClusterCounters { hops, claims, claimed, .. } = cluster.counts();
         for outcome in Outcome::ALL {
             let (hops, claims, claimed) = (hops.of(outcome), claims.of(outcome), claimed.of(outcome));
             visit(outcome.name(), &Ways { hops, claims, claimed });
@@ -313,7 +313,7 @@ impl Collector for Away {
 
     fn collect(&self) -> Vec<MetricFamily> {
         let Some(cluster) = self.cluster.upgrade() else { return Vec::new() };
-        let counts::Counts { away, away_ms, .. } = cluster.counts();
+        let counts::ClusterCounters { away, away_ms, .. } = cluster.counts();
         let bounds = AWAY_BOUNDS_MS.iter().map(|bound_ms| *bound_ms as f64 / 1e3);
         let counts: Vec<u64> = away.iter().map(|count| count.load(Relaxed)).collect();
         vec![histograms(AWAY, histogram(bounds, &counts, load(away_ms) / 1e3))]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use everlog_cluster::Elsewhere;
+use everlog_cluster::RemotePartitions;
 use everlog_log::{Log, Outage};
 use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, Stats, Waiting};
 use everlog_store::{Base, Store};
@@ -50,7 +50,7 @@ pub struct Takeover {
     /// No partition is taken over any more.
     pub stopping: AtomicBool,
     /// Where partitions are that are not here.
-    pub elsewhere: OnceLock<Arc<dyn Elsewhere>>,
+    pub elsewhere: OnceLock<Arc<dyn RemotePartitions>>,
     /// The threads that recover them.
     pub arrivals: Arrivals,
     /// Whether rows can be brought before partitions.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use everlog_cluster::{Elsewhere, LocalPartitions};
+use everlog_cluster::{LocalPartitions, RemotePartitions};
 use everlog_log::clock::now_ms;
 use everlog_partition::{Admission, Config, Dispatcher, Error, Event, QueueLimits, Router, Stats};
 
@@ -205,7 +205,7 @@ impl LocalPartitions for Steering {
         let _ = gone.recv();
     }
 
-    fn send_elsewhere(&self, elsewhere: Arc<dyn Elsewhere>) {
+    fn send_elsewhere(&self, elsewhere: Arc<dyn RemotePartitions>) {
         if let Some(takeover) = self.takeover.upgrade() {
             // Said once.
             let _ = takeover.elsewhere.set(elsewhere);

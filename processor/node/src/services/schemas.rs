@@ -40,7 +40,7 @@ pub struct Stats {
 
 enum Place {
     BuiltIn(Registry),
-    Elsewhere { client: Client, shown: String },
+    RemotePartitions { client: Client, shown: String },
 }
 
 impl Schemas {
@@ -56,7 +56,7 @@ impl Schemas {
             Place::BuiltIn(opened.context("the built-in schema registry cannot be read")?)
         } else {
             let client = Client::new(&url.0).context("registry.url cannot be used")?;
-            Place::Elsewhere { client, shown: url.shown() }
+            Place::RemotePartitions { client, shown: url.shown() }
         };
         let lacking = Mutex::new(Some("the ids of the schemas are not known yet".into()));
         Ok(Self { place, lacking, stats: Stats::default() })
@@ -95,7 +95,7 @@ impl Schemas {
         let asked = match &self.place {
             Place::BuiltIn(registry) => tokio::task::block_in_place(|| Ids::built_in(registry, topic))
                 .map_err(|error| error.to_string()),
-            Place::Elsewhere { client, .. } => {
+            Place::RemotePartitions { client, .. } => {
                 client.register(topic, Instant::now() + ASK_WITHIN).await.map_err(|error| error.to_string())
             }
         };
@@ -116,7 +116,7 @@ impl Schemas {
     pub fn work(&self) -> Option<Arc<everlog_registry::Stats>> {
         match &self.place {
             Place::BuiltIn(registry) => Some(Arc::clone(registry.stats())),
-            Place::Elsewhere { .. } => None,
+            Place::RemotePartitions { .. } => None,
         }
     }
 
@@ -124,7 +124,7 @@ impl Schemas {
     pub fn routes(&self) -> Router {
         match &self.place {
             Place::BuiltIn(registry) => everlog_registry::router(registry.clone()),
-            Place::Elsewhere { shown, .. } => {
+            Place::RemotePartitions { shown, .. } => {
                 let message = format!("no registry is served here: this node uses the one at {shown}");
                 let body = serde_json::json!({"error_code": 404, "message": message}).to_string();
                 let json = [(header::CONTENT_TYPE, "application/vnd.schemaregistry.v1+json")];
@@ -148,7 +148,7 @@ impl everlog_ingress::Registry for Lookup {
     async fn schema(&self, id: u32) -> Result<Option<String>, String> {
         let answer = match &self.0.place {
             Place::BuiltIn(registry) => Ok(registry.text(id)),
-            Place::Elsewhere { client, .. } => match client.schema(id).await {
+            Place::RemotePartitions { client, .. } => match client.schema(id).await {
                 Ok(Found::Schema(text)) => Ok(Some(text)),
                 Ok(Found::Unknown) => Ok(None),
                 Err(away) => Err(away.to_string()),
