@@ -4,43 +4,43 @@ use everlog_partition::{Error, RowsFault};
 
 /// What an error of a partition asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ErrorPolicy {
     /// The rows kept beside the log are of no use, or may be to blame: new ones come from it.
-    Spoiled(RowsFault),
+    ReplaceRows(RowsFault),
     /// It may pass: take the partition over again in a while.
-    Passing,
+    Retry,
     /// It cannot go on, see [`End`].
-    Final,
+    Fail,
 }
 
-impl Verdict {
+impl ErrorPolicy {
     /// `remote`: the log is that of the brokers.
     pub fn of(error: &Error, remote: bool) -> Self {
         use everlog_log::Error as Log;
         match error {
-            _ if !remote => Self::Final,
-            Error::Stale { fault, .. } => Self::Spoiled(*fault),
+            _ if !remote => Self::Fail,
+            Error::Stale { fault, .. } => Self::ReplaceRows(*fault),
             Error::Store(everlog_store::Error::Corrupt { .. }) | Error::Wire(_) => {
-                Self::Spoiled(RowsFault::Corrupt)
+                Self::ReplaceRows(RowsFault::Corrupt)
             }
             Error::Log(Log::Unknown { .. } | Log::Busy { .. } | Log::Full { .. } | Log::Io { .. }) => {
-                Self::Passing
+                Self::Retry
             }
-            Error::Log(_) | Error::Store(_) | Error::Superseded { .. } | Error::Journal { .. } => Self::Final,
+            Error::Log(_) | Error::Store(_) | Error::Superseded { .. } | Error::Journal { .. } => Self::Fail,
         }
     }
 }
 
 /// What becomes of a partition that cannot go on, and that new rows do not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum LossScope {
     /// It stays closed, here and on any other node: what is in the log keeps it from being served.
     Closed,
     /// It is lost to this node, and may be served by another.
     Lost,
 }
 
-impl End {
+impl LossScope {
     /// `remote`: the log is that of the brokers.
     pub fn of(error: &Error, remote: bool) -> Self {
         use everlog_log::Error as Log;
@@ -67,27 +67,27 @@ mod tests {
         let stale = || Error::Stale { partition: 0, fault, detail: detail() };
         for passing in [Log::Unknown { detail: detail() }, Log::Io { detail: detail() }] {
             let error = Error::Log(passing);
-            assert_eq!(Verdict::of(&error, true), Verdict::Passing, "{error}");
-            assert_eq!(Verdict::of(&error, false), Verdict::Final, "{error}");
+            assert_eq!(ErrorPolicy::of(&error, true), ErrorPolicy::Retry, "{error}");
+            assert_eq!(ErrorPolicy::of(&error, false), ErrorPolicy::Fail, "{error}");
         }
-        assert_eq!(Verdict::of(&stale(), true), Verdict::Spoiled(fault));
-        assert_eq!(Verdict::of(&stale(), false), Verdict::Final);
+        assert_eq!(ErrorPolicy::of(&stale(), true), ErrorPolicy::ReplaceRows(fault));
+        assert_eq!(ErrorPolicy::of(&stale(), false), ErrorPolicy::Fail);
         for last in [
             Error::Superseded { partition: 0, node: "other".into() },
             Error::Log(Log::Closed),
             Error::Store(everlog_store::Error::Io { detail: detail() }),
         ] {
-            assert_eq!(Verdict::of(&last, true), Verdict::Final, "{last}");
+            assert_eq!(ErrorPolicy::of(&last, true), ErrorPolicy::Fail, "{last}");
         }
         let unreadable = || Error::Wire(everlog_wire::Error::Decode { what: "a record", detail: detail() });
-        assert_eq!(Verdict::of(&unreadable(), true), Verdict::Spoiled(RowsFault::Corrupt));
+        assert_eq!(ErrorPolicy::of(&unreadable(), true), ErrorPolicy::ReplaceRows(RowsFault::Corrupt));
         let journal = Error::Journal { partition: 0, detail: detail() };
         let gone = Error::Log(Log::OutOfRange { partition: 0, wanted: 1, start: 2, end: 3 });
         for closed in [stale(), unreadable(), journal, gone] {
-            assert_eq!(End::of(&closed, true), End::Closed, "{closed}");
-            assert_eq!(End::of(&closed, false), End::Lost, "{closed}");
+            assert_eq!(LossScope::of(&closed, true), LossScope::Closed, "{closed}");
+            assert_eq!(LossScope::of(&closed, false), LossScope::Lost, "{closed}");
         }
         let disk = Error::Store(everlog_store::Error::Io { detail: detail() });
-        assert_eq!(End::of(&disk, true), End::Lost, "another node has another disk");
+        assert_eq!(LossScope::of(&disk, true), LossScope::Lost, "another node has another disk");
     }
 }

@@ -5,6 +5,7 @@ mod banner;
 mod cli;
 mod clock;
 mod error_policy;
+mod exit_cause;
 mod node;
 mod observe;
 mod partitions;
@@ -24,8 +25,8 @@ use everlog_config::logs::{self, visible};
 use everlog_config::{Config, DataDir, environment};
 
 use crate::cli::{Cli, Command, Dev, Settings, TopicsCommand};
-use crate::node::Ended;
-use crate::services::topics::Found;
+use crate::exit_cause::Ended;
+use crate::services::topics::TopicsVerdict;
 
 /// Steps allocate many small pieces and free them on other threads, which this allocator does faster than the C
 /// library's, and it gives memory back. RocksDB keeps to the C library's.
@@ -136,8 +137,8 @@ fn look_at_topics(command: &TopicsCommand) -> u8 {
         crate::services::topics::run(command, &config)
     };
     match look() {
-        Ok(Found::Good) => ENDED_WELL,
-        Ok(Found::Refused) => REFUSED,
+        Ok(TopicsVerdict::Good) => ENDED_WELL,
+        Ok(TopicsVerdict::Refused) => REFUSED,
         Err(error) => code_of(Err(error)),
     }
 }

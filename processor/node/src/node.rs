@@ -23,7 +23,8 @@ use tokio::sync::{mpsc, watch};
 
 use crate::address_space;
 use crate::banner::{Addresses, Banner};
-use crate::error_policy::End;
+use crate::error_policy::LossScope;
+use crate::exit_cause::{Cause, Ended, Loss};
 use crate::observe::health::Health;
 use crate::observe::memory::ProcessMemory;
 use crate::observe::progress;
@@ -37,9 +38,9 @@ use crate::services::gateway;
 use crate::services::gateway::Gateway;
 use crate::services::names::Names;
 use crate::services::schemas::{Lookup, Schemas};
-use crate::shutdown::{Ends, end, leave, log_ended};
+use crate::shutdown::{ShutdownParts, end, leave, log_ended};
 use crate::storage::log_backend;
-use crate::storage::log_backend::Home;
+use crate::storage::log_backend::LogBackend;
 use crate::storage::{retention, token_keys};
 use crate::{public_http, signals};
 
@@ -63,83 +64,6 @@ const NODE_CONNECTIONS_MAX: usize = 1_000;
 /// Partitions that are heard of when they cannot go on.
 const LOSSES_MAX: usize = 64;
 
-/// How a node ended that had started.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// As it was asked to.
-    Asked,
-    /// Because it could not go on, and why.
-    Failed(String),
-}
-
-/// Why a node begins to end.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Somebody asked it to.
-    Asked,
-    /// Nothing can be written any more: there is nothing to stop in order.
-    LogEnded(String),
-    /// The other partitions can be stopped in order.
-    PartitionEnded(Loss),
-    /// Nobody serves calls any more.
-    GatewayEnded(String),
-}
-
-/// A partition that cannot go on.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// Somebody else has it, perhaps known by name.
-    TakenOver(u32, Option<String>),
-    /// What is in the log keeps it from being served by any node.
-    Closed(String),
-    /// Something else, in words.
-    Other(String),
-}
-
-impl Loss {
-    /// `from`: what is told of where it came from, if there is something.
-    fn of(partition: u32, end: End, error: &everlog_partition::Error, from: &str) -> Self {
-        let told = |reason| match end {
-            End::Closed => Self::Closed(reason),
-            End::Lost => Self::Other(reason),
-        };
-        match error {
-            everlog_partition::Error::Superseded { node, .. } => {
-                Self::TakenOver(partition, Some(node.clone()))
-            }
-            everlog_partition::Error::Log(everlog_log::Error::Fenced { .. }) => {
-                Self::TakenOver(partition, None)
-            }
-            everlog_partition::Error::Wire(everlog_wire::Error::Decode { .. }) => told(format!(
-                "partition {partition}{from} has ended: {error}; {}",
-                log_backend::UNDECODABLE_WAY_OUT
-            )),
-            _ => told(format!("partition {partition}{from} has ended: {error}")),
-        }
-    }
-
-    /// What is told; a later loss may know who took over.
-    pub fn reason(self, mut later: impl Iterator<Item = Loss>) -> String {
-        let told = |partition, by: &str| {
-            format!(
-                "partition {partition} was taken over by {by}: this node steps down; nothing acknowledged is lost"
-            )
-        };
-        match self {
-            Self::Closed(reason) | Self::Other(reason) => reason,
-            Self::TakenOver(partition, Some(node)) => told(partition, &format!("the node \"{node}\"")),
-            Self::TakenOver(partition, None) => later
-                .find_map(|loss| match loss {
-                    Self::TakenOver(partition, Some(node)) => {
-                        Some(told(partition, &format!("the node \"{node}\"")))
-                    }
-                    Self::TakenOver(_, None) | Self::Closed(_) | Self::Other(_) => None,
-                })
-                .unwrap_or_else(|| told(partition, "another node")),
-        }
-    }
-}
-
 /// Runs a node until it is asked to stop or cannot go on.
 ///
 /// # Errors
@@ -154,12 +78,12 @@ pub fn run(config: &Config, data: &DataDir, with_banner: bool) -> Result<Ended> 
         .build()
         .context("threads cannot be started")?;
     let memory = ProcessMemory::of_idle_process();
-    let ended = runtime.block_on(live(config, data, memory, with_banner));
+    let ended = runtime.block_on(serve(config, data, memory, with_banner));
     runtime.shutdown_timeout(LEFTOVERS_WITHIN);
     ended
 }
 
-async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banner: bool) -> Result<Ended> {
+async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_banner: bool) -> Result<Ended> {
     let asked = signals::asked(data.is_ephemeral().then(|| data.path().to_owned()))?;
     let listeners = Listeners::bind(config, descriptors(config)).await?;
     let (health, registry) =
@@ -168,36 +92,36 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
     let instance = serve_pages(listeners.metrics.0, &health, &registry)?;
 
     // From here on this thread blocks now and then; the pages are served by others.
-    let Some(home) = open_home(config, data, asked.clone()).await? else { return Ok(Ended::Asked) };
-    keep_address(&home, data, NodeFile { instance, metrics_address: listeners.metrics.1 });
-    health.log_is_open(home.sight(), home.log().partitions());
-    metrics::watch_log(&registry, home.sight());
-    let sealer = gateway::open_sealer(config, data.path(), &home)?;
-    let (namespaces, calls_metrics) = gateway::open_namespaces(config, &home, &registry)?;
-    let schemas = Arc::new(Schemas::open(config, &home)?);
+    let Some(backend) = open_backend(config, data, asked.clone()).await? else { return Ok(Ended::Asked) };
+    keep_address(&backend, data, NodeFile { instance, metrics_address: listeners.metrics.1 });
+    health.log_is_open(backend.health_source(), backend.log().partitions());
+    metrics::watch_log(&registry, backend.health_source());
+    let sealer = gateway::open_sealer(config, data.path(), &backend)?;
+    let (namespaces, calls_metrics) = gateway::open_namespaces(config, &backend, &registry)?;
+    let schemas = Arc::new(Schemas::open(config, &backend)?);
     metrics::watch_registry(&registry, &schemas);
     let inbox = public_http::Inbox::default();
-    let routes = public_http::routes(config, listeners.face.1, &home, &schemas, &inbox);
+    let routes = public_http::routes(config, listeners.face.1, &backend, &schemas, &inbox);
     tokio::spawn(http1::serve(listeners.face.0, routes));
     let ids = match known_ids(&schemas, config, &health, asked.clone()).await {
         Ok(ids) => ids,
         Err(ended) => {
-            leave(home, &ended);
+            leave(backend, &ended);
             return Ok(ended);
         }
     };
     let names = Names { namespaces: Arc::new(namespaces), sealer, ids };
 
-    let stats = watch_restores(&home, (&health, &registry));
-    let (running, failed, mut failures) = start_partitions(config, data, &home, &names, stats)?;
+    let stats = watch_restores(&backend, (&health, &registry));
+    let (running, failed, mut failures) = start_partitions(config, data, &backend, &names, stats)?;
     let router = running.router.clone();
     health.partitions_are_there(running.stats.clone(), move |partition| router.nudge(partition));
     metrics::watch_admission(&registry, running.stats.len(), Arc::clone(&running.admission));
     metrics::watch_queues(&registry, running.dispatcher());
-    let cluster = join(config, &home, &running, &names, (listeners.nodes, listeners.calls.1))?;
+    let cluster = join(config, &backend, &running, &names, (listeners.nodes, listeners.calls.1))?;
     let peers =
         cluster.clone().map(|cluster| Arc::new(PeerForwarder(cluster)) as Arc<dyn everlog_temporal::Peers>);
-    let calls = Gateway::make(config, &home, &names, &running, calls_metrics, peers)?;
+    let calls = Gateway::make(config, &backend, &names, &running, calls_metrics, peers)?;
     if let Some(cluster) = &cluster {
         mind((&health, &registry), cluster);
         cluster.answers_by(&calls)?;
@@ -205,17 +129,19 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
         tokio::select! {
             begun = cluster.begin() => begun?.map_err(|error| log_backend::explain(error, config, data))?,
             _ = asked.wait_for(|asked| *asked) => {
-                let ends = Ends { commands: None, gateway: None, cluster: Some(Arc::clone(cluster)) };
-                return Ok(end(Cause::Asked, ends, running, home, failures).await);
+                let ends = ShutdownParts { commands: None, gateway: None, cluster: Some(Arc::clone(cluster)) };
+                return Ok(end(Cause::Asked, ends, running, backend, failures).await);
             }
         };
         tokio::spawn(
-            Arc::clone(cluster).run(Arc::new(move |partition, error| failed(partition, End::Lost, error))),
+            Arc::clone(cluster)
+                .run(Arc::new(move |partition, error| failed(partition, LossScope::Lost, error))),
         );
     }
     all_serve(&running, &health, asked.clone()).await;
-    let commands = start_commands(config, &home, cluster.as_ref(), (&schemas, &names), (&health, &registry));
-    keep_public(config, &home, (&schemas, &names), &running, (&inbox, &registry));
+    let commands =
+        start_commands(config, &backend, cluster.as_ref(), (&schemas, &names), (&health, &registry));
+    keep_public(config, &backend, (&schemas, &names), &running, (&inbox, &registry));
     metrics::watch_held(&registry, calls.held());
     let mut gateway = Gateway::start(listeners.calls.0, calls);
     let addresses =
@@ -225,12 +151,12 @@ async fn live(config: &Config, data: &DataDir, memory: ProcessMemory, with_banne
         data_dir = %data.path().display(), "serving"
     );
     if with_banner {
-        show_banner(config, data, home.log().partitions(), addresses);
+        show_banner(config, data, backend.log().partitions(), addresses);
     }
     let cause = watch(asked, &mut failures, &mut gateway, (&health, cluster.as_ref()), memory).await;
     health.is_stopping();
-    let ends = Ends { commands, gateway: Some(gateway), cluster };
-    Ok(end(cause, ends, running, home, failures).await)
+    let ends = ShutdownParts { commands, gateway: Some(gateway), cluster };
+    Ok(end(cause, ends, running, backend, failures).await)
 }
 
 /// The descriptors of the process, and how many it needs for itself: a few dozen files of each database, and on Kafka what clients of
@@ -261,20 +187,20 @@ fn serve_pages(listener: Listener, health: &Arc<Health>, registry: &Registry) ->
 }
 
 /// Opens the log; none where the node is asked to end before that has come about.
-async fn open_home(
+async fn open_backend(
     config: &Config,
     data: &DataDir,
     mut asked: watch::Receiver<bool>,
-) -> Result<Option<Home>> {
+) -> Result<Option<LogBackend>> {
     tokio::select! {
-        home = Home::open(config, data) => home.map(Some),
+        backend = LogBackend::open(config, data) => backend.map(Some),
         _ = asked.wait_for(|asked| *asked) => Ok(None),
     }
 }
 
 /// Keeps where the node is reached in its directory, which is locked from here on where it has the log.
-fn keep_address(home: &Home, data: &DataDir, file: NodeFile) {
-    if !home.is_remote()
+fn keep_address(backend: &LogBackend, data: &DataDir, file: NodeFile) {
+    if !backend.is_remote()
         && let Err(error) = file.write(data.path())
     {
         tracing::warn!(%error, "the doctor will not find this node by its directory");
@@ -293,11 +219,11 @@ fn mind((health, registry): (&Health, &Registry), cluster: &Arc<Cluster>) {
 }
 
 /// What the partitions will count, and how far their restores are, for all who look before they serve.
-fn watch_restores(home: &Home, (health, registry): (&Health, &Registry)) -> Vec<Arc<Stats>> {
-    let stats: Vec<Arc<Stats>> = (0..home.log().partitions()).map(|_| Arc::default()).collect();
+fn watch_restores(backend: &LogBackend, (health, registry): (&Health, &Registry)) -> Vec<Arc<Stats>> {
+    let stats: Vec<Arc<Stats>> = (0..backend.log().partitions()).map(|_| Arc::default()).collect();
     health.partitions_recover(stats.clone());
     metrics::watch_partitions(registry, stats.clone());
-    if let Some(set_aside) = home.rows_set_aside() {
+    if let Some(set_aside) = backend.rows_set_aside() {
         metrics::watch_rows(registry, set_aside);
         tokio::spawn(progress::tell(Progress::of(stats.clone())));
     }
@@ -375,14 +301,15 @@ async fn known_ids(
 /// Begins to read the topic of commands, where there is one.
 fn start_commands(
     config: &Config,
-    home: &Home,
+    backend: &LogBackend,
     cluster: Option<&Arc<Cluster>>,
     (schemas, names): (&Arc<Schemas>, &Names),
     (health, registry): (&Health, &Registry),
 ) -> Option<Commands> {
     let cluster = cluster.filter(|_on_kafka| config.ingress.enabled)?;
-    let commands = Commands::start(config, &home.log(), cluster, Lookup(Arc::clone(schemas)), names.clone());
-    let sight = commands.sight();
+    let commands =
+        Commands::start(config, &backend.log(), cluster, Lookup(Arc::clone(schemas)), names.clone());
+    let sight = commands.health();
     metrics::watch_commands(registry, Arc::clone(&sight));
     health.mind(move || sight.trouble());
     Some(commands)
@@ -391,12 +318,12 @@ fn start_commands(
 /// On the embedded log: commands are taken by HTTP, and entries of public topics forgotten in time.
 fn keep_public(
     config: &Config,
-    home: &Home,
+    backend: &LogBackend,
     (schemas, names): (&Arc<Schemas>, &Names),
     running: &Running,
     (inbox, registry): (&public_http::Inbox, &Registry),
 ) {
-    let Home::Embedded(log) = home else { return };
+    let LogBackend::Embedded(log) = backend else { return };
     tokio::spawn(retention::keep(Arc::downgrade(log), config.log.public_retention_ms));
     let journals = Owned { partitions: log.partitions(), post: running.post() };
     let topic = ConsumedTopic { name: config.topic(Noun::Command), incarnation: log.incarnation() };
@@ -429,12 +356,12 @@ async fn bind(address: SocketAddr, option: &str, bounds: Bounds) -> Result<Bound
 /// Joins the other nodes, where there may be some.
 fn join(
     config: &Config,
-    home: &Home,
+    backend: &LogBackend,
     running: &Running,
     names: &Names,
     (nodes, calls): (Option<Bound>, SocketAddr),
 ) -> Result<Option<Arc<Cluster>>> {
-    let (Home::Kafka(kafka), Some((listener, address))) = (home, nodes) else { return Ok(None) };
+    let (LogBackend::Kafka(kafka), Some((listener, address))) = (backend, nodes) else { return Ok(None) };
     if let Some(remark) = config.cluster.remark() {
         tracing::warn!("{remark}");
     }
@@ -448,14 +375,14 @@ fn join(
             config.cluster.tls_files(),
             &config.cluster.server_name,
         )?,
-        rows: home.kept_rows(),
+        rows: backend.kept_rows(),
         forget_after: Duration::from_millis(config.cluster.forget_after_ms),
         replicas: config.cluster.replicas,
         instance: uuid::Builder::from_random_bytes(token_keys::random()?).into_uuid().to_string(),
     };
     let (learner, shares_keys) = (names.clone(), config.tokens.key_file.is_none());
     let local = LocalNode {
-        partitions: Arc::new(running.steering()),
+        partitions: Arc::new(running.control()),
         stats: running.stats.clone(),
         dispatcher: running.dispatcher(),
         send: running.post(),
@@ -473,22 +400,23 @@ fn join(
 fn start_partitions(
     config: &Config,
     data: &DataDir,
-    home: &Home,
+    backend: &LogBackend,
     names: &Names,
     stats: Vec<Arc<Stats>>,
 ) -> Result<(Running, Arc<Failed>, mpsc::Receiver<Loss>)> {
     let (sender, failures) = mpsc::channel(LOSSES_MAX);
     let from = log_backend::from_topics(config);
-    let failed: Arc<Failed> = Arc::new(move |partition: u32, end: End, error: &everlog_partition::Error| {
-        tracing::error!(partition, %error, "a partition has ended");
-        // The first one is enough to end the node; the others may know who took over.
-        let _ = sender.try_send(Loss::of(partition, end, error, &from));
-    });
-    let options = driver_options(config, home.log().partitions(), names);
+    let failed: Arc<Failed> =
+        Arc::new(move |partition: u32, end: LossScope, error: &everlog_partition::Error| {
+            tracing::error!(partition, %error, "a partition has ended");
+            // The first one is enough to end the node; the others may know who took over.
+            let _ = sender.try_send(Loss::of(partition, end, error, &from));
+        });
+    let options = driver_options(config, backend.log().partitions(), names);
     let explained = |error| log_backend::explain(error, config, data);
-    let running = threads::start(home, &options, stats, &failed).map_err(explained)?;
-    if !home.is_remote()
-        && let Err(error) = running.steering().take((0..home.log().partitions()).collect())
+    let running = threads::start(backend, &options, stats, &failed).map_err(explained)?;
+    if !backend.is_remote()
+        && let Err(error) = running.control().take((0..backend.log().partitions()).collect())
     {
         running.stop();
         return Err(explained(error));

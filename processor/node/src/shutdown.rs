@@ -7,17 +7,17 @@ use everlog_cluster::Cluster;
 use everlog_log::clock::elapsed_ms;
 use tokio::sync::mpsc;
 
-use crate::node::{Cause, Ended, Loss};
+use crate::exit_cause::{Cause, Ended, Loss};
 use crate::partitions::threads::Running;
 use crate::services::commands::Commands;
 use crate::services::gateway::Gateway;
-use crate::storage::log_backend::Home;
+use crate::storage::log_backend::LogBackend;
 
 /// How long a log on Kafka may take to close: what was not committed by then is applied again by whoever has the partitions next.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// What ends with the node, besides the partitions and their log.
-pub struct Ends {
+pub struct ShutdownParts {
     /// The reading of commands.
     pub commands: Option<Commands>,
     /// Whoever serves calls.
@@ -30,14 +30,14 @@ pub struct Ends {
 /// commit, the log.
 pub async fn end(
     cause: Cause,
-    Ends { commands, gateway, cluster }: Ends,
+    ShutdownParts { commands, gateway, cluster }: ShutdownParts,
     running: Running,
-    home: Home,
+    backend: LogBackend,
     mut failures: mpsc::Receiver<Loss>,
 ) -> Ended {
     if let Cause::LogEnded(reason) = cause {
         let ended = log_ended(&reason);
-        leave(home, &ended);
+        leave(backend, &ended);
         return ended;
     }
     let began = Instant::now();
@@ -62,8 +62,8 @@ pub async fn end(
     running.stop_polls();
     if !running.stop() {
         tracing::warn!("partitions are still being taken over at the end; what was acknowledged is safe");
-        std::mem::forget(home);
-    } else if !close(home) {
+        std::mem::forget(backend);
+    } else if !close(backend) {
         tracing::warn!("the log is still in use at the end; what was acknowledged is safe");
     }
     tracing::info!(took_ms = elapsed_ms(began), "stopped");
@@ -93,15 +93,15 @@ async fn depart(cluster: &Arc<Cluster>, failures: &mut mpsc::Receiver<Loss>, unm
 }
 
 /// Closes the log; false where somebody else still uses it, or the brokers keep it from closing.
-fn close(home: Home) -> bool {
-    if !home.is_remote() {
-        return home.close();
+fn close(backend: LogBackend) -> bool {
+    if !backend.is_remote() {
+        return backend.close();
     }
     let (sender, closed) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("close".into());
     // Nobody listens any more where it took too long.
     let spawned = thread.spawn(move || {
-        let _ = sender.send(home.close());
+        let _ = sender.send(backend.close());
     });
     spawned.is_ok() && closed.recv_timeout(CLOSE_WITHIN) == Ok(true)
 }
@@ -114,11 +114,11 @@ pub fn log_ended(reason: &str) -> Ended {
 /// Ends with a log that is closed only where it is whole. PeerForwarder may still be about to go, on threads that nobody waits
 /// for. Whoever goes last would close a database that has failed while the process ends around it, and RocksDB would
 /// abort; so nobody is the last one.
-pub fn leave(home: Home, ended: &Ended) {
+pub fn leave(backend: LogBackend, ended: &Ended) {
     if *ended == Ended::Asked {
-        home.close();
+        backend.close();
     } else {
-        std::mem::forget(home);
+        std::mem::forget(backend);
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use everlog_partition::Stats;
 
 use crate::observe::progress::Progress;
-use crate::storage::log_backend::Sight;
+use crate::storage::log_backend::HealthSource;
 
 /// What readiness follows from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -159,7 +159,7 @@ pub struct Health {
     partitions: AtomicUsize,
     hung_after: Duration,
     stopping: AtomicBool,
-    log: OnceLock<Sight>,
+    log: OnceLock<HealthSource>,
     progress: OnceLock<Progress>,
     pulses: OnceLock<Pulses>,
     /// Other nodes have partitions too.
@@ -185,7 +185,7 @@ impl Health {
     }
 
     /// The log is open, and has so many partitions.
-    pub fn log_is_open(&self, log: Sight, partitions: u32) {
+    pub fn log_is_open(&self, log: HealthSource, partitions: u32) {
         self.partitions.store(partitions as usize, Ordering::Relaxed);
         // Set once, by the only thread that starts the node.
         let _ = self.log.set(log);
@@ -240,9 +240,9 @@ impl Health {
         };
         Signs {
             stopping,
-            log_failure: log.and_then(Sight::failure),
-            log_trouble: log.and_then(Sight::trouble),
-            disk_full: log.is_some_and(Sight::is_full),
+            log_failure: log.and_then(HealthSource::failure),
+            log_trouble: log.and_then(HealthSource::trouble),
+            disk_full: log.is_some_and(HealthSource::is_full),
             partitions,
             serving: stats.iter().filter(|stats| stats.serving.load(Ordering::Relaxed) != 0).count(),
             restored_percent: progress.and_then(Progress::state_percent),

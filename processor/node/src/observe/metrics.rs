@@ -18,7 +18,7 @@ use crate::observe::health::{Health, Signs};
 use crate::observe::kafka_metrics::KafkaTraffic;
 use crate::observe::process_metrics::Process;
 use crate::services::commands;
-use crate::storage::log_backend::Sight;
+use crate::storage::log_backend::HealthSource;
 use crate::storage::row_directories::SetAside;
 use Kind::{Counts, Stands};
 pub use connections::{watch_held, watch_listeners};
@@ -250,14 +250,14 @@ pub fn watch_node(registry: &Registry, health: &Arc<Health>) {
 }
 
 /// Adds the log, for as long as it is open.
-pub fn watch_log(registry: &Registry, log: Sight) {
+pub fn watch_log(registry: &Registry, log: HealthSource) {
     match log {
-        Sight::Embedded(log) => add(registry, LOG, None, move |visit| {
+        HealthSource::Embedded(log) => add(registry, LOG, None, move |visit| {
             if let Some(log) = log.upgrade() {
                 visit("", &log.stats());
             }
         }),
-        Sight::Kafka(log) => {
+        HealthSource::Kafka(log) => {
             let spans =
                 Spans { log: Weak::clone(&log), descs: SPANS.map(|(name, help, _)| desc(name, help, None)) };
             registry.register(Box::new(spans)).expect("no name stands twice in the tables above");
@@ -407,7 +407,7 @@ pub fn watch_partitions(registry: &Registry, stats: Vec<Arc<Stats>>) {
 }
 
 /// Adds the reading of the topic of commands, once it is open.
-pub fn watch_commands(registry: &Registry, commands: Arc<commands::Sight>) {
+pub fn watch_commands(registry: &Registry, commands: Arc<commands::CommandsHealth>) {
     let lagging = Arc::clone(&commands);
     add(registry, COMMANDS_LAG, Some("partition"), move |visit| {
         lagging.lag().iter().for_each(|(partition, offsets)| visit(&partition.to_string(), offsets));
@@ -564,7 +564,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let log = Arc::new(Embedded::open(embedded::Options::new(dir.path())).expect("it is new"));
         let registry = Registry::new();
-        watch_log(&registry, Sight::Embedded(Arc::downgrade(&log)));
+        watch_log(&registry, HealthSource::Embedded(Arc::downgrade(&log)));
         assert!(page(&registry).contains("everlog_log_appends_total 0\n"));
         drop(log);
         assert_eq!(page(&registry), "");

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everlog_partition::{Error, Stats};
 
-use crate::partitions::set::{Owned, Takeover};
+use crate::partitions::set::{ActivePartition, OwnershipContext};
 
 /// Partitions that are recovered at once; a long restore keeps only those waiting that come beyond.
 const AT_ONCE_MAX: usize = 8;
 
 /// A partition as it comes from its recovery, and the number of its life.
-pub type Recovered = Result<(Box<Owned>, u64), Error>;
+pub type Recovered = Result<(Box<ActivePartition>, u64), Error>;
 
 struct Job {
-    takeover: Arc<Takeover>,
+    context: Arc<OwnershipContext>,
     id: u32,
     stats: Arc<Stats>,
     applied: Option<u64>,
@@ -31,21 +31,21 @@ struct Queue {
 
 /// The recoveries.
 #[derive(Default)]
-pub struct Arrivals(Arc<Mutex<Queue>>);
+pub struct RecoveryPool(Arc<Mutex<Queue>>);
 
-impl Arrivals {
+impl RecoveryPool {
     /// Recovers a partition; it is posted to its thread when it is there, or why it is not.
     pub fn recover(
         &self,
-        takeover: &Arc<Takeover>,
+        context: &Arc<OwnershipContext>,
         id: u32,
         stats: &Arc<Stats>,
         applied: Option<u64>,
         has_rested: bool,
     ) {
-        let (takeover, stats) = (Arc::clone(takeover), Arc::clone(stats));
+        let (context, stats) = (Arc::clone(context), Arc::clone(stats));
         let mut queue = lock(&self.0);
-        queue.waiting.push_back(Job { takeover, id, stats, applied, has_rested });
+        queue.waiting.push_back(Job { context, id, stats, applied, has_rested });
         if queue.threads == AT_ONCE_MAX {
             return;
         }
@@ -59,7 +59,7 @@ impl Arrivals {
                 // It may pass, as brokers do that do not answer.
                 let error = everlog_log::Error::Io { detail: format!("no thread could be started: {error}") };
                 for job in queue.waiting.drain(..) {
-                    job.takeover.post.arrived(job.id, Err(Error::Log(error.clone())));
+                    job.context.senders.arrived(job.id, Err(Error::Log(error.clone())));
                 }
             }
         }
@@ -75,15 +75,15 @@ fn next(queue: &Mutex<Queue>) -> Option<Job> {
 }
 
 fn work(queue: &Mutex<Queue>) {
-    while let Some(Job { takeover, id, stats, applied, has_rested }) = next(queue) {
+    while let Some(Job { context, id, stats, applied, has_rested }) = next(queue) {
         let live = std::panic::AssertUnwindSafe(|| match has_rested {
-            true => takeover.live_again(id, stats, applied),
-            false => takeover.live(id, stats, applied),
+            true => context.recover_again(id, stats, applied),
+            false => context.recover(id, stats, applied),
         });
         let recovered = std::panic::catch_unwind(live).unwrap_or_else(|_panic| {
             Err(Error::Journal { partition: id, detail: "its recovery panicked".into() })
         });
-        takeover.post.arrived(id, recovered);
+        context.senders.arrived(id, recovered);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The partitions that one thread drives: absent, on their way here, at work, or about to be taken over again.
 //!
-//! A partition is recovered on a thread of its own (`arrivals.rs`): those at work are not kept waiting.
+//! A partition is recovered on a thread of its own (`recovery_pool.rs`): those at work are not kept waiting.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,10 +11,10 @@ use everlog_log::{Log, Outage};
 use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, Stats, Waiting};
 use everlog_store::{Base, Store};
 
-use crate::error_policy::{End, Verdict};
-use crate::partitions::recovery_pool::Arrivals;
-use crate::partitions::threads::Post;
-use crate::storage::log_backend::Home;
+use crate::error_policy::{ErrorPolicy, LossScope};
+use crate::partitions::recovery_pool::RecoveryPool;
+use crate::partitions::threads::PartitionSenders;
+use crate::storage::log_backend::LogBackend;
 
 /// The rest before a partition is taken over again; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -25,52 +25,57 @@ const LEAVE_WITHIN: Duration = Duration::from_millis(1_500);
 const LOOK_AT_LEAVING_MS: i64 = 5;
 
 /// A partition at work.
-pub type Owned = Partition<dyn Log, Box<dyn Base>>;
+pub type ActivePartition = Partition<dyn Log, Box<dyn Base>>;
 
 /// Is told that partitions are at work, or which one cannot be, and why.
-pub type Taken = std::sync::mpsc::Sender<Result<(), (u32, End, Error)>>;
+pub type TakeReply = std::sync::mpsc::Sender<Result<(), (u32, LossScope, Error)>>;
 
 /// Is told which partition cannot go on, what becomes of it, and why.
-pub type Failed = dyn Fn(u32, End, &Error) + Send + Sync;
+pub type Failed = dyn Fn(u32, LossScope, &Error) + Send + Sync;
 
 /// What it takes to take a partition over.
-pub struct Takeover {
+pub struct OwnershipContext {
     /// The log and the rows.
-    pub home: Home,
+    pub backend: LogBackend,
     /// What partitions keep to; their instances are made here.
     pub partition: Config,
     /// Where tasks wait for workers.
     pub dispatcher: Arc<Dispatcher>,
     /// The way to the partitions.
-    pub post: Arc<Post>,
+    pub senders: Arc<PartitionSenders>,
     /// Random, of this start of the node.
     pub start: [u8; 16],
     /// How often a partition was taken over since.
-    pub lives: AtomicU64,
+    pub incarnations: AtomicU64,
     /// No partition is taken over any more.
     pub stopping: AtomicBool,
     /// Where partitions are that are not here.
     pub elsewhere: OnceLock<Arc<dyn RemotePartitions>>,
     /// The threads that recover them.
-    pub arrivals: Arrivals,
+    pub recovery_pool: RecoveryPool,
     /// Whether rows can be brought before partitions.
     pub unprepared: Mutex<Outage>,
 }
 
-impl Takeover {
+impl OwnershipContext {
     /// A life of its own: what the log reports to an earlier one must not reach it. `applied`: how far the latest life
     /// had come that could not go on.
-    pub fn live(&self, id: u32, stats: Arc<Stats>, applied: Option<u64>) -> Result<(Box<Owned>, u64), Error> {
-        let life = self.lives.fetch_add(1, Ordering::Relaxed) + 1;
-        let instance = [&self.start[..], &life.to_be_bytes()].concat();
+    pub fn recover(
+        &self,
+        id: u32,
+        stats: Arc<Stats>,
+        applied: Option<u64>,
+    ) -> Result<(Box<ActivePartition>, u64), Error> {
+        let incarnation = self.incarnations.fetch_add(1, Ordering::Relaxed) + 1;
+        let instance = [&self.start[..], &incarnation.to_be_bytes()].concat();
         let level = self.elsewhere.get().map_or(self.partition.level, |elsewhere| elsewhere.level());
         let config = Config { instance: instance.into(), level, ..self.partition.clone() };
-        let post = Arc::clone(&self.post);
+        let senders = Arc::clone(&self.senders);
         let send: everlog_partition::Send =
-            Arc::new(move |to, event| post.send(to, event.is_report().then_some(life), event));
-        let store = Store::new(self.home.rows(id)?);
+            Arc::new(move |to, event| senders.send(to, event.is_report().then_some(incarnation), event));
+        let store = Store::new(self.backend.rows(id)?);
         let dispatcher = Arc::clone(&self.dispatcher);
-        let log = self.home.log();
+        let log = self.backend.log();
         let partition = match applied {
             None => Partition::recover(id, log, store, dispatcher, send, config, stats)?,
             Some(applied) => {
@@ -78,36 +83,36 @@ impl Takeover {
                 Partition::resume(&former, id, log, store, dispatcher, send, config, stats)?
             }
         };
-        Ok((Box::new(partition), life))
+        Ok((Box::new(partition), incarnation))
     }
 }
 
-impl Takeover {
+impl OwnershipContext {
     /// True for an error that goes by itself: brokers that do not answer.
     pub fn may_pass(&self, error: &Error) -> bool {
-        Verdict::of(error, self.home.is_remote()) == Verdict::Passing
+        ErrorPolicy::of(error, self.backend.is_remote()) == ErrorPolicy::Retry
     }
 
-    /// A partition that has rested is taken over again, see [`Takeover::live`], unless it was placed elsewhere meanwhile: what keeps
+    /// A partition that has rested is taken over again, see [`OwnershipContext::recover`], unless it was placed elsewhere meanwhile: what keeps
     /// a node from the brokers keeps news from it as well, and others serve what it would break off.
-    pub fn live_again(
+    pub fn recover_again(
         &self,
         id: u32,
         stats: Arc<Stats>,
         applied: Option<u64>,
-    ) -> Result<(Box<Owned>, u64), Error> {
+    ) -> Result<(Box<ActivePartition>, u64), Error> {
         if let Some(elsewhere) = self.elsewhere.get()
             && let Some(node) = elsewhere.moved_to(id)?
         {
             return Err(Error::Superseded { partition: id, node });
         }
-        self.live(id, stats, applied)
+        self.recover(id, stats, applied)
     }
 
     /// A poll waits on that was to get something of a partition which is not at work.
     fn poll_again(&self, waiting: Waiting) {
-        let post = Arc::clone(&self.post);
-        let send: everlog_partition::Send = Arc::new(move |to, event| post.send(to, None, event));
+        let senders = Arc::clone(&self.senders);
+        let send: everlog_partition::Send = Arc::new(move |to, event| senders.send(to, None, event));
         self.dispatcher.poll_again(waiting, &send);
     }
 
@@ -117,9 +122,9 @@ impl Takeover {
     /// # Errors
     /// Why not: taking the partition over would most likely fail alike, so whoever has it should keep it.
     pub fn prepare(&self, id: u32, stats: &Stats) -> Result<(), Error> {
-        let log = self.home.log();
+        let log = self.backend.log();
         let prepare = || {
-            let rows = self.home.rows(id)?;
+            let rows = self.backend.rows(id)?;
             Partition::<dyn Log, Box<dyn Base>>::prepare(
                 id,
                 &*log,
@@ -127,16 +132,16 @@ impl Takeover {
                 stats,
                 everlog_log::clock::now_ms(),
             )?;
-            self.home.keep_rows_open(id, rows);
+            self.backend.keep_rows_open(id, rows);
             Ok(())
         };
         match prepare() {
-            Err(error) => match Verdict::of(&error, self.home.is_remote()) {
-                Verdict::Spoiled(fault) => {
-                    self.home.set_rows_aside(id, fault, &error.to_string())?;
+            Err(error) => match ErrorPolicy::of(&error, self.backend.is_remote()) {
+                ErrorPolicy::ReplaceRows(fault) => {
+                    self.backend.set_rows_aside(id, fault, &error.to_string())?;
                     prepare()
                 }
-                Verdict::Passing | Verdict::Final => Err(error),
+                ErrorPolicy::Retry | ErrorPolicy::Fail => Err(error),
             },
             prepared => prepared,
         }
@@ -147,18 +152,18 @@ enum State {
     /// Another node has it, or nobody.
     Absent,
     /// It is being recovered.
-    Comes,
-    Works(Box<Owned>, u64),
+    Recovering,
+    Active(Box<ActivePartition>, u64),
     /// It takes nothing more, and goes when all is committed, or then.
-    Leaves(Box<Owned>, u64, Instant),
+    Leaving(Box<ActivePartition>, u64, Instant),
     /// Until then.
-    Rests(Instant),
+    BackingOff(Instant),
     /// It cannot go on: whoever is told of it ends the node, or has it taken over again some time.
-    Gone,
+    Failed,
 }
 
 /// One partition of the share.
-struct Place {
+struct PartitionSlot {
     id: u32,
     stats: Arc<Stats>,
     state: State,
@@ -170,14 +175,14 @@ struct Place {
     /// The rows were set aside, and nothing has passed since that may have left the new ones unfinished.
     spoiled: bool,
     /// Waits until it is at work.
-    taken: Vec<Taken>,
+    taken: Vec<TakeReply>,
     /// Waits until it is gone; dropped then.
     left: Vec<std::sync::mpsc::Sender<()>>,
     /// It came here to leave again.
     unwanted: bool,
 }
 
-impl Place {
+impl PartitionSlot {
     fn new((id, stats): (u32, Arc<Stats>)) -> Self {
         Self {
             id,
@@ -193,26 +198,28 @@ impl Place {
         }
     }
 
-    fn partition(&mut self) -> Option<(&mut Owned, u64)> {
+    fn partition(&mut self) -> Option<(&mut ActivePartition, u64)> {
         match &mut self.state {
-            State::Works(partition, life) | State::Leaves(partition, life, _) => Some((partition, *life)),
-            State::Absent | State::Comes | State::Rests(_) | State::Gone => None,
+            State::Active(partition, incarnation) | State::Leaving(partition, incarnation, _) => {
+                Some((partition, *incarnation))
+            }
+            State::Absent | State::Recovering | State::BackingOff(_) | State::Failed => None,
         }
     }
 
     /// Its present life ends. Returns what has to reach whoever has it next.
     fn abandon(&mut self) -> Vec<Event> {
-        match std::mem::replace(&mut self.state, State::Gone) {
-            State::Works(partition, _) | State::Leaves(partition, ..) => {
+        match std::mem::replace(&mut self.state, State::Failed) {
+            State::Active(partition, _) | State::Leaving(partition, ..) => {
                 self.applied = Some(partition.applied());
                 partition.abandon()
             }
-            State::Absent | State::Comes | State::Rests(_) | State::Gone => Vec::new(),
+            State::Absent | State::Recovering | State::BackingOff(_) | State::Failed => Vec::new(),
         }
     }
 
     /// It is not here any more, and whoever waits for that hears of it.
-    fn is_gone(&mut self) {
+    fn set_absent(&mut self) {
         self.stats.serving.store(0, Ordering::Relaxed);
         self.stats.is_wanted.store(0, Ordering::Relaxed);
         self.stats.closed.store(0, Ordering::Relaxed);
@@ -222,42 +229,46 @@ impl Place {
 }
 
 /// All of them.
-pub struct Share {
-    places: Vec<Place>,
-    takeover: Arc<Takeover>,
+pub struct PartitionSet {
+    slots: Vec<PartitionSlot>,
+    context: Arc<OwnershipContext>,
     failed: Arc<Failed>,
 }
 
-impl Share {
+impl PartitionSet {
     /// None of them is here yet.
-    pub fn new(partitions: Vec<(u32, Arc<Stats>)>, takeover: Arc<Takeover>, failed: Arc<Failed>) -> Self {
-        Self { places: partitions.into_iter().map(Place::new).collect(), takeover, failed }
+    pub fn new(
+        partitions: Vec<(u32, Arc<Stats>)>,
+        context: Arc<OwnershipContext>,
+        failed: Arc<Failed>,
+    ) -> Self {
+        Self { slots: partitions.into_iter().map(PartitionSlot::new).collect(), context, failed }
     }
 
     /// The first partition, for a message.
     pub fn first(&self) -> u32 {
-        self.places.first().map_or(0, |place| place.id)
+        self.slots.first().map_or(0, |slot| slot.id)
     }
 
     fn index(&self, id: u32) -> Option<usize> {
-        self.places.iter().position(|place| place.id == id)
+        self.slots.iter().position(|slot| slot.id == id)
     }
 
     /// Begins to take a partition over; `taken` hears when it is at work or rests, or why it cannot be.
-    pub fn take(&mut self, id: u32, taken: Taken) {
+    pub fn take(&mut self, id: u32, taken: TakeReply) {
         let Some(index) = self.index(id) else { return };
-        let place = &mut self.places[index];
-        place.stats.is_wanted.store(1, Ordering::Relaxed);
-        place.unwanted = false;
-        match place.state {
-            State::Works(..) | State::Rests(_) => drop(taken.send(Ok(()))),
-            State::Comes => place.taken.push(taken),
-            State::Leaves(..) | State::Absent | State::Gone => {
+        let slot = &mut self.slots[index];
+        slot.stats.is_wanted.store(1, Ordering::Relaxed);
+        slot.unwanted = false;
+        match slot.state {
+            State::Active(..) | State::BackingOff(_) => drop(taken.send(Ok(()))),
+            State::Recovering => slot.taken.push(taken),
+            State::Leaving(..) | State::Absent | State::Failed => {
                 // One that leaves is dropped: its next life is told the same by the log.
-                let lost = place.abandon();
-                place.is_gone();
-                place.stats.is_wanted.store(1, Ordering::Relaxed);
-                place.taken.push(taken);
+                let lost = slot.abandon();
+                slot.set_absent();
+                slot.stats.is_wanted.store(1, Ordering::Relaxed);
+                slot.taken.push(taken);
                 self.begin(index);
                 self.pass_on(id, lost);
             }
@@ -267,40 +278,40 @@ impl Share {
     /// Lets go of a partition: what it has taken is answered and committed first. `left` is dropped when it is gone.
     pub fn leave(&mut self, id: u32, left: std::sync::mpsc::Sender<()>) {
         let Some(index) = self.index(id) else { return };
-        let place = &mut self.places[index];
-        match std::mem::replace(&mut place.state, State::Absent) {
-            State::Works(mut partition, life) => {
+        let slot = &mut self.slots[index];
+        match std::mem::replace(&mut slot.state, State::Absent) {
+            State::Active(mut partition, incarnation) => {
                 partition.hurry();
-                place.left.push(left);
-                place.state = State::Leaves(partition, life, Instant::now() + LEAVE_WITHIN);
+                slot.left.push(left);
+                slot.state = State::Leaving(partition, incarnation, Instant::now() + LEAVE_WITHIN);
             }
-            State::Leaves(partition, life, until) => {
-                place.left.push(left);
-                place.state = State::Leaves(partition, life, until);
+            State::Leaving(partition, incarnation, until) => {
+                slot.left.push(left);
+                slot.state = State::Leaving(partition, incarnation, until);
             }
-            State::Comes => {
-                place.left.push(left);
-                (place.state, place.unwanted) = (State::Comes, true);
+            State::Recovering => {
+                slot.left.push(left);
+                (slot.state, slot.unwanted) = (State::Recovering, true);
             }
-            State::Absent | State::Rests(_) | State::Gone => self.is_gone(index),
+            State::Absent | State::BackingOff(_) | State::Failed => self.set_absent(index),
         }
     }
 
     /// A partition is recovered, or is not.
-    pub fn arrived(&mut self, id: u32, recovered: Result<(Box<Owned>, u64), Error>) {
+    pub fn arrived(&mut self, id: u32, recovered: Result<(Box<ActivePartition>, u64), Error>) {
         let Some(index) = self.index(id) else { return };
-        let place = &mut self.places[index];
-        if place.unwanted {
-            place.taken.clear();
-            return self.is_gone(index);
+        let slot = &mut self.slots[index];
+        if slot.unwanted {
+            slot.taken.clear();
+            return self.set_absent(index);
         }
         match recovered {
-            Ok((partition, life)) => {
-                place.state = State::Works(partition, life);
+            Ok((partition, incarnation)) => {
+                slot.state = State::Active(partition, incarnation);
                 self.tell_taken(index);
             }
             Err(error) if self.may_come_back(index, &error) => {
-                if let State::Rests(until) = self.places[index].state
+                if let State::BackingOff(until) = self.slots[index].state
                     && until <= Instant::now()
                 {
                     // With new rows, at once.
@@ -314,58 +325,58 @@ impl Share {
     }
 
     fn tell_taken(&mut self, index: usize) {
-        for taken in self.places[index].taken.drain(..) {
+        for taken in self.slots[index].taken.drain(..) {
             // Whoever asked may have gone on.
             let _ = taken.send(Ok(()));
         }
     }
 
     fn begin(&mut self, index: usize) {
-        let place = &mut self.places[index];
-        let has_rested = matches!(place.state, State::Rests(_));
-        place.state = State::Comes;
-        place.stats.closed.store(0, Ordering::Relaxed);
-        self.takeover.arrivals.recover(&self.takeover, place.id, &place.stats, place.applied, has_rested);
+        let slot = &mut self.slots[index];
+        let has_rested = matches!(slot.state, State::BackingOff(_));
+        slot.state = State::Recovering;
+        slot.stats.closed.store(0, Ordering::Relaxed);
+        self.context.recovery_pool.recover(&self.context, slot.id, &slot.stats, slot.applied, has_rested);
     }
 
     /// Brings an event to its partition. A report for an earlier life of it reaches nobody; what is for a partition that
     /// is not here goes where it is, and of one that is about to be here whoever waits is told so at once.
-    pub fn handle(&mut self, id: u32, life: Option<u64>, event: Event, now_ms: i64) {
+    pub fn handle(&mut self, id: u32, incarnation: Option<u64>, event: Event, now_ms: i64) {
         let Some(index) = self.index(id) else { return };
         let is_asked_for = !event.is_report()
             && !matches!(
                 event,
                 Event::Nudge | Event::Release { .. } | Event::LettersTaken { .. } | Event::LettersLost { .. }
             );
-        let place = &mut self.places[index];
-        match &mut place.state {
-            State::Works(partition, current) | State::Leaves(partition, current, _)
-                if life.is_some_and(|life| life != *current) =>
+        let slot = &mut self.slots[index];
+        match &mut slot.state {
+            State::Active(partition, current) | State::Leaving(partition, current, _)
+                if incarnation.is_some_and(|incarnation| incarnation != *current) =>
             {
                 drop((partition, event));
             }
-            State::Works(partition, _) => {
+            State::Active(partition, _) => {
                 if let Err(error) = partition.handle(event, now_ms) {
                     self.stumble(index, error);
                 }
             }
-            State::Leaves(partition, ..) if !is_asked_for => {
+            State::Leaving(partition, ..) if !is_asked_for => {
                 if let Err(error) = partition.handle(event, now_ms) {
                     self.stumble(index, error);
                 }
             }
-            State::Absent | State::Leaves(..) => match self.takeover.elsewhere.get() {
+            State::Absent | State::Leaving(..) => match self.context.elsewhere.get() {
                 Some(elsewhere) if !event.is_report() => elsewhere.bring(id, event),
                 Some(_) | None => {}
             },
-            State::Comes | State::Rests(_) | State::Gone => match event {
+            State::Recovering | State::BackingOff(_) | State::Failed => match event {
                 Event::Release { .. } | Event::PollsLost { .. } => self.pass_on(id, [event]),
                 // Its next life offers its tasks again.
                 Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
-                    self.takeover.poll_again(waiting);
+                    self.context.poll_again(waiting);
                 }
-                _asked if matches!(place.state, State::Gone) => {}
-                event if matches!(place.state, State::Comes) => event.refuse(Failure::Moved),
+                _asked if matches!(slot.state, State::Failed) => {}
+                event if matches!(slot.state, State::Recovering) => event.refuse(Failure::Moved),
                 _unanswered => {}
             },
         }
@@ -373,8 +384,8 @@ impl Share {
 
     /// The clock that turns take their time from was set forward by so much, or back.
     pub fn clock_was_set(&mut self, by_ms: i64) {
-        for place in &mut self.places {
-            if let Some((partition, _)) = place.partition() {
+        for slot in &mut self.slots {
+            if let Some((partition, _)) = slot.partition() {
                 partition.clock_was_set(by_ms);
             }
         }
@@ -384,13 +395,13 @@ impl Share {
     /// is due.
     pub fn turn(&mut self, now_ms: i64) -> Option<i64> {
         let mut next_ms: Option<i64> = None;
-        let may_take_over = !self.takeover.stopping.load(Ordering::Relaxed);
-        for index in 0..self.places.len() {
-            let place = &mut self.places[index];
-            let turn_ms = match &mut place.state {
-                State::Works(partition, _) => match partition.turn(now_ms) {
+        let may_take_over = !self.context.stopping.load(Ordering::Relaxed);
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            let turn_ms = match &mut slot.state {
+                State::Active(partition, _) => match partition.turn(now_ms) {
                     Ok(turn_ms) => {
-                        self.is_well(index);
+                        self.set_well(index);
                         turn_ms
                     }
                     Err(error) => {
@@ -398,22 +409,22 @@ impl Share {
                         Some(now_ms)
                     }
                 },
-                State::Leaves(partition, _, until) => match partition.turn(now_ms) {
+                State::Leaving(partition, _, until) => match partition.turn(now_ms) {
                     Ok(_) if partition.is_idle() || Instant::now() >= *until => {
-                        self.is_gone(index);
+                        self.set_absent(index);
                         None
                     }
                     Ok(turn_ms) => Some(turn_ms.unwrap_or(i64::MAX).min(now_ms + LOOK_AT_LEAVING_MS)),
                     Err(error) => {
-                        tracing::debug!(partition = place.id, %error, "a partition that leaves has stumbled");
-                        self.is_gone(index);
+                        tracing::debug!(partition = slot.id, %error, "a partition that leaves has stumbled");
+                        self.set_absent(index);
                         None
                     }
                 },
-                State::Rests(until) => {
+                State::BackingOff(until) => {
                     let left = until.saturating_duration_since(Instant::now());
                     // The thread lives, though the partition does not.
-                    place.stats.turns.fetch_add(1, Ordering::Relaxed);
+                    slot.stats.turns.fetch_add(1, Ordering::Relaxed);
                     if left.is_zero() && may_take_over {
                         self.begin(index);
                         None
@@ -421,8 +432,8 @@ impl Share {
                         Some(now_ms + i64::try_from(left.as_millis()).unwrap_or(i64::MAX))
                     }
                 }
-                State::Absent | State::Comes | State::Gone => {
-                    place.stats.turns.fetch_add(1, Ordering::Relaxed);
+                State::Absent | State::Recovering | State::Failed => {
+                    slot.stats.turns.fetch_add(1, Ordering::Relaxed);
                     None
                 }
             };
@@ -433,51 +444,51 @@ impl Share {
 
     /// Nothing is on its way and nothing waits for a commit.
     pub fn is_idle(&mut self) -> bool {
-        self.places.iter_mut().all(|place| place.partition().is_none_or(|(partition, _)| partition.is_idle()))
+        self.slots.iter_mut().all(|slot| slot.partition().is_none_or(|(partition, _)| partition.is_idle()))
     }
 
     /// Begins the last commits.
     pub fn hurry(&mut self) {
-        for place in &mut self.places {
-            if let Some((partition, _)) = place.partition() {
+        for slot in &mut self.slots {
+            if let Some((partition, _)) = slot.partition() {
                 partition.hurry();
             }
         }
     }
 
     /// A partition is not here any more; whoever has it hears of tasks that reached nobody.
-    fn is_gone(&mut self, index: usize) {
-        let place = &mut self.places[index];
-        let (id, lost) = (place.id, place.abandon());
-        place.is_gone();
+    fn set_absent(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let (id, lost) = (slot.id, slot.abandon());
+        slot.set_absent();
         self.pass_on(id, lost);
     }
 
     /// Tells whoever serves the partition next, here or elsewhere, what has reached nobody.
     fn pass_on(&self, id: u32, lost: impl IntoIterator<Item = Event>) {
-        if let Some(elsewhere) = self.takeover.elsewhere.get() {
+        if let Some(elsewhere) = self.context.elsewhere.get() {
             lost.into_iter().for_each(|event| elsewhere.bring(id, event));
         }
     }
 
-    fn is_well(&mut self, index: usize) {
-        let place = &mut self.places[index];
-        let State::Works(partition, _) = &place.state else { return };
-        if partition.is_serving() && (place.spoiled || place.pause > PAUSE_MIN) {
-            (place.spoiled, place.pause) = (false, PAUSE_MIN);
-            let after_s = place.outage.works(Instant::now()).map(|lasted| lasted.as_secs());
-            tracing::info!(partition = place.id, after_s, "the partition serves again");
+    fn set_well(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let State::Active(partition, _) = &slot.state else { return };
+        if partition.is_serving() && (slot.spoiled || slot.pause > PAUSE_MIN) {
+            (slot.spoiled, slot.pause) = (false, PAUSE_MIN);
+            let after_s = slot.outage.works(Instant::now()).map(|lasted| lasted.as_secs());
+            tracing::info!(partition = slot.id, after_s, "the partition serves again");
         }
     }
 
     /// A partition could not go on: it is dropped, which tells everybody who waits for it, and may come back.
     fn stumble(&mut self, index: usize, error: Error) {
-        let place = &mut self.places[index];
-        place.stats.serving.store(0, Ordering::Relaxed);
-        if matches!(place.state, State::Leaves(..)) {
-            return self.is_gone(index);
+        let slot = &mut self.slots[index];
+        slot.stats.serving.store(0, Ordering::Relaxed);
+        if matches!(slot.state, State::Leaving(..)) {
+            return self.set_absent(index);
         }
-        let (id, lost) = (place.id, place.abandon());
+        let (id, lost) = (slot.id, slot.abandon());
         if !self.may_come_back(index, &error) {
             self.give_up(index, error);
         }
@@ -486,48 +497,48 @@ impl Share {
 
     /// False where the error is final; else the partition rests.
     fn may_come_back(&mut self, index: usize, error: &Error) -> bool {
-        let home = &self.takeover.home;
-        let place = &mut self.places[index];
-        match Verdict::of(error, home.is_remote()) {
-            Verdict::Spoiled(fault) if !place.spoiled => {
-                place.spoiled = true;
-                if let Err(error) = home.set_rows_aside(place.id, fault, &error.to_string()) {
-                    tracing::error!(partition = place.id, %error, "the rows cannot be set aside");
+        let backend = &self.context.backend;
+        let slot = &mut self.slots[index];
+        match ErrorPolicy::of(error, backend.is_remote()) {
+            ErrorPolicy::ReplaceRows(fault) if !slot.spoiled => {
+                slot.spoiled = true;
+                if let Err(error) = backend.set_rows_aside(slot.id, fault, &error.to_string()) {
+                    tracing::error!(partition = slot.id, %error, "the rows cannot be set aside");
                     return false;
                 }
-                place.state = State::Rests(Instant::now());
+                slot.state = State::BackingOff(Instant::now());
                 true
             }
-            Verdict::Passing => {
-                if let Some(lasts) = place.outage.fails(Instant::now()) {
+            ErrorPolicy::Retry => {
+                if let Some(lasts) = slot.outage.fails(Instant::now()) {
                     tracing::warn!(
-                        partition = place.id, %error, for_s = lasts.as_secs(),
+                        partition = slot.id, %error, for_s = lasts.as_secs(),
                         "the partition is taken over again in a while"
                     );
                 }
-                place.state = State::Rests(Instant::now() + place.pause);
-                place.pause = (place.pause * 2).min(PAUSE_MAX);
+                slot.state = State::BackingOff(Instant::now() + slot.pause);
+                slot.pause = (slot.pause * 2).min(PAUSE_MAX);
                 // Where it broke off a restore its rows are unfinished, and new ones come again.
-                place.spoiled = false;
+                slot.spoiled = false;
                 true
             }
-            Verdict::Spoiled(_) | Verdict::Final => false,
+            ErrorPolicy::ReplaceRows(_) | ErrorPolicy::Fail => false,
         }
     }
 
     fn give_up(&mut self, index: usize, error: Error) {
-        let end = End::of(&error, self.takeover.home.is_remote());
-        let place = &mut self.places[index];
-        place.state = State::Gone;
+        let end = LossScope::of(&error, self.context.backend.is_remote());
+        let slot = &mut self.slots[index];
+        slot.state = State::Failed;
         // One that is closed is tried again, and its rows are not to blame.
-        place.spoiled = end == End::Closed;
-        place.stats.closed.store(u64::from(end == End::Closed), Ordering::Relaxed);
-        (self.failed)(place.id, end, &error);
-        place.left.clear();
-        let mut waiting = place.taken.drain(..);
+        slot.spoiled = end == LossScope::Closed;
+        slot.stats.closed.store(u64::from(end == LossScope::Closed), Ordering::Relaxed);
+        (self.failed)(slot.id, end, &error);
+        slot.left.clear();
+        let mut waiting = slot.taken.drain(..);
         // The first one hears why; the others that it is not.
         if let Some(taken) = waiting.next() {
-            let _ = taken.send(Err((place.id, end, error)));
+            let _ = taken.send(Err((slot.id, end, error)));
         }
     }
 }

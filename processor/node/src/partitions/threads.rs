@@ -12,10 +12,10 @@ use everlog_log::clock::now_ms;
 use everlog_partition::{Admission, Config, Dispatcher, Error, Event, QueueLimits, Router, Stats};
 
 use crate::clock::Clock;
-use crate::error_policy::End;
-use crate::partitions::recovery_pool::{Arrivals, Recovered};
-use crate::partitions::set::{Failed, Share, Taken, Takeover};
-use crate::storage::log_backend::Home;
+use crate::error_policy::LossScope;
+use crate::partitions::recovery_pool::{Recovered, RecoveryPool};
+use crate::partitions::set::{Failed, OwnershipContext, PartitionSet, TakeReply};
+use crate::storage::log_backend::LogBackend;
 use crate::storage::token_keys;
 
 /// Events that are taken in before partitions get their turn: what has gathered is appended together.
@@ -51,7 +51,7 @@ pub struct Running {
     pub stats: Vec<Arc<Stats>>,
     /// How many orders and reads wait for each of them.
     pub admission: Arc<Admission>,
-    takeover: Arc<Takeover>,
+    context: Arc<OwnershipContext>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -59,7 +59,7 @@ enum Message {
     /// To a partition; a report is for one life of it alone.
     Event(u32, Option<u64>, Box<Event>),
     /// A partition is to be taken over.
-    Take(u32, Taken),
+    Take(u32, TakeReply),
     /// A partition is to be let go of; the sender is dropped when it is gone.
     Leave(u32, Sender<()>),
     /// A partition is recovered, or is not.
@@ -68,12 +68,12 @@ enum Message {
 }
 
 /// The way to the threads that own the partitions.
-pub struct Post(Vec<Sender<Message>>);
+pub struct PartitionSenders(Vec<Sender<Message>>);
 
-impl Post {
+impl PartitionSenders {
     /// Brings an event to the owner of a partition; false where it is gone.
-    pub fn send(&self, partition: u32, life: Option<u64>, event: Event) -> bool {
-        self.post(partition, Message::Event(partition, life, Box::new(event)))
+    pub fn send(&self, partition: u32, incarnation: Option<u64>, event: Event) -> bool {
+        self.post(partition, Message::Event(partition, incarnation, Box::new(event)))
     }
 
     /// A partition comes from its recovery.
@@ -93,39 +93,39 @@ impl Post {
 /// # Errors
 /// The system has no threads or no random bytes.
 pub fn start(
-    home: &Home,
+    backend: &LogBackend,
     options: &Options,
     stats: Vec<Arc<Stats>>,
     failed: &Arc<Failed>,
 ) -> Result<Running, Error> {
-    let partitions = home.log().partitions();
+    let partitions = backend.log().partitions();
     let threads = options.threads.clamp(1, partitions as usize);
     let (inboxes, receivers): (Vec<_>, Vec<_>) = (0..threads).map(|_| mpsc::channel()).unzip();
-    let post = Arc::new(Post(inboxes));
+    let senders = Arc::new(PartitionSenders(inboxes));
     let send: everlog_partition::Send = {
-        let post = Arc::clone(&post);
-        Arc::new(move |partition, event| post.send(partition, None, event))
+        let senders = Arc::clone(&senders);
+        Arc::new(move |partition, event| senders.send(partition, None, event))
     };
     let dispatcher = Dispatcher::bounded(options.queues.clone(), now_ms);
     let admission =
         Arc::new(Admission::new(partitions, options.waiting_orders_max, options.waiting_reads_max));
-    let takeover = Arc::new(Takeover {
-        home: home.clone(),
+    let context = Arc::new(OwnershipContext {
+        backend: backend.clone(),
         partition: options.partition.clone(),
         dispatcher: Arc::clone(&dispatcher),
-        post,
+        senders,
         start: token_keys::random().map_err(|error| unstarted("random bytes", &error))?,
-        lives: AtomicU64::new(0),
+        incarnations: AtomicU64::new(0),
         stopping: AtomicBool::new(false),
         elsewhere: OnceLock::new(),
-        arrivals: Arrivals::default(),
+        recovery_pool: RecoveryPool::default(),
         unprepared: Mutex::default(),
     });
     let mut running = Running {
         router: Router::new(partitions, send, dispatcher, Arc::clone(&admission)),
         stats,
         admission,
-        takeover,
+        context,
         threads: Vec::new(),
     };
     match running.spawn(receivers, failed) {
@@ -139,37 +139,37 @@ pub fn start(
 
 /// How partitions are taken over and let go of. Cheap to clone.
 #[derive(Clone)]
-pub struct Steering {
-    takeover: Weak<Takeover>,
+pub struct PartitionControl {
+    context: Weak<OwnershipContext>,
     stats: Arc<[Arc<Stats>]>,
 }
 
-impl LocalPartitions for Steering {
+impl LocalPartitions for PartitionControl {
     fn take(&self, partitions: Vec<u32>) -> Result<Vec<(u32, Error)>, Error> {
-        let Some(takeover) = self.takeover.upgrade() else { return Ok(Vec::new()) };
+        let Some(context) = self.context.upgrade() else { return Ok(Vec::new()) };
         let (taken, outcomes) = mpsc::channel();
         for partition in partitions {
-            takeover.post.post(partition, Message::Take(partition, taken.clone()));
+            context.senders.post(partition, Message::Take(partition, taken.clone()));
         }
         // Nothing is kept open by waiting.
-        drop((taken, takeover));
+        drop((taken, context));
         let outcomes: Vec<_> = outcomes.iter().collect();
         let closed = outcomes.into_iter().filter_map(Result::err).map(|(partition, end, error)| match end {
-            End::Closed => Ok((partition, error)),
-            End::Lost => Err(error),
+            LossScope::Closed => Ok((partition, error)),
+            LossScope::Lost => Err(error),
         });
         closed.collect()
     }
 
     fn prepare(&self, partitions: Range<u32>) -> Result<(), Error> {
-        let Some(takeover) = self.takeover.upgrade() else { return Ok(()) };
+        let Some(context) = self.context.upgrade() else { return Ok(()) };
         for partition in partitions {
             let stats = &self.stats[partition as usize];
-            if takeover.stopping.load(Ordering::Relaxed) {
+            if context.stopping.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let prepared = takeover.prepare(partition, stats);
-            let mut outage = takeover.unprepared.lock().unwrap_or_else(PoisonError::into_inner);
+            let prepared = context.prepare(partition, stats);
+            let mut outage = context.unprepared.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = &prepared {
                 stats.restore_left.store(0, Ordering::Relaxed);
                 if let Some(lasts) = outage.fails(Instant::now()) {
@@ -186,29 +186,29 @@ impl LocalPartitions for Steering {
     }
 
     fn may_pass(&self, error: &Error) -> bool {
-        self.takeover.upgrade().is_none_or(|takeover| takeover.may_pass(error))
+        self.context.upgrade().is_none_or(|context| context.may_pass(error))
     }
 
     fn forget(&self, partitions: Range<u32>) {
-        let Some(takeover) = self.takeover.upgrade() else { return };
-        partitions.for_each(|partition| takeover.home.close_rows(partition));
+        let Some(context) = self.context.upgrade() else { return };
+        partitions.for_each(|partition| context.backend.close_rows(partition));
     }
 
     fn leave(&self, partitions: Range<u32>) {
-        let Some(takeover) = self.takeover.upgrade() else { return };
+        let Some(context) = self.context.upgrade() else { return };
         let (left, gone) = mpsc::channel();
         for partition in partitions {
-            takeover.post.post(partition, Message::Leave(partition, left.clone()));
+            context.senders.post(partition, Message::Leave(partition, left.clone()));
         }
-        drop((left, takeover));
+        drop((left, context));
         // It ends when the last one has dropped its sender.
         let _ = gone.recv();
     }
 
     fn send_elsewhere(&self, elsewhere: Arc<dyn RemotePartitions>) {
-        if let Some(takeover) = self.takeover.upgrade() {
+        if let Some(context) = self.context.upgrade() {
             // Said once.
-            let _ = takeover.elsewhere.set(elsewhere);
+            let _ = context.elsewhere.set(elsewhere);
         }
     }
 }
@@ -224,22 +224,22 @@ impl Running {
         for (index, inbox) in inboxes.into_iter().enumerate() {
             let own = (0..).zip(&self.stats).skip(index).step_by(threads);
             let partitions = own.map(|(id, stats)| (id, Arc::clone(stats))).collect();
-            let (takeover, failed) = (Arc::clone(&self.takeover), Arc::clone(failed));
+            let (context, failed) = (Arc::clone(&self.context), Arc::clone(failed));
             let thread = std::thread::Builder::new().name(format!("processor-{index}"));
-            let thread = thread.spawn(move || work(partitions, takeover, &failed, &inbox));
+            let thread = thread.spawn(move || work(partitions, context, &failed, &inbox));
             self.threads.push(thread.map_err(|error| unstarted("no thread could be started", &error))?);
         }
         Ok(())
     }
 
     /// How partitions are taken over and let go of.
-    pub fn steering(&self) -> Steering {
-        Steering { takeover: Arc::downgrade(&self.takeover), stats: self.stats.clone().into() }
+    pub fn control(&self) -> PartitionControl {
+        PartitionControl { context: Arc::downgrade(&self.context), stats: self.stats.clone().into() }
     }
 
     /// Where ready tasks and polls meet on this node.
     pub fn dispatcher(&self) -> Arc<Dispatcher> {
-        Arc::clone(&self.takeover.dispatcher)
+        Arc::clone(&self.context.dispatcher)
     }
 
     /// True while every partition serves that is to be served here, and can be.
@@ -252,19 +252,19 @@ impl Running {
 
     /// The way to the partitions.
     pub fn post(&self) -> everlog_partition::Send {
-        let post = Arc::clone(&self.takeover.post);
-        Arc::new(move |partition, event| post.send(partition, None, event))
+        let senders = Arc::clone(&self.context.senders);
+        Arc::new(move |partition, event| senders.send(partition, None, event))
     }
 
     /// Ends every waiting poll with an empty answer.
     pub fn stop_polls(&self) {
-        self.takeover.dispatcher.stop();
+        self.context.dispatcher.stop();
     }
 
     /// Applies what is on its way, commits, and ends the threads; false where one of them has not ended in time.
     pub fn stop(self) -> bool {
-        self.takeover.stopping.store(true, Ordering::Relaxed);
-        for inbox in &self.takeover.post.0 {
+        self.context.stopping.store(true, Ordering::Relaxed);
+        for inbox in &self.context.senders.0 {
             // A thread that has ended already has nothing left to stop.
             drop(inbox.send(Message::Stop));
         }
@@ -287,29 +287,33 @@ impl Running {
 /// The life of a thread.
 fn work(
     partitions: Vec<(u32, Arc<Stats>)>,
-    takeover: Arc<Takeover>,
+    context: Arc<OwnershipContext>,
     failed: &Arc<Failed>,
     inbox: &Receiver<Message>,
 ) {
-    let share = Share::new(partitions, takeover, Arc::clone(failed));
-    let first = share.first();
-    let drive = std::panic::AssertUnwindSafe(|| drive(share, inbox));
+    let set = PartitionSet::new(partitions, context, Arc::clone(failed));
+    let first = set.first();
+    let drive = std::panic::AssertUnwindSafe(|| drive(set, inbox));
     if std::panic::catch_unwind(drive).is_err() {
-        failed(first, End::Lost, &Error::Journal { partition: first, detail: "its thread panicked".into() });
+        failed(
+            first,
+            LossScope::Lost,
+            &Error::Journal { partition: first, detail: "its thread panicked".into() },
+        );
     }
 }
 
-fn drive(mut share: Share, inbox: &Receiver<Message>) {
+fn drive(mut set: PartitionSet, inbox: &Receiver<Message>) {
     let mut stop_at: Option<Instant> = None;
     let mut clock = Clock::new();
     loop {
         if let Some(by_ms) = clock.was_set() {
             tracing::warn!(by_ms, "the system's clock was set, or the machine slept");
-            share.clock_was_set(by_ms);
+            set.clock_was_set(by_ms);
         }
-        let next_ms = share.turn(clock.now_ms());
+        let next_ms = set.turn(clock.now_ms());
         if let Some(stop_at) = stop_at
-            && (share.is_idle() || Instant::now() >= stop_at)
+            && (set.is_idle() || Instant::now() >= stop_at)
         {
             return;
         }
@@ -321,13 +325,13 @@ fn drive(mut share: Share, inbox: &Receiver<Message>) {
         };
         for message in std::iter::once(first).chain(inbox.try_iter().take(EVENTS_PER_TURN)) {
             match message {
-                Message::Event(id, life, event) => share.handle(id, life, *event, clock.now_ms()),
-                Message::Take(id, taken) => share.take(id, taken),
-                Message::Leave(id, left) => share.leave(id, left),
-                Message::Arrived(id, recovered) => share.arrived(id, *recovered),
+                Message::Event(id, incarnation, event) => set.handle(id, incarnation, *event, clock.now_ms()),
+                Message::Take(id, taken) => set.take(id, taken),
+                Message::Leave(id, left) => set.leave(id, left),
+                Message::Arrived(id, recovered) => set.arrived(id, *recovered),
                 Message::Stop => {
                     stop_at = Some(Instant::now() + STOP_WITHIN);
-                    share.hurry();
+                    set.hurry();
                 }
             }
         }

@@ -28,7 +28,7 @@ pub type Commands = everlog_ingress::Inbox<Lookup, Names>;
 
 /// Takes commands, so many at once.
 #[derive(Clone)]
-pub struct Desk {
+pub struct CommandEndpoint {
     pub inbox: crate::public_http::Inbox,
     pub requests: Arc<Semaphore>,
     /// The settings let commands in.
@@ -50,7 +50,7 @@ struct Given<'a> {
 }
 
 pub async fn post(
-    State(desk): State<Desk>,
+    State(desk): State<CommandEndpoint>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {

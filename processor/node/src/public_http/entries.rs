@@ -24,7 +24,7 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// Reads topics, so many at once. Does not keep the log open.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct EntriesEndpoint {
     pub log: Weak<Embedded>,
     pub topic: Topic,
     pub requests: Arc<Semaphore>,
@@ -46,7 +46,7 @@ fn entries() -> usize {
 }
 
 pub async fn get(
-    State(shelf): State<Shelf>,
+    State(shelf): State<EntriesEndpoint>,
     asked: Result<Query<Asked>, axum::extract::rejection::QueryRejection>,
 ) -> Response {
     let asked = match asked {
@@ -71,7 +71,7 @@ pub async fn get(
     }
 }
 
-impl Shelf {
+impl EntriesEndpoint {
     fn read(&self, asked: &Asked) -> Result<Value, Error> {
         let log = self.log.upgrade().ok_or(Error::Closed)?;
         let mut bounds = log.topic_bounds(self.topic, asked.partition)?;

@@ -23,7 +23,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::services::schemas::Schemas;
-use crate::storage::log_backend::Home;
+use crate::storage::log_backend::LogBackend;
 
 pub use crate::public_http::commands::Commands;
 use crate::public_http::host_check::Host;
@@ -47,7 +47,13 @@ struct Guard {
 }
 
 /// The routes, for a listener at this address.
-pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schemas, inbox: &Inbox) -> Router {
+pub fn routes(
+    config: &Config,
+    address: SocketAddr,
+    backend: &LogBackend,
+    schemas: &Schemas,
+    inbox: &Inbox,
+) -> Router {
     let within = Duration::from_millis(config.http.request_timeout_ms);
     let commands_bytes_max = config.ingress.record_bytes_max * 2 + ENVELOPE_BYTES_MAX;
     let guard = Guard {
@@ -56,12 +62,12 @@ pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schem
         held: Budget::new(config.http.bytes_max),
         body_bytes_max: commands_bytes_max.max(config.registry.schema_bytes_max * 2),
     };
-    let own = match home {
-        Home::Embedded(log) => {
+    let own = match backend {
+        LogBackend::Embedded(log) => {
             let requests = Arc::new(Semaphore::new(config.http.requests_max));
             let shelf = |noun: Noun, topic| {
                 let (log, requests) = (Arc::downgrade(log), Arc::clone(&requests));
-                let shelf = entries::Shelf { log, topic, requests };
+                let shelf = entries::EntriesEndpoint { log, topic, requests };
                 Router::new().route(&format!("/{}", noun.topic()), get(entries::get)).with_state(shelf)
             };
             shelf(Noun::Event, everlog_log::Topic::Events)
@@ -69,7 +75,7 @@ pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schem
                 .merge(shelf(Noun::Rejection, everlog_log::Topic::Rejections))
                 .merge(desk(config, inbox, commands_bytes_max))
         }
-        Home::Kafka(_) => Noun::ALL.into_iter().fold(Router::new(), |routes, noun| {
+        LogBackend::Kafka(_) => Noun::ALL.into_iter().fold(Router::new(), |routes, noun| {
             let why = format!("the log is on Kafka: the topic is {}", config.topic(noun));
             routes
                 .route(&format!("/{}", noun.topic()), any(async move || refusal(StatusCode::NOT_FOUND, &why)))
@@ -81,7 +87,8 @@ pub fn routes(config: &Config, address: SocketAddr, home: &Home, schemas: &Schem
 /// Commands are twice as long in base64 at most.
 fn desk(config: &Config, inbox: &Inbox, body_bytes_max: usize) -> Router {
     let requests = Arc::new(Semaphore::new(config.http.requests_max));
-    let desk = commands::Desk { inbox: Arc::clone(inbox), requests, is_open: config.ingress.enabled };
+    let desk =
+        commands::CommandEndpoint { inbox: Arc::clone(inbox), requests, is_open: config.ingress.enabled };
     let limit = DefaultBodyLimit::max(body_bytes_max);
     Router::new().route("/commands", post(commands::post)).layer(limit).with_state(desk)
 }

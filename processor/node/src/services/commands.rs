@@ -35,13 +35,13 @@ const NOT_YET: &str = "commands are not read yet";
 
 /// How the reading fares.
 #[derive(Default)]
-pub struct Sight {
+pub struct CommandsHealth {
     stats: OnceLock<Arc<Stats>>,
     lag: OnceLock<source::Lag>,
     trouble: Mutex<Option<String>>,
 }
 
-impl Sight {
+impl CommandsHealth {
     /// What is counted, once the topic is open.
     pub fn stats(&self) -> Option<&Stats> {
         self.stats.get().map(Arc::as_ref)
@@ -77,7 +77,7 @@ impl Sight {
 pub struct Commands {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
-    sight: Arc<Sight>,
+    health: Arc<CommandsHealth>,
 }
 
 impl Commands {
@@ -89,9 +89,9 @@ impl Commands {
         schemas: Lookup,
         names: Names,
     ) -> Self {
-        let sight = Arc::new(Sight {
+        let health = Arc::new(CommandsHealth {
             trouble: Mutex::new(cluster.is_host().then(|| NOT_YET.into())),
-            ..Sight::default()
+            ..CommandsHealth::default()
         });
         let (stop, stopped) = watch::channel(false);
         let reading = Reading {
@@ -101,15 +101,15 @@ impl Commands {
             cluster: Arc::clone(cluster),
             schemas,
             names,
-            sight: Arc::clone(&sight),
+            health: Arc::clone(&health),
         };
         tokio::spawn(keep(reading.kafka.clone(), config.ingress.keep_ms, stopped.clone()));
-        Self { stop, task: tokio::spawn(reading.run(stopped)), sight }
+        Self { stop, task: tokio::spawn(reading.run(stopped)), health }
     }
 
     /// How it fares.
-    pub fn sight(&self) -> Arc<Sight> {
-        Arc::clone(&self.sight)
+    pub fn health(&self) -> Arc<CommandsHealth> {
+        Arc::clone(&self.health)
     }
 
     /// Reads no more; what is on its way is brought again by whoever reads on.
@@ -128,7 +128,7 @@ struct Reading {
     cluster: Arc<Cluster>,
     schemas: Lookup,
     names: Names,
-    sight: Arc<Sight>,
+    health: Arc<CommandsHealth>,
 }
 
 impl Reading {
@@ -137,13 +137,13 @@ impl Reading {
             opened = self.open() => opened,
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
-        let Self { options, journals, schemas, names, sight, .. } = self;
+        let Self { options, journals, schemas, names, health, .. } = self;
         // Both are set once: here.
-        let _ = sight.lag.set(opened.lag());
+        let _ = health.lag.set(opened.lag());
         let (source, closed) = Consumer::new(opened);
         let ingress = Ingress::new(source, journals, schemas, names, options);
-        let _ = sight.stats.set(ingress.stats());
-        sight.set_trouble(None);
+        let _ = health.stats.set(ingress.stats());
+        health.set_trouble(None);
         let mut asked = stopped.clone();
         let ended = ingress.run(async move {
             // A sender that is gone means the same.
@@ -151,7 +151,7 @@ impl Reading {
         });
         if let Err(fault) = ended.await {
             tracing::error!(fault, "commands are not read any more");
-            sight.set_trouble(Some(format!("commands are not read any more: {fault}")));
+            health.set_trouble(Some(format!("commands are not read any more: {fault}")));
         }
         // A sender that is gone has closed it too.
         let _ = closed.await;
@@ -161,7 +161,7 @@ impl Reading {
     /// reader that has gone without a word, so one that comes and goes would keep the partitions of another from being read.
     async fn open(&self) -> source::Source {
         self.cluster.until_host().await;
-        self.sight.set_trouble(Some(NOT_YET.into()));
+        self.health.set_trouble(Some(NOT_YET.into()));
         let (mut pause, mut outage) = (PAUSE_MIN, Outage::default());
         loop {
             let kafka = self.kafka.clone();
@@ -179,7 +179,7 @@ impl Reading {
             if let Some(lasts) = outage.fails(std::time::Instant::now()) {
                 tracing::warn!(why, for_s = lasts.as_secs(), "commands cannot be read at the moment");
             }
-            self.sight.set_trouble(Some(format!("commands cannot be read: {why}")));
+            self.health.set_trouble(Some(format!("commands cannot be read: {why}")));
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }

@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 
 use crate::partitions::threads::Running;
 use crate::services::names::Names;
-use crate::storage::control_rows::Rows;
-use crate::storage::log_backend::Home;
+use crate::storage::control_rows::ControlRows;
+use crate::storage::log_backend::LogBackend;
 use crate::storage::token_keys::Keys;
 
 /// A gateway that serves.
@@ -31,14 +31,14 @@ impl Gateway {
     /// A limit cannot be used.
     pub fn make(
         config: &Config,
-        home: &Home,
+        backend: &LogBackend,
         names: &Names,
         running: &Running,
         metrics: Metrics,
         peers: Option<Arc<dyn Peers>>,
     ) -> Result<Arc<everlog_temporal::Gateway>> {
         let gateway = everlog_temporal::Gateway::new(everlog_temporal::Config {
-            about: about(config, home),
+            about: about(config, backend),
             limits: config.gateway.limits(),
             settings: config.limits.engine(),
             sealer: names.sealer.clone(),
@@ -92,12 +92,11 @@ impl Gateway {
 ///
 /// # Errors
 /// There are no keys, and none can be made.
-pub fn open_sealer(config: &Config, data: &Path, home: &Home) -> Result<Sealer> {
+pub fn open_sealer(config: &Config, data: &Path, backend: &LogBackend) -> Result<Sealer> {
     let file = config.tokens.key_file.as_deref();
-    let keys = match home.is_remote() && file.is_none() {
-        true => {
-            Keys::shared(&Rows::of(&home.log())).context("the keys of task tokens, in the topic control")?
-        }
+    let keys = match backend.is_remote() && file.is_none() {
+        true => Keys::shared(&ControlRows::of(&backend.log()))
+            .context("the keys of task tokens, in the topic control")?,
         false => Keys::load(file, data)?.in_order(),
     };
     Ok(Sealer::new(&keys)?)
@@ -107,22 +106,26 @@ pub fn open_sealer(config: &Config, data: &Path, home: &Home) -> Result<Sealer> 
 ///
 /// # Errors
 /// The namespaces cannot be read.
-pub fn open_namespaces(config: &Config, home: &Home, registry: &Registry) -> Result<(Namespaces, Metrics)> {
+pub fn open_namespaces(
+    config: &Config,
+    backend: &LogBackend,
+    registry: &Registry,
+) -> Result<(Namespaces, Metrics)> {
     let metrics = Metrics::register(registry).context("the metrics of calls cannot be registered")?;
-    let rows = Arc::new(Rows::of(&home.log()));
+    let rows = Arc::new(ControlRows::of(&backend.log()));
     let namespaces = Namespaces::open(rows, &config.gateway.limits(), &metrics);
     let namespaces = namespaces.map_err(|why| anyhow!("the namespaces cannot be read: {why}"))?;
     Ok((namespaces, metrics))
 }
 
-fn about(config: &Config, home: &Home) -> About {
-    let log = home.log();
+fn about(config: &Config, backend: &LogBackend) -> About {
+    let log = backend.log();
     About {
         server_version: env!("CARGO_PKG_VERSION").into(),
         cluster_id: uuid::Builder::from_random_bytes(log.incarnation()).into_uuid().to_string(),
         cluster_name: config.server.name.clone(),
         partitions: log.partitions(),
-        persistence_store: home.store_name().into(),
+        persistence_store: backend.store_name().into(),
         visibility_store: String::new(),
     }
 }

@@ -14,8 +14,8 @@ use everlog_log::Outage;
 use everlog_registry::{Client, Found, Ids, Registry};
 use tokio::time::Instant;
 
-use crate::storage::control_rows::Rows;
-use crate::storage::log_backend::Home;
+use crate::storage::control_rows::ControlRows;
+use crate::storage::log_backend::LogBackend;
 
 /// How long the ids of our schemas are asked for at a time, and how long the pause is in between.
 const ASK_WITHIN: Duration = Duration::from_secs(2);
@@ -48,10 +48,10 @@ impl Schemas {
     ///
     /// # Errors
     /// The log cannot be read, or the URL cannot be used.
-    pub fn open(config: &Config, home: &Home) -> Result<Self> {
+    pub fn open(config: &Config, backend: &LogBackend) -> Result<Self> {
         let url = &config.registry.url;
         let place = if url.0.is_empty() {
-            let rows = Arc::new(Rows::of(&home.log()));
+            let rows = Arc::new(ControlRows::of(&backend.log()));
             let opened = Registry::open(rows, config.registry.limits());
             Place::BuiltIn(opened.context("the built-in schema registry cannot be read")?)
         } else {

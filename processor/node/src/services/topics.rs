@@ -10,7 +10,7 @@ use crate::cli::TopicsCommand;
 
 /// What is found out about the topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum TopicsVerdict {
     /// They can be served on.
     Good,
     /// Serving on them is refused.
@@ -21,7 +21,7 @@ pub enum Found {
 ///
 /// # Errors
 /// Nobody could look: no brokers are set, none answers, or they do not let us.
-pub fn run(command: &TopicsCommand, config: &Config) -> anyhow::Result<Found> {
+pub fn run(command: &TopicsCommand, config: &Config) -> anyhow::Result<TopicsVerdict> {
     let kafka = &config.kafka;
     if !kafka.is_used() {
         bail!(
@@ -49,7 +49,11 @@ pub fn run(command: &TopicsCommand, config: &Config) -> anyhow::Result<Found> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
-    Ok(if differences.iter().any(|difference| difference.refuses) { Found::Refused } else { Found::Good })
+    Ok(if differences.iter().any(|difference| difference.refuses) {
+        TopicsVerdict::Refused
+    } else {
+        TopicsVerdict::Good
+    })
 }
 
 /// Makes the topics where some are missing, and says so.

@@ -7,9 +7,9 @@ use everlog_registry::Storage;
 use everlog_temporal::Control;
 
 /// The rows of a log. Does not keep it open.
-pub struct Rows(Weak<dyn Log>);
+pub struct ControlRows(Weak<dyn Log>);
 
-impl Rows {
+impl ControlRows {
     /// Those of this log.
     pub fn of(log: &Arc<dyn Log>) -> Self {
         Self(Arc::downgrade(log))
@@ -28,7 +28,7 @@ impl Rows {
     }
 }
 
-impl Control for Rows {
+impl Control for ControlRows {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
         self.write(key, Some(value))
     }
@@ -40,7 +40,7 @@ impl Control for Rows {
     }
 }
 
-impl Storage for Rows {
+impl Storage for ControlRows {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
         self.write(key, Some(value))
     }
@@ -66,12 +66,12 @@ mod tests {
         let open =
             || -> Arc<dyn Log> { Arc::new(Embedded::open(Options::new(dir.path())).expect("it is free")) };
         let log = open();
-        let rows = Rows::of(&log);
+        let rows = ControlRows::of(&log);
         Control::put(&rows, b"namespace/1", b"shop").expect("it is open");
         drop(log);
         assert_eq!(Control::scan(&rows), Err("the log is closed".into()));
         let log = open();
-        let rows = Rows::of(&log);
+        let rows = ControlRows::of(&log);
         assert_eq!(Control::scan(&rows), Ok(vec![(b"namespace/1".to_vec(), b"shop".to_vec())]));
         let mut seen = 0;
         Storage::scan(&rows, &mut |_, _| seen += 1).expect("it is open");

@@ -14,7 +14,7 @@ use everlog_rocks::log::Embedded;
 use everlog_rocks::rows::SharedRows;
 use everlog_store::Base;
 
-use crate::storage::row_directories::{RowsDir, SetAside};
+use crate::storage::row_directories::{RowDirectories, SetAside};
 
 /// What helps where bytes of ours make no sense: they were damaged, or somebody else wrote them.
 pub const UNDECODABLE_WAY_OUT: &str = "nothing is guessed: on Kafka, move the partition's directory under `rows` of the data directory away, and it is \
@@ -22,7 +22,7 @@ pub const UNDECODABLE_WAY_OUT: &str = "nothing is guessed: on Kafka, move the pa
 
 /// An open log, and where the rows of its partitions are.
 #[derive(Clone)]
-pub enum Home {
+pub enum LogBackend {
     /// All in one database of the data directory.
     Embedded(Arc<Embedded>),
     /// The log on brokers; the rows beside it, in a directory for each partition.
@@ -34,10 +34,10 @@ pub enum Home {
 pub struct OnKafka {
     /// The log itself.
     pub log: Arc<Kafka>,
-    rows: Arc<RowsDir>,
+    rows: Arc<RowDirectories>,
 }
 
-impl Home {
+impl LogBackend {
     /// Opens the log that the settings name. On Kafka the topics must be there, and brokers that do not answer are waited for in the
     /// background, so that whoever asks meanwhile may give up.
     ///
@@ -57,7 +57,8 @@ impl Home {
                 took_ms = everlog_log::clock::elapsed_ms(began),
                 "opened the log on Kafka"
             );
-            let rows = RowsDir::new(data.rows(), config.memory.database_bytes, config.kafka.rows_aside_max);
+            let rows =
+                RowDirectories::new(data.rows(), config.memory.database_bytes, config.kafka.rows_aside_max);
             return Ok(Self::Kafka(OnKafka { log: Arc::new(log), rows: Arc::new(rows) }));
         }
         let log = data.open(config)?;
@@ -77,7 +78,7 @@ impl Home {
     pub fn log(&self) -> Arc<dyn Log> {
         match self {
             Self::Embedded(log) => Arc::clone(log) as Arc<dyn Log>,
-            Self::Kafka(home) => Arc::clone(&home.log) as Arc<dyn Log>,
+            Self::Kafka(backend) => Arc::clone(&backend.log) as Arc<dyn Log>,
         }
     }
 
@@ -85,7 +86,7 @@ impl Home {
     pub fn kept_rows(&self) -> BTreeSet<u32> {
         match self {
             Self::Embedded(_) => BTreeSet::new(),
-            Self::Kafka(home) => home.rows.kept(),
+            Self::Kafka(backend) => backend.rows.kept(),
         }
     }
 
@@ -109,7 +110,7 @@ impl Home {
     pub fn rows(&self, partition: u32) -> Result<Box<dyn Base>, everlog_store::Error> {
         match self {
             Self::Embedded(log) => Ok(Box::new(SharedRows::new(log.database())?)),
-            Self::Kafka(home) => home.rows.open(partition),
+            Self::Kafka(backend) => backend.rows.open(partition),
         }
     }
 
@@ -117,7 +118,7 @@ impl Home {
     pub fn keep_rows_open(&self, partition: u32, rows: Box<dyn Base>) {
         match self {
             Self::Embedded(_) => {}
-            Self::Kafka(home) => home.rows.keep_open(partition, rows),
+            Self::Kafka(backend) => backend.rows.keep_open(partition, rows),
         }
     }
 
@@ -125,7 +126,7 @@ impl Home {
     pub fn close_rows(&self, partition: u32) {
         match self {
             Self::Embedded(_) => {}
-            Self::Kafka(home) => home.rows.close(partition),
+            Self::Kafka(backend) => backend.rows.close(partition),
         }
     }
 
@@ -141,7 +142,7 @@ impl Home {
     ) -> Result<(), everlog_store::Error> {
         match self {
             Self::Embedded(_) => Ok(()),
-            Self::Kafka(home) => home.rows.set_aside(partition, fault, reason),
+            Self::Kafka(backend) => backend.rows.set_aside(partition, fault, reason),
         }
     }
 
@@ -149,15 +150,15 @@ impl Home {
     pub fn rows_set_aside(&self) -> Option<Arc<SetAside>> {
         match self {
             Self::Embedded(_) => None,
-            Self::Kafka(home) => Some(home.rows.counts()),
+            Self::Kafka(backend) => Some(backend.rows.counts()),
         }
     }
 
     /// How the log fares, for somebody who does not keep it open.
-    pub fn sight(&self) -> Sight {
+    pub fn health_source(&self) -> HealthSource {
         match self {
-            Self::Embedded(log) => Sight::Embedded(Arc::downgrade(log)),
-            Self::Kafka(home) => Sight::Kafka(Arc::downgrade(&home.log)),
+            Self::Embedded(log) => HealthSource::Embedded(Arc::downgrade(log)),
+            Self::Kafka(backend) => HealthSource::Kafka(Arc::downgrade(&backend.log)),
         }
     }
 
@@ -165,7 +166,7 @@ impl Home {
     pub fn close(self) -> bool {
         match self {
             Self::Embedded(log) => Arc::into_inner(log).map(drop).is_some(),
-            Self::Kafka(home) => Arc::into_inner(home.log).map(drop).is_some(),
+            Self::Kafka(backend) => Arc::into_inner(backend.log).map(drop).is_some(),
         }
     }
 }
@@ -192,14 +193,14 @@ pub fn explain(error: everlog_partition::Error, config: &Config, data: &DataDir)
 
 /// How a log fares. Does not keep it open.
 #[derive(Clone)]
-pub enum Sight {
+pub enum HealthSource {
     /// Of the embedded log.
     Embedded(Weak<Embedded>),
     /// Of a log on Kafka.
     Kafka(Weak<Kafka>),
 }
 
-impl Sight {
+impl HealthSource {
     /// Why the log has ended for good, if it has. One on Kafka never does: brokers may come back.
     pub fn failure(&self) -> Option<String> {
         match self {
@@ -232,14 +233,14 @@ mod tests {
     #[tokio::test]
     async fn the_embedded_log_is_closed_by_whoever_has_it_last() {
         let data = DataDir::ephemeral().expect("a directory");
-        let home = Home::open(&Config::default(), &data).await.expect("it is new");
-        assert_eq!((home.store_name(), home.is_remote()), ("rocksdb", false));
-        let (user, sight) = (home.log(), home.sight());
-        home.rows(0).map(drop).expect("the database has them");
-        assert!(!home.clone().close(), "a clone keeps it open");
+        let backend = LogBackend::open(&Config::default(), &data).await.expect("it is new");
+        assert_eq!((backend.store_name(), backend.is_remote()), ("rocksdb", false));
+        let (user, sight) = (backend.log(), backend.health_source());
+        backend.rows(0).map(drop).expect("the database has them");
+        assert!(!backend.clone().close(), "a clone keeps it open");
         drop(user);
         assert_eq!((sight.failure(), sight.is_full()), (None, false));
-        assert!(home.close());
+        assert!(backend.close());
         assert_eq!(sight.failure(), None);
     }
 }

@@ -13,7 +13,7 @@ use everlog_store::{Base, Error};
 pub type SetAside = [AtomicU64; RowsFault::ALL.len()];
 
 /// All directories.
-pub struct RowsDir {
+pub struct RowDirectories {
     dir: PathBuf,
     memory: DatabaseMemory,
     aside_max: usize,
@@ -22,7 +22,7 @@ pub struct RowsDir {
     kept_open: Mutex<BTreeMap<u32, Box<dyn Base>>>,
 }
 
-impl RowsDir {
+impl RowDirectories {
     /// Directories in this one, with so much memory between them; so many that were of no use stay for each partition.
     pub fn new(dir: PathBuf, memory_bytes: usize, aside_max: usize) -> Self {
         Self {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn damaged_rows_are_set_aside_counted_and_made_anew() {
         let dir = tempfile::tempdir().expect("a directory");
-        let rows = RowsDir::new(dir.path().join("rows"), 8 << 20, 1);
+        let rows = RowDirectories::new(dir.path().join("rows"), 8 << 20, 1);
         drop(rows.open(3).expect("they are new"));
         std::fs::remove_file(dir.path().join("rows/3/CURRENT")).expect("it is there");
         drop(rows.open(3).expect("new ones are made"));
