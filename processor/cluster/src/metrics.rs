@@ -119,24 +119,28 @@ pub struct ClusterGauges {
 impl Cluster {
     /// What was counted so far.
     pub fn counts(&self) -> &ClusterCounters {
-        &self.counts
+        &self.counters
     }
 
     /// As it stands now.
     pub fn standing(&self) -> ClusterGauges {
-        let view = self.shown.load();
+        let view = self.control.view();
         let assignment = &view.assignment;
         ClusterGauges {
             nodes: assignment.nodes.len(),
             gone: view.gone.len(),
-            unreachable: view.nodes.get(&self.me).map_or(0, |row| row.unreachable.len()),
-            is_assigned: assignment.nodes.contains(&self.me),
-            is_drained: view.drains.contains(&self.me),
-            is_coordinator: assignment.by == self.me,
-            groups_owned: self.groups().filter(|group| self.groups[*group].is_owned.load(Relaxed)).count(),
-            groups_wanted: assignment.groups.iter().filter(|node| node.as_ref() == Some(&self.me)).count(),
-            offers_waiting: self.exchange.waiting(),
-            receipts_open: self.receipts.count(),
+            unreachable: view.nodes.get(&self.node.name).map_or(0, |row| row.unreachable.len()),
+            is_assigned: assignment.nodes.contains(&self.node.name),
+            is_drained: view.drains.contains(&self.node.name),
+            is_coordinator: assignment.by == self.node.name,
+            groups_owned: self.groups.iter().filter(|group| group.is_owned()).count(),
+            groups_wanted: assignment
+                .groups
+                .iter()
+                .filter(|node| node.as_ref() == Some(&self.node.name))
+                .count(),
+            offers_waiting: self.matching.exchange.waiting(),
+            receipts_open: self.matching.receipts.count(),
         }
     }
 }

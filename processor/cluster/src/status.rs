@@ -82,14 +82,14 @@ impl PartitionStatus {
 
 impl Cluster {
     pub(crate) fn status(&self) -> Status {
-        let wanted = (0..).zip(&self.stats).filter(|(_, stats)| gauge(&stats.is_wanted) == 1);
+        let wanted = (0..).zip(&self.groups.stats).filter(|(_, stats)| gauge(&stats.is_wanted) == 1);
         let brought = (0..)
-            .zip(&self.stats)
+            .zip(&self.groups.stats)
             .filter(|(_, stats)| gauge(&stats.is_wanted) == 0 && gauge(&stats.restore_left) > 0);
         let so_far = |stats: &Stats| percent(&stats.restore_left, &stats.restore_all);
         Status {
-            name: self.me.clone(),
-            instance: self.instance.clone(),
+            name: self.node.name.clone(),
+            instance: self.node.instance.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             keys: self.sealer.marks(),
             partitions: wanted.map(|(partition, stats)| PartitionStatus::of(partition, stats)).collect(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod assign;
 pub(crate) mod coordinator;
+pub(crate) mod groups;
 pub(crate) mod ownership_history;
 pub(crate) mod reconciler;
 pub(crate) mod standby;

@@ -1,18 +1,21 @@
 //! Who sees to it that this node has what it is to have: it takes groups over, and gives them up.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use everlog_log_kafka::control::node_group::Members;
-use everlog_partition::Error;
-use tokio::time::MissedTickBehavior;
+use everlog_partition::{Error, Exchange};
+use tokio::sync::Semaphore;
 
+use crate::assignment::groups::GroupTable;
 use crate::control_rows::{ControlView, OwnerRow, Row};
+use crate::control_table::ControlTable;
+use crate::local::{LocalPartitions, TakeoverFailed};
+use crate::lock;
+use crate::membership::this_node::ThisNode;
+use crate::metrics::ClusterCounters;
 use crate::peers::client::PeerClient;
 use crate::peers::protocol::ReleaseGroup;
-use crate::{Cluster, Group, TakeoverFailed, lock};
 
 /// How often a node looks at what it is to have, if nothing changes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -24,7 +27,7 @@ const TAKE_AGAIN_AFTER_MAX: Duration = Duration::from_secs(10);
 /// How often it is tried whether closed partitions can be served.
 const REOPEN_EVERY: Duration = Duration::from_secs(30);
 /// How many groups are brought at once from nodes that serve them: each takes a thread, and others need some too.
-pub(crate) const RESTORES_MAX: usize = 4;
+const RESTORES_MAX: usize = 4;
 /// How often the owner of a group is asked whether it is there, until it counts as gone.
 const OWNER_ASKED: usize = 3;
 
@@ -55,33 +58,67 @@ enum Prepared {
     /// Its owner serves no more, and somebody waits: there is no time for it.
     Orphaned,
     /// They could not be brought, and its owner may serve on.
-    TakeoverFailed,
+    Failed,
 }
 
-impl Cluster {
-    /// The nodes that live by the brokers' word; none where they do not say.
-    pub(crate) async fn live(self: &Arc<Self>) -> Option<BTreeSet<String>> {
-        let asked = Arc::clone(self);
-        let live = tokio::task::spawn_blocking(move || lock(&asked.members).as_ref().map(Members::live));
-        match live.await.ok().flatten()? {
-            Ok(live) => Some(live.into_iter().collect()),
-            Err(error) => {
-                tracing::debug!(%error, "who lives is not known at the moment");
-                None
-            }
+/// Takes over and hands over partition groups.
+pub struct Reconciler {
+    control: Arc<ControlTable>,
+    node: Arc<ThisNode>,
+    groups: Arc<GroupTable>,
+    peers: Arc<PeerClient>,
+    local: Arc<dyn LocalPartitions>,
+    exchange: Arc<Exchange>,
+    counters: Arc<ClusterCounters>,
+    /// All that was assigned to this node was here once: an assignment of an earlier start says nothing yet.
+    has_assigned_groups: AtomicBool,
+    /// Bounds the groups whose rows are restored while their owners serve.
+    restore_slots: Semaphore,
+    /// Held by whoever writes rows of owners.
+    owner_rows: Mutex<()>,
+}
+
+impl Reconciler {
+    /// A reconciler of a node that owns nothing yet.
+    pub fn new(
+        (control, node): (&Arc<ControlTable>, &Arc<ThisNode>),
+        groups: &Arc<GroupTable>,
+        peers: &Arc<PeerClient>,
+        local: &Arc<dyn LocalPartitions>,
+        exchange: &Arc<Exchange>,
+        counters: &Arc<ClusterCounters>,
+    ) -> Self {
+        Self {
+            control: Arc::clone(control),
+            node: Arc::clone(node),
+            groups: Arc::clone(groups),
+            peers: Arc::clone(peers),
+            local: Arc::clone(local),
+            exchange: Arc::clone(exchange),
+            counters: Arc::clone(counters),
+            has_assigned_groups: AtomicBool::new(false),
+            restore_slots: Semaphore::new(RESTORES_MAX),
+            owner_rows: Mutex::default(),
         }
     }
 
+    /// True once all that was assigned to this node was here.
+    pub fn has_assigned_groups(&self) -> bool {
+        self.has_assigned_groups.load(Ordering::Acquire)
+    }
+
+    /// Whether all that was assigned to this node is here.
+    pub fn set_assigned_groups(&self, has_all: bool) {
+        self.has_assigned_groups.store(has_all, Ordering::Release);
+    }
+
     /// Takes groups over; returns their partitions that stay closed, and why.
-    pub(crate) async fn take_over_all(
-        self: &Arc<Self>,
-        groups: Vec<usize>,
-    ) -> Result<Vec<(u32, Error)>, Error> {
+    pub async fn take_over_all(self: &Arc<Self>, groups: Vec<usize>) -> Result<Vec<(u32, Error)>, Error> {
         self.announce_owners(&groups, false);
-        let (cluster, wanted) = (Arc::clone(self), groups.clone());
+        let (reconciler, wanted) = (Arc::clone(self), groups.clone());
         let taken = tokio::task::spawn_blocking(move || {
-            let partitions = wanted.into_iter().flat_map(|group| cluster.partitions_of(group));
-            cluster.local.take(partitions.collect())
+            let partitions = wanted.into_iter().flat_map(|group| reconciler.groups.partitions_of(group));
+            reconciler.local.take(partitions.collect())
         });
         let taken = taken.await.unwrap_or_else(|panicked| {
             Err(Error::Journal { partition: 0, detail: format!("its recovery panicked: {panicked}") })
@@ -96,39 +133,39 @@ impl Cluster {
         }
         if taken.is_ok() {
             self.announce_owners(&groups, true);
-            self.announce_rows(&groups).await;
+            self.node.announce_rows(&groups).await;
         }
-        self.changed();
+        self.control.notify();
         taken
     }
 
     /// Tells that groups are here, or about to be. Nothing waits until others know it: calls for them wait here.
     fn announce_owners(self: &Arc<Self>, groups: &[usize], serves: bool) {
-        let own = OwnerRow { node: self.me.clone(), serves };
-        let view = self.shown.load_full();
+        let own = OwnerRow { node: self.node.name.clone(), serves };
+        let view = self.control.view_full();
         let told = |group: &&usize| {
             view.owners.get(*group).is_none_or(|known| known.node != own.node || (serves && !known.serves))
         };
         let news: Vec<_> = groups.iter().filter(told).map(|group| (*group, own.clone())).collect();
         for (group, owner) in &news {
-            self.note(Row::Owner(*group, Some(owner.clone())));
+            self.control.apply_and_publish(Row::Owner(*group, Some(owner.clone())));
         }
         self.write_owners(news);
     }
 
     fn write_owners(self: &Arc<Self>, news: Vec<(usize, OwnerRow)>) {
-        let cluster = Arc::clone(self);
+        let reconciler = Arc::clone(self);
         tokio::task::spawn_blocking(move || {
             // One after the other: a later row must not come before an earlier one.
-            let _turn = lock(&cluster.owner_rows);
+            let _turn = lock(&reconciler.owner_rows);
             for (group, owner) in news {
-                if owner.serves && !cluster.groups[group].is_owned.load(Ordering::Acquire) {
+                if owner.serves && !reconciler.groups[group].is_owned.load(Ordering::Acquire) {
                     // It has been given away meanwhile.
                     continue;
                 }
-                if let Err(error) = cluster.put(&Row::Owner(group, Some(owner))) {
+                if let Err(error) = reconciler.control.put(&Row::Owner(group, Some(owner))) {
                     tracing::debug!(group, %error, "others are not told yet who has a group");
-                    cluster.groups[group].is_unannounced.store(true, Ordering::Release);
+                    reconciler.groups[group].is_unannounced.store(true, Ordering::Release);
                 }
             }
         });
@@ -136,22 +173,23 @@ impl Cluster {
 
     /// Tells again what the brokers did not take, and what a late row of somebody else contradicts: while a group is on
     /// its way no other one is moved, so the last word on each has to be that of whoever has it.
-    fn reannounce_owners(self: &Arc<Self>) {
-        let view = self.shown.load_full();
-        let news = self.groups().filter_map(|number| {
+    pub fn reannounce_owners(self: &Arc<Self>) {
+        let view = self.control.view_full();
+        let news = self.groups.numbers().filter_map(|number| {
             let group = &self.groups[number];
             let serves = group.is_owned.load(Ordering::Acquire);
             let is_mine = serves || group.is_acquiring.load(Ordering::Acquire);
             // Whoever has it now tells so itself.
             let is_unannounced = group.is_unannounced.swap(false, Ordering::AcqRel) && is_mine;
             // Others may be right for a while: whoever is taking it tells so before this node has noticed.
-            let is_denied = serves && view.owners.get(&number).is_some_and(|owner| owner.node != self.me);
+            let is_denied =
+                serves && view.owners.get(&number).is_some_and(|owner| owner.node != self.node.name);
             let looks = if is_denied { group.contradicted.fetch_add(1, Ordering::AcqRel) + 1 } else { 0 };
             let is_denied = looks >= DENIED_LOOKS;
             if looks == 0 || is_denied {
                 group.contradicted.store(0, Ordering::Release);
             }
-            (is_unannounced || is_denied).then(|| (number, OwnerRow { node: self.me.clone(), serves }))
+            (is_unannounced || is_denied).then(|| (number, OwnerRow { node: self.node.name.clone(), serves }))
         });
         let news: Vec<_> = news.collect();
         if !news.is_empty() {
@@ -160,31 +198,36 @@ impl Cluster {
     }
 
     /// Takes a group over from whoever has it.
-    async fn take(self: Arc<Self>, group: usize, failed: Arc<TakeoverFailed>) {
-        let _turn = self.groups[group].turn.lock().await;
+    pub async fn take_over(self: Arc<Self>, group: usize, failed: Arc<TakeoverFailed>) {
+        let _turn = self.groups[group].transition.lock().await;
         let (began, mut asked) = (Instant::now(), Instant::now());
-        let owner = self.shown.load().owners.get(&group).map(|owner| owner.node.clone());
-        let owner = owner.filter(|owner| *owner != self.me);
+        let owner = self.control.view().owners.get(&group).map(|owner| owner.node.clone());
+        let owner = owner.filter(|owner| *owner != self.node.name);
         if let Some(owner) = &owner {
             let prepared = match self.is_alive(owner) {
                 true => self.prepare(group, owner).await,
                 false => Prepared::Orphaned,
             };
-            if prepared == Prepared::TakeoverFailed {
+            if prepared == Prepared::Failed {
                 // Whoever has it serves on, which this node could not.
-                self.local.forget(self.partitions_of(group));
-                return self.rest(group).await;
+                self.local.forget(self.groups.partitions_of(group));
+                return self.back_off(group).await;
             }
-            let assigned = self.shown.load().assignment.groups.get(group).cloned().flatten();
-            if assigned.as_ref() != Some(&self.me) {
+            let assigned = self.control.view().assignment.groups.get(group).cloned().flatten();
+            if assigned.as_ref() != Some(&self.node.name) {
                 // It is to go elsewhere meanwhile.
-                self.local.forget(self.partitions_of(group));
+                self.local.forget(self.groups.partitions_of(group));
                 return;
             }
             asked = Instant::now();
-            let leave = ReleaseGroup { group: u32::try_from(group).unwrap_or(u32::MAX), to: self.me.clone() };
+            let leave =
+                ReleaseGroup { group: u32::try_from(group).unwrap_or(u32::MAX), to: self.node.name.clone() };
             let has_left = prepared == Prepared::Brought
-                && self.ask(owner, "/node/leave", &leave, LEAVE_WITHIN).await.is_some();
+                && self
+                    .peers
+                    .ask_node(&self.control, owner, "/node/leave", &leave, LEAVE_WITHIN)
+                    .await
+                    .is_some();
             if !has_left {
                 tracing::info!(group, owner, "the owner of a group does not give it up: it is fenced");
             }
@@ -193,17 +236,17 @@ impl Cluster {
             Ok(_closed) => {
                 let (took_ms, away_ms) =
                     (everlog_log::clock::elapsed_ms(began), everlog_log::clock::elapsed_ms(asked));
-                self.counts.took(asked.elapsed());
+                self.counters.took(asked.elapsed());
                 tracing::info!(group, from = owner, took_ms, away_ms, "took a group of partitions over");
             }
             Err(error) => {
                 // Those that did come go again: a group is in one place.
                 self.release_group(group).await;
                 tracing::warn!(group, %error, "a group of partitions could not be taken over");
-                self.counts.failed.fetch_add(1, Ordering::Relaxed);
-                if !crate::is_lost_to_another(&error) {
+                self.counters.failed.fetch_add(1, Ordering::Relaxed);
+                if !is_lost_to_another(&error) {
                     // The node ends.
-                    failed(self.partitions_of(group).start, &error);
+                    failed(self.groups.partitions_of(group).start, &error);
                     return;
                 }
                 tokio::time::sleep(TAKE_AGAIN_AFTER).await;
@@ -214,7 +257,7 @@ impl Cluster {
     /// The brokers hear of a node, by the word of whoever places. One that they do not hear of serves nothing, though it may answer;
     /// one that leaves, or is left out because some nodes do not reach each other, serves on.
     fn is_alive(&self, node: &str) -> bool {
-        let view = self.shown.load();
+        let view = self.control.view();
         let row = view.nodes.get(node);
         let is_leaving = view.drains.contains(node) || row.is_some_and(|row| row.leaves);
         let unreachable = row.is_some_and(|row| !row.unreachable.is_empty());
@@ -232,27 +275,27 @@ impl Cluster {
                 break slot;
             }
         };
-        let cluster = Arc::clone(self);
+        let reconciler = Arc::clone(self);
         let prepared = tokio::task::spawn_blocking(move || {
-            let partitions = cluster.partitions_of(group);
-            if let Some(log) = cluster.log.upgrade() {
+            let partitions = reconciler.groups.partitions_of(group);
+            if let Some(log) = reconciler.control.log() {
                 log.expect(partitions.start);
             }
-            cluster.local.prepare(partitions)
+            reconciler.local.prepare(partitions)
         });
         match prepared.await {
             Ok(Ok(())) => {
-                self.announce_rows(&[group]).await;
+                self.node.announce_rows(&[group]).await;
                 Prepared::Brought
             }
             Ok(Err(error)) => {
                 self.groups[group].count_failure(self.local.may_pass(&error));
-                Prepared::TakeoverFailed
+                Prepared::Failed
             }
             Err(panicked) => {
                 tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
                 self.groups[group].count_failure(false);
-                Prepared::TakeoverFailed
+                Prepared::Failed
             }
         }
     }
@@ -261,8 +304,8 @@ impl Cluster {
     /// say that it is gone: fencing one that serves makes its callers wait for all that is to be brought.
     async fn answers(&self, owner: &str) -> bool {
         for _ask in 0..OWNER_ASKED {
-            let Some(address) = self.address_of(owner) else { return false };
-            if self.links.instance(owner, &address).await.is_some() {
+            let Some(address) = self.control.address_of(owner) else { return false };
+            if self.peers.instance(owner, &address).await.is_some() {
                 return true;
             }
             if PeerClient::refuses(&address).await || !self.is_alive(owner) {
@@ -273,72 +316,50 @@ impl Cluster {
     }
 
     /// The rest after a group could not be taken over.
-    async fn rest(&self, group: usize) {
+    async fn back_off(&self, group: usize) {
         let failures = self.groups[group].failures.load(Ordering::Relaxed);
         tokio::time::sleep((TAKE_AGAIN_AFTER * 2_u32.saturating_pow(failures)).min(TAKE_AGAIN_AFTER_MAX))
             .await;
     }
 
-    /// The rows of groups are kept here from now on, and others may reckon with that.
-    pub(crate) async fn announce_rows(self: &Arc<Self>, groups: &[usize]) {
-        let row = {
-            let mut own = lock(&self.own);
-            let known = own.rows.len();
-            own.rows.extend(groups);
-            if own.rows.len() == known {
-                return;
-            }
-            Row::Node(self.me.clone(), Some(own.clone()))
-        };
-        if *self.over.borrow() {
-            return;
-        }
-        match self.write(row.clone()).await {
-            Ok(()) => self.note(row),
-            // The next row of this node tells it.
-            Err(error) => tracing::debug!(%error, "others do not know yet which rows are kept here"),
-        }
-    }
-
     async fn release_group(self: &Arc<Self>, group: usize) {
         self.groups[group].is_owned.store(false, Ordering::Release);
-        let cluster = Arc::clone(self);
+        let reconciler = Arc::clone(self);
         let left = tokio::task::spawn_blocking(move || {
-            let partitions = cluster.partitions_of(group);
-            cluster.local.leave(partitions.clone());
-            cluster.exchange.let_go(&partitions);
-            if let Some(log) = cluster.log.upgrade() {
+            let partitions = reconciler.groups.partitions_of(group);
+            reconciler.local.leave(partitions.clone());
+            reconciler.exchange.let_go(&partitions);
+            if let Some(log) = reconciler.control.log() {
                 log.rest(partitions.start);
             }
         });
         if let Err(panicked) = left.await {
             tracing::error!(group, %panicked, "a group of partitions did not leave well");
         }
-        self.changed();
+        self.control.notify();
     }
 
     /// Gives a group to a node that is to have it: what was taken is answered and committed first. False where it is not
     /// here.
-    pub(crate) async fn give(self: &Arc<Self>, group: usize, to: &str) -> bool {
+    pub async fn hand_over(self: &Arc<Self>, group: usize, to: &str) -> bool {
         let Some(given) = self.groups.get(group) else { return false };
         let _giving = Handover::begin(&given.handovers);
-        let known = self.shown.load().assignment.clone();
-        let is_placed_here = known.groups.get(group).cloned().flatten().as_ref() == Some(&self.me);
+        let known = self.control.view().assignment.clone();
+        let is_placed_here = known.groups.get(group).cloned().flatten().as_ref() == Some(&self.node.name);
         if is_placed_here && given.is_owned.load(Ordering::Acquire) {
             // One of the two does not know the latest assignment. Said first: what is not held is missed.
             lock(&given.backoff).begin(known, Instant::now());
-            self.doubt();
+            self.control.refresh();
         }
         if !given.is_owned.swap(false, Ordering::AcqRel) {
             return false;
         }
         let began = Instant::now();
-        let _turn = given.turn.lock().await;
+        let _turn = given.transition.lock().await;
         // What comes from now on goes there, and waits.
-        lock(&self.view).give(group, &self.me, to);
-        self.show();
+        self.control.hand_over(group, &self.node.name, to);
         self.release_group(group).await;
-        self.counts.given.fetch_add(1, Ordering::Relaxed);
+        self.counters.given.fetch_add(1, Ordering::Relaxed);
         tracing::info!(
             group,
             to,
@@ -351,116 +372,76 @@ impl Cluster {
     /// Somebody else has taken a partition of this node: it gives up the group. False where that somebody goes by this
     /// node's name: then there is nothing for it to do any more.
     pub async fn step_down(self: &Arc<Self>, partition: u32) -> bool {
-        let (cluster, key) = (Arc::clone(self), Row::Node(self.me.clone(), None).write().0);
-        let instance = tokio::task::spawn_blocking(move || match cluster.latest(&key) {
+        let (control, key) = (Arc::clone(&self.control), self.node.removed_row().write().0);
+        let instance = tokio::task::spawn_blocking(move || match control.read(&key) {
             Ok(Some(Row::Node(_, Some(row)))) => Some(row.instance),
             _unknown => None,
         });
-        if instance.await.ok().flatten().is_some_and(|instance| instance != self.instance) {
+        if instance.await.ok().flatten().is_some_and(|instance| instance != self.node.instance) {
             return false;
         }
-        let group = self.group_of(partition);
+        let group = self.groups.group_of(partition);
         // Each partition of the group is told of, and it is lost once.
         if self.groups[group].is_owned.load(Ordering::Acquire) {
-            let known = self.shown.load().assignment.clone();
+            let known = self.control.view().assignment.clone();
             lock(&self.groups[group].backoff).begin(known, Instant::now());
-            self.doubt();
+            self.control.refresh();
         }
         if !self.groups[group].is_acquiring.load(Ordering::Acquire) {
-            let _turn = self.groups[group].turn.lock().await;
+            let _turn = self.groups[group].transition.lock().await;
             self.release_group(group).await;
         }
         true
     }
 
-    /// Keeps to what is assigned until the node ends; `failed` hears of partitions that cannot be recovered.
-    pub async fn run(self: Arc<Self>, failed: Arc<TakeoverFailed>) {
-        let mut changes = self.version.subscribe();
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut over = self.over();
-        let mut reopened = Instant::now();
-        let mut nodes = self.shown.load().assignment.nodes.clone();
-        tokio::spawn(Arc::clone(&self).coordinate());
-        tokio::spawn(Arc::clone(&self).watch_reachability());
-        if self.replicas > 0 {
-            tokio::spawn(Arc::clone(&self).run_standby());
+    /// Takes over what is assigned to this node and not here; `failed` hears of partitions that cannot be recovered.
+    pub fn reconcile(self: &Arc<Self>, view: &ControlView, failed: &Arc<TakeoverFailed>) {
+        for (group, node) in view.assignment.groups.iter().enumerate().take(self.groups.numbers().end) {
+            let is_unowned = node.as_ref() == Some(&self.node.name) && !self.groups[group].is_owned();
+            let is_wanted =
+                is_unowned && lock(&self.groups[group].backoff).is_over(&view.assignment, Instant::now());
+            if is_wanted && !self.groups[group].is_acquiring.swap(true, Ordering::AcqRel) {
+                let (reconciler, failed) = (Arc::clone(self), Arc::clone(failed));
+                tokio::spawn(async move {
+                    Arc::clone(&reconciler).take_over(group, failed).await;
+                    reconciler.groups[group].is_acquiring.store(false, Ordering::Release);
+                });
+            }
         }
-        if nodes.iter().eq([&self.me]) {
-            // Whatever was offered is here.
-            self.exchange.begin_alone(self.shown.load().era());
-        }
-        loop {
-            tokio::select! {
-                () = async { drop(over.wait_for(|over| *over).await) } => return,
-                _ = changes.changed() => {}
-                _ = looks.tick() => {
-                    self.reopen(&mut reopened);
-                    self.dispatcher.sweep(&self.send);
-                    let expired = self.receipts.sweep();
-                    self.counts.receipts_expired.fetch_add(expired, Ordering::Relaxed);
-                    self.reannounce_owners();
-                }
-            }
-            let view = self.shown.load_full();
-            if view.assignment.nodes != nodes {
-                nodes.clone_from(&view.assignment.nodes);
-                tracing::info!(nodes = ?nodes, "the nodes are others now");
-            }
-            if view.era() != self.exchange.era() {
-                self.exchange.begin(view.era());
-            }
-            for (group, node) in view.assignment.groups.iter().enumerate().take(self.groups().end) {
-                let is_unowned =
-                    node.as_ref() == Some(&self.me) && !self.groups[group].is_owned.load(Ordering::Acquire);
-                let is_wanted =
-                    is_unowned && lock(&self.groups[group].backoff).is_over(&view.assignment, Instant::now());
-                if is_wanted && !self.groups[group].is_acquiring.swap(true, Ordering::AcqRel) {
-                    let (cluster, failed) = (Arc::clone(&self), Arc::clone(&failed));
-                    tokio::spawn(async move {
-                        Arc::clone(&cluster).take(group, failed).await;
-                        cluster.groups[group].is_acquiring.store(false, Ordering::Release);
-                    });
-                }
-            }
-            let is_assigned = view.assignment.nodes.contains(&self.me) || view.drains.contains(&self.me);
-            if is_assigned && self.unowned_groups(&view) == 0 {
-                self.has_assigned_groups.store(true, Ordering::Release);
-            }
-            self.register_again().await;
+        if self.node.takes_part(view) && self.groups.unowned(view, &self.node.name) == 0 {
+            self.set_assigned_groups(true);
         }
     }
 
     /// Tries from time to time whether partitions that are closed can be served: somebody may have put the log right.
-    fn reopen(self: &Arc<Self>, last: &mut Instant) {
+    pub fn retry_closed(self: &Arc<Self>, last: &mut Instant) {
         if last.elapsed() < REOPEN_EVERY {
             return;
         }
         *last = Instant::now();
-        let is_closed = |partition: &u32| self.stats[*partition as usize].closed.load(Ordering::Relaxed) == 1;
-        for group in self.groups().filter(|group| self.groups[*group].is_owned.load(Ordering::Acquire)) {
-            let closed: Vec<_> = self.partitions_of(group).filter(is_closed).collect();
+        let is_closed =
+            |partition: &u32| self.groups.stats[*partition as usize].closed.load(Ordering::Relaxed) == 1;
+        for group in
+            self.groups.numbers().filter(|group| self.groups[*group].is_owned.load(Ordering::Acquire))
+        {
+            let closed: Vec<_> = self.groups.partitions_of(group).filter(is_closed).collect();
             if closed.is_empty() {
                 continue;
             }
-            let cluster = Arc::clone(self);
+            let reconciler = Arc::clone(self);
             tokio::spawn(async move {
-                let Ok(_turn) = cluster.groups[group].turn.try_lock() else { return };
-                if cluster.groups[group].is_owned.load(Ordering::Acquire) {
-                    let local = Arc::clone(&cluster.local);
+                let Ok(_turn) = reconciler.groups[group].transition.try_lock() else { return };
+                if reconciler.groups[group].is_owned.load(Ordering::Acquire) {
+                    let local = Arc::clone(&reconciler.local);
                     // Why not is told where that is found.
                     let _ = tokio::task::spawn_blocking(move || local.take(closed)).await;
                 }
             });
         }
     }
+}
 
-    /// How many groups are assigned here and not at work here.
-    fn unowned_groups(&self, view: &ControlView) -> usize {
-        let assigned = view.assignment.groups.iter().zip(&self.groups);
-        let is_unowned = |(node, group): &(&Option<String>, &Group)| {
-            node.as_ref() == Some(&self.me) && !group.is_owned.load(Ordering::Acquire)
-        };
-        assigned.filter(is_unowned).count()
-    }
+/// True for what a successor of a partition leads to.
+fn is_lost_to_another(error: &Error) -> bool {
+    matches!(error, Error::Superseded { .. } | Error::Log(everlog_log::Error::Fenced { .. }))
 }

@@ -9,28 +9,43 @@ use everlog_log::Offset;
 use tokio::time::MissedTickBehavior;
 
 use crate::assignment::assign::follower;
-use crate::{Cluster, Group, lock};
+use crate::assignment::groups::{Group, GroupTable};
+use crate::control_table::ControlTable;
+use crate::local::LocalPartitions;
+use crate::lock;
+use crate::membership::this_node::ThisNode;
 
 /// How often a follower looks whether something was committed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The rest of a group whose rows could not be brought.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-impl Cluster {
+/// Keeps the rows of groups that other nodes own near their end.
+pub struct Standby {
+    /// The rows of `control`.
+    pub control: Arc<ControlTable>,
+    /// This node.
+    pub node: Arc<ThisNode>,
+    /// The groups.
+    pub groups: Arc<GroupTable>,
+    /// The partitions of this node.
+    pub local: Arc<dyn LocalPartitions>,
+}
+
+impl Standby {
     /// Follows what this node is to follow, until it ends.
-    pub(crate) async fn run_standby(self: Arc<Self>) {
+    pub async fn run(self: Arc<Self>) {
         let mut resting = BTreeMap::new();
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut over = self.over();
         loop {
             tokio::select! {
-                () = async { drop(over.wait_for(|over| *over).await) } => return,
+                () = self.node.until_ended() => return,
                 _ = looks.tick() => {}
             }
-            for group in self.groups() {
+            for group in self.groups.numbers() {
                 // Whoever takes it over, or lets go of it, sees to its rows.
-                let Ok(_turn) = self.groups[group].turn.try_lock() else { continue };
+                let Ok(_turn) = self.groups[group].transition.try_lock() else { continue };
                 let Group { is_owned, is_acquiring, .. } = &self.groups[group];
                 if is_owned.load(Ordering::Acquire) || is_acquiring.load(Ordering::Acquire) {
                     // The rows are whose it comes to.
@@ -50,24 +65,24 @@ impl Cluster {
     }
 
     fn is_follower(&self, group: usize) -> bool {
-        let view = self.shown.load();
+        let view = self.control.view();
         let assigned = view.assignment.groups.get(group).and_then(Option::as_ref);
         let others = view.assignment.nodes.iter().filter(|node| Some(*node) != assigned);
-        assigned.is_some() && follower(others.map(String::as_str), group) == Some(self.me.as_str())
+        assigned.is_some() && follower(others.map(String::as_str), group) == Some(self.node.name.as_str())
     }
 
     /// Brings what was committed since; false where that fails, and nobody should think that the rows are here.
     async fn follow(self: &Arc<Self>, group: usize) -> bool {
-        let cluster = Arc::clone(self);
+        let standby = Arc::clone(self);
         let brought = tokio::task::spawn_blocking(move || {
-            let partitions = cluster.partitions_of(group);
-            let Some(log) = cluster.log.upgrade() else { return true };
-            let standby_ends = &cluster.groups[group].standby_ends;
+            let partitions = standby.groups.partitions_of(group);
+            let Some(log) = standby.control.log() else { return true };
+            let standby_ends = &standby.groups[group].standby_ends;
             let mut are_all_here = true;
             for (partition, end) in partitions.clone().zip(log.changelog_ends(partitions)) {
                 let is_new = |end: &Offset| lock(standby_ends).get(&partition) != Some(end);
                 let Some(end) = end.filter(is_new) else { continue };
-                match cluster.local.prepare(partition..partition + 1) {
+                match standby.local.prepare(partition..partition + 1) {
                     Ok(()) => drop(lock(standby_ends).insert(partition, end)),
                     Err(_told) => {
                         lock(standby_ends).remove(&partition);
@@ -79,7 +94,7 @@ impl Cluster {
         });
         match brought.await {
             Ok(true) => {
-                self.announce_rows(&[group]).await;
+                self.node.announce_rows(&[group]).await;
                 true
             }
             Ok(false) => false,
@@ -98,8 +113,9 @@ impl Cluster {
 
     /// Another node follows it now: its rows are closed.
     async fn forget(self: &Arc<Self>, group: usize) {
-        let cluster = Arc::clone(self);
-        let closed = tokio::task::spawn_blocking(move || cluster.local.forget(cluster.partitions_of(group)));
+        let standby = Arc::clone(self);
+        let closed =
+            tokio::task::spawn_blocking(move || standby.local.forget(standby.groups.partitions_of(group)));
         if let Err(panicked) = closed.await {
             tracing::error!(group, %panicked, "rows that were standby_ends are not closed");
         }

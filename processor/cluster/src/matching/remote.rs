@@ -1,28 +1,35 @@
 //! Tasks whose owner, queue and worker are on several nodes: offers to the homes of queues, claims of what was offered, receipts.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_partition::{
-    Claimed, Delivery, Event, Failure, KeptBack, Later, Line, Offer, Poll, QueueKey, Ready, Receipt, RunKey,
-    Told, add_kept_back,
+    Claimed, Delivery, Dispatcher, Event, Exchange, KeptBack, Later, Line, Offer, Poll, QueueKey, Ready,
+    Receipt, RunKey, Told, Waiting, add_kept_back,
 };
 use everlog_temporal::{Place, random_id};
 use prost::Message;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::assignment::assign::home;
-use crate::control_rows::{Assignment, Row};
+use crate::assignment::groups::GroupTable;
+use crate::control_table::ControlTable;
+use crate::lock;
+use crate::matching::receipts::{Receipts, Recipient};
+use crate::membership::this_node::ThisNode;
+use crate::metrics::ClusterCounters;
 use crate::metrics::Outcome;
+use crate::peers::client::PeerClient;
+use crate::peers::local_gateway::LocalGateway;
 use crate::peers::protocol::{
     BacklogReply, Claim as ClaimWire, Claimed as ClaimedWire, Lost, Offers, PollsLost, QueueWire, Received,
     Release,
 };
-use crate::{Cluster, RemotePartitions, lock};
 
 /// How long a message between nodes may take.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
@@ -38,66 +45,99 @@ const ASKED_AROUND_AFTER: Duration = Duration::from_secs(1);
 const OWNER_WITHIN: Duration = Duration::from_secs(60);
 /// When a node goes all that it was asked breaks off together: so long that is gathered.
 const LOST_TOGETHER: Duration = Duration::from_millis(100);
-/// An answer of which nothing is heard for so long has reached nobody: the node that was to bring it on is gone. Long enough for
-/// a worker that takes a large answer slowly.
-const RECEIVED_WITHIN: Duration = Duration::from_secs(8);
-
-/// Whose answer a receipt is of.
-pub struct Recipient {
-    /// The poll.
-    pub poll_id: String,
-    /// What it has claimed a task of, by partition and key; none where it is a query that it has got.
-    pub claimed: Option<(u32, RunKey)>,
+/// The nodes between which tasks and polls go.
+pub struct RemoteMatching {
+    /// The rows of `control`.
+    pub control: Arc<ControlTable>,
+    /// This node.
+    pub node: Arc<ThisNode>,
+    /// The groups.
+    pub groups: Arc<GroupTable>,
+    peers: Arc<PeerClient>,
+    gateway: Arc<LocalGateway>,
+    counters: Arc<ClusterCounters>,
+    dispatcher: Arc<Dispatcher>,
+    send: everlog_partition::Send,
+    /// Windows of offers to other nodes, and of their offers.
+    pub exchange: Arc<Exchange>,
+    /// Answers that other nodes carry.
+    pub receipts: Receipts,
+    /// Forwarded polls that broke off, by node, until its successors are asked to take back what they have claimed.
+    lost_polls: Mutex<HashMap<String, Vec<String>>>,
+    runtime: Handle,
+    this: Weak<Self>,
 }
 
-/// Answers of which it is not known yet whether they have reached their polls.
-#[derive(Default)]
-pub struct Receipts {
-    last: AtomicU64,
-    open: Mutex<HashMap<u64, (Instant, Receipt)>>,
-}
-
-impl Receipts {
-    /// Keeps a receipt until it is settled, or too old.
-    pub fn keep(&self, receipt: Receipt) -> u64 {
-        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        self.open().insert(id, (Instant::now(), receipt));
-        id
+impl RemoteMatching {
+    /// Matching that has offered nothing yet.
+    pub fn new(
+        (control, node): (&Arc<ControlTable>, &Arc<ThisNode>),
+        groups: &Arc<GroupTable>,
+        peers: &Arc<PeerClient>,
+        gateway: &Arc<LocalGateway>,
+        counters: &Arc<ClusterCounters>,
+        (dispatcher, send): (&Arc<Dispatcher>, &everlog_partition::Send),
+    ) -> Arc<Self> {
+        let partitions = u32::try_from(groups.stats.len()).unwrap_or(u32::MAX);
+        Arc::new_cyclic(|this: &Weak<Self>| Self {
+            control: Arc::clone(control),
+            node: Arc::clone(node),
+            groups: Arc::clone(groups),
+            peers: Arc::clone(peers),
+            gateway: Arc::clone(gateway),
+            counters: Arc::clone(counters),
+            dispatcher: Arc::clone(dispatcher),
+            send: send.clone(),
+            exchange: Exchange::new(Arc::clone(dispatcher), send.clone(), partitions, this.clone()),
+            receipts: Receipts::default(),
+            lost_polls: Mutex::default(),
+            runtime: Handle::current(),
+            this: this.clone(),
+        })
     }
 
-    /// The answer has reached its poll, or nobody.
-    pub fn settle(&self, id: u64, is_taken: bool) {
-        let found = self.open().remove(&id);
-        if let Some((_, receipt)) = found.filter(|_| is_taken) {
-            receipt.accept();
+    /// Where a partition is, as far as this node knows.
+    pub fn location_of(&self, partition: u32) -> Place {
+        if self.groups.owns(partition) {
+            return Place::Here;
+        }
+        let view = self.control.view();
+        match view.owners.get(&self.groups.group_of(partition)) {
+            Some(owner) if owner.node == self.node.name => Place::Here,
+            Some(owner) => Place::There(owner.node.as_str().into()),
+            None => Place::Nowhere,
         }
     }
 
-    /// Gives back what nobody has spoken of for too long; how many that were.
-    pub fn sweep(&self) -> u64 {
-        let is_old = |began: &Instant| began.elapsed() > RECEIVED_WITHIN;
-        // They are dropped behind the lock.
-        let old: Vec<_> = self.open().extract_if(|_, (began, _)| is_old(began)).collect();
-        if !old.is_empty() {
-            tracing::debug!(count = old.len(), "nobody has told of answers for too long: they go back");
-        }
-        old.len() as u64
+    /// Sends an event to a partition that is at work here; false where it is not.
+    pub fn deliver(&self, partition: u32, event: Event) -> bool {
+        self.groups.serves(partition) && (self.send)(partition, event)
     }
 
-    /// How many are open.
-    pub fn count(&self) -> usize {
-        self.open().len()
+    /// A poll waits on that was to get something of a partition which is not here.
+    pub fn poll_again(&self, waiting: Waiting) {
+        self.dispatcher.poll_again(waiting, &self.send);
     }
 
-    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<u64, (Instant, Receipt)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    /// As [`Self::forward_loss`], in the background.
+    pub fn forward_loss_later(self: Arc<Self>, partition: u32, event: Event) {
+        let runtime = self.runtime.clone();
+        drop(runtime.spawn(self.forward_loss(partition, event)));
     }
-}
 
-impl Cluster {
+    async fn ask(
+        &self,
+        node: &str,
+        path: &'static str,
+        question: &impl Message,
+        within: Duration,
+    ) -> Option<Bytes> {
+        self.peers.ask_node(&self.control, node, path, question, within).await
+    }
+
     /// The node that brings the polls and the tasks of a queue together.
-    pub(crate) fn home_of(&self, queue: &QueueKey) -> Option<String> {
-        let view = self.shown.load();
+    pub fn home_of(&self, queue: &QueueKey) -> Option<String> {
+        let view = self.control.view();
         let kind = [u8::from(queue.activities)];
         let of = [queue.namespace_id.as_bytes(), queue.name.as_bytes(), &kind];
         home(view.hosts.iter().map(String::as_str), &of).map(str::to_owned)
@@ -105,12 +145,12 @@ impl Cluster {
 
     /// What the other nodes that have partitions keep until there is room for it at the home of a queue.
     async fn remote_backlog(self: Arc<Self>, queue: QueueKey) -> KeptBack {
-        let view = self.shown.load();
+        let view = self.control.view();
         let owners: BTreeSet<&String> = view.owners.values().map(|row| &row.node).collect();
         let mut asked = JoinSet::new();
-        for node in owners.into_iter().filter(|node| **node != self.me) {
-            let (cluster, node, queue) = (Arc::clone(&self), node.clone(), QueueWire::from(queue.clone()));
-            asked.spawn(async move { cluster.ask(&node, "/node/kept", &queue, KEPT_WITHIN).await });
+        for node in owners.into_iter().filter(|node| **node != self.node.name) {
+            let (matching, node, queue) = (Arc::clone(&self), node.clone(), QueueWire::from(queue.clone()));
+            asked.spawn(async move { matching.ask(&node, "/node/kept", &queue, KEPT_WITHIN).await });
         }
         let mut kept_back = KeptBack::new();
         for answer in asked.join_all().await.into_iter().flatten() {
@@ -121,11 +161,11 @@ impl Cluster {
     }
 
     /// Gives something of a partition of this node to a poll at the home of its queue, in words.
-    pub(crate) async fn claimed(&self, ready: Ready, poll: Poll) -> ClaimedWire {
+    pub async fn claimed(&self, ready: Ready, poll: Poll) -> ClaimedWire {
         let namespace_id = poll.namespace_id.clone();
         let delivered = tokio::time::timeout(CLAIMED_WITHIN, self.exchange.give(ready, poll)).await;
         let Ok(Some(delivery)) = delivered else { return ClaimedWire::default() };
-        let told = self.gateway.get().and_then(|gateway| gateway.tell(&namespace_id, delivery));
+        let told = self.gateway.answer(&namespace_id, delivery);
         match told {
             Some((answer, receipt)) => {
                 let receipt = receipt.map_or(0, |receipt| self.receipts.keep(receipt));
@@ -146,36 +186,36 @@ impl Cluster {
         let answer = self.ask(&node, "/node/claim", &claim, CLAIMED_WITHIN).await;
         match answer.and_then(|answer| ClaimedWire::decode(answer).ok()) {
             Some(ClaimedWire { answer: Some(answer), receipt }) => {
-                self.counts.claims.count(Outcome::Answered);
+                self.counters.claims.count(Outcome::Answered);
                 let asker = Recipient { poll_id, claimed };
                 let receipt = (receipt != 0).then(|| self.receipt(node, receipt, asker));
                 Claimed::Given(Delivery::Told(Told { answer, receipt }))
             }
             Some(ClaimedWire { answer: None, .. }) => {
-                self.counts.claims.count(Outcome::Refused);
+                self.counters.claims.count(Outcome::Refused);
                 Claimed::Refused
             }
             None => {
-                self.counts.claims.count(Outcome::Unanswered);
+                self.counters.claims.count(Outcome::Unanswered);
                 Claimed::Unanswered
             }
         }
     }
 
     /// Tells the node that something came from whether it has reached its poll.
-    pub(crate) fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64, asker: Recipient) -> Receipt {
+    pub fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64, asker: Recipient) -> Receipt {
         let claimed = asker.claimed.clone();
         let settle = |is_taken, asker: Option<Recipient>| {
-            let (cluster, node) = (Arc::clone(self), Arc::clone(&node));
+            let (matching, node) = (Arc::clone(self), Arc::clone(&node));
             move || {
-                let runtime = cluster.runtime.clone();
+                let runtime = matching.runtime.clone();
                 runtime.spawn(async move {
                     let received = Received { receipt, is_taken };
                     // Unheard, it counts as lost after a while, where the node lives.
-                    if cluster.ask(&node, "/node/received", &received, TOLD_WITHIN).await.is_none() {
+                    if matching.ask(&node, "/node/received", &received, TOLD_WITHIN).await.is_none() {
                         let lost = asker.and_then(|Recipient { poll_id, claimed }| Some((claimed?, poll_id)));
                         if let Some(((partition, run), poll_id)) = lost {
-                            cluster.run_poll_lost(partition, run, poll_id);
+                            matching.run_poll_lost(partition, run, poll_id);
                         }
                     }
                 });
@@ -196,7 +236,7 @@ impl Cluster {
 
     /// A poll that was brought to a node has broken off. Where that node has gone whoever follows it takes back what it has
     /// claimed of that node's own partitions; the owners of others see for themselves that nobody tells of their receipts.
-    pub(crate) fn poll_lost(self: &Arc<Self>, node: &str, poll_id: String) {
+    pub fn poll_lost_at(self: &Arc<Self>, node: &str, poll_id: String) {
         let mut all = lock(&self.lost_polls);
         let polls = all.entry(node.to_owned()).or_default();
         polls.push(poll_id);
@@ -208,18 +248,15 @@ impl Cluster {
     async fn send_lost_polls(self: Arc<Self>, node: String) {
         tokio::time::sleep(LOST_TOGETHER).await;
         let poll_ids: Arc<[String]> = lock(&self.lost_polls).remove(&node).unwrap_or_default().into();
-        for partition in self.had(&node).into_iter().flat_map(|group| self.partitions_of(group)) {
+        for partition in self
+            .control
+            .recent_groups_of(&node)
+            .into_iter()
+            .flat_map(|group| self.groups.partitions_of(group))
+        {
             let lost = Event::PollsLost { poll_ids: Arc::clone(&poll_ids), run: None };
             self.runtime.spawn(Arc::clone(&self).forward_loss(partition, lost));
         }
-    }
-
-    /// The groups that a node has or had: one may be somebody else's before the way to the node breaks.
-    fn had(&self, node: &str) -> BTreeSet<usize> {
-        let view = self.shown.load();
-        let has = view.owners.iter().filter(|(_, owner)| owner.node == node).map(|(group, _)| *group);
-        let had = lock(&self.former).groups_of(node, Instant::now());
-        has.chain(had).collect()
     }
 
     /// Tells whoever serves a partition something that nobody waits for; tried again while nobody does. While it rests here for the
@@ -229,21 +266,21 @@ impl Cluster {
         let lost = if let Event::PollsLost { poll_ids, .. } = &event { poll_ids.as_ref() } else { &[] };
         tracing::debug!(partition, ?lost, "that something reached nobody is told to who has the partition");
         while Instant::now() < deadline {
-            if self.serves(partition) {
+            if self.groups.serves(partition) {
                 // Where it count_failure meanwhile it is told of once more.
                 (self.send)(partition, event);
                 return;
             }
             let (nodes, pause) = match self.location_of(partition) {
                 Place::There(node) => (vec![node.to_string()], AGAIN_AFTER),
-                Place::Here | Place::Nowhere => (self.assigned_peers(), ASKED_AROUND_AFTER),
+                Place::Here | Place::Nowhere => (self.node.assigned_peers(), ASKED_AROUND_AFTER),
             };
             for node in nodes {
                 if self.tell(&node, partition, &event).await.is_some() {
                     return;
                 }
             }
-            if self.holds(partition) {
+            if self.groups.owns(partition) {
                 deadline = Instant::now() + OWNER_WITHIN;
             }
             tokio::time::sleep(pause).await;
@@ -272,21 +309,21 @@ impl Cluster {
     }
 }
 
-impl Line for Cluster {
+impl Line for RemoteMatching {
     fn far_home(&self, normal: &QueueKey) -> Option<String> {
-        self.home_of(normal).filter(|node| *node != self.me)
+        self.home_of(normal).filter(|node| *node != self.node.name)
     }
 
     fn offer(&self, node: &str, era: u64, offers: Vec<Offer>) -> Later<bool> {
         let (own, node) = (self.this.upgrade(), node.to_owned());
         Box::pin(async move {
-            let Some(cluster) = own else { return false };
+            let Some(matching) = own else { return false };
             let offers: Vec<_> = offers.into_iter().map(Into::into).collect();
             let count = offers.len() as u64;
-            let message = Offers { offers, era, node: cluster.me.clone() };
-            let has_taken = cluster.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_some();
+            let message = Offers { offers, era, node: matching.node.name.clone() };
+            let has_taken = matching.ask(&node, "/node/offers", &message, TOLD_WITHIN).await.is_some();
             if has_taken {
-                cluster.counts.offers_sent.fetch_add(count, Ordering::Relaxed);
+                matching.counters.offers_sent.fetch_add(count, Ordering::Relaxed);
             }
             has_taken
         })
@@ -301,30 +338,30 @@ impl Line for Cluster {
         let (claim, poll_id) = (ClaimWire::new(ready, poll), poll.poll_id.clone());
         Box::pin(async move {
             match own {
-                Some(cluster) => cluster.claim(node, claim, poll_id, claimed).await,
+                Some(matching) => matching.claim(node, claim, poll_id, claimed).await,
                 None => Claimed::Unanswered,
             }
         })
     }
 
     fn poll_lost(&self, partition: u32, run: RunKey, poll_id: String) {
-        if let Some(cluster) = self.this.upgrade() {
-            cluster.run_poll_lost(partition, run, poll_id);
+        if let Some(matching) = self.this.upgrade() {
+            matching.run_poll_lost(partition, run, poll_id);
         }
     }
 
     fn question_lost(&self, node: Arc<str>, partition: u32, query_id: String) {
-        let Some(cluster) = self.this.upgrade() else { return };
+        let Some(matching) = self.this.upgrade() else { return };
         self.runtime.spawn(async move {
             // Unheard, it waits for its deadline.
-            let _ = cluster.ask(&node, "/node/lost", &Lost { partition, query_id }, TOLD_WITHIN).await;
+            let _ = matching.ask(&node, "/node/lost", &Lost { partition, query_id }, TOLD_WITHIN).await;
         });
     }
 
     fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>) {
-        let Some(cluster) = self.this.upgrade() else { return };
+        let Some(matching) = self.this.upgrade() else { return };
         // Whoever asks may be gone.
-        self.runtime.spawn(async move { reply.send(cluster.remote_backlog(queue).await) });
+        self.runtime.spawn(async move { reply.send(matching.remote_backlog(queue).await) });
     }
 
     fn poll_id(&self) -> String {
@@ -337,37 +374,5 @@ impl Line for Cluster {
 
     fn spawn(&self, task: Later<()>) {
         self.runtime.spawn(task);
-    }
-}
-
-/// What is for partitions of a node that are not there.
-pub struct RemoteOwners(pub Weak<Cluster>);
-
-impl RemotePartitions for RemoteOwners {
-    fn bring(&self, partition: u32, event: Event) {
-        let Some(cluster) = self.0.upgrade() else { return event.refuse(Failure::Unavailable) };
-        let runtime = cluster.runtime.clone();
-        match event {
-            // The partition was here when it was offered: whoever has it now has offered its tasks again.
-            Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
-                cluster.dispatcher.poll_again(waiting, &cluster.send);
-            }
-            Event::Release { .. } | Event::QueryLost { .. } | Event::PollsLost { .. } => {
-                drop(runtime.spawn(cluster.forward_loss(partition, event)));
-            }
-            asked => asked.refuse(Failure::Moved),
-        }
-    }
-
-    fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error> {
-        let Some(cluster) = self.0.upgrade() else { return Ok(None) };
-        let (key, _) = Row::Assignment(Assignment::default()).write();
-        let Some(Row::Assignment(latest)) = cluster.latest(&key)? else { return Ok(None) };
-        let assigned = latest.groups.into_iter().nth(cluster.group_of(partition)).flatten();
-        Ok(assigned.filter(|node| *node != cluster.me))
-    }
-
-    fn level(&self) -> u32 {
-        self.0.upgrade().map_or(0, |cluster| cluster.shown.load().level())
     }
 }

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use everlog_log::clock::now_ms;
 
 use crate::control_rows::{ControlView, GoneRow, Row};
-use crate::{Cluster, lock};
+use crate::control_table::ControlTable;
+use crate::peers::client::PeerClient;
 
 /// Nodes of which something is to be written because they are not among `live`.
 fn missed<'a>(
@@ -41,16 +43,26 @@ fn news(view: &ControlView, live: &BTreeSet<String>, now_ms: i64, forget_after_m
     rows
 }
 
-impl Cluster {
+/// Records which nodes are gone.
+pub struct DepartedNodes {
+    /// The rows of `control`.
+    pub control: Arc<ControlTable>,
+    /// The way to the others.
+    pub peers: Arc<PeerClient>,
+    /// A node that is gone for so long is forgotten.
+    pub forget_after: Duration,
+}
+
+impl DepartedNodes {
     /// Tells which nodes are gone, and forgets those that are for long; for the one that places.
-    pub(crate) async fn record_departed(self: &Arc<Self>, live: &BTreeSet<String>) {
-        let (view, now_ms) = (self.shown.load_full(), now_ms());
+    pub async fn record(&self, live: &BTreeSet<String>) {
+        let (view, now_ms) = (self.control.view_full(), now_ms());
         let forget_after_ms = i64::try_from(self.forget_after.as_millis()).unwrap_or(i64::MAX);
         let mut live = live.clone();
         let missed: Vec<_> = missed(&view, &live, now_ms, forget_after_ms).cloned().collect();
         for name in missed {
             // One that has just come is no member yet.
-            if self.links.instance(&name, &view.nodes[&name].address).await.is_some() {
+            if self.peers.instance(&name, &view.nodes[&name].address).await.is_some() {
                 live.insert(name);
             }
         }
@@ -58,23 +70,10 @@ impl Cluster {
             if let Row::Node(node, None) = &row {
                 tracing::info!(node, "a node is gone for long: it is forgotten");
             }
-            match self.write(row.clone()).await {
-                Ok(()) => self.note(row),
+            match self.control.write(row.clone()).await {
+                Ok(()) => self.control.apply_and_publish(row),
                 Err(error) => tracing::debug!(%error, "who is gone is told in a while"),
             }
-        }
-    }
-
-    /// Says again that this node is there where it was forgotten: it slept, or has just come back.
-    pub(crate) async fn register_again(self: &Arc<Self>) {
-        if self.shown.load().nodes.contains_key(&self.me) || *self.over.borrow() {
-            return;
-        }
-        let own = lock(&self.own).clone();
-        let row = Row::Node(self.me.clone(), Some(own));
-        match self.write(row.clone()).await {
-            Ok(()) => self.note(row),
-            Err(error) => tracing::debug!(%error, "others do not know that this node is there"),
         }
     }
 }

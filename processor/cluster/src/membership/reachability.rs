@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use crate::control_rows::{ControlView, Row};
-use crate::{Cluster, lock};
+use crate::control_rows::ControlView;
+use crate::control_table::ControlTable;
+use crate::membership::this_node::ThisNode;
+use crate::peers::client::PeerClient;
 
 /// How often a node looks whether it reaches the others. One with an open connection is not asked: that shows by itself
 /// whether it lives.
@@ -18,66 +20,50 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// tell of one that is dead, which takes 6 s.
 const MISSED_AFTER: Duration = Duration::from_secs(5);
 
-impl Cluster {
+/// Looks whom this node reaches.
+pub struct Reachability {
+    /// The rows of `control`.
+    pub control: Arc<ControlTable>,
+    /// This node.
+    pub node: Arc<ThisNode>,
+    /// The way to the others.
+    pub peers: Arc<PeerClient>,
+}
+
+impl Reachability {
     /// Looks whom this node reaches, and tells whom it does not, until it ends.
-    pub(crate) async fn watch_reachability(self: Arc<Self>) {
+    pub async fn run(self) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut over = self.over();
         let mut missed_since = BTreeMap::new();
         loop {
             tokio::select! {
-                () = async { drop(over.wait_for(|over| *over).await) } => return,
+                () = self.node.until_ended() => return,
                 _ = looks.tick() => {}
             }
-            let view = self.shown.load_full();
+            let view = self.control.view_full();
             let reached = self.reached(&view).await;
             missed_since.retain(|name, _| reached.get(name) == Some(&false));
             for name in reached.into_iter().filter(|(_, is_reached)| !is_reached).map(|(name, _)| name) {
                 missed_since.entry(name).or_insert_with(Instant::now);
             }
             let missed = missed_since.iter().filter(|(_, since)| since.elapsed() >= MISSED_AFTER);
-            self.record_unreachable(missed.map(|(name, _)| name.clone()).collect()).await;
+            self.node.record_unreachable(missed.map(|(name, _)| name.clone()).collect()).await;
         }
     }
 
     /// Whether there is a way to each of the other nodes that are not known to be gone; all are tried at once.
-    async fn reached(self: &Arc<Self>, view: &ControlView) -> BTreeMap<String, bool> {
-        let is_other = |name: &String| *name != self.me && !view.gone.contains_key(name);
+    async fn reached(&self, view: &ControlView) -> BTreeMap<String, bool> {
+        let is_other = |name: &String| *name != self.node.name && !view.gone.contains_key(name);
         let mut tried = JoinSet::new();
         for (name, row) in view.nodes.iter().filter(|(name, _)| is_other(name)) {
-            let (cluster, name, address) = (Arc::clone(self), name.clone(), row.address.clone());
+            let (peers, name, address) = (Arc::clone(&self.peers), name.clone(), row.address.clone());
             tried.spawn(async move {
-                let is_reached = cluster.links.reaches(&name, &address).await;
+                let is_reached = peers.reaches(&name, &address).await;
                 (name, is_reached)
             });
         }
         tried.join_all().await.into_iter().collect()
-    }
-
-    async fn record_unreachable(self: &Arc<Self>, missed: BTreeSet<String>) {
-        let is_caught_up = self.shown.load().nodes.get(&self.me).is_none_or(|row| row.unreachable == missed);
-        let (own, is_news) = {
-            let mut own = lock(&self.own);
-            let is_news = own.unreachable != missed;
-            own.unreachable = missed;
-            (own.clone(), is_news)
-        };
-        // One that has no row ends, or tells all of itself anew.
-        if is_caught_up || *self.over.borrow() {
-            return;
-        }
-        // What the brokers did not take is told again, to them alone.
-        if is_news && own.unreachable.is_empty() {
-            tracing::info!("this node reaches all others");
-        } else if is_news {
-            tracing::warn!(nodes = ?own.unreachable, "this node does not reach others that the brokers hear of");
-        }
-        let row = Row::Node(self.me.clone(), Some(own));
-        match self.write(row.clone()).await {
-            Ok(()) => self.note(row),
-            Err(error) => tracing::debug!(%error, "whom this node does not reach is told later"),
-        }
     }
 }
 

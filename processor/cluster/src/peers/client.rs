@@ -22,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use crate::control_table::ControlTable;
 use crate::peers::tls;
 use crate::peers::tls::Tls;
 use crate::status::Status;
@@ -248,6 +249,19 @@ impl PeerClient {
             Ok(body.map_err(|_broke_off| Broken::Unanswered)?.to_bytes())
         };
         tokio::time::timeout(within, asked).await.unwrap_or(Err(Broken::Unanswered))
+    }
+
+    /// Asks the node of this name; none where there is no answer.
+    pub async fn ask_node(
+        &self,
+        control: &ControlTable,
+        node: &str,
+        path: &'static str,
+        question: &impl Message,
+        within: Duration,
+    ) -> Option<Bytes> {
+        let address = control.address_of(node)?;
+        self.ask(&address, path, question, within).await.ok()
     }
 
     /// The instance of a node, if it is there.

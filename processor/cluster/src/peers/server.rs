@@ -61,11 +61,11 @@ async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer)
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a node's connection keeps answers back");
     }
-    if cluster.links.tls().is_none() {
+    if cluster.peers.tls().is_none() {
         return converse(stream, cluster, connection).await;
     }
     let from = stream.peer_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
-    let known = match cluster.links.tls() {
+    let known = match cluster.peers.tls() {
         Some(tls) => tls.accept(stream).await,
         None => return,
     };
@@ -91,7 +91,7 @@ where
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(STREAMS_MAX);
-    let mut over = cluster.over();
+    let node = Arc::clone(&cluster.node);
     // A node's connection has a call under way for good: it makes room for nobody.
     let is_trusted: Arc<OnceLock<Call>> = Arc::default();
     let trusted = Arc::clone(&is_trusted);
@@ -100,7 +100,7 @@ where
         let (cluster, trusted, connection) =
             (Arc::clone(&cluster), Arc::clone(&trusted), Arc::clone(&connection));
         async move {
-            if !cluster.links.trusts(&request) {
+            if !cluster.peers.trusts(&request) {
                 return Ok::<_, Infallible>(plain(StatusCode::UNAUTHORIZED, Bytes::new()));
             }
             trusted.get_or_init(|| connection.call());
@@ -121,7 +121,7 @@ where
             }
         }
         () = stranger => tracing::info!("somebody who brings nothing that a node would bring is hung up on"),
-        _ = over.wait_for(|over| *over) => {}
+        () = node.until_ended() => {}
     }
 }
 
@@ -134,9 +134,9 @@ async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Respo
             Err(_slow) => plain(StatusCode::REQUEST_TIMEOUT, Bytes::new()),
         };
     }
-    match cluster.calls() {
+    match cluster.gateway.calls() {
         Some(calls) => {
-            cluster.counts.brought.fetch_add(1, Ordering::Relaxed);
+            cluster.counters.brought.fetch_add(1, Ordering::Relaxed);
             let slip = Slip::default();
             request.extensions_mut().insert(Brought);
             request.extensions_mut().insert(slip.clone());
@@ -144,7 +144,7 @@ async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Respo
             if let Some(receipt) = slip.take() {
                 // The task has reached its worker when whoever brought the poll says so.
                 let claimed = receipt.claimed().map(|claimed| write_claimed(&claimed));
-                let id = cluster.receipts.keep(receipt);
+                let id = cluster.matching.receipts.keep(receipt);
                 response.headers_mut().insert(RECEIPT_HEADER, id.into());
                 if let Some(claimed) = claimed.and_then(|claimed| claimed.parse().ok()) {
                     response.headers_mut().insert(CLAIMED_HEADER, claimed);
@@ -169,14 +169,14 @@ pub fn read_claimed(text: &str) -> Option<(u32, RunKey)> {
 async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body> {
     let unreadable = || plain(StatusCode::BAD_REQUEST, Bytes::new());
     match path {
-        "alive" => plain(StatusCode::OK, cluster.signature().into()),
+        "alive" => plain(StatusCode::OK, cluster.node.signature().into()),
         "status" => {
             let told = serde_json::to_vec(&cluster.status()).expect("it has nothing that JSON cannot say");
             plain(StatusCode::OK, told.into())
         }
         "leave" => {
             let Ok(ReleaseGroup { group, to }) = ReleaseGroup::decode(body) else { return unreadable() };
-            match cluster.give(group as usize, &to).await {
+            match cluster.reconciler.hand_over(group as usize, &to).await {
                 true => plain(StatusCode::OK, Bytes::new()),
                 false => plain(StatusCode::CONFLICT, Bytes::new()),
             }
@@ -184,29 +184,33 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
         "offers" => {
             let Ok(Offers { offers, era, node }) = Offers::decode(body) else { return unreadable() };
             let (node, count) = (node.into(), offers.len() as u64);
-            if !cluster.exchange.take_in(era, offers.into_iter().filter_map(|offer| offer.read(&node))) {
+            if !cluster
+                .matching
+                .exchange
+                .take_in(era, offers.into_iter().filter_map(|offer| offer.read(&node)))
+            {
                 return plain(StatusCode::CONFLICT, Bytes::new());
             }
-            cluster.counts.offers_received.fetch_add(count, Ordering::Relaxed);
+            cluster.counters.offers_received.fetch_add(count, Ordering::Relaxed);
             plain(StatusCode::OK, Bytes::new())
         }
         "kept" => {
             let Ok(queue) = QueueWire::decode(body) else { return unreadable() };
-            let kept = BacklogReply::from(cluster.exchange.keeps_back(&queue.into()));
+            let kept = BacklogReply::from(cluster.matching.exchange.keeps_back(&queue.into()));
             plain(StatusCode::OK, kept.encode_to_vec().into())
         }
         "claim" => {
             let Some((ready, poll)) = Claim::decode(body).ok().and_then(Claim::read) else {
                 return unreadable();
             };
-            let claimed = cluster.claimed(ready, poll).await;
+            let claimed = cluster.matching.claimed(ready, poll).await;
             let is_given = claimed.answer.is_some();
-            cluster.counts.claimed.count(if is_given { Outcome::Answered } else { Outcome::Refused });
+            cluster.counters.claimed.count(if is_given { Outcome::Answered } else { Outcome::Refused });
             plain(StatusCode::OK, claimed.encode_to_vec().into())
         }
         "received" => {
             let Ok(Received { receipt, is_taken }) = Received::decode(body) else { return unreadable() };
-            cluster.receipts.settle(receipt, is_taken);
+            cluster.matching.receipts.settle(receipt, is_taken);
             plain(StatusCode::OK, Bytes::new())
         }
         "release" => {
@@ -232,7 +236,7 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
 
 /// Brings something to a partition if that is at work here.
 fn told(cluster: &Cluster, partition: u32, event: Event) -> Response<Body> {
-    let is_here = cluster.serves(partition) && (cluster.send)(partition, event);
+    let is_here = cluster.matching.deliver(partition, event);
     plain(if is_here { StatusCode::OK } else { StatusCode::CONFLICT }, Bytes::new())
 }
 

@@ -1,0 +1,84 @@
+//! The other nodes, as the gateway of this node sees them: it forwards calls to them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everlog_partition::QueueKey;
+use everlog_temporal::{Body, Broken, Later, POLL_HEADER, Peers, Place, passing};
+use hyper::{Request, Response};
+use tokio::sync::watch;
+
+use crate::Cluster;
+use crate::matching::receipts::Recipient;
+use crate::metrics::Outcome;
+use crate::peers::body_timeout::{BodyTimeout, FRAME_TIMEOUT};
+use crate::peers::server::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
+
+/// The other nodes, for a gateway.
+pub struct PeerForwarder(pub Arc<Cluster>);
+
+impl Peers for PeerForwarder {
+    fn owner(&self, partition: u32) -> Place {
+        self.0.matching.location_of(partition)
+    }
+
+    fn home(&self, queue: &QueueKey) -> Place {
+        match self.0.matching.home_of(queue) {
+            Some(node) if node != self.0.node.name => Place::There(node.into()),
+            Some(_) | None => Place::Here,
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        let view = self.0.control.view();
+        let mut others = view.assignment.nodes.iter().chain(&view.hosts);
+        others.all(|node| *node == self.0.node.name) && self.0.groups.iter().all(|group| group.is_owned())
+    }
+
+    fn others(&self) -> Vec<Arc<str>> {
+        let view = self.0.control.view();
+        view.assignment
+            .nodes
+            .iter()
+            .filter(|node| **node != self.0.node.name)
+            .map(|node| node.as_str().into())
+            .collect()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.control.changes()
+    }
+
+    fn poll_lost(&self, node: &str, poll_id: String) {
+        self.0.matching.poll_lost_at(node, poll_id);
+    }
+
+    fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
+        let cluster = Arc::clone(&self.0);
+        let poll_id = request.headers().get(POLL_HEADER);
+        let poll_id = poll_id.and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
+        Box::pin(async move {
+            let answered = match cluster.control.address_of(&node) {
+                Some(address) => cluster.peers.call(&address, request).await,
+                None => Err(Broken::Unsent),
+            };
+            cluster.counters.hops.count(match &answered {
+                Ok(_) => Outcome::Answered,
+                Err(Broken::Unsent) => Outcome::Unsent,
+                Err(Broken::Unanswered) => Outcome::Unanswered,
+            });
+            let mut response = answered?;
+            let receipt = response.headers_mut().remove(RECEIPT_HEADER);
+            let receipt = receipt.and_then(|receipt| receipt.to_str().ok()?.parse().ok());
+            let claimed = response.headers_mut().remove(CLAIMED_HEADER);
+            let claimed = claimed.and_then(|claimed| read_claimed(claimed.to_str().ok()?));
+            let response = response.map(|body| Body::new(BodyTimeout::new(body, FRAME_TIMEOUT)));
+            Ok(match receipt {
+                Some(receipt) => {
+                    passing(response, cluster.matching.receipt(node, receipt, Recipient { poll_id, claimed }))
+                }
+                None => response,
+            })
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! Events for partitions that are not at this node, on their way to whoever has them.
+
+use std::sync::Weak;
+
+use everlog_partition::{Event, Failure};
+
+use crate::control_rows::{Assignment, Row};
+use crate::local::RemotePartitions;
+use crate::matching::remote::RemoteMatching;
+
+/// What is for partitions of a node that are not there.
+pub struct RemoteOwners(pub Weak<RemoteMatching>);
+
+impl RemotePartitions for RemoteOwners {
+    fn bring(&self, partition: u32, event: Event) {
+        let Some(matching) = self.0.upgrade() else { return event.refuse(Failure::Unavailable) };
+        match event {
+            // The partition was here when it was offered: whoever has it now has offered its tasks again.
+            Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
+                matching.poll_again(waiting);
+            }
+            Event::Release { .. } | Event::QueryLost { .. } | Event::PollsLost { .. } => {
+                matching.forward_loss_later(partition, event);
+            }
+            asked => asked.refuse(Failure::Moved),
+        }
+    }
+
+    fn moved_to(&self, partition: u32) -> Result<Option<String>, everlog_log::Error> {
+        let Some(matching) = self.0.upgrade() else { return Ok(None) };
+        let (key, _) = Row::Assignment(Assignment::default()).write();
+        let Some(Row::Assignment(latest)) = matching.control.read(&key)? else { return Ok(None) };
+        let assigned = latest.groups.into_iter().nth(matching.groups.group_of(partition)).flatten();
+        Ok(assigned.filter(|node| *node != matching.node.name))
+    }
+
+    fn level(&self) -> u32 {
+        self.0.upgrade().map_or(0, |matching| matching.control.view().level())
+    }
+}
