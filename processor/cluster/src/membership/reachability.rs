@@ -95,7 +95,7 @@ pub(crate) fn fully_connected(view: &ControlView, nodes: &BTreeSet<String>) -> B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control_rows::{Assignment, NodeRow};
+    use crate::control_rows::{Assignment, NodeRow, Row};
 
     fn names(names: &str) -> BTreeSet<String> {
         names.chars().map(String::from).collect()
