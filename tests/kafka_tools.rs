@@ -485,7 +485,7 @@ async fn nodes_are_shown_moved_drained_and_forgotten_by_hand() -> anyhow::Result
     );
     assert!(second.metric("everlog_cluster_takeovers_total", "").await? >= 2.0);
     assert!(second.metric("everlog_cluster_takeover_seconds_count", "").await? >= 2.0);
-    assert!(first.metric("everlog_cluster_given_total", "").await? >= 1.0);
+    assert!(first.metric("everlog_cluster_groups_handed_over_total", "").await? >= 1.0);
     let undone = run(&["cluster", "drain", "a", "--undo"])?;
     assert_eq!(undone.code, Some(0), "{undone:?}");
     houses.until(|code, lines| code == Some(0) && owners(lines, "a").count() > 0)?;

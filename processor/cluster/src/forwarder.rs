@@ -62,7 +62,7 @@ impl Peers for PeerForwarder {
                 Some(address) => cluster.peers.call(&address, request).await,
                 None => Err(Broken::Unsent),
             };
-            cluster.counters.hops.count(match &answered {
+            cluster.counters.forwarded_out.count(match &answered {
                 Ok(_) => Outcome::Answered,
                 Err(Broken::Unsent) => Outcome::Unsent,
                 Err(Broken::Unanswered) => Outcome::Unanswered,

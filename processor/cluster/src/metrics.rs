@@ -60,15 +60,15 @@ pub struct ClusterCounters {
     /// See above.
     pub failed: AtomicU64,
     /// Groups that were given to other nodes.
-    pub given: AtomicU64,
+    pub groups_handed_over: AtomicU64,
     /// Groups by the time that they were away, see [`AWAY_BOUNDS_MS`].
     pub away: [AtomicU64; AWAY_BOUNDS_MS.len() + 1],
     /// The same time, summed, in ms.
     pub away_ms: AtomicU64,
     /// Calls that were brought to other nodes.
-    pub hops: Outcomes,
+    pub forwarded_out: Outcomes,
     /// Calls that other nodes have brought.
-    pub brought: AtomicU64,
+    pub forwarded_in: AtomicU64,
     /// Offers that other nodes have got.
     pub offers_sent: AtomicU64,
     /// Offers of other nodes.
@@ -118,12 +118,12 @@ pub struct ClusterGauges {
 
 impl Cluster {
     /// What was counted so far.
-    pub fn counts(&self) -> &ClusterCounters {
+    pub fn counters(&self) -> &ClusterCounters {
         &self.counters
     }
 
     /// As it stands now.
-    pub fn standing(&self) -> ClusterGauges {
+    pub fn gauges(&self) -> ClusterGauges {
         let view = self.control.view();
         let assignment = &view.assignment;
         ClusterGauges {

@@ -359,7 +359,7 @@ impl Reconciler {
         // What comes from now on goes there, and waits.
         self.control.hand_over(group, &self.node.name, to);
         self.release_group(group).await;
-        self.counters.given.fetch_add(1, Ordering::Relaxed);
+        self.counters.groups_handed_over.fetch_add(1, Ordering::Relaxed);
         tracing::info!(
             group,
             to,

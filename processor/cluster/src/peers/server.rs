@@ -136,7 +136,7 @@ async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Respo
     }
     match cluster.gateway.calls() {
         Some(calls) => {
-            cluster.counters.brought.fetch_add(1, Ordering::Relaxed);
+            cluster.counters.forwarded_in.fetch_add(1, Ordering::Relaxed);
             let slip = Slip::default();
             request.extensions_mut().insert(Brought);
             request.extensions_mut().insert(slip.clone());

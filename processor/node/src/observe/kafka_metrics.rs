@@ -6,12 +6,12 @@ use everlog_log_kafka::{Kafka, Traffic};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
-const REQUESTS: (&str, &str) = ("everlog_kafka_requests_total", "Requests to the brokers, by their kind.");
+const REQUESTS: (&str, &str) = ("everlog_kafka_requests_total", "Requests to the brokers, by kind.");
 const SENT: (&str, &str) = ("everlog_kafka_sent_bytes_total", "Bytes sent to the brokers.");
 const RECEIVED: (&str, &str) = ("everlog_kafka_received_bytes_total", "Bytes received from the brokers.");
 const WAITS: (&str, &str) = (
     "everlog_kafka_journal_wait_seconds",
-    "What the records of the journals waited for in the last interval: their turn, the socket, the broker.",
+    "What journal records waited for in the last interval: queue, socket, broker.",
 );
 /// All of them, each with what it is.
 #[cfg(test)]

@@ -5,8 +5,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
-use everlog_cluster::Cluster;
-use everlog_cluster::metrics::{self as counts, AWAY_BOUNDS_MS, ClusterGauges, Outcome};
 use everlog_log_kafka as kafka;
 use everlog_partition::{RowsFault, Stats};
 use everlog_rocks::log as embedded;
@@ -21,6 +19,7 @@ use crate::services::commands;
 use crate::storage::log_backend::HealthSource;
 use crate::storage::row_directories::SetAside;
 use Kind::{Counts, Stands};
+pub use cluster::watch_cluster;
 pub use connections::{watch_held, watch_listeners};
 pub use registry::watch_registry;
 pub use waits::{watch_admission, watch_queues};
@@ -42,6 +41,7 @@ macro_rules! rows {
     };
 }
 
+mod cluster;
 mod connections;
 #[cfg(test)]
 mod page;
@@ -62,181 +62,182 @@ const LOG: &[Row<embedded::Stats>] = rows! {
     Counts "everlog_log_appends_total" "Acknowledged appends." |s| s.appends as f64;
     Counts "everlog_log_records_total" "Journal records in acknowledged appends." |s| s.records as f64;
     Counts "everlog_log_commits_total" "Acknowledged commits of outputs." |s| s.commits as f64;
-    Counts "everlog_log_bytes_total" "Bytes of the batches written." |s| s.bytes as f64;
-    Counts "everlog_log_batches_total" "Batches written." |s| s.batches as f64;
-    Counts "everlog_log_syncs_total" "Batches synced to the disk." |s| s.syncs as f64;
-    Counts "everlog_log_write_seconds_total" "Time spent in writing and syncing." |s| s.write_us as f64 / 1e6;
-    Stands "everlog_log_write_seconds_max" "The slowest batch since the start." |s| s.write_max_us as f64 / 1e6;
+    Counts "everlog_log_bytes_total" "Bytes of the batches that the embedded log has written." |s| s.bytes as f64;
+    Counts "everlog_log_batches_total" "Batches that the embedded log has written." |s| s.batches as f64;
+    Counts "everlog_log_syncs_total" "Batches that the embedded log has synced to the disk." |s| s.syncs as f64;
+    Counts "everlog_log_write_seconds_total" "Time that the embedded log has spent writing and syncing batches." |s| {
+        s.write_us as f64 / 1e6
+    };
+    Stands "everlog_log_write_seconds_max" "The longest time that a batch of the embedded log took since the start." |s| {
+        s.write_max_us as f64 / 1e6
+    };
     Stands "everlog_log_waiting_appends" "Appends that wait for the disk." |s| s.waiting_appends as f64;
-    Stands "everlog_log_waiting_bytes" "Bytes of these appends." |s| s.waiting_bytes as f64;
+    Stands "everlog_log_waiting_bytes" "Bytes of the appends that wait for the disk." |s| s.waiting_bytes as f64;
 };
 
 const KAFKA: &[Row<kafka::Stats>] = rows! {
     Counts "everlog_kafka_appends_total" "Acknowledged appends." |s| s.appends as f64;
     Counts "everlog_kafka_records_total" "Journal records in acknowledged appends." |s| s.records as f64;
-    Counts "everlog_kafka_bytes_total" "Bytes of these records." |s| s.bytes as f64;
-    Counts "everlog_kafka_rounds_total" "Produce requests in which appends went out together." |s| s.rounds as f64;
-    Counts "everlog_kafka_scattered_total" "Appends whose records do not stand side by side." |s| s.scattered as f64;
-    Counts "everlog_kafka_busy_total" "Appends refused because too much waited." |s| s.busy as f64;
-    Counts "everlog_kafka_unknown_total" "Appends and commits of unknown outcome." |s| s.unknown as f64;
+    Counts "everlog_kafka_bytes_total" "Bytes of the journal records in acknowledged appends." |s| s.bytes as f64;
+    Counts "everlog_kafka_rounds_total" "Produce requests that carried appends to journals." |s| s.rounds as f64;
+    Counts "everlog_kafka_noncontiguous_appends_total" "Appends whose records are not contiguous in the journal." |s| {
+        s.scattered as f64
+    };
+    Counts "everlog_kafka_busy_total" "Appends refused because too many were waiting for the brokers." |s| {
+        s.busy as f64
+    };
+    Counts "everlog_kafka_unknown_total" "Appends and commits whose outcome is unknown: the brokers did not acknowledge them in time." |s| {
+        s.unknown as f64
+    };
     Counts "everlog_kafka_commits_total" "Commits of outputs." |s| s.commits as f64;
-    Counts "everlog_kafka_transactions_total" "Transactions that they went in." |s| s.transactions as f64;
-    Counts "everlog_kafka_outputs_total" "Records of these transactions." |s| s.outputs as f64;
-    Counts "everlog_kafka_undrained_total" "Transactions ended with something under way." |s| s.undrained as f64;
-    Counts "everlog_kafka_fenced_total" "Commits refused because a newer owner is there." |s| s.fenced as f64;
-    Stands "everlog_kafka_transaction_seconds_max" "The longest transaction since the start." |s| {
+    Counts "everlog_kafka_transactions_total" "Kafka transactions that carried commits of outputs." |s| {
+        s.transactions as f64
+    };
+    Counts "everlog_kafka_outputs_total" "Records written in Kafka transactions." |s| s.outputs as f64;
+    Counts "everlog_kafka_transactions_ended_dirty_total" "Kafka transactions that were ended while a record of them was not acknowledged." |s| {
+        s.undrained as f64
+    };
+    Counts "everlog_kafka_fenced_total" "Commits refused because the partition has a newer owner." |s| s.fenced as f64;
+    Stands "everlog_kafka_transaction_seconds_max" "The longest Kafka transaction since the start." |s| {
         s.cycle_max_us as f64 / 1e6
     };
-    Stands "everlog_kafka_transaction_end_seconds_max" "The longest end of one since the start." |s| {
+    Stands "everlog_kafka_transaction_end_seconds_max" "The longest end of a Kafka transaction since the start." |s| {
         s.end_max_us as f64 / 1e6
     };
 };
 
 const PARTITION: &[Row<Stats>] = rows! {
-    Stands "everlog_partition_serving" "1 while the partition serves." |s| load(&s.serving);
-    Stands "everlog_partition_wanted" "1 while this node is to serve the partition." |s| load(&s.is_wanted);
-    Stands "everlog_partition_fence" "The fence of the node that serves the partition; each owner has a higher one." |s| {
+    Stands "everlog_partition_serving" "1 while the partition serves calls on this node." |s| load(&s.serving);
+    Stands "everlog_partition_wanted" "1 while the partition is assigned to this node." |s| load(&s.is_wanted);
+    Stands "everlog_partition_fence" "The fence of the partition's owner. Every owner has a higher one than the owner before." |s| {
         load(&s.fence)
     };
-    Stands "everlog_partition_term" "The place of its owner's record in the journal; each owner has a higher one." |s| {
+    Stands "everlog_partition_term" "The journal offset of the owner's record. Every owner has a higher one than the owner before." |s| {
         load(&s.term)
     };
-    Counts "everlog_partition_appended_total" "Journal records handed to the log by the owner." |s| load(&s.appended);
-    Counts "everlog_partition_appended_bytes_total" "Bytes of these." |s| load(&s.appended_bytes);
-    Counts "everlog_partition_applied_total" "Journal records applied." |s| load(&s.applied);
-    Counts "everlog_partition_refused_total" "Orders refused." |s| load(&s.refused);
-    Counts "everlog_partition_commands_total" "Public commands ordered." |s| load(&s.forwarded);
-    Counts "everlog_partition_duplicates_total" "Public records that came again." |s| load(&s.duplicates);
-    Counts "everlog_partition_unpublished_total" "Entries of public topics that could not be written." |s| {
+    Counts "everlog_partition_appended_total" "Journal records that the partition's owner has appended." |s| {
+        load(&s.appended)
+    };
+    Counts "everlog_partition_appended_bytes_total" "Bytes of the journal records that the owner has appended." |s| {
+        load(&s.appended_bytes)
+    };
+    Counts "everlog_partition_applied_total" "Journal records that the partition has applied." |s| load(&s.applied);
+    Counts "everlog_partition_refused_total" "Requests that the partition has refused because too many were waiting." |s| {
+        load(&s.refused)
+    };
+    Counts "everlog_partition_commands_total" "Public commands that the partition has applied." |s| load(&s.forwarded);
+    Counts "everlog_partition_duplicates_total" "Public commands that were delivered more than once." |s| {
+        load(&s.duplicates)
+    };
+    Counts "everlog_partition_unpublished_total" "Records of public topics that could not be written." |s| {
         load(&s.unpublished)
     };
-    Counts "everlog_partition_large_histories_total" "Histories that came beyond their mark of events or of bytes." |s| {
+    Counts "everlog_partition_large_histories_total" "Histories that have exceeded the warning size in events or bytes." |s| {
         load(&s.large_histories)
     };
-    Counts "everlog_partition_large_states_total" "Runs whose state came beyond its mark." |s| load(&s.large_states);
-    Counts "everlog_partition_large_memos_total" "Runs whose memo came beyond its mark." |s| load(&s.large_memos);
-    Counts "everlog_partition_large_payloads_total" "Runs with a payload beyond its mark." |s| load(&s.large_payloads);
-    Counts "everlog_partition_voided_total" "Records of a former owner, without effect." |s| load(&s.voided);
-    Counts "everlog_partition_skipped_total" "Records that could not be applied." |s| load(&s.skipped);
-    Counts "everlog_partition_turns_total" "Turns of the partition's loop." |s| load(&s.turns);
-    Stands "everlog_partition_last_turn_seconds" "When the last turn began, in seconds since 1970." |s| {
+    Counts "everlog_partition_large_states_total" "Runs whose state has exceeded the warning size." |s| {
+        load(&s.large_states)
+    };
+    Counts "everlog_partition_large_memos_total" "Runs whose memo has exceeded the warning size." |s| {
+        load(&s.large_memos)
+    };
+    Counts "everlog_partition_large_payloads_total" "Runs with a payload that has exceeded the warning size." |s| {
+        load(&s.large_payloads)
+    };
+    Counts "everlog_partition_voided_total" "Journal records of a former owner, which have no effect." |s| {
+        load(&s.voided)
+    };
+    Counts "everlog_partition_skipped_total" "Journal records that could not be applied." |s| load(&s.skipped);
+    Counts "everlog_partition_loop_iterations_total" "Iterations of the partition's loop." |s| load(&s.turns);
+    Stands "everlog_partition_last_loop_iteration_seconds" "When the last iteration of the partition's loop began, in seconds since 1970-01-01 UTC." |s| {
         s.turned_ms.load(Relaxed) as f64 / 1e3
     };
-    Counts "everlog_partition_commits_total" "Batches of outputs committed." |s| load(&s.commits);
-    Counts "everlog_partition_wakes_total" "Alarms that became records." |s| load(&s.wakes);
-    Counts "everlog_partition_forgotten_total" "Runs that were forgotten: deleted, or past their retention." |s| {
+    Counts "everlog_partition_commits_total" "Commits of the partition's outputs." |s| load(&s.commits);
+    Counts "everlog_partition_timers_fired_total" "Timers that have fired." |s| load(&s.wakes);
+    Counts "everlog_partition_forgotten_total" "Runs that were deleted, by request or by their retention." |s| {
         load(&s.forgotten)
     };
-    Stands "everlog_partition_leftovers" "Those of them whose histories are not all deleted yet." |s| load(&s.leftovers);
-    Counts "everlog_partition_released_total" "Tasks that reached nobody." |s| load(&s.released);
-    Stands "everlog_partition_next_offset" "The next record to apply." |s| load(&s.next_offset);
-    Stands "everlog_partition_lag_records" "Records applied, not committed yet." |s| {
+    Stands "everlog_partition_history_deletions_pending" "Deleted runs whose histories are not deleted completely yet." |s| {
+        load(&s.leftovers)
+    };
+    Counts "everlog_partition_released_total" "Tasks that were requeued because they reached no worker." |s| {
+        load(&s.released)
+    };
+    Stands "everlog_partition_next_offset" "The journal offset of the next record to apply." |s| load(&s.next_offset);
+    Stands "everlog_partition_lag_records" "Journal records that are applied and not committed yet." |s| {
         (load(&s.next_offset) - load(&s.committed_offset)).max(0.0)
     };
-    Stands "everlog_partition_journal_lag_records" "Journal records to apply, of what there was 10 s ago at most." |s| {
+    Stands "everlog_partition_journal_lag_records" "Journal records that are not applied yet; the journal's end is read every 10 s." |s| {
         load(&s.is_wanted) * (load(&s.journal_end) - load(&s.next_offset)).max(0.0)
     };
-    Counts "everlog_restore_rows_total" "Rows that were restored from the log." |s| load(&s.restored_rows);
-    Counts "everlog_restore_bytes_total" "Bytes of these rows." |s| load(&s.restored_bytes);
+    Counts "everlog_restore_rows_total" "Rows restored from the log." |s| load(&s.restored_rows);
+    Counts "everlog_restore_bytes_total" "Bytes of the rows restored from the log." |s| load(&s.restored_bytes);
     Stands "everlog_restore_state_left_records" "Records left to restore before the partition serves." |s| {
         load(&s.restore_left)
     };
-    Stands "everlog_restore_history_left_records" "Records left of histories, which come while it serves." |s| {
+    Stands "everlog_restore_history_left_records" "Records of histories left to restore, while the partition serves." |s| {
         load(&s.history_left)
     };
-    Stands "everlog_restore_behind" "1 while histories are missing." |s| load(&s.behind);
-    Stands "everlog_partition_resident_runs" "Runs in memory." |s| load(&s.resident_runs);
-    Stands "everlog_partition_overlay_bytes" "Bytes that wait for a commit." |s| load(&s.overlay_bytes);
-    Stands "everlog_partition_alarms" "Alarms in the index." |s| load(&s.alarms);
-    Stands "everlog_partition_letters" "Orders to other workflows that have not arrived." |s| load(&s.letters);
-    Stands "everlog_timer_lateness_seconds_max" "The latest alarm since the last look." |s| {
+    Stands "everlog_restore_behind" "1 while histories of the partition are not restored completely." |s| {
+        load(&s.behind)
+    };
+    Stands "everlog_partition_resident_runs" "Runs of the partition in memory." |s| load(&s.resident_runs);
+    Stands "everlog_partition_overlay_bytes" "Bytes of the partition's rows that wait for a commit." |s| {
+        load(&s.overlay_bytes)
+    };
+    Stands "everlog_partition_timers" "Timers in the partition's index of due times." |s| load(&s.alarms);
+    Stands "everlog_partition_outbox_messages" "Messages to other workflows that were not delivered yet." |s| {
+        load(&s.letters)
+    };
+    Stands "everlog_timer_lateness_seconds_max" "How late a timer has fired at most, since this metric was last read." |s| {
         s.lateness_ms.swap(0, Relaxed) as f64 / 1e3
     };
 };
 
 const INGRESS: &[Row<everlog_ingress::Stats>] = rows! {
-    Counts "everlog_ingress_records_total" "Records of the topic of commands that were read." |s| load(&s.records);
-    Counts "everlog_ingress_forwarded_total" "Commands that were taken to a journal." |s| load(&s.forwarded);
-    Counts "everlog_ingress_unreadable_total" "Records that are no commands, taken to a journal as such." |s| {
+    Counts "everlog_ingress_records_total" "Records read from the topic `commands`." |s| load(&s.records);
+    Counts "everlog_ingress_forwarded_total" "Public commands appended to a journal." |s| load(&s.forwarded);
+    Counts "everlog_ingress_unreadable_total" "Records of the topic `commands` that are no commands, appended to a journal as rejections." |s| {
         load(&s.unreadable)
     };
-    Counts "everlog_ingress_retries_total" "Appends that failed and were made again." |s| load(&s.retries);
-    Counts "everlog_ingress_schema_waits_total" "Commands that waited for the schema registry." |s| {
+    Counts "everlog_ingress_retries_total" "Appends of public commands that failed and were repeated." |s| {
+        load(&s.retries)
+    };
+    Counts "everlog_ingress_schema_waits_total" "Public commands that waited for the schema registry." |s| {
         load(&s.schema_waits)
     };
-    Counts "everlog_ingress_poll_failures_total" "Reads of the topic that failed." |s| load(&s.poll_failures);
-    Stands "everlog_ingress_backlog_records" "Commands that wait in memory." |s| load(&s.backlog_records);
-    Stands "everlog_ingress_backlog_bytes" "Bytes of these." |s| load(&s.backlog_bytes);
-    Stands "everlog_ingress_stopped_partitions" "Partitions of the topic that are not read any more." |s| {
+    Counts "everlog_ingress_poll_failures_total" "Reads of the topic `commands` that failed." |s| {
+        load(&s.poll_failures)
+    };
+    Stands "everlog_ingress_backlog_records" "Public commands that wait in memory." |s| load(&s.backlog_records);
+    Stands "everlog_ingress_backlog_bytes" "Bytes of the public commands that wait in memory." |s| {
+        load(&s.backlog_bytes)
+    };
+    Stands "everlog_ingress_stopped_partitions" "Partitions of the topic `commands` that are no longer read." |s| {
         s.stopped().len() as f64
     };
 };
 
 const COMMANDS_LAG: &[Row<u64>] = rows! {
-    Stands "everlog_ingress_lag_records" "Offsets of the topic of commands that are not in a journal yet, of partitions that this node reads." |n| {
+    Stands "everlog_ingress_lag_records" "Offsets of the topic `commands` that are not in a journal yet, for the partitions that this node reads." |n| {
         *n as f64
     };
 };
 
 const REJECTIONS: &[Row<u64>] = rows! {
-    Counts "everlog_rejections_total" "Public commands that were refused, by the code of the refusal." |n| *n as f64;
+    Counts "everlog_rejections_total" "Public commands refused, by code." |n| *n as f64;
 };
 
 const ROWS: &[Row<AtomicU64>] = rows! {
-    Counts "everlog_rows_set_aside_total" "Directories of rows that could not be used, by what was wrong." |n| load(n);
+    Counts "everlog_rows_set_aside_total" "Directories of rows that could not be used, by reason." |n| load(n);
 };
 
 const NODE: &[Row<Signs>] = rows! {
     Stands "everlog_ready" "1 while the node is ready." |s| f64::from(u8::from(s.unready().is_empty()));
-    Stands "everlog_disk_full" "1 while nothing is taken for want of space." |s| f64::from(u8::from(s.disk_full));
-};
-
-const STANDING: &[Row<ClusterGauges>] = rows! {
-    Stands "everlog_cluster_nodes" "Nodes that partitions are placed on." |s| s.nodes as f64;
-    Stands "everlog_cluster_nodes_gone" "Nodes that are gone without a word, and not forgotten yet." |s| s.gone as f64;
-    Stands "everlog_cluster_nodes_missed" "Nodes that this one has not reached for a while." |s| s.unreachable as f64;
-    Stands "everlog_cluster_placed" "1 while this node is one of those." |s| f64::from(u8::from(s.is_assigned));
-    Stands "everlog_cluster_drained" "1 while an operator wants this node to have nothing." |s| {
-        f64::from(u8::from(s.is_drained))
-    };
-    Stands "everlog_cluster_places" "1 on the node that has placed last." |s| f64::from(u8::from(s.is_coordinator));
-    Stands "everlog_cluster_groups_owned" "Groups of partitions at work here." |s| s.groups_owned as f64;
-    Stands "everlog_cluster_groups_wanted" "Groups of partitions that are placed here." |s| s.groups_wanted as f64;
-    Stands "everlog_cluster_offers_waiting" "Offers of tasks that wait to be brought to other nodes." |s| {
-        s.offers_waiting as f64
-    };
-    Stands "everlog_cluster_receipts_open" "Tasks of which it is not known yet whether a worker has them." |s| {
-        s.receipts_open as f64
+    Stands "everlog_disk_full" "1 while the node refuses writes because the disk is full." |s| {
+        f64::from(u8::from(s.disk_full))
     };
 };
-
-const COUNTS: &[Row<counts::ClusterCounters>] = rows! {
-    Counts "everlog_cluster_takeovers_total" "Groups of partitions that were taken over." |c| load(&c.taken);
-    Counts "everlog_cluster_takeover_failures_total" "Those that could not be." |c| load(&c.failed);
-    Counts "everlog_cluster_given_total" "Groups of partitions that were given to other nodes." |c| load(&c.given);
-    Counts "everlog_cluster_brought_total" "Calls that other nodes have brought." |c| load(&c.brought);
-    Counts "everlog_cluster_offers_sent_total" "Offers of tasks that other nodes have got." |c| load(&c.offers_sent);
-    Counts "everlog_cluster_offers_received_total" "Offers of tasks of other nodes." |c| load(&c.offers_received);
-    Counts "everlog_cluster_receipts_expired_total" "Tasks that were given back because no worker was heard of." |c| {
-        load(&c.receipts_expired)
-    };
-};
-
-const OUTCOMES: &[Row<Ways>] = rows! {
-    Counts "everlog_cluster_hops_total" "Calls that were brought to other nodes, by outcome." |w| w.hops as f64;
-    Counts "everlog_cluster_claims_total" "Tasks of other nodes that were asked for, by outcome." |w| w.claims as f64;
-    Counts "everlog_cluster_claimed_total" "Tasks that other nodes have asked for, by outcome." |w| w.claimed as f64;
-};
-
-/// How often something came out in one way.
-struct Ways {
-    hops: u64,
-    claims: u64,
-    claimed: u64,
-}
-
-const AWAY: (&str, &str) =
-    ("everlog_cluster_takeover_seconds", "How long groups of partitions were away that were taken over.");
 
 fn load(value: &AtomicU64) -> f64 {
     value.load(Relaxed) as f64
@@ -272,61 +273,19 @@ pub fn watch_log(registry: &Registry, log: HealthSource) {
     }
 }
 
-/// Adds the node among the others.
-pub fn watch_cluster(registry: &Registry, cluster: &Arc<Cluster>) {
-    let sight = || Arc::downgrade(cluster);
-    let seen = sight();
-    add(registry, STANDING, None, move |visit| {
-        if let Some(cluster) = seen.upgrade() {
-            visit("", &cluster.standing());
-        }
-    });
-    let seen = sight();
-    add(registry, COUNTS, None, move |visit| {
-        if let Some(cluster) = seen.upgrade() {
-            visit("", cluster.counts());
-        }
-    });
-    let seen = sight();
-    add(registry, OUTCOMES, Some("outcome"), move |visit| {
-        let Some(cluster) = seen.upgrade() else { return };
-        let counts::ClusterCounters { hops, claims, claimed, .. } = cluster.counts();
-        for outcome in Outcome::ALL {
-            let (hops, claims, claimed) = (hops.of(outcome), claims.of(outcome), claimed.of(outcome));
-            visit(outcome.name(), &Ways { hops, claims, claimed });
-        }
-    });
-    let away = Away { cluster: sight(), desc: desc(AWAY.0, AWAY.1, None) };
-    registry.register(Box::new(away)).expect("no name stands twice in the tables above");
-}
-
-/// The histogram of take-overs.
-struct Away {
-    cluster: Weak<Cluster>,
-    desc: Desc,
-}
-
-impl Collector for Away {
-    fn desc(&self) -> Vec<&Desc> {
-        vec![&self.desc]
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let Some(cluster) = self.cluster.upgrade() else { return Vec::new() };
-        let counts::ClusterCounters { away, away_ms, .. } = cluster.counts();
-        let bounds = AWAY_BOUNDS_MS.iter().map(|bound_ms| *bound_ms as f64 / 1e3);
-        let counts: Vec<u64> = away.iter().map(|count| count.load(Relaxed)).collect();
-        vec![histograms(AWAY, histogram(bounds, &counts, load(away_ms) / 1e3))]
-    }
-}
-
 /// How long transactions take, counted by the log in buckets: name, help, buckets and sum in microseconds.
 type Span = (&'static str, &'static str, fn(&kafka::Stats) -> ([u64; BUCKETS], u64));
 
 const BUCKETS: usize = kafka::CYCLE_BOUNDS_US.len() + 1;
 const SPANS: [Span; 2] = [
-    ("everlog_kafka_transaction_seconds", "A transaction from begin to end.", |s| (s.cycles, s.cycle_us)),
-    ("everlog_kafka_transaction_end_seconds", "Its end, after the last delivery.", |s| (s.ends, s.end_us)),
+    ("everlog_kafka_transaction_seconds", "Duration of Kafka transactions, from begin to end.", |s| {
+        (s.cycles, s.cycle_us)
+    }),
+    (
+        "everlog_kafka_transaction_end_seconds",
+        "Duration of the end of Kafka transactions, after their last record was acknowledged.",
+        |s| (s.ends, s.end_us),
+    ),
 ];
 
 /// The histograms of a log on Kafka.

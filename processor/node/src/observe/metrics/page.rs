@@ -40,9 +40,9 @@ fn parts() -> Vec<Part> {
         part("What waits for partitions", "partition", ADMISSION),
         part("Task queues", "", QUEUES),
         part("Public commands that were refused", "code", REJECTIONS),
-        part("Several nodes", "", STANDING),
-        part("", "", COUNTS),
-        part("", "outcome", OUTCOMES),
+        part("Several nodes", "", cluster::GAUGES),
+        part("", "", cluster::COUNTERS),
+        part("", "outcome", cluster::OUTCOMES),
         part("The log on Kafka", "", KAFKA),
         part("Rows beside the log, on Kafka", "reason", ROWS),
         part("The embedded log", "", LOG),
@@ -71,7 +71,7 @@ fn page() -> String {
     }
     page.push_str("\n## Times\n\n| metric | kind | label | meaning |\n|---|---|---|---|\n");
     let spans = SPANS.map(|(name, help, _)| (name, help));
-    for (name, help) in spans.into_iter().chain([AWAY]) {
+    for (name, help) in spans.into_iter().chain([cluster::AWAY]) {
         page.push_str(&format!("| `{name}` | histogram |  | {help} |\n"));
     }
     page.push_str(

@@ -9,16 +9,16 @@ use super::Kind::{Counts, Stands};
 use super::{Row, add};
 
 pub(super) const ADMISSION: &[Row<Waiting>] = rows! {
-    Stands "everlog_partition_waiting_orders" "Orders that wait for their answers." |w| w.orders as f64;
-    Stands "everlog_partition_waiting_reads" "Reads and queries that wait for their answers." |w| w.reads as f64;
+    Stands "everlog_partition_waiting_orders" "Requests that wait for their replies." |w| w.orders as f64;
+    Stands "everlog_partition_waiting_reads" "Reads and queries that wait for their replies." |w| w.reads as f64;
 };
 
 pub(super) const QUEUES: &[Row<QueueCounts>] = rows! {
-    Stands "everlog_task_queues_polled" "Task queues at which polls wait." |q| q.polled as f64;
-    Stands "everlog_task_queues_remembered" "Task queues without polls and tasks whose pollers are remembered." |q| {
+    Stands "everlog_task_queues_polled" "Task queues with waiting polls." |q| q.polled as f64;
+    Stands "everlog_task_queues_remembered" "Task queues without polls and tasks, kept for `DescribeTaskQueue`." |q| {
         q.remembered as f64
     };
-    Counts "everlog_task_queue_polls_refused_total" "Polls that were refused for the number of queues that are polled." |q| {
+    Counts "everlog_task_queue_polls_refused_total" "Polls refused because too many task queues are polled." |q| {
         q.refused as f64
     };
 };
