@@ -1,11 +1,12 @@
 //! The schemas that commands were written with, looked up once each.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use everlog_avro::command::Lookup;
 use everlog_avro::{Noun, Writer, WriterError};
+use parking_lot::{Mutex, RwLock};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Schemas that are kept; beyond that all but our own are forgotten and looked up again.
@@ -62,7 +63,7 @@ impl<R: Registry> Schemas<R> {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known.read().clone()
     }
 
     /// Looks an id up, again and again until the deadline, or until that of the first who waits for the same answer.
@@ -104,7 +105,7 @@ impl<R: Registry> Schemas<R> {
     }
 
     fn away<T>(&self, look: impl FnOnce(&mut Option<Away>) -> T) -> T {
-        look(&mut self.away.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.away.lock())
     }
 
     fn keep(&self, id: u32, text: Option<String>) {
@@ -112,7 +113,7 @@ impl<R: Registry> Schemas<R> {
             Some(text) => Known::Schema(Arc::new(Writer::parse(Noun::Command, &text))),
             None => Known::UnknownUntil(Instant::now() + Duration::from_millis(UNKNOWN_MS)),
         };
-        let mut all = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.known.write();
         let kept = if all.len() < SCHEMAS_MAX { all.as_ref() } else { self.own.as_ref() };
         let mut next = kept.clone();
         next.insert(id, known);

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Counters and gauges of one ingress.
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ pub struct Stats {
 impl Stats {
     /// Partitions of the source that are not read any more, and why.
     pub fn stopped(&self) -> BTreeMap<u32, String> {
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.stopped.lock().clone()
     }
 
     pub(crate) fn count(counter: &AtomicU64) {
@@ -37,13 +38,13 @@ impl Stats {
     }
 
     pub(crate) fn stop(&self, partition: u32, why: &str) {
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stopped = self.stopped.lock();
         if stopped.insert(partition, why.to_owned()).is_none() {
             tracing::error!(partition, why, "commands of this partition are not read any more");
         }
     }
 
     pub(crate) fn goes_on(&self, partition: u32) {
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).remove(&partition);
+        self.stopped.lock().remove(&partition);
     }
 }

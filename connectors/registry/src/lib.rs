@@ -16,7 +16,9 @@ mod work_budget;
 mod work_slots;
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use crate::rows::Change;
 use crate::subjects::Book;
@@ -159,7 +161,7 @@ impl Registry {
 
     /// Makes the changes that are asked for, each when it is stored. Others can look something up meanwhile.
     fn change<T>(&self, plan: impl FnOnce(&Book) -> Result<(T, Vec<Change>), Error>) -> Result<T, Error> {
-        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.writing.lock();
         let (outcome, changes) = self.with(|book| plan(book))?;
         for change in changes {
             let stored = match change.row() {
@@ -179,7 +181,7 @@ impl Registry {
     /// Looks something up.
     fn with<T>(&self, look: impl FnOnce(&mut Book) -> T) -> T {
         // A panic leaves the book as the rows are: it is changed row by row, when each is durable.
-        look(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.book.lock())
     }
 
     /// The text of a schema by its id; of one that is deleted too, but not for good.

@@ -1,8 +1,10 @@
 //! Turns for work that takes long: so many at once, and so many that wait for one.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::stats::Stats;
 use crate::work_budget::Stopped;
@@ -48,8 +50,7 @@ impl Lane {
         count.waiting += 1;
         self.tell(&count);
         while count.running >= self.running_max && !is_unwanted() {
-            let woken = self.freed.wait_timeout(count, LOOK_EVERY);
-            count = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.freed.wait_for(&mut count, LOOK_EVERY);
         }
         count.waiting -= 1;
         let has_turn = count.running < self.running_max;
@@ -59,7 +60,7 @@ impl Lane {
     }
 
     fn count(&self) -> MutexGuard<'_, Count> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+        self.count.lock()
     }
 
     fn tell(&self, count: &Count) {

@@ -59,14 +59,14 @@ pub struct Kafka {
     // The threads end before what they use.
     slices: Slices,
     groups: Vec<OnceLock<Group>>,
-    opening: std::sync::Mutex<()>,
-    rehearsing: std::sync::Mutex<()>,
+    opening: parking_lot::Mutex<()>,
+    rehearsing: parking_lot::Mutex<()>,
     parts: Arc<Parts>,
     reachability: Arc<Reachability>,
     admin: Arc<Admin>,
     trims: Trims,
     reader: Reader,
-    tails: std::sync::Mutex<Option<Tails>>,
+    tails: parking_lot::Mutex<Option<Tails>>,
     partitions: u32,
     group_partitions: u32,
     /// How long tombstones stay at least; as it was set when the log was opened.
@@ -120,11 +120,11 @@ impl Kafka {
             slices: Slices::open(Arc::clone(&parts))?,
             tombstones_ms: crate::topics::tombstones_ms(&there, &parts.options),
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
-            opening: std::sync::Mutex::default(),
-            rehearsing: std::sync::Mutex::default(),
+            opening: parking_lot::Mutex::default(),
+            rehearsing: parking_lot::Mutex::default(),
             reader: Reader::new(&parts.options),
             reachability: Reachability::watch(&parts.options, &parts.ends)?,
-            tails: std::sync::Mutex::default(),
+            tails: parking_lot::Mutex::default(),
             parts,
             admin,
             trims,
@@ -140,7 +140,7 @@ impl Kafka {
 
     /// What its clients have sent and received so far; nothing unless `statistics_interval_ms` is set.
     pub fn traffic(&self) -> Traffic {
-        crate::client::statistics::lock(&self.parts.counters.traffic).clone()
+        self.parts.counters.traffic.lock().clone()
     }
 
     /// Why nothing can be written at the moment, if the brokers have left that unanswered for a while.
@@ -189,7 +189,7 @@ impl Kafka {
         }
         // Its partitions are taken side by side, each by clients of its own, which take their time to connect; the next group has
         // the same ones.
-        let _turn = self.rehearsing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _turn = self.rehearsing.lock();
         std::thread::scope(|threads| {
             for partition in self.group_of(partition) {
                 threads.spawn(move || {
@@ -240,7 +240,7 @@ impl Kafka {
     fn group(&self, partition: PartitionId) -> Result<&Group, Error> {
         let number = partition / self.group_partitions;
         let slot = &self.groups[number as usize];
-        let _turn = self.opening.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _turn = self.opening.lock();
         if slot.get().is_none() {
             let group = Group::open(number, self.group_of(partition), Arc::clone(&self.parts))?;
             // Nobody else sets it: the turn is ours.
@@ -340,7 +340,7 @@ impl Log for Kafka {
         wake: Wake,
     ) -> Result<Option<Box<dyn Tail>>, Error> {
         self.known(partition)?;
-        let mut tails = self.tails.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut tails = self.tails.lock();
         if tails.is_none() {
             *tails = Some(Tails::open(&self.parts)?);
         }

@@ -1,7 +1,9 @@
 //! What the log counts, for metrics.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+
+use parking_lot::Mutex;
 
 use crate::client::statistics::Traffic;
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use crate::{Change, Error, Space};
 
@@ -81,7 +82,7 @@ pub struct MemoryRows {
 impl MemoryRows {
     /// Makes the changes of a commit the base's rows.
     pub fn apply(&self, changes: Vec<Change>) {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.lock();
         for (space, key, value) in changes {
             match value {
                 Some(value) => rows.insert((space, key), value),
@@ -93,7 +94,7 @@ impl MemoryRows {
 
 impl Base for MemoryRows {
     fn standing(&self) -> Result<Standing, Error> {
-        Ok(Standing::At(self.mark.lock().unwrap_or_else(PoisonError::into_inner).clone()))
+        Ok(Standing::At(self.mark.lock().clone()))
     }
 
     fn write(
@@ -106,14 +107,14 @@ impl Base for MemoryRows {
         };
         self.apply(changes.map(owned).collect());
         if let Some(mark) = mark {
-            let mut standing = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut standing = self.mark.lock();
             *standing = Some(Bytes::copy_from_slice(mark));
         }
         Ok(())
     }
 
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = self.rows.lock();
         Ok(rows.get(&(space, Bytes::copy_from_slice(key))).cloned())
     }
 
@@ -128,7 +129,7 @@ impl Base for MemoryRows {
             return Ok(());
         }
         let edge = |key: &[u8]| (space, Bytes::copy_from_slice(key));
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = self.rows.lock();
         for ((_, key), value) in rows.range((Bound::Included(edge(from)), Bound::Excluded(edge(to)))) {
             if !visit(key, value) {
                 break;
@@ -142,7 +143,7 @@ impl Base for MemoryRows {
             return Ok(None);
         }
         let edge = |key: &[u8]| (space, Bytes::copy_from_slice(key));
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = self.rows.lock();
         let mut range = rows.range((Bound::Included(edge(from)), Bound::Excluded(edge(to))));
         Ok(range.next_back().map(|((_, key), value)| (key.clone(), value.clone())))
     }

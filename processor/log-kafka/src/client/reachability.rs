@@ -3,10 +3,11 @@
 //! It owns the time since when none has answered. Which partition has a leader is not its question: what the brokers do not
 //! acknowledge is known to the journals.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use everlog_log::Error;
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::consumer::Consumer;
 
 use crate::client::consumer::Ends;
@@ -55,7 +56,7 @@ impl Reachability {
     }
 
     fn since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,8 +4,9 @@
 //! time: others would pile up reports that nobody takes. Those ask their questions at the start and at a take-over.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rdkafka::statistics::{Statistics, Window};
 
 /// Totals since the log was opened, and the state of the last interval.
@@ -49,8 +50,8 @@ impl Meter {
 
     pub(crate) fn count(&self, statistics: &Statistics) {
         let now = totals(statistics);
-        let mut counted = lock(&self.counted);
-        let mut all = lock(&self.all);
+        let mut counted = self.counted.lock();
+        let mut all = self.all.lock();
         for (kind, count) in &now.requests {
             let before = counted.requests.get(kind).copied().unwrap_or(0);
             *all.requests.entry(kind.clone()).or_default() += count.saturating_sub(before);
@@ -89,11 +90,6 @@ impl Wait {
     }
 }
 
-/// Nothing panics while it holds one of these locks, save the system without memory.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use rdkafka::statistics::Broker;
@@ -115,7 +111,7 @@ mod tests {
         first.count(&statistics(10, 100));
         first.count(&statistics(15, 150));
         Meter::new(&all).count(&statistics(2, 20));
-        let traffic = lock(&all).clone();
+        let traffic = all.lock().clone();
         assert_eq!(traffic.requests, [("Produce".to_owned(), 17)].into());
         assert_eq!((traffic.sent_bytes, traffic.received_bytes), (170, 0));
         assert_eq!(traffic.journal[0], Wait { p50_us: 5, p99_us: 10 });

@@ -1,11 +1,12 @@
 //! A member of the group that reads the public commands: its thread, and what the group tells it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use everlog_log::consumer::{Assigned, ConsumedTopic, Fetched, SourceError};
 use everlog_log::{Error, Offset, PartitionId};
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message};
@@ -15,7 +16,7 @@ use rdkafka::types::RDKafkaRespErr;
 use crate::client::consumer::{FOLLOW_WAIT, place, range, reaching};
 use crate::client::librdkafka;
 use crate::client::log_lines::{Voice, speaks};
-use crate::commands::source::{Event, State, lock};
+use crate::commands::source::{Event, State};
 use crate::commands::undecodable_batch::Prober;
 use crate::errors::{io, io_text, missing};
 use crate::options::Options;
@@ -84,7 +85,7 @@ impl Member {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
+        self.state.lock()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Mutex<State>> {
@@ -492,11 +493,11 @@ impl ConsumerContext for Tidings {
             .collect();
         let mut answer = TopicPartitionList::new();
         let outcome = if code == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
-            lock(&self.state).assign(&partitions);
+            self.state.lock().assign(&partitions);
             consumer.incremental_assign(&answer)
         } else {
             let (read, commits, waker) = {
-                let mut state = lock(&self.state);
+                let mut state = self.state.lock();
                 let (read, commits) = state.revoke(&partitions);
                 (read, commits, state.wake())
             };

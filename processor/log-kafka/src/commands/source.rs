@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use everlog_log::consumer::{Assigned, ConsumedTopic, Fetched, Polled, SourceError};
 use everlog_log::{Error, Offset, PartitionId};
+use parking_lot::Mutex;
 
 use crate::commands::member::Member;
 use crate::errors::io_text;
@@ -302,7 +303,7 @@ impl Lag {
     /// transaction takes an offset too. None once the member is gone.
     pub fn by_partition(&self) -> BTreeMap<PartitionId, u64> {
         let Some(state) = self.0.upgrade() else { return BTreeMap::new() };
-        let state = lock(&state);
+        let state = state.lock();
         let behind =
             |(partition, place): (&PartitionId, &Place)| (*partition, place.end.saturating_sub(place.done));
         state.places.iter().map(behind).collect()
@@ -314,9 +315,4 @@ impl Drop for End {
         // Beyond, the thread ends by itself.
         let _ = self.0.recv_timeout(CLOSE_WITHIN);
     }
-}
-
-/// Nothing panics while it holds the lock, save the system without memory.
-pub(crate) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

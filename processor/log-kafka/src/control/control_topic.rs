@@ -1,11 +1,12 @@
 //! The control topic: rows that every node sees, what was fixed with the topics, and the numbers of fences.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{Error, Fence, Offset, PartitionId};
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::Message;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::BaseConsumer;
@@ -60,13 +61,13 @@ impl Control {
 
     /// What it reads and writes by.
     pub(crate) fn into_clients(self) -> (BaseConsumer<Voice>, Option<impl Send>) {
-        let View { consumer, .. } = self.view.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (consumer, self.producer.into_inner().unwrap_or_else(PoisonError::into_inner))
+        let View { consumer, .. } = self.view.into_inner();
+        (consumer, self.producer.into_inner())
     }
 
     /// Lets the producer connect: a first row would wait 500 ms for it.
     pub(crate) fn warm(&self) -> Result<(), Error> {
-        let mut slot = lock(&self.producer);
+        let mut slot = self.producer.lock();
         if slot.is_none() {
             *slot = Some(self.new_producer()?);
         }
@@ -128,7 +129,7 @@ impl Control {
     }
 
     fn refreshed(&self) -> Result<MutexGuard<'_, View>, Error> {
-        let mut view = lock(&self.view);
+        let mut view = self.view.lock();
         let end = self.ends.range(&self.topic, 0, Isolation::Uncommitted)?.end;
         let View { consumer, next, rows } = &mut *view;
         if end < *next {
@@ -149,7 +150,7 @@ impl Control {
 
     /// Rows are durable when it returns; gives their places.
     fn write(&self, rows: &[(&[u8], Option<&[u8]>)]) -> Result<Vec<Offset>, Error> {
-        let mut slot = lock(&self.producer);
+        let mut slot = self.producer.lock();
         // Taken out: after a failure the producer is dropped.
         let producer = match slot.take() {
             Some(producer) => producer,
@@ -169,7 +170,7 @@ impl Control {
         let mut offsets = Vec::with_capacity(rows.len());
         while let Some(report) = reports.get(offsets.len()) {
             producer.poll(Duration::ZERO);
-            let told = lock(report).take();
+            let told = report.lock().take();
             match told {
                 Some(Ok(offset)) => offsets.push(offset),
                 Some(Err(detail)) => return Err(unknown(format!("a row of control: {detail}"))),
@@ -201,11 +202,6 @@ impl ProducerContext for Reports {
             }
             Err((error, _)) => Err(error.to_string()),
         };
-        *lock(&report) = Some(outcome);
+        *report.lock() = Some(outcome);
     }
-}
-
-/// Nothing panics while it holds one of these locks, save the system without memory.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

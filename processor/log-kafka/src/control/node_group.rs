@@ -1,12 +1,13 @@
 //! The nodes that share a log. Each is a member of one group of consumers: the brokers find out who is gone, and whoever
 //! is given the one partition that the group has, that of `control`, places what is to be done. Nothing is read.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use everlog_log::Error;
+use parking_lot::Mutex;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
@@ -114,7 +115,7 @@ impl Members {
     /// `Io`: the brokers do not answer, or those that do have not heard yet that this node places.
     pub fn live(&self) -> Result<Vec<String>, Error> {
         let rolls = {
-            let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+            let asker = self.asker.lock();
             rolls(&asker, &self.options)?
         };
         let names = match self.is_placer() {

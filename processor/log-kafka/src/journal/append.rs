@@ -5,13 +5,14 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{AppendDone, Appended, Error, Offset, PartitionId};
+use parking_lot::{Mutex, RwLock};
 use rdkafka::config::ClientConfig;
 use rdkafka::message::{DeliveryResult, Message, Timestamp};
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
@@ -150,7 +151,7 @@ impl Journal {
         let mut journal = Journal { shared, threads: Vec::new() };
         for slot in 0..slots {
             let producer = journal.shared.new_producer()?;
-            *write(&journal.shared.slots[slot].producer) = Some(producer);
+            *journal.shared.slots[slot].producer.write() = Some(producer);
             let shared = Arc::clone(&journal.shared);
             let thread = std::thread::Builder::new().name(format!("journal-{slot}"));
             let thread = thread.spawn(move || {
@@ -173,7 +174,7 @@ impl Journal {
             return answer(done, Err(error));
         }
         let lane_id = partition as usize;
-        let mut lane = lock(&shared.lanes[lane_id]);
+        let mut lane = shared.lanes[lane_id].lock();
         let size_bytes = records.iter().map(Bytes::len).sum();
         // An append larger than the bound goes when nothing else waits.
         let full = lane.waiting.len() >= shared.waiting_items_max
@@ -201,7 +202,7 @@ impl Journal {
     /// The partition whose appends have waited longest for an acknowledgement, and for how long; none where nothing is under way.
     pub(crate) fn unacknowledged_for(&self, now: Instant) -> Option<(PartitionId, Duration)> {
         let wait = |(partition, lane): (PartitionId, &Mutex<Lane>)| {
-            let lane = lock(lane);
+            let lane = lane.lock();
             let since = lane.wait.since.filter(|_| !lane.rounds.is_empty())?;
             Some((partition, now.saturating_duration_since(since)))
         };
@@ -218,7 +219,7 @@ impl Drop for Journal {
         }
         // A producer holds what it belongs to.
         for slot in &self.shared.slots {
-            write(&slot.producer).take();
+            slot.producer.write().take();
         }
     }
 }
@@ -250,7 +251,7 @@ impl Shared {
     fn pump(&self, lane_id: usize, lane: &mut Lane) {
         while !lane.doubtful && !lane.waiting.is_empty() && lane.rounds.len() < self.rounds_max {
             let slot = &self.slots[self.slot_of(lane_id)];
-            let producer = slot.producer.read().unwrap_or_else(PoisonError::into_inner);
+            let producer = slot.producer.read();
             let Some(producer) = producer.as_ref() else { return };
             let mut appends = Vec::new();
             let mut size_bytes = 0;
@@ -299,7 +300,7 @@ impl Shared {
                     BaseRecord::with_opaque_to(&self.topic, ticket).partition(lane_id as i32).payload(bytes);
                 if let Err((error, _)) = producer.send(record) {
                     // Not taken: the producer has ended. Its thread answers all that is under way.
-                    lock(&round.flights)[flight].failed = Some(error.to_string());
+                    round.flights.lock()[flight].failed = Some(error.to_string());
                     lane.doubtful = true;
                     self.slots[self.slot_of(lane_id)].broken.store(true, Ordering::Release);
                     return;
@@ -319,12 +320,12 @@ impl Shared {
             self.slots[self.slot_of(ticket.partition)].broken.store(true, Ordering::Release);
         }
         let doubtful = {
-            let mut lane = lock(lane_mutex);
+            let mut lane = lane_mutex.lock();
             lane.doubtful |= failed;
             lane.doubtful
         };
         let finished = {
-            let mut flights = lock(&ticket.round.flights);
+            let mut flights = ticket.round.flights.lock();
             let flight = &mut flights[ticket.flight];
             flight.note(outcome);
             let done = if flight.seen == flight.count { flight.done.take() } else { None };
@@ -335,7 +336,7 @@ impl Shared {
             answer(done, outcome);
         }
         if ticket.round.records_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let mut lane = lock(lane_mutex);
+            let mut lane = lane_mutex.lock();
             lane.rounds.retain(|round| !Arc::ptr_eq(round, &ticket.round));
             if !lane.doubtful {
                 let goes_on = !lane.rounds.is_empty();
@@ -363,7 +364,7 @@ impl Shared {
         let slot = &self.slots[slot_id];
         let mut closing_since: Option<Instant> = None;
         loop {
-            if let Some(producer) = slot.producer.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            if let Some(producer) = slot.producer.read().as_ref() {
                 producer.poll(POLL);
             }
             if self.closing.load(Ordering::Acquire) {
@@ -386,7 +387,7 @@ impl Shared {
 
     fn is_quiet(&self, slot: usize) -> bool {
         self.lanes_of(slot).all(|(_, lane)| {
-            let lane = lock(lane);
+            let lane = lane.lock();
             lane.rounds.is_empty() && lane.waiting.is_empty()
         })
     }
@@ -394,11 +395,11 @@ impl Shared {
     /// Drops the producer, connections and all, then answers everyone who has still heard nothing.
     fn discard(&self, slot_id: usize, closing: bool) {
         // Nothing more is handed to it from here on.
-        let producer = write(&self.slots[slot_id].producer).take();
+        let producer = self.slots[slot_id].producer.write().take();
         drop(producer);
         for (_, lane) in self.lanes_of(slot_id) {
             let (rounds, waiting, error) = {
-                let mut lane = lock(lane);
+                let mut lane = lane.lock();
                 lane.doubtful = false;
                 lane.wait.is_given_up(Instant::now());
                 let error = if closing { Error::Closed } else { busy(&lane) };
@@ -416,7 +417,7 @@ impl Shared {
 
     fn give_up(&self, round: &Round) {
         let open: Vec<_> = {
-            let mut flights = lock(&round.flights);
+            let mut flights = round.flights.lock();
             let open = flights.iter_mut().filter_map(|flight| {
                 let done = flight.done.take()?;
                 Some((done, flight.failed.take(), flight.count, flight.size_bytes))
@@ -438,9 +439,9 @@ impl Shared {
             // Making a client reaches for no broker: it fails only for want of memory, threads or descriptors.
             if let Ok(producer) = self.new_producer() {
                 slot.broken.store(false, Ordering::Release);
-                *write(&slot.producer) = Some(producer);
+                *slot.producer.write() = Some(producer);
                 for (lane_id, lane) in self.lanes_of(slot_id) {
-                    self.pump(lane_id, &mut lock(lane));
+                    self.pump(lane_id, &mut lane.lock());
                 }
                 return;
             }
@@ -517,15 +518,6 @@ fn busy(lane: &Lane) -> Error {
 /// A caller's panic must not end the log for everyone else; its own hook has reported it.
 fn answer(done: AppendDone, outcome: Result<Option<Appended>, Error>) {
     let _ = std::panic::catch_unwind(AssertUnwindSafe(move || done(outcome)));
-}
-
-/// Nothing panics while it holds one of these locks, save the system without memory.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use everlog_log::{Error, Offset, PartitionId, Record, Tail, Wake};
+use parking_lot::Mutex;
 use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -108,7 +109,7 @@ impl Tails {
         let follower =
             Arc::new(Follower { partition, queue: Mutex::new(queue), turn: Mutex::default(), wake });
         // The assignment changes under the lock, so that two followers of one partition cannot cross.
-        let mut followers = lock(&shared.followers);
+        let mut followers = shared.followers.lock();
         if shared.closing.load(Ordering::Acquire) {
             return Err(Error::Closed);
         }
@@ -142,7 +143,7 @@ impl Drop for Tails {
 
 impl Shared {
     fn close(&self) {
-        for (_, follower) in std::mem::take(&mut *lock(&self.followers)) {
+        for (_, follower) in std::mem::take(&mut *self.followers.lock()) {
             follower.fail(Error::Closed);
         }
     }
@@ -169,7 +170,7 @@ impl Shared {
 
     fn bring(&self, message: &BorrowedMessage<'_>) {
         let Ok(partition) = PartitionId::try_from(message.partition()) else { return };
-        let Some(follower) = lock(&self.followers).get(&partition).cloned() else { return };
+        let Some(follower) = self.followers.lock().get(&partition).cloned() else { return };
         if follower.push(&self.topic, record_of(message), self.trimmed(partition)) {
             self.steer(&follower);
         }
@@ -178,11 +179,11 @@ impl Shared {
     /// An error of the consumer names no partition: whoever stands outside its journal is told so, and everyone when
     /// nobody does.
     fn find_fault(&self, error: &Error) {
-        let followers: Vec<_> = lock(&self.followers).values().cloned().collect();
+        let followers: Vec<_> = self.followers.lock().values().cloned().collect();
         let mut found = false;
         for follower in &followers {
             let partition = follower.partition;
-            let at = lock(&follower.queue).next;
+            let at = follower.queue.lock().next;
             let range = self.parts.ends.range(&self.topic, partition as i32, Isolation::Uncommitted);
             let outside = match range {
                 Ok(range) if at >= range.start && at <= range.end => continue,
@@ -211,13 +212,13 @@ impl Shared {
 
     /// What was deleted was the owner's own, and applied when it was acknowledged: the follower came too late for it.
     fn skip_to(&self, follower: &Arc<Follower>, start: Offset) {
-        let followers = lock(&self.followers);
+        let followers = self.followers.lock();
         let partition = follower.partition;
         if !followers.get(&partition).is_some_and(|current| Arc::ptr_eq(current, follower)) {
             return;
         }
         {
-            let mut queue = lock(&follower.queue);
+            let mut queue = follower.queue.lock();
             queue.next = start.max(queue.next);
         }
         let assigned = self.unassign(partition).and_then(|()| {
@@ -232,8 +233,8 @@ impl Shared {
     /// Stops fetching a partition or goes on, as its queue says now. What was fetched and not handed over is fetched
     /// again.
     fn steer(&self, follower: &Follower) {
-        let _turn = lock(&follower.turn);
-        let resting = lock(&follower.queue).resting;
+        let _turn = follower.turn.lock();
+        let resting = follower.queue.lock().resting;
         let mut list = TopicPartitionList::new();
         list.add_partition(&self.topic, follower.partition as i32);
         let outcome = if resting { self.consumer.pause(&list) } else { self.consumer.resume(&list) };
@@ -258,7 +259,7 @@ impl Follower {
     /// True if the queue is full and the partition must rest. `trimmed`: what is missing below was applied.
     fn push(&self, topic: &str, record: Record, trimmed: Offset) -> bool {
         let (wake, full) = {
-            let mut queue = lock(&self.queue);
+            let mut queue = self.queue.lock();
             if queue.failed.is_some() || record.offset < queue.next {
                 return false;
             }
@@ -283,7 +284,7 @@ impl Follower {
     }
 
     fn fail(&self, error: Error) {
-        lock(&self.queue).failed.get_or_insert(error);
+        self.queue.lock().failed.get_or_insert(error);
         self.call();
     }
 
@@ -302,7 +303,7 @@ struct Following {
 impl Tail for Following {
     fn take(&mut self, bytes_max: usize) -> Result<Vec<Record>, Error> {
         let (records, resume) = {
-            let mut queue = lock(&self.follower.queue);
+            let mut queue = self.follower.queue.lock();
             let mut records: Vec<Record> = Vec::new();
             let mut bytes = 0;
             while let Some(record) = queue.records.front() {
@@ -330,7 +331,7 @@ impl Tail for Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        let mut followers = lock(&self.shared.followers);
+        let mut followers = self.shared.followers.lock();
         let partition = self.follower.partition;
         if followers.get(&partition).is_some_and(|current| Arc::ptr_eq(current, &self.follower)) {
             followers.remove(&partition);
@@ -338,9 +339,4 @@ impl Drop for Following {
             let _ = self.shared.unassign(partition);
         }
     }
-}
-
-/// Nothing panics while it holds one of these locks, save the system without memory.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
 //! Reading a journal from anywhere: a few consumers that remember where they stand.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, Record};
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::Message;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{BorrowedMessage, Timestamp};
@@ -169,7 +169,7 @@ impl Reader {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Cursor>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock()
     }
 }
 

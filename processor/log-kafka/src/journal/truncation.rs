@@ -1,11 +1,12 @@
 //! What is to be deleted below the positions: on a thread of its own, for a broker that is away keeps who asks waiting.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use everlog_log::{Error, Offset, PartitionId};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::errors::io_text;
 use crate::topics::admin::Admin;
@@ -72,7 +73,7 @@ impl Drop for Trims {
 
 impl Shared {
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wanted.lock()
     }
 
     fn run(&self) {
@@ -98,9 +99,9 @@ impl Shared {
 
     /// What is to be deleted next, once there is something; none when all is done and the log is closed.
     fn next(&self) -> Option<(BTreeMap<PartitionId, Offset>, bool)> {
-        let wanted = self.wanted();
+        let mut wanted = self.wanted();
         let idle = |wanted: &mut Wanted| wanted.below.is_empty() && !wanted.closing;
-        let mut wanted = self.changed.wait_while(wanted, idle).unwrap_or_else(PoisonError::into_inner);
+        self.changed.wait_while(&mut wanted, idle);
         let below = std::mem::take(&mut wanted.below);
         (!below.is_empty()).then_some((below, wanted.closing))
     }
@@ -112,7 +113,7 @@ impl Shared {
             wanted.below.entry(partition).or_insert(below);
         }
         let open = |wanted: &mut Wanted| !wanted.closing;
-        drop(self.changed.wait_timeout_while(wanted, pause, open).unwrap_or_else(PoisonError::into_inner));
+        self.changed.wait_while_for(&mut wanted, open, pause);
         (pause * 2).min(PAUSE_MAX)
     }
 }

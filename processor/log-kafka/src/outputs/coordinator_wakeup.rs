@@ -5,11 +5,12 @@
 //! in the coordinator's queue wakes nobody, and until then it refuses the transactional id to whoever asks. The end of
 //! any other transaction wakes it. Here one of nothing is ended, of another id that the same coordinator has.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use everlog_log::{Error, Outage, PartitionId};
+use parking_lot::Mutex;
 use rdkafka::consumer::Consumer;
 
 use crate::client::consumer::Ends;
@@ -44,7 +45,7 @@ pub(crate) fn coordinator_of(id: &str, parts: &Arc<Parts>, partition: PartitionI
     let (id, shared) = (id.to_owned(), Arc::clone(parts));
     let rouse = move || {
         let ended = end_of_nothing(&id, &shared, partition);
-        let mut outage = shared.rouse.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outage = shared.rouse.outage.lock();
         match ended {
             Ok(used) => {
                 outage.works(Instant::now());

@@ -1,9 +1,8 @@
 //! What is known of each partition whose outputs this log may commit.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use bytes::Bytes;
 use everlog_log::{Error, Fence, Offset, PartitionId};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Whether the latest fence of a partition can commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,9 +45,9 @@ impl Table {
         Table((0..partitions).map(|_| Mutex::default()).collect())
     }
 
-    /// Keep it short; nothing panics while it holds one of these locks, save the system without memory.
+    /// Keep it short.
     pub(crate) fn of(&self, partition: PartitionId) -> MutexGuard<'_, Owned> {
-        self.0[partition as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        self.0[partition as usize].lock()
     }
 }
 

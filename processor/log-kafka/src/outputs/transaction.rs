@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId};
+use parking_lot::Mutex;
 use rdkafka::Message;
 use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -197,7 +198,7 @@ impl Transactions {
         counters.cycle(begun.elapsed().as_micros() as u64, drained.elapsed().as_micros() as u64);
         add(&counters.transactions, 1);
         add(&counters.outputs, sent as u64);
-        Ok(std::mem::take(&mut lock(&self.heard).reached))
+        Ok(std::mem::take(&mut self.heard.lock().reached))
     }
 
     /// Runs one transaction that is aborted.
@@ -217,7 +218,7 @@ impl Transactions {
         begun: Instant,
     ) -> Result<(usize, Instant), Lost> {
         let deadline = begun + self.timeout;
-        *lock(&self.heard) = Heard::default();
+        *self.heard.lock() = Heard::default();
         self.producer.begin_transaction().map_err(|error| lost("begin", &error))?;
         let mut sent = 0;
         for record in records {
@@ -253,7 +254,7 @@ impl Transactions {
         loop {
             self.producer.poll(Duration::ZERO);
             let (delivered, failed) = {
-                let mut heard = lock(&self.heard);
+                let mut heard = self.heard.lock();
                 (heard.delivered, heard.failed.take())
             };
             if let Some(error) = failed {
@@ -309,7 +310,7 @@ impl ProducerContext for Deliveries {
     type DeliveryOpaque = usize;
 
     fn delivery(&self, result: &DeliveryResult<'_>, opaque: usize) {
-        let mut heard = lock(&self.heard);
+        let mut heard = self.heard.lock();
         match result {
             Ok(message) => {
                 heard.delivered += 1;
@@ -323,9 +324,4 @@ impl ProducerContext for Deliveries {
             }
         }
     }
-}
-
-/// Nothing panics while it holds one of these locks, save the system without memory.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

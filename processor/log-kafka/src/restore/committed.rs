@@ -1,9 +1,10 @@
 //! Reading what is committed: rows, entries, and the last position of a partition.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_log::{Entry, Error, Fence, Offset, PartitionId, Restored};
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
@@ -183,7 +184,7 @@ impl Committed {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Client>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock()
     }
 }
 

@@ -2,12 +2,13 @@
 //! themselves or in a transaction. For the command line, for programs that stand beside a node, and for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::consumer::ConsumedTopic;
 use everlog_log::{Error, Offset, PartitionId};
+use parking_lot::Mutex;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, DeliveryResult, Header, Message, OwnedHeaders, Timestamp};
@@ -260,7 +261,7 @@ impl Producer {
         for record in records {
             self.know(record.topic)?;
         }
-        lock(&self.reports).clear();
+        self.reports.lock().clear();
         for (number, record) in records.iter().enumerate() {
             self.hand_over(number, record)?;
         }
@@ -332,13 +333,13 @@ impl Producer {
     fn await_all(&self, count: usize) -> Result<Vec<Place>, Error> {
         // The client's own bound ends it; ours is for one that hangs.
         let deadline = Instant::now() + self.timeout * 2;
-        while lock(&self.reports).len() < count {
+        while self.reports.lock().len() < count {
             if Instant::now() > deadline {
                 return Err(unknown("the brokers do not say whether the records are there"));
             }
             self.producer.poll(LOOK_EVERY);
         }
-        let reports = std::mem::take(&mut *lock(&self.reports));
+        let reports = std::mem::take(&mut *self.reports.lock());
         reports.into_values().map(|report| report.map_err(unknown)).collect()
     }
 }
@@ -362,13 +363,8 @@ impl ProducerContext for Reports {
             Ok(message) => Ok((message.partition() as PartitionId, message.offset() as Offset)),
             Err((error, _)) => Err(error.to_string()),
         };
-        lock(&self.reports).insert(number, report);
+        self.reports.lock().insert(number, report);
     }
-}
-
-/// Nothing panics while it holds the lock, save the system without memory.
-fn lock(reports: &Mutex<Reported>) -> MutexGuard<'_, Reported> {
-    reports.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Deletes records of public topics by position.

@@ -1,12 +1,13 @@
 //! What callers and the writer share: the database, the queue between them, the published ends.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use everlog_log::{AppendDone, Commit, CommitDone, Error, Offset, PartitionId, Topic, bucket_owner};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rocksdb::DB;
 
 use super::disk_reserve::Space;
@@ -179,13 +180,10 @@ impl Shared {
                 return false;
             }
             let Some(wait_max) = wait_max else {
-                queue = self.filled.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
+                self.filled.wait(&mut queue);
                 continue;
             };
-            let waited = self.filled.wait_timeout(queue, wait_max);
-            let (again, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-            queue = again;
-            if timeout.timed_out() {
+            if self.filled.wait_for(&mut queue, wait_max).timed_out() {
                 break;
             }
         }
@@ -201,14 +199,14 @@ impl Shared {
 
     /// Ends the log at once: what waits gets `Closed`.
     pub(super) fn end(&self, error: Error) {
-        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
+        self.failure.lock().get_or_insert(error);
         self.close();
         let jobs = self.lock_queue().take_all();
         jobs.for_each(|job| job.fail(Error::Closed));
     }
 
     pub(super) fn failure(&self) -> Option<Error> {
-        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.failure.lock().clone()
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -217,9 +215,8 @@ impl Shared {
         self.counters.snapshot(waiting_items, waiting_bytes)
     }
 
-    /// The queue stays whole whatever panics: every change to it is a few plain assignments.
     fn lock_queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
