@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 use everlog_avro::event::WorkflowEvent;
 use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
-use everlog_avro::{Noun, Writer, frame};
+use everlog_avro::{PublicTopic, Writer, frame};
 use everlog_temporal_api::enums::IndexedValueType;
 use everlog_temporal_api::full::temporal::api::common::v1::SearchAttributes;
 use everlog_temporal_api::operatorservice::AddSearchAttributesRequest;
@@ -76,7 +76,7 @@ async fn until(server: &Server, topic: &str, count: usize) -> anyhow::Result<Vec
     }
 }
 
-async fn schema_id(server: &Server, noun: Noun) -> anyhow::Result<u64> {
+async fn schema_id(server: &Server, noun: PublicTopic) -> anyhow::Result<u64> {
     let path = format!("/subjects/everlog.{}-value/versions/latest", noun.topic());
     let (status, body) = page::get(server.http_address(), &path).await?;
     ensure!(status == 200, "{status}: {body}");
@@ -109,19 +109,19 @@ async fn a_command_over_http_is_durable_when_it_is_answered_and_counts_once_whoe
     let outcomes = until(&server, "replies", 13).await?;
     ensure!(outcomes.len() == 13, "{} outcomes", outcomes.len());
     for bytes in &outcomes {
-        let outcome = Outcome::read(&Writer::own(Noun::Outcome), bytes)?;
+        let outcome = Outcome::read(&Writer::own(PublicTopic::Outcome), bytes)?;
         let place = (u64::try_from(outcome.partition).ok(), u64::try_from(outcome.offset).ok());
         ensure!(places.contains(&place), "{outcome:?}");
         let asked = format!("call {}", outcome.workflow_id.as_deref().unwrap_or_default());
         ensure!(outcome.correlation_id.as_ref().is_some_and(|id| id.0 == asked.as_bytes()), "{outcome:?}");
     }
     let rejections = until(&server, "rejections", 1).await?;
-    let rejection = Rejection::read(&Writer::own(Noun::Rejection), &rejections[0])?;
+    let rejection = Rejection::read(&Writer::own(PublicTopic::Rejection), &rejections[0])?;
     ensure!((rejections.len(), rejection.code.as_ref()) == (1, "command_unknown"), "{rejection:?}");
     let events = until(&server, "events", 24).await?;
-    ensure!(u64::from(frame(&events[0])?.schema_id) == schema_id(&server, Noun::Event).await?);
+    ensure!(u64::from(frame(&events[0])?.schema_id) == schema_id(&server, PublicTopic::Event).await?);
     let events: Result<Vec<_>, _> =
-        events.iter().map(|bytes| WorkflowEvent::read(&Writer::own(Noun::Event), bytes)).collect();
+        events.iter().map(|bytes| WorkflowEvent::read(&Writer::own(PublicTopic::Event), bytes)).collect();
     let events = events?;
     ensure!(events.iter().all(|event| event.namespace == "default"));
     let begun = events.iter().filter(|event| event.r#type == "WorkflowExecutionStarted").count();
@@ -154,7 +154,7 @@ async fn a_start_by_record_has_its_search_attributes_and_one_that_nobody_knows_i
         "{status}: {told}"
     );
     let rejections = until(&server, "rejections", 1).await?;
-    let rejection = Rejection::read(&Writer::own(Noun::Rejection), &rejections[0])?;
+    let rejection = Rejection::read(&Writer::own(PublicTopic::Rejection), &rejections[0])?;
     ensure!(rejection.reason == unknown, "{rejection:?}");
 
     let describe =
@@ -293,7 +293,7 @@ async fn a_node_waits_for_its_registry_says_so_and_goes_on_without_it() -> anyho
     let mut registry = Server::begin(other.path(), &[], registry_address)?;
     registry.ready().await?;
     server.ready().await?;
-    let id = schema_id(&registry, Noun::Event).await?;
+    let id = schema_id(&registry, PublicTopic::Event).await?;
     let (status, told) = page::get(server.http_address(), "/subjects").await?;
     ensure!(status == 404 && told.contains(&url), "{status}: {told}");
     registry.stop()?;

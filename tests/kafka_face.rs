@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use everlog_avro::event::WorkflowEvent;
 use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
-use everlog_avro::{Noun, Writer, frame};
+use everlog_avro::{PublicTopic, Writer, frame};
 use everlog_log_kafka::Options;
 use everlog_log_kafka::commands::retention::Keeper;
 use everlog_log_kafka::topics::topic_io::{From, Outgoing, Producer, Record, Step, Tail, Trimmer};
@@ -49,13 +49,13 @@ impl Place {
         Server::start(self.dir.path(), &variables).await
     }
 
-    fn topic(&self, noun: Noun) -> String {
+    fn topic(&self, noun: PublicTopic) -> String {
         format!("{}{}", self.options.prefix, noun.topic())
     }
 
     /// Produces commands as any client would: the key finds the partition.
     fn command(&self, records: &[Sent<'_>]) -> anyhow::Result<Vec<(u32, u64)>> {
-        let topic = self.topic(Noun::Command);
+        let topic = self.topic(PublicTopic::Command);
         let headers: Vec<Vec<_>> = records
             .iter()
             .map(|(.., headers)| {
@@ -77,7 +77,11 @@ impl Place {
     }
 
     /// Reads a topic from its beginning until what was read is enough.
-    fn read_until(&self, noun: Noun, enough: impl Fn(&[Record]) -> bool) -> anyhow::Result<Vec<Record>> {
+    fn read_until(
+        &self,
+        noun: PublicTopic,
+        enough: impl Fn(&[Record]) -> bool,
+    ) -> anyhow::Result<Vec<Record>> {
         let mut tail = Tail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
         let (mut read, deadline) = (Vec::new(), patience::deadline());
         while !enough(&read) {
@@ -90,7 +94,7 @@ impl Place {
     }
 
     /// All that is in a topic now.
-    fn read_all(&self, noun: Noun) -> anyhow::Result<Vec<Record>> {
+    fn read_all(&self, noun: PublicTopic) -> anyhow::Result<Vec<Record>> {
         let mut tail = Tail::open(&self.options, &self.topic(noun), None, From::Beginning)?;
         let mut read = Vec::new();
         loop {
@@ -107,7 +111,7 @@ impl Place {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &self.options.bootstrap_servers);
         config.set("group.id", format!("{}ingress", self.options.prefix));
-        let (consumer, topic): (BaseConsumer, _) = (config.create()?, self.topic(Noun::Command));
+        let (consumer, topic): (BaseConsumer, _) = (config.create()?, self.topic(PublicTopic::Command));
         let mut list = TopicPartitionList::new();
         for partition in 0..PARTITIONS as i32 {
             let (_, end) = consumer.fetch_watermarks(&topic, partition, patience::most())?;
@@ -117,10 +121,10 @@ impl Place {
     }
 
     fn outcomes(&self, count: usize) -> anyhow::Result<Vec<(Outcome, Record)>> {
-        let read = self.read_until(Noun::Outcome, |read| read.len() >= count)?;
+        let read = self.read_until(PublicTopic::Outcome, |read| read.len() >= count)?;
         let outcome = |record: Record| {
             let value = record.value.clone().context("it has a value")?;
-            Ok((Outcome::read(&Writer::own(Noun::Outcome), &value)?, record))
+            Ok((Outcome::read(&Writer::own(PublicTopic::Outcome), &value)?, record))
         };
         read.into_iter().map(outcome).collect()
     }
@@ -129,7 +133,7 @@ impl Place {
 fn events(read: &[Record]) -> Vec<WorkflowEvent<'static>> {
     let event = |record: &Record| {
         let value = record.value.as_deref().expect("it has a value");
-        WorkflowEvent::read(&Writer::own(Noun::Event), value).expect("it is an event")
+        WorkflowEvent::read(&Writer::own(PublicTopic::Event), value).expect("it is an event")
     };
     read.iter().map(event).collect()
 }
@@ -150,7 +154,7 @@ async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoe
 -> anyhow::Result<()> {
     let place = Place::new()?;
     let mut server = place.start(&[]).await?;
-    let replies = place.topic(Noun::Outcome);
+    let replies = place.topic(PublicTopic::Outcome);
     let asks = [("reply-topic", replies.as_str()), ("correlation-id", "\u{1}call-7")];
     let placed = place.command(&[
         ("order-1", START, &asks),
@@ -174,18 +178,21 @@ async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoe
     let (refused, _) = outcomes.iter().find(|(outcome, _)| outcome.status == "refused").context("refused")?;
     ensure!(refused.code.as_deref() == Some("not_avro"), "{refused:?}");
 
-    let rejected = place.read_until(Noun::Rejection, |read| !read.is_empty())?;
+    let rejected = place.read_until(PublicTopic::Rejection, |read| !read.is_empty())?;
     let value = rejected[0].value.as_deref().context("it has a value")?;
-    let rejection = Rejection::read(&Writer::own(Noun::Rejection), value)?;
+    let rejection = Rejection::read(&Writer::own(PublicTopic::Rejection), value)?;
     ensure!((rejection.partition as u32, rejection.offset as u64) == placed[1], "{rejection:?}");
     ensure!(rejection.value.as_ref().is_some_and(|value| &value.0[..] == b"nonsense"), "{rejection:?}");
 
     let begun = |read: &[Record]| {
         events(read).iter().filter(|event| event.r#type == "WorkflowExecutionStarted").count() == 2
     };
-    let read = place.read_until(Noun::Event, begun)?;
-    for (noun, record) in [(Noun::Event, &read[0]), (Noun::Rejection, &rejected[0]), (Noun::Outcome, record)]
-    {
+    let read = place.read_until(PublicTopic::Event, begun)?;
+    for (noun, record) in [
+        (PublicTopic::Event, &read[0]),
+        (PublicTopic::Rejection, &rejected[0]),
+        (PublicTopic::Outcome, record),
+    ] {
         let id = frame(record.value.as_deref().context("it has a value")?)?.schema_id;
         ensure!(id == schema_id(&server, &place.topic(noun)).await?, "{noun:?} has the id {id}");
     }
@@ -203,16 +210,16 @@ async fn a_command_in_json_is_answered_once_and_its_events_are_told_by_name_whoe
 /// Every command has one outcome and one beginning, and what was refused stands there once.
 fn check_once(place: &Place) -> anyhow::Result<()> {
     let mut begun: BTreeMap<String, u32> = BTreeMap::new();
-    for event in events(&place.read_all(Noun::Event)?) {
+    for event in events(&place.read_all(PublicTopic::Event)?) {
         if event.r#type == "WorkflowExecutionStarted" {
             *begun.entry(event.workflow_id.into_owned()).or_default() += 1;
         }
     }
     let once = ["order-1", "order-3", "order-4"].map(|id| (id.to_owned(), 1)).into();
     ensure!(begun == once, "{begun:?}");
-    let outcomes = place.read_all(Noun::Outcome)?.len();
+    let outcomes = place.read_all(PublicTopic::Outcome)?.len();
     ensure!(outcomes == 3, "{outcomes} outcomes");
-    let rejections = place.read_all(Noun::Rejection)?.len();
+    let rejections = place.read_all(PublicTopic::Rejection)?.len();
     ensure!(rejections == 1, "{rejections} rejections");
     Ok(())
 }
@@ -222,7 +229,7 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
 {
     let place = Place::new()?;
     let mut server = place.start(&[]).await?;
-    let asks = [("reply-topic", place.topic(Noun::Outcome))];
+    let asks = [("reply-topic", place.topic(PublicTopic::Outcome))];
     let asks: Vec<_> = asks.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let keys: Vec<String> = (0..16).map(|number| format!("order-{number}")).collect();
     let records: Vec<_> = keys.iter().map(|key| (key.as_str(), START, asks.as_slice())).collect();
@@ -234,7 +241,7 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
     let in_lost = second.iter().filter(|(partition, _)| *partition == lost).count();
     let end = second.iter().filter(|(partition, _)| *partition == lost).map(|(_, offset)| offset + 1).max();
     let trimmer = Trimmer::open(&place.options)?;
-    trimmer.delete_below(&place.topic(Noun::Command), lost, end.context("it has records")?)?;
+    trimmer.delete_below(&place.topic(PublicTopic::Command), lost, end.context("it has records")?)?;
 
     let server = place.start(&[]).await?;
     let reason = format!("commands of partition {lost} are not read: ");
@@ -273,19 +280,19 @@ async fn commands_that_went_unread_stop_their_partition_with_a_reason_and_nothin
 async fn commands_go_once_they_were_read_and_kept_and_no_sooner() -> anyhow::Result<()> {
     let place = Place::new()?;
     let mut server = place.start(&[]).await?;
-    let replies = place.topic(Noun::Outcome);
+    let replies = place.topic(PublicTopic::Outcome);
     let asks = [("reply-topic", replies.as_str())];
     place.command(&[("order-1", START, &asks), ("order-2", START, &asks)])?;
     place.outcomes(2)?;
     server.stop()?;
-    ensure!(place.read_all(Noun::Command)?.len() == 2, "they are kept for a day");
+    ensure!(place.read_all(PublicTopic::Command)?.len() == 2, "they are kept for a day");
     place.command(&[("order-3", START, &asks)])?;
 
     let _server = place.start(&[("EVERLOG_INGRESS__KEEP_MS", "0")]).await?;
     let (deadline, mut looks) = (patience::deadline(), patience::looks());
     loop {
         // Who reads while they are deleted is told so.
-        match place.read_all(Noun::Command) {
+        match place.read_all(PublicTopic::Command) {
             Ok(left) if left.is_empty() => break,
             left => ensure!(!deadline.is_over(), "they are still there: {left:?}"),
         }
@@ -299,7 +306,7 @@ async fn commands_go_once_they_were_read_and_kept_and_no_sooner() -> anyhow::Res
 async fn commands_that_a_tool_had_the_group_pass_over_stay_and_are_read() -> anyhow::Result<()> {
     let place = Place::new()?;
     let mut server = place.start(&[]).await?;
-    let replies = place.topic(Noun::Outcome);
+    let replies = place.topic(PublicTopic::Outcome);
     let asks = [("reply-topic", replies.as_str())];
     place.command(&[("order-1", START, &asks)])?;
     place.outcomes(1)?;
@@ -307,7 +314,7 @@ async fn commands_that_a_tool_had_the_group_pass_over_stay_and_are_read() -> any
     place.command(&[("order-2", START, &asks)])?;
     place.pass_over()?;
     Keeper::open(&place.options)?.trim(i64::MAX)?;
-    ensure!(place.read_all(Noun::Command)?.len() == 2, "what was passed over was not read");
+    ensure!(place.read_all(PublicTopic::Command)?.len() == 2, "what was passed over was not read");
 
     let _server = place.start(&[]).await?;
     ensure!(place.outcomes(2)?.len() == 2, "nothing is passed over");

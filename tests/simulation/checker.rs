@@ -7,7 +7,7 @@ use bytes::Bytes;
 use everlog_avro::event::WorkflowEvent;
 use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
-use everlog_avro::{Noun, Writer};
+use everlog_avro::{PublicTopic, Writer};
 use everlog_engine::event::{Attributes, History, HistoryEvent};
 use everlog_engine::time::{Duration, Timestamp};
 use everlog_log::Topic;
@@ -75,7 +75,7 @@ fn histories(kept: &Kept) -> Result<Histories, String> {
         }
     }
     let mut published: BTreeMap<String, i64> = BTreeMap::new();
-    let writer = Writer::own(Noun::Event);
+    let writer = Writer::own(PublicTopic::Event);
     for row in &kept.topics[index(Topic::Events)].rows {
         let bytes = row.value.clone().unwrap_or_default();
         let event = WorkflowEvent::read(&writer, &bytes).map_err(|error| format!("an event: {error}"))?;
@@ -202,7 +202,8 @@ fn commanded(kept: &Kept, book: &Book, histories: &Histories) -> Result<(), Stri
         }
     }
     for row in &kept.topics[index(Topic::Replies)].rows {
-        let outcome = Outcome::read(&Writer::own(Noun::Outcome), &row.value.clone().unwrap_or_default());
+        let outcome =
+            Outcome::read(&Writer::own(PublicTopic::Outcome), &row.value.clone().unwrap_or_default());
         updates::replied(&outcome.map_err(|error| error.to_string())?, histories)?;
     }
     asked.retain(|_, count| *count > 0);
@@ -236,7 +237,8 @@ fn places(
     topic: Topic,
     read: impl Fn(&Writer, &[u8]) -> Result<(i32, i64), everlog_avro::Error>,
 ) -> Result<Places, String> {
-    let writer = Writer::own(if topic == Topic::Replies { Noun::Outcome } else { Noun::Rejection });
+    let writer =
+        Writer::own(if topic == Topic::Replies { PublicTopic::Outcome } else { PublicTopic::Rejection });
     let mut places = Places::new();
     for row in &kept.topics[index(topic)].rows {
         let bytes = row.value.clone().unwrap_or_default();

@@ -5,7 +5,7 @@ use everlog_engine::request::Order;
 use everlog_log::Topic;
 use everlog_partition::{Error, RowsFault};
 use everlog_store::{Base, Standing};
-use everlog_wire::{Mark, Position};
+use everlog_wire::{Position, RestoreCheckpoint};
 
 use crate::disk::Disk;
 use crate::house::{House, ids};
@@ -44,16 +44,16 @@ fn fault(house: &mut House, disk: &Disk) -> Option<RowsFault> {
 }
 
 /// Writes another mark under the rows.
-fn mark(disk: &Disk, change: impl FnOnce(&mut Mark)) -> Disk {
+fn mark(disk: &Disk, change: impl FnOnce(&mut RestoreCheckpoint)) -> Disk {
     let changed = disk.copy(disk.writes());
     let Standing::At(Some(mark)) = disk.standing().unwrap() else { panic!("they stand somewhere") };
-    let mut mark = Mark::read(mark).unwrap();
+    let mut mark = RestoreCheckpoint::read(mark).unwrap();
     change(&mut mark);
     changed.write(&mut std::iter::empty(), Some(&mark.encode())).unwrap();
     changed
 }
 
-fn position(mark: &mut Mark, change: impl FnOnce(&mut Position)) {
+fn position(mark: &mut RestoreCheckpoint, change: impl FnOnce(&mut Position)) {
     let mut position = Position::read(mark.position.clone()).unwrap();
     change(&mut position);
     mark.position = position.encode();

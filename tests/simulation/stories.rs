@@ -10,7 +10,7 @@ use everlog_engine::machine::{activity_attempt, start, timer, workflow_task, wor
 use everlog_engine::request::Order;
 use everlog_engine::time::Duration;
 use everlog_partition::{ActivityTask, Delivery, Error, Poll};
-use everlog_wire::ingress::{Source, Unreadable};
+use everlog_wire::ingress::{InvalidCommand, SourcePosition};
 use everlog_wire::{Barrier, Body, Record};
 
 use crate::clock::Clock;
@@ -234,11 +234,12 @@ pub fn a_worker_that_answers_the_owner_after_the_next() -> Result<(), String> {
 
 /// A public record of a thousand bytes that is no command, as an ingress brings it.
 pub fn unreadable(offset: u64) -> Bytes {
-    let source = Source { incarnation: Bytes::from_static(&[7; 16]), offset, ..Source::default() };
+    let source =
+        SourcePosition { incarnation: Bytes::from_static(&[7; 16]), offset, ..SourcePosition::default() };
     let reason = "x".repeat(1_000);
     let unreadable =
-        Unreadable { source: Some(source), code: "json".into(), reason, ..Unreadable::default() };
-    Record::new(0, Body::Unreadable(unreadable)).encode()
+        InvalidCommand { source: Some(source), code: "json".into(), reason, ..InvalidCommand::default() };
+    Record::new(0, Body::InvalidCommand(unreadable)).encode()
 }
 
 /// While nobody owned the partition, others have brought far more than may wait for a commit.

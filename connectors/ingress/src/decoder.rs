@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use everlog_avro::Bounds;
 use everlog_avro::command::{
-    Accepted, Ask, Code, Lookup, Namespace, Place, Record, Refusal, Rules, Token, Verdict, World, read,
+    Accepted, Code, CommandContext, CommandLimits, CommandOptions, Lookup, Namespace, Record,
+    RecordCoordinates, Refusal, Token, Verdict, read,
 };
 use everlog_log::consumer::{ConsumedTopic, Fetched};
 use everlog_partition::Address;
 use everlog_wire::Body;
-use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source, Unreadable};
+use everlog_wire::ingress::{Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
 use tokio::time::Instant;
 
 use crate::options::{Names, Options};
@@ -40,7 +41,7 @@ struct Seen<'a, N> {
     schemas: &'a Snapshot,
 }
 
-impl<N: Names> World for Seen<'_, N> {
+impl<N: Names> CommandContext for Seen<'_, N> {
     fn namespace(&self, name: &str) -> Namespace {
         match self.names.namespace(name) {
             None => Namespace::Unknown,
@@ -95,7 +96,7 @@ impl<R: Registry, N: Names> Reader<R, N> {
     fn verdict(&self, fetched: &Fetched) -> Verdict {
         let headers: Vec<_> =
             fetched.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
-        let place = Place {
+        let place = RecordCoordinates {
             topic: &self.topic.name,
             incarnation: self.topic.incarnation,
             partition: fetched.partition,
@@ -105,7 +106,7 @@ impl<R: Registry, N: Names> Reader<R, N> {
         let record = Record { place, key, value, headers: &headers };
         let options = &self.options;
         let reply_topics: Vec<_> = options.reply_topics.iter().map(String::as_str).collect();
-        let rules = Rules {
+        let rules = CommandLimits {
             settings: &options.settings,
             namespace_default: &options.namespace_default,
             reply_topics: &reply_topics,
@@ -120,7 +121,7 @@ impl<R: Registry, N: Names> Reader<R, N> {
         let partition = Address::of(&input).partition(partitions);
         let asked = ask.clone();
         let (reply_to, namespace, command_id) = replies(&ask);
-        let body = Body::Forwarded(Forwarded {
+        let body = Body::PublicCommand(PublicCommand {
             source: Some(self.source(fetched)),
             input: Some(input),
             namespace,
@@ -145,7 +146,7 @@ impl<R: Registry, N: Names> Reader<R, N> {
 
     fn unreadable(&self, fetched: &Fetched, refusal: Refusal, partitions: u32) -> Routed {
         let (reply_to, namespace, command_id) = refusal.ask.as_deref().map(replies).unwrap_or_default();
-        let body = Body::Unreadable(Unreadable {
+        let body = Body::InvalidCommand(InvalidCommand {
             source: Some(self.source(fetched)),
             code: refusal.code.name().into(),
             reason: refusal.reason,
@@ -157,8 +158,8 @@ impl<R: Registry, N: Names> Reader<R, N> {
         Routed { partition: fetched.partition % partitions, body }
     }
 
-    fn source(&self, fetched: &Fetched) -> Source {
-        Source {
+    fn source(&self, fetched: &Fetched) -> SourcePosition {
+        SourcePosition {
             incarnation: Bytes::copy_from_slice(&self.topic.incarnation),
             partition: fetched.partition,
             offset: fetched.offset,
@@ -186,7 +187,7 @@ impl<R: Registry, N: Names> Reader<R, N> {
     }
 }
 
-fn replies(ask: &Ask) -> (Option<ReplyTo>, String, Option<String>) {
+fn replies(ask: &CommandOptions) -> (Option<ReplyTo>, String, Option<String>) {
     let reply_to = ask.reply_topic.clone();
     let reply_to = reply_to.map(|topic| ReplyTo { topic, correlation_id: ask.correlation_id.clone() });
     (reply_to, ask.namespace.clone(), ask.command_id.clone())

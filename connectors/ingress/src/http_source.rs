@@ -66,15 +66,15 @@ impl<R: Registry, N: Names> Inbox<R, N> {
         let body = self.read(&record).await.1;
         *next = Some(offset + 1);
         let refused = match &body {
-            Body::Unreadable(unreadable) => Some((unreadable.code.clone(), unreadable.reason.clone())),
-            Body::Forwarded(_)
+            Body::InvalidCommand(unreadable) => Some((unreadable.code.clone(), unreadable.reason.clone())),
+            Body::PublicCommand(_)
             | Body::Owner(_)
             | Body::Settings(_)
             | Body::Input(_)
             | Body::Barrier(_)
-            | Body::Deliver(_)
-            | Body::Letter(_)
-            | Body::Removal(_) => None,
+            | Body::DeliverDelayed(_)
+            | Body::OutboxMessage(_)
+            | Body::NamespaceDeleted(_) => None,
         };
         let heard = self.journals.send(partition, vec![body])?;
         drop(next);

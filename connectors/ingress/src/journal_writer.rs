@@ -8,7 +8,7 @@ use std::time::Instant;
 use everlog_log::Outage;
 use everlog_log::consumer::Fetched;
 use everlog_wire::Body;
-use everlog_wire::ingress::Source;
+use everlog_wire::ingress::SourcePosition;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
@@ -91,36 +91,36 @@ impl<J: Journals, R: Registry, N: Names> Carrier<J, R, N> {
             self.journals.pause(pause_ms).await;
             pause_ms = (pause_ms * 2).min(self.retry_ms_max);
         }
-        let forwarded = bodies.iter().filter(|body| matches!(body, Body::Forwarded(_))).count() as u64;
+        let forwarded = bodies.iter().filter(|body| matches!(body, Body::PublicCommand(_))).count() as u64;
         self.stats.forwarded.fetch_add(forwarded, Ordering::Relaxed);
         self.stats.unreadable.fetch_add(bodies.len() as u64 - forwarded, Ordering::Relaxed);
     }
 }
 
-fn source_of(body: &Body) -> Option<&Source> {
+fn source_of(body: &Body) -> Option<&SourcePosition> {
     match body {
-        Body::Forwarded(forwarded) => forwarded.source.as_ref(),
-        Body::Unreadable(unreadable) => unreadable.source.as_ref(),
+        Body::PublicCommand(forwarded) => forwarded.source.as_ref(),
+        Body::InvalidCommand(unreadable) => unreadable.source.as_ref(),
         Body::Owner(_)
         | Body::Settings(_)
         | Body::Input(_)
         | Body::Barrier(_)
-        | Body::Deliver(_)
-        | Body::Letter(_)
-        | Body::Removal(_) => None,
+        | Body::DeliverDelayed(_)
+        | Body::OutboxMessage(_)
+        | Body::NamespaceDeleted(_) => None,
     }
 }
 
-fn source_mut(body: &mut Body) -> Option<&mut Source> {
+fn source_mut(body: &mut Body) -> Option<&mut SourcePosition> {
     match body {
-        Body::Forwarded(forwarded) => forwarded.source.as_mut(),
-        Body::Unreadable(unreadable) => unreadable.source.as_mut(),
+        Body::PublicCommand(forwarded) => forwarded.source.as_mut(),
+        Body::InvalidCommand(unreadable) => unreadable.source.as_mut(),
         Body::Owner(_)
         | Body::Settings(_)
         | Body::Input(_)
         | Body::Barrier(_)
-        | Body::Deliver(_)
-        | Body::Letter(_)
-        | Body::Removal(_) => None,
+        | Body::DeliverDelayed(_)
+        | Body::OutboxMessage(_)
+        | Body::NamespaceDeleted(_) => None,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everlog_log::Log;
 use everlog_partition::{Answer, Event, Failure, Send as Post};
-use everlog_wire::ingress::Source;
+use everlog_wire::ingress::SourcePosition;
 use everlog_wire::{Body, Record};
 use tokio::sync::oneshot::{self, Receiver};
 
@@ -89,7 +89,11 @@ impl Owned {
     /// The offset behind the last record of the partition's own source that was applied.
     pub(crate) async fn mark(&self, partition: u32, incarnation: [u8; 16]) -> Answer<u64> {
         let (reply, heard) = oneshot::channel();
-        let source = Source { incarnation: incarnation.to_vec().into(), partition, ..Source::default() };
+        let source = SourcePosition {
+            incarnation: incarnation.to_vec().into(),
+            partition,
+            ..SourcePosition::default()
+        };
         if !(self.post)(partition, Event::Mark { source, reply }) {
             return Err(Failure::Unavailable);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everlog_avro::command::Lookup;
-use everlog_avro::{Noun, Writer, WriterError};
+use everlog_avro::{PublicTopic, Writer, WriterError};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -57,7 +57,7 @@ pub(crate) struct Schemas<R> {
 impl<R: Registry> Schemas<R> {
     /// Our own schema needs no registry.
     pub(crate) fn new(registry: R, own_id: Option<u32>) -> Self {
-        let own = |id| (id, Known::Schema(Arc::new(Ok(Writer::own(Noun::Command)))));
+        let own = |id| (id, Known::Schema(Arc::new(Ok(Writer::own(PublicTopic::Command)))));
         let own: Snapshot = Arc::new(own_id.into_iter().map(own).collect());
         Self { registry, known: RwLock::new(own.clone()), own, away: Mutex::new(None) }
     }
@@ -110,7 +110,7 @@ impl<R: Registry> Schemas<R> {
 
     fn keep(&self, id: u32, text: Option<String>) {
         let known = match text {
-            Some(text) => Known::Schema(Arc::new(Writer::parse(Noun::Command, &text))),
+            Some(text) => Known::Schema(Arc::new(Writer::parse(PublicTopic::Command, &text))),
             None => Known::UnknownUntil(Instant::now() + Duration::from_millis(UNKNOWN_MS)),
         };
         let mut all = self.known.write();

@@ -5,7 +5,7 @@ mod place;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use everlog_avro::{Noun, write};
+use everlog_avro::{PublicTopic, write};
 use everlog_engine::request::Order;
 use everlog_log::consumer::Fetched;
 use everlog_wire::Body;
@@ -14,7 +14,7 @@ use place::{Fault, House, INCARNATION, Journal, Journals, Registry, cancel, reco
 /// Source partitions and offsets of what was applied, with what each says.
 fn told(journal: &Journal) -> Vec<(u32, u64, String)> {
     let tell = |body: &Body| match body {
-        Body::Forwarded(forwarded) => {
+        Body::PublicCommand(forwarded) => {
             let source = forwarded.source.as_ref().expect("it has a place");
             let order = forwarded.input.as_ref().and_then(|input| input.order.as_ref());
             let name = match order {
@@ -24,7 +24,7 @@ fn told(journal: &Journal) -> Vec<(u32, u64, String)> {
             };
             (source.partition, source.offset, name)
         }
-        Body::Unreadable(unreadable) => {
+        Body::InvalidCommand(unreadable) => {
             let source = unreadable.source.as_ref().expect("it has a place");
             (source.partition, source.offset, unreadable.code.clone())
         }
@@ -132,7 +132,7 @@ async fn poison_becomes_a_record_of_its_own_and_stops_nothing() {
     running.stop().await;
     assert_eq!(all_told(&house.journals), expected);
     for body in house.journals.all().iter().flat_map(Journal::applied) {
-        let Body::Unreadable(unreadable) = body else { continue };
+        let Body::InvalidCommand(unreadable) = body else { continue };
         let original = unreadable.original.expect("its bytes");
         let kept = original.value.map_or(0, |value| value.len() as u64);
         assert!(kept <= 64 << 10 && kept <= original.value_bytes);
@@ -144,7 +144,7 @@ async fn poison_becomes_a_record_of_its_own_and_stops_nothing() {
 async fn a_record_waits_for_its_schema_while_those_of_other_partitions_go_on() {
     let mut house = House::new(2);
     let mut value = Vec::new();
-    write(Noun::Command, 9, &cancel(), &mut value).expect("a command");
+    write(PublicTopic::Command, 9, &cancel(), &mut value).expect("a command");
     house.topic.produce(0, record("order-1", value));
     house.topic.produce(0, signal("order-1", "behind it"));
     house.topic.produce(1, signal("order-2", "beside it"));
@@ -155,7 +155,7 @@ async fn a_record_waits_for_its_schema_while_those_of_other_partitions_go_on() {
     house.until(|house| house.topic.committed() == [None, Some(1)]).await;
     house.until(|house| house.registry.asked() >= 3).await;
     assert_eq!(house.stats().schema_waits.load(Ordering::Relaxed), 1);
-    house.registry.comes_back(9, Noun::Command.text());
+    house.registry.comes_back(9, PublicTopic::Command.text());
     house.until(|house| house.topic.committed() == [Some(2), Some(1)]).await;
     running.stop().await;
     let expected =

@@ -6,13 +6,13 @@ use everlog_ingress::{Journals, Owned, Shared, Undelivered};
 use everlog_log::Log;
 use everlog_partition::{Event, Failure};
 use everlog_rocks::log::{Embedded, Options};
-use everlog_wire::ingress::{Source, Unreadable};
+use everlog_wire::ingress::{InvalidCommand, SourcePosition};
 use everlog_wire::{Body, Record};
 
 fn bodies() -> Vec<Body> {
     let body = |offset| {
-        let source = Some(Source { offset, ..Source::default() });
-        Body::Unreadable(Unreadable { source, ..Unreadable::default() })
+        let source = Some(SourcePosition { offset, ..SourcePosition::default() });
+        Body::InvalidCommand(InvalidCommand { source, ..InvalidCommand::default() })
     };
     (0..3).map(body).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_avro::schema::SCHEMA_BYTES_MAX;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -27,12 +27,12 @@ pub struct Ids {
 
 impl Ids {
     /// The id of a noun's schema.
-    pub fn of(&self, noun: Noun) -> u32 {
+    pub fn of(&self, noun: PublicTopic) -> u32 {
         match noun {
-            Noun::Event => self.event,
-            Noun::Command => self.command,
-            Noun::Outcome => self.outcome,
-            Noun::Rejection => self.rejection,
+            PublicTopic::Event => self.event,
+            PublicTopic::Command => self.command,
+            PublicTopic::Outcome => self.outcome,
+            PublicTopic::Rejection => self.rejection,
         }
     }
 
@@ -41,19 +41,19 @@ impl Ids {
     ///
     /// # Errors
     /// [`Error`].
-    pub fn built_in(registry: &Registry, topic: impl Fn(Noun) -> String) -> Result<Self, Error> {
-        let id = |noun: Noun| {
-            let subject = Noun::subject(&topic(noun));
+    pub fn built_in(registry: &Registry, topic: impl Fn(PublicTopic) -> String) -> Result<Self, Error> {
+        let id = |noun: PublicTopic| {
+            let subject = PublicTopic::subject(&topic(noun));
             if registry.with(|book| book.level_of(&subject)).is_none() {
                 registry.set_level(Some(&subject), Level::FullTransitive)?;
             }
             registry.register(&subject, noun.text())
         };
         Ok(Self {
-            event: id(Noun::Event)?,
-            command: id(Noun::Command)?,
-            outcome: id(Noun::Outcome)?,
-            rejection: id(Noun::Rejection)?,
+            event: id(PublicTopic::Event)?,
+            command: id(PublicTopic::Command)?,
+            outcome: id(PublicTopic::Outcome)?,
+            rejection: id(PublicTopic::Rejection)?,
         })
     }
 }
@@ -124,7 +124,7 @@ impl Client {
     /// [`ClientError`].
     pub async fn register(
         &self,
-        topic: impl Fn(Noun) -> String,
+        topic: impl Fn(PublicTopic) -> String,
         deadline: Instant,
     ) -> Result<Ids, ClientError> {
         self.ids(topic, deadline, "/versions").await
@@ -134,19 +134,23 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`]; `Refused` with 40401 or 40403: the schema is not registered.
-    pub async fn check(&self, topic: impl Fn(Noun) -> String, deadline: Instant) -> Result<Ids, ClientError> {
+    pub async fn check(
+        &self,
+        topic: impl Fn(PublicTopic) -> String,
+        deadline: Instant,
+    ) -> Result<Ids, ClientError> {
         self.ids(topic, deadline, "").await
     }
 
     async fn ids(
         &self,
-        topic: impl Fn(Noun) -> String,
+        topic: impl Fn(PublicTopic) -> String,
         deadline: Instant,
         tail: &str,
     ) -> Result<Ids, ClientError> {
-        let mut ids = [0; Noun::ALL.len()];
-        for (id, noun) in ids.iter_mut().zip(Noun::ALL) {
-            let subject = Noun::subject(&topic(noun));
+        let mut ids = [0; PublicTopic::ALL.len()];
+        for (id, noun) in ids.iter_mut().zip(PublicTopic::ALL) {
+            let subject = PublicTopic::subject(&topic(noun));
             let path = format!("/subjects/{}{tail}", escaped(&subject));
             let body = json!({"schema": noun.text()});
             let answer = self.persist(&Method::POST, &path, Some(&body), &subject, deadline).await?;

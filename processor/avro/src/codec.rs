@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
-use crate::schema::{Noun, Writer};
+use crate::schema::{PublicTopic, Writer};
 use crate::validator::{Bounds, sift};
 use crate::writer::datum;
 
@@ -30,7 +30,7 @@ pub struct Framed<'a> {
 /// # Errors
 /// [`Error::Write`]; the buffer is as it was.
 pub fn write<T: Serialize>(
-    noun: Noun,
+    noun: PublicTopic,
     schema_id: u32,
     record: &T,
     buffer: &mut Vec<u8>,

@@ -8,7 +8,7 @@ use apache_avro::schema::{InnerDecimalSchema, UuidSchema};
 
 /// A schema as the validator and the writer walk through it: types by their place in a list, named ones resolved.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct CompiledSchema {
     kinds: Vec<Kind>,
 }
 
@@ -62,7 +62,7 @@ impl Field {
     }
 }
 
-impl Plan {
+impl CompiledSchema {
     /// None: the schema names a type that it does not define.
     pub(super) fn new(schema: &Schema) -> Option<Self> {
         let mut draft = Draft { kinds: Vec::new(), names: HashMap::new() };

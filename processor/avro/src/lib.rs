@@ -18,7 +18,7 @@ mod validator;
 mod writer;
 
 pub use crate::codec::{Framed, HEAD_BYTES, frame, read, write};
-pub use crate::schema::{Noun, Writer, WriterError};
+pub use crate::schema::{PublicTopic, Writer, WriterError};
 pub use crate::validator::Bounds;
 
 /// Bytes of a public topic that cannot be written or read.

@@ -7,12 +7,12 @@ use prost::Message;
 use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
-use crate::command::{Code, Place};
+use crate::command::{Code, RecordCoordinates};
 use crate::event::fields::payloads;
 use crate::failure;
 use crate::failure::Failure;
 use crate::payload::Payload;
-use crate::{Bounds, Error, Noun, Writer, codec, proto_update};
+use crate::{Bounds, Error, PublicTopic, Writer, codec, proto_update};
 
 /// What became of a command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// An outcome without content, of a command at this place, decided at `time_ms`.
-    pub fn new(place: &Place<'_>, time_ms: i64) -> Self {
+    pub fn new(place: &RecordCoordinates<'_>, time_ms: i64) -> Self {
         let partition = i32::try_from(place.partition).unwrap_or(i32::MAX);
         let offset = i64::try_from(place.offset).unwrap_or(i64::MAX);
         Self { time: time_ms, topic: place.topic.into(), partition, offset, ..Self::default() }
@@ -135,7 +135,7 @@ impl Outcome {
     /// # Errors
     /// [`Error::Write`]: a fault of this release.
     pub fn write(&self, schema_id: u32, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        codec::write(Noun::Outcome, schema_id, self, buffer)
+        codec::write(PublicTopic::Outcome, schema_id, self, buffer)
     }
 
     /// Reads a record as the topic holds it, written with `writer`.

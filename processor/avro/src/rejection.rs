@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
 use crate::command::{Code, Record};
-use crate::{Bounds, Error, Noun, Writer, codec};
+use crate::{Bounds, Error, PublicTopic, Writer, codec};
 
 /// A header of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl<'a> Rejection<'a> {
     /// # Errors
     /// [`Error::Write`]: a fault of this release.
     pub fn write(&self, schema_id: u32, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        codec::write(Noun::Rejection, schema_id, self, buffer)
+        codec::write(PublicTopic::Rejection, schema_id, self, buffer)
     }
 
     /// Reads a record as the topic holds it, written with `writer`.

@@ -7,14 +7,14 @@ use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::schema_compatibility::SchemaCompatibility;
 use serde_json::Value;
 
-use crate::compiled_schema::Plan;
+use crate::compiled_schema::CompiledSchema;
 
 /// Bytes of a schema's text; a longer one is not read.
 pub const SCHEMA_BYTES_MAX: usize = 1 << 20;
 
 /// What a public topic holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Noun {
+pub enum PublicTopic {
     /// `events`.
     Event,
     /// `commands`.
@@ -28,13 +28,13 @@ pub enum Noun {
 struct Parts {
     schema: &'static Schema,
     reader: GenericDatumReader<'static>,
-    plan: Plan,
+    plan: CompiledSchema,
     canonical: String,
 }
 
-static PARTS: LazyLock<[Parts; 4]> = LazyLock::new(|| Noun::ALL.map(parts));
+static PARTS: LazyLock<[Parts; 4]> = LazyLock::new(|| PublicTopic::ALL.map(parts));
 
-fn parts(noun: Noun) -> Parts {
+fn parts(noun: PublicTopic) -> Parts {
     let schema =
         Schema::parse_str(noun.text()).expect("the schemas of the repository are tested to be valid");
     // Once per process, for as long as it runs.
@@ -44,12 +44,12 @@ fn parts(noun: Noun) -> Parts {
     Parts {
         schema,
         reader: reader.expect(valid),
-        plan: Plan::new(schema).expect(valid),
+        plan: CompiledSchema::new(schema).expect(valid),
         canonical: schema.canonical_form(),
     }
 }
 
-impl Noun {
+impl PublicTopic {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Event, Self::Command, Self::Outcome, Self::Rejection];
 
@@ -98,7 +98,7 @@ impl Noun {
         self.parts().schema
     }
 
-    pub(super) fn plan(self) -> &'static Plan {
+    pub(super) fn plan(self) -> &'static CompiledSchema {
         &self.parts().plan
     }
 
@@ -138,14 +138,14 @@ pub enum WriterError {
 /// The schema with which somebody writes a noun.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    noun: Noun,
+    noun: PublicTopic,
     /// None for the schema of this release.
-    foreign: Option<Arc<(Schema, Plan)>>,
+    foreign: Option<Arc<(Schema, CompiledSchema)>>,
 }
 
 impl Writer {
     /// The schema of this release.
-    pub fn own(noun: Noun) -> Self {
+    pub fn own(noun: PublicTopic) -> Self {
         Self { noun, foreign: None }
     }
 
@@ -153,7 +153,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`WriterError`].
-    pub fn parse(noun: Noun, text: &str) -> Result<Self, WriterError> {
+    pub fn parse(noun: PublicTopic, text: &str) -> Result<Self, WriterError> {
         let unreadable = |detail: String| WriterError::Unreadable(detail);
         if text.len() > SCHEMA_BYTES_MAX {
             return Err(unreadable(format!("it has more than {SCHEMA_BYTES_MAX} bytes")));
@@ -176,13 +176,13 @@ impl Writer {
         // What is read in part is taken: a record that cannot be read is refused by itself.
         SchemaCompatibility::can_read(&schema, noun.schema())
             .map_err(|error| WriterError::Incompatible(error.to_string()))?;
-        let plan =
-            Plan::new(&schema).ok_or_else(|| unreadable("it names a type that it does not define".into()))?;
+        let plan = CompiledSchema::new(&schema)
+            .ok_or_else(|| unreadable("it names a type that it does not define".into()))?;
         Ok(Self { noun, foreign: Some(Arc::new((schema, plan))) })
     }
 
     /// What it writes.
-    pub fn noun(&self) -> Noun {
+    pub fn noun(&self) -> PublicTopic {
         self.noun
     }
 
@@ -191,7 +191,7 @@ impl Writer {
         self.foreign.as_deref().map(|(schema, _)| schema)
     }
 
-    pub(super) fn plan(&self) -> &Plan {
+    pub(super) fn plan(&self) -> &CompiledSchema {
         self.foreign.as_deref().map_or_else(|| self.noun.plan(), |(_, plan)| plan)
     }
 }

@@ -3,7 +3,7 @@
 //! The decoder behind it takes a record that ends too early for one with nulls, and reserves what a count promises;
 //! so it only ever sees bytes that went through here.
 
-use crate::compiled_schema::{Kind, Plan};
+use crate::compiled_schema::{CompiledSchema, Kind};
 
 /// What is taken of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,23 +50,23 @@ pub(super) enum Fault {
 }
 
 /// Checks that the bytes are exactly one datum of the schema.
-pub(super) fn sift(plan: &Plan, bytes: &[u8], bounds: &Bounds) -> Result<(), Fault> {
+pub(super) fn sift(plan: &CompiledSchema, bytes: &[u8], bounds: &Bounds) -> Result<(), Fault> {
     if bytes.len() > bounds.bytes_max {
         return Err(Fault::Bytes(bounds.bytes_max));
     }
-    let mut sieve = Sieve { kinds: plan.kinds(), rest: bytes, bounds, items: 0 };
+    let mut sieve = Validator { kinds: plan.kinds(), rest: bytes, bounds, items: 0 };
     sieve.datum(0, 0)?;
     if sieve.rest.is_empty() { Ok(()) } else { Err(Fault::Long(sieve.rest.len())) }
 }
 
-struct Sieve<'a> {
+struct Validator<'a> {
     kinds: &'a [Kind],
     rest: &'a [u8],
     bounds: &'a Bounds,
     items: u32,
 }
 
-impl Sieve<'_> {
+impl Validator<'_> {
     fn datum(&mut self, place: usize, depth: u32) -> Result<(), Fault> {
         if depth > self.bounds.depth_max {
             return Err(Fault::Depth(self.bounds.depth_max));

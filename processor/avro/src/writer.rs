@@ -5,7 +5,7 @@ use std::fmt::Display;
 use serde::ser::{Impossible, SerializeMap, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
 
-use crate::compiled_schema::{Field, Kind, Plan};
+use crate::compiled_schema::{CompiledSchema, Field, Kind};
 
 /// The record and the schema do not agree.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,11 @@ impl serde::ser::Error for Mismatch {
 }
 
 /// Appends the datum.
-pub(super) fn datum<T: Serialize>(plan: &Plan, record: &T, out: &mut Vec<u8>) -> Result<(), Mismatch> {
+pub(super) fn datum<T: Serialize>(
+    plan: &CompiledSchema,
+    record: &T,
+    out: &mut Vec<u8>,
+) -> Result<(), Mismatch> {
     record.serialize(Pen { kinds: plan.kinds(), place: 0, out })
 }
 
@@ -386,7 +390,7 @@ mod tests {
 
     fn write(fields: &str) -> Result<Vec<u8>, String> {
         let text = format!(r#"{{"type": "record", "name": "R", "fields": [{fields}]}}"#);
-        let plan = Plan::new(&Schema::parse_str(&text).expect("a schema")).expect("names resolve");
+        let plan = CompiledSchema::new(&Schema::parse_str(&text).expect("a schema")).expect("names resolve");
         let mut out = Vec::new();
         let written = datum(&plan, &Given { b: -1, a: Some("x") }, &mut out);
         written.map(|()| out).map_err(|error| error.to_string())

@@ -290,8 +290,10 @@ fn values(flag: &str, texts: &[String]) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use everlog_avro::command::{Lookup, Namespace, Place, Record, Rules, Token, Verdict, World, read};
-    use everlog_avro::{Bounds, Noun};
+    use everlog_avro::command::{
+        CommandContext, CommandLimits, Lookup, Namespace, Record, RecordCoordinates, Token, Verdict, read,
+    };
+    use everlog_avro::{Bounds, PublicTopic};
     use everlog_engine::Settings;
 
     use super::*;
@@ -311,7 +313,7 @@ mod tests {
 
     struct Anything;
 
-    impl World for Anything {
+    impl CommandContext for Anything {
         fn namespace(&self, _name: &str) -> Namespace {
             Namespace::Open { id: "0c1b2f6f-3fc4-4d6a-9f4b-6c9a63f4c9d2".into(), retention_ms: 1 }
         }
@@ -348,14 +350,19 @@ mod tests {
         ] {
             let json = json(&words).expect(&words);
             let settings = Settings::standard();
-            let rules = Rules {
+            let rules = CommandLimits {
                 settings: &settings,
                 namespace_default: "default",
                 reply_topics: &[],
                 bounds: Bounds::default(),
                 now_ms: 0,
             };
-            let place = Place { topic: Noun::Command.topic(), incarnation: [1; 16], partition: 0, offset: 0 };
+            let place = RecordCoordinates {
+                topic: PublicTopic::Command.topic(),
+                incarnation: [1; 16],
+                partition: 0,
+                offset: 0,
+            };
             let record = Record { place, key: Some(b"order-1"), value: Some(json.as_bytes()), headers: &[] };
             let verdict = read(&record, &rules, &Anything);
             assert!(matches!(verdict, Verdict::Accepted(_)), "{words}: {json}: {verdict:?}");

@@ -11,7 +11,7 @@ use everlog_avro::event::WorkflowEvent;
 use everlog_avro::outcome::Outcome;
 use everlog_avro::payload::JSON;
 use everlog_avro::rejection::Rejection;
-use everlog_avro::{Noun, Writer, frame};
+use everlog_avro::{PublicTopic, Writer, frame};
 use everlog_log_kafka::topics::topic_io::Record;
 use everlog_registry::{Client, Found};
 use serde::de::{MapAccess, Visitor};
@@ -37,7 +37,7 @@ pub enum Told {
 
 /// Reads records of one noun, whichever release has written them.
 pub struct Reader {
-    noun: Noun,
+    noun: PublicTopic,
     registry: Option<Client>,
     runtime: Runtime,
     writers: BTreeMap<u32, Result<Writer, String>>,
@@ -48,7 +48,7 @@ impl Reader {
     ///
     /// # Errors
     /// The registry's URL is none.
-    pub fn new(noun: Noun, registry: Option<&str>) -> Result<Self> {
+    pub fn new(noun: PublicTopic, registry: Option<&str>) -> Result<Self> {
         let registry = registry.map(Client::new).transpose()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { noun, registry, runtime, writers: BTreeMap::new() })
@@ -72,12 +72,16 @@ impl Reader {
             Err(detail) => return Ok(Told::Unreadable(detail.clone())),
         };
         let told = match noun {
-            Noun::Event => WorkflowEvent::read(writer, value).map(|event| Told::Event(Box::new(event))),
-            Noun::Outcome => Outcome::read(writer, value).map(|outcome| Told::Outcome(Box::new(outcome))),
-            Noun::Rejection => {
+            PublicTopic::Event => {
+                WorkflowEvent::read(writer, value).map(|event| Told::Event(Box::new(event)))
+            }
+            PublicTopic::Outcome => {
+                Outcome::read(writer, value).map(|outcome| Told::Outcome(Box::new(outcome)))
+            }
+            PublicTopic::Rejection => {
                 Rejection::read(writer, value).map(|rejection| Told::Rejection(Box::new(rejection)))
             }
-            Noun::Command => return Ok(Told::Unreadable("commands are read by nodes".into())),
+            PublicTopic::Command => return Ok(Told::Unreadable("commands are read by nodes".into())),
         };
         Ok(told.unwrap_or_else(|error| Told::Unreadable(error.to_string())))
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_log_kafka::Options;
 use everlog_log_kafka::topics::topic_io::{From, Record, Step, Tail};
@@ -72,7 +72,7 @@ impl Where {
 
 impl Place {
     /// The full name of a noun's topic.
-    pub fn topic(&self, noun: Noun) -> String {
+    pub fn topic(&self, noun: PublicTopic) -> String {
         match self {
             Self::Kafka(options) => format!("{}{}", options.prefix, noun.topic()),
             // The embedded log's topics have no prefix of their own.
@@ -84,7 +84,7 @@ impl Place {
     ///
     /// # Errors
     /// There is none, nobody answers, or the partition or offset is not there.
-    pub fn tail(&self, noun: Noun, partition: Option<u32>, from: From) -> Result<Reading> {
+    pub fn tail(&self, noun: PublicTopic, partition: Option<u32>, from: From) -> Result<Reading> {
         match self {
             Self::Kafka(options) => {
                 let tail = Tail::open(options, &self.topic(noun), partition, from)?;
@@ -119,7 +119,7 @@ impl Reading {
 /// A topic of a node, page by page.
 pub struct Pages {
     address: SocketAddr,
-    noun: Noun,
+    noun: PublicTopic,
     partitions: Vec<Page>,
     records: VecDeque<Record>,
     has_ended: bool,
@@ -133,7 +133,7 @@ struct Page {
 }
 
 impl Pages {
-    fn open(address: SocketAddr, noun: Noun, partition: Option<u32>, from: From) -> Result<Self> {
+    fn open(address: SocketAddr, noun: PublicTopic, partition: Option<u32>, from: From) -> Result<Self> {
         let first = ask(address, noun, partition.unwrap_or(0), None, 0)?;
         let count = number(&first, "partitions")?;
         let count = u32::try_from(count).context("the node has too many partitions")?;
@@ -190,7 +190,13 @@ impl Pages {
     }
 }
 
-fn ask(address: SocketAddr, noun: Noun, partition: u32, from: Option<u64>, max: usize) -> Result<Value> {
+fn ask(
+    address: SocketAddr,
+    noun: PublicTopic,
+    partition: u32,
+    from: Option<u64>,
+    max: usize,
+) -> Result<Value> {
     let from = from.map(|offset| format!("&offset={offset}")).unwrap_or_default();
     let path = format!("/{}?partition={partition}&max={max}{from}", noun.topic());
     let Answer { status, body, .. } = http_client::get(address, &path)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_log_kafka::topics::topic_io::{From, Record, Step};
 
@@ -83,7 +83,7 @@ struct Filter {
 ///
 /// # Errors
 /// Nobody answers, or the topic is not there.
-pub fn run(noun: Noun, read: &Read) -> Result<Ended> {
+pub fn run(noun: PublicTopic, read: &Read) -> Result<Ended> {
     let (place, filter, from, follows) = match read {
         Read::Tail(tail) => {
             let from = if tail.from_beginning { From::Beginning } else { From::End };

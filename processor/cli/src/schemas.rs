@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_config::logs::visible;
 use everlog_registry::{Client, ClientError};
@@ -47,7 +47,7 @@ pub fn run(schemas: &Schemas) -> Result<Ended> {
     let (Schemas::Register(asked) | Schemas::Check(asked)) = schemas;
     let config = Config::load(None, &everlog_config::environment())?;
     let prefix = asked.prefix.clone().unwrap_or_else(|| config.kafka.prefix.clone());
-    let topic = |noun: Noun| format!("{prefix}{}", noun.topic());
+    let topic = |noun: PublicTopic| format!("{prefix}{}", noun.topic());
     let client = Client::new(&asked.registry)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found = runtime.block_on(async {
@@ -59,8 +59,8 @@ pub fn run(schemas: &Schemas) -> Result<Ended> {
     });
     match found {
         Ok(ids) => {
-            for noun in Noun::ALL {
-                write_line(&format!("{}\t{}", Noun::subject(&topic(noun)), ids.of(noun)))?;
+            for noun in PublicTopic::ALL {
+                write_line(&format!("{}\t{}", PublicTopic::subject(&topic(noun)), ids.of(noun)))?;
             }
             Ok(Ended::Well)
         }

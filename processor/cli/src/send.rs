@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_config::logs::visible;
 use everlog_log::Error;
 use everlog_log::clock::now_ms;
@@ -73,11 +73,13 @@ pub fn run(command: &Commands) -> Result<Ended> {
     let config = send.place.settings()?;
     everlog_config::logs::start(&config.logs)?;
     let place = send.place.place(&config);
-    let headers = send.headers(&place.topic(Noun::Outcome), now_ms())?;
+    let headers = send.headers(&place.topic(PublicTopic::Outcome), now_ms())?;
     // What is decided before anybody looks would be missed.
-    let replies = if send.reply { Some(place.tail(Noun::Outcome, None, From::End)?) } else { None };
+    let replies = if send.reply { Some(place.tail(PublicTopic::Outcome, None, From::End)?) } else { None };
     let sent = match &place {
-        Place::Kafka(options) => produce(options, &place.topic(Noun::Command), send, &value, &headers)?,
+        Place::Kafka(options) => {
+            produce(options, &place.topic(PublicTopic::Command), send, &value, &headers)?
+        }
         Place::Node(address) => hand_in(*address, send, &value, &headers)?,
     };
     let (partition, offset, refusal) = match sent {
@@ -87,7 +89,7 @@ pub fn run(command: &Commands) -> Result<Ended> {
         }
         Sent::At(partition, offset, refusal) => (partition, offset, refusal),
     };
-    let topic = place.topic(Noun::Command);
+    let topic = place.topic(PublicTopic::Command);
     let mut told = json!({"topic": topic, "partition": partition, "offset": offset});
     if let Some((code, reason)) = &refusal {
         (told["code"], told["reason"]) = (json!(code), json!(reason));
@@ -191,8 +193,8 @@ fn outcome(
 ) -> Result<Ended> {
     let deadline = Instant::now() + Duration::from_millis(within_ms);
     // Outcomes are written by nodes of this release.
-    let mut reader = Reader::new(Noun::Outcome, None)?;
-    let (commands, topic) = (place.topic(Noun::Command), place.topic(Noun::Outcome));
+    let mut reader = Reader::new(PublicTopic::Outcome, None)?;
+    let (commands, topic) = (place.topic(PublicTopic::Command), place.topic(PublicTopic::Outcome));
     while Instant::now() < deadline {
         let Step::Record(record) = replies.next(WAIT)? else { continue };
         let told = reader.read(&record)?;

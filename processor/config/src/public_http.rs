@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_ingress::Options;
 use everlog_registry::Limits;
 
@@ -121,7 +121,7 @@ impl Ingress {
         let mut fault = |key: &str, value: String, allowed: String| {
             faults.push(format!("ingress.{key} = {value} is not allowed; allowed is {allowed}"));
         };
-        if self.reply_topics.0.iter().any(|topic| topic != Noun::Outcome.topic()) {
+        if self.reply_topics.0.iter().any(|topic| topic != PublicTopic::Outcome.topic()) {
             fault(
                 "reply_topics",
                 self.reply_topics.write(),
@@ -158,7 +158,7 @@ impl Ingress {
 
 impl Config {
     /// The full name of a public topic.
-    pub fn topic(&self, noun: Noun) -> String {
+    pub fn topic(&self, noun: PublicTopic) -> String {
         format!("{}{}", self.kafka.prefix, noun.topic())
     }
 
@@ -169,7 +169,7 @@ impl Config {
             settings: self.limits.engine().into(),
             namespace_default: ingress.namespace_default.clone(),
             namespaces_open: ingress.namespaces_open.0.clone(),
-            reply_topics: ingress.reply_topics.0.iter().map(|_| self.topic(Noun::Outcome)).collect(),
+            reply_topics: ingress.reply_topics.0.iter().map(|_| self.topic(PublicTopic::Outcome)).collect(),
             record_bytes_max: ingress.record_bytes_max,
             journal_record_bytes_max: ingress.journal_record_bytes_max,
             command_schema_id: Some(command_schema_id),

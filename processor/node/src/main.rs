@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_config::logs::{self, visible};
 use everlog_config::{Config, DataDir, environment};
 
@@ -59,9 +59,9 @@ fn main() -> ExitCode {
         Command::Serve(settings) => code_of(run_serve(settings)),
         Command::Config(settings) => code_of(show_config(settings)),
         Command::Topics(command) => look_at_topics(command),
-        Command::Events(read) => by_hand(everlog_cli::read::run(Noun::Event, read)),
-        Command::Replies(read) => by_hand(everlog_cli::read::run(Noun::Outcome, read)),
-        Command::Rejections(read) => by_hand(everlog_cli::read::run(Noun::Rejection, read)),
+        Command::Events(read) => by_hand(everlog_cli::read::run(PublicTopic::Event, read)),
+        Command::Replies(read) => by_hand(everlog_cli::read::run(PublicTopic::Outcome, read)),
+        Command::Rejections(read) => by_hand(everlog_cli::read::run(PublicTopic::Rejection, read)),
         Command::Send(command) => by_hand(everlog_cli::send::run(command)),
         Command::Schemas(schemas) => by_hand(everlog_cli::schemas::run(schemas)),
         Command::Cluster(command) => by_hand(everlog_cli::cluster::run(command)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_cluster::PeerAuth;
 use everlog_cluster::{Cluster, ClusterOptions, LocalNode, LocalPartitions, PeerForwarder};
 use everlog_config::node_file::NodeFile;
@@ -326,8 +326,8 @@ fn keep_public(
     let LogBackend::Embedded(log) = backend else { return };
     tokio::spawn(retention::keep(Arc::downgrade(log), config.log.public_retention_ms));
     let journals = Owned { partitions: log.partitions(), post: running.post() };
-    let topic = ConsumedTopic { name: config.topic(Noun::Command), incarnation: log.incarnation() };
-    let options = config.ingress_options(names.ids.of(Noun::Command));
+    let topic = ConsumedTopic { name: config.topic(PublicTopic::Command), incarnation: log.incarnation() };
+    let options = config.ingress_options(names.ids.of(PublicTopic::Command));
     let lookup = Lookup(Arc::clone(schemas));
     let commands = everlog_ingress::Inbox::new(journals, topic, lookup, names.clone(), options);
     metrics::watch_inbox(registry, commands.stats());

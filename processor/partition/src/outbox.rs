@@ -11,7 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::Input;
 use everlog_log::Log;
 use everlog_store::{Base, Space};
-use everlog_wire::{Body, Letter, Record};
+use everlog_wire::{Body, OutboxMessage, Record};
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
@@ -69,7 +69,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             let post = self.position.post(to);
             post.sent += 1;
             let number = post.sent;
-            let letter = Letter { from: self.id, number, input: Some(input) };
+            let letter = OutboxMessage { from: self.id, number, input: Some(input) };
             self.outbox.lanes.entry(to).or_default().letters.push_back((number, letter.record()));
         }
     }
@@ -121,7 +121,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let taken = self.position.taken_from(from);
         let records = letters.into_iter().filter_map(|bytes| Record::read(bytes).ok());
         let is_new = |record: &Record| match &record.body {
-            Some(Body::Letter(letter)) => letter.number > taken,
+            Some(Body::OutboxMessage(letter)) => letter.number > taken,
             _other => false,
         };
         self.pending.extend(records.filter(is_new).map(|record| Entry::new(record, Waiter::Nobody)));
@@ -129,7 +129,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     /// A letter's record is applied: its order, if it is the one behind the last that was taken.
-    pub(crate) fn open_letter(&mut self, offset: u64, letter: &Letter) -> Result<(), Error> {
+    pub(crate) fn open_letter(&mut self, offset: u64, letter: &OutboxMessage) -> Result<(), Error> {
         let post = self.position.post(letter.from);
         let is_next = letter.number == post.taken + 1 || !R::keeps(Rule::LetterNumbers);
         if is_next {

@@ -15,7 +15,7 @@ use everlog_engine::request::{Input, Order};
 use everlog_engine::{Settings, Step};
 use everlog_log::{Fence, Log, Offset, Tail};
 use everlog_store::{Base, Store};
-use everlog_wire::{Body, Mark, Position, Record};
+use everlog_wire::{Body, Position, Record, RestoreCheckpoint};
 
 use crate::error::Error;
 use crate::invariants::{Kept, Rule, Rules};
@@ -134,7 +134,7 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     /// Ready tasks that wait until less waits for a commit; true = an activity's.
     pub(crate) held: Vec<(TaskRef, bool)>,
     /// Up to where the rows stand that are kept beside the log.
-    pub(crate) mark: Mark,
+    pub(crate) mark: RestoreCheckpoint,
     /// An error from where none can be told; the next turn does.
     pub(crate) trouble: Option<Error>,
     pub(crate) serving: bool,
@@ -202,7 +202,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             unoffered: None,
             absorbed: VecDeque::new(),
             held: Vec::new(),
-            mark: Mark::default(),
+            mark: RestoreCheckpoint::default(),
             trouble: None,
             serving: false,
             replaying: false,

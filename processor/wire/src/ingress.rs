@@ -6,7 +6,7 @@ use everlog_engine::request::Input;
 /// How far the records of one partition of a source topic were applied: one row per source, and what a journal record
 /// carries. A record is applied only if its offset is not below the mark's `next`.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Source {
+pub struct SourcePosition {
     /// The topic's id, 16 bytes: a topic of the same name made later is another one.
     #[prost(bytes = "bytes", tag = "1")]
     pub incarnation: Bytes,
@@ -66,10 +66,10 @@ pub struct ReplyTo {
 
 /// A public command that could be read: an order, what its headers ask for, and the record itself for a rejection.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Forwarded {
+pub struct PublicCommand {
     /// Where it stood.
     #[prost(message, optional, tag = "1")]
-    pub source: Option<Source>,
+    pub source: Option<SourcePosition>,
     /// The order.
     #[prost(message, optional, tag = "2")]
     pub input: Option<Input>,
@@ -95,10 +95,10 @@ pub struct Forwarded {
 
 /// A public record that is no command: it becomes a rejection, in the order in which it came.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Unreadable {
+pub struct InvalidCommand {
     /// Where it stood.
     #[prost(message, optional, tag = "1")]
-    pub source: Option<Source>,
+    pub source: Option<SourcePosition>,
     /// Why it is refused, for programs: the name of a `command::Code` in the crate avro.
     #[prost(string, tag = "2")]
     pub code: String,
@@ -121,7 +121,7 @@ pub struct Unreadable {
 
 /// Takes a command out that waited for its moment, and applies it.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Deliver {
+pub struct DeliverDelayed {
     /// The key of the row in which it waits.
     #[prost(bytes = "bytes", tag = "1")]
     pub row: Bytes,

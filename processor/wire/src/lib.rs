@@ -5,8 +5,8 @@ mod position;
 mod record;
 pub mod rows;
 
-pub use position::{Mark, Position, Post};
-pub use record::{Barrier, Body, Letter, Owner, Record, Removal, VERSION};
+pub use position::{MessageCursor, Position, RestoreCheckpoint};
+pub use record::{Barrier, Body, NamespaceDeleted, OutboxMessage, Owner, Record, VERSION};
 
 /// Bytes that cannot be read as what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

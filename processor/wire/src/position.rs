@@ -5,7 +5,7 @@ use everlog_engine::{Settings, level};
 use prost::Message;
 
 use crate::Error;
-use crate::ingress::Source;
+use crate::ingress::SourcePosition;
 
 /// Committed together with the outputs up to it.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -33,15 +33,15 @@ pub struct Position {
     pub level: u32,
     /// How far the records of each partition of each source topic were applied.
     #[prost(message, repeated, tag = "8")]
-    pub marks: Vec<Source>,
+    pub marks: Vec<SourcePosition>,
     /// How many letters have gone to each partition, and how many of each were taken.
     #[prost(message, repeated, tag = "9")]
-    pub posts: Vec<Post>,
+    pub posts: Vec<MessageCursor>,
 }
 
 /// The letters between this partition and another, or itself.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub struct Post {
+pub struct MessageCursor {
     /// The other partition.
     #[prost(uint32, tag = "1")]
     pub partition: u32,
@@ -55,7 +55,7 @@ pub struct Post {
 
 /// Up to where rows stand that are kept beside the log: written together with them, never to the log.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Mark {
+pub struct RestoreCheckpoint {
     /// The position row of the commit, encoded.
     #[prost(bytes = "bytes", tag = "1")]
     pub position: Bytes,
@@ -76,7 +76,7 @@ pub struct Mark {
     pub partition: u64,
 }
 
-impl Mark {
+impl RestoreCheckpoint {
     /// The mark's bytes.
     pub fn encode(&self) -> Bytes {
         self.encode_to_vec().into()
@@ -93,11 +93,11 @@ impl Mark {
 
 impl Position {
     /// The letters between this partition and another.
-    pub fn post(&mut self, partition: u32) -> &mut Post {
+    pub fn post(&mut self, partition: u32) -> &mut MessageCursor {
         let index = match self.posts.binary_search_by_key(&partition, |post| post.partition) {
             Ok(index) => index,
             Err(index) => {
-                self.posts.insert(index, Post { partition, ..Post::default() });
+                self.posts.insert(index, MessageCursor { partition, ..MessageCursor::default() });
                 index
             }
         };

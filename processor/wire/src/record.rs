@@ -6,7 +6,7 @@ use everlog_engine::request::Input;
 use prost::Message;
 
 use crate::Error;
-use crate::ingress::{Deliver, Forwarded, Unreadable};
+use crate::ingress::{DeliverDelayed, InvalidCommand, PublicCommand};
 
 /// The newest version of a record that this release writes and reads.
 pub const VERSION: u32 = 1;
@@ -43,27 +43,27 @@ pub enum Body {
     Input(Input),
     /// A public command. It stands under no term: whoever brought it counts by its mark.
     #[prost(message, tag = "6")]
-    Forwarded(Forwarded),
+    PublicCommand(PublicCommand),
     /// A public record that is no command. It stands under no term, either.
     #[prost(message, tag = "7")]
-    Unreadable(Unreadable),
+    InvalidCommand(InvalidCommand),
     /// Nothing: once it is applied, so is all that was durable when it was sent.
     #[prost(message, tag = "8")]
     Barrier(Barrier),
     /// The moment has come for a public command that was to wait.
     #[prost(message, tag = "9")]
-    Deliver(Deliver),
+    DeliverDelayed(DeliverDelayed),
     /// An order that a run of another partition, or of this one, has sent. It stands under no term: its number counts.
     #[prost(message, tag = "10")]
-    Letter(Letter),
+    OutboxMessage(OutboxMessage),
     /// A namespace was deleted: from here on nothing begins in it.
     #[prost(message, tag = "11")]
-    Removal(Removal),
+    NamespaceDeleted(NamespaceDeleted),
 }
 
 /// An order from one partition to another, numbered without a gap for each pair of them.
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Letter {
+pub struct OutboxMessage {
     /// The partition whose journal has yielded it.
     #[prost(uint32, tag = "1")]
     pub from: u32,
@@ -75,10 +75,10 @@ pub struct Letter {
     pub input: Option<Input>,
 }
 
-impl Letter {
+impl OutboxMessage {
     /// The bytes of the journal record that carries it.
     pub fn record(self) -> Bytes {
-        Record::new(0, Body::Letter(self)).encode()
+        Record::new(0, Body::OutboxMessage(self)).encode()
     }
 }
 
@@ -98,7 +98,7 @@ pub struct Owner {
 
 /// The end of a namespace, in one partition.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Removal {
+pub struct NamespaceDeleted {
     /// The namespace's UUID.
     #[prost(string, tag = "1")]
     pub namespace_id: String,

@@ -196,7 +196,7 @@ impl Broker {
             if let Ok(mut entry) = Entry::read(bytes.clone()) {
                 if matches!(entry.body, Some(Body::Owner(_))) {
                     kept.term = offset;
-                } else if let (Some(Removed::IngressMarks), Some(Body::Forwarded(forwarded))) =
+                } else if let (Some(Removed::IngressMarks), Some(Body::PublicCommand(forwarded))) =
                     (removed, &mut entry.body)
                     && let Some(source) = &mut forwarded.source
                 {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use everlog_ingress::Undelivered;
 use everlog_wire::Body;
-use everlog_wire::ingress::Source;
+use everlog_wire::ingress::SourcePosition;
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Journal {
 
     /// What counts of it, by the rules of whoever applies it.
     pub fn applied(&self) -> Vec<Body> {
-        let mut marks: Vec<Source> = Vec::new();
+        let mut marks: Vec<SourcePosition> = Vec::new();
         let mut applied = Vec::new();
         for body in &self.0 {
             let source = source(body);
@@ -52,7 +52,7 @@ impl Journal {
             }
             match mark {
                 Some(mark) => mark.offset = source.offset + 1,
-                None => marks.push(Source { offset: source.offset + 1, ..source.clone() }),
+                None => marks.push(SourcePosition { offset: source.offset + 1, ..source.clone() }),
             }
             applied.push(body.clone());
         }
@@ -60,10 +60,10 @@ impl Journal {
     }
 }
 
-fn source(body: &Body) -> &Source {
+fn source(body: &Body) -> &SourcePosition {
     let source = match body {
-        Body::Forwarded(forwarded) => forwarded.source.as_ref(),
-        Body::Unreadable(unreadable) => unreadable.source.as_ref(),
+        Body::PublicCommand(forwarded) => forwarded.source.as_ref(),
+        Body::InvalidCommand(unreadable) => unreadable.source.as_ref(),
         other => panic!("nobody brings {other:?}"),
     };
     source.expect("it has a place")

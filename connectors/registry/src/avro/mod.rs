@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn our_own_schemas_are_valid() {
-        for noun in everlog_avro::Noun::ALL {
+        for noun in everlog_avro::PublicTopic::ALL {
             let steps = Steps::bounded(100_000);
             let schema = AvroSchema::parse(noun.text(), &steps).expect("valid");
             assert_eq!(schema.check_defaults(&steps), Ok(()), "{noun:?}");

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_patience as patience;
 use everlog_registry::{Client, ClientError, Error, Found, Ids, Level, Limits, Registry, Storage, router};
 use schema_registry_converter::async_impl::schema_registry::{
@@ -211,7 +211,7 @@ async fn converse_as_others(url: &str, subject: &str) {
     assert_eq!(get_schema_by_subject(&settings, &strategy).await.expect("found").id, first.id);
 }
 
-fn topic(noun: Noun) -> String {
+fn topic(noun: PublicTopic) -> String {
     format!("test.{}", noun.topic())
 }
 
@@ -220,12 +220,12 @@ async fn register_ours(url: &str) -> Ids {
     let begun = Instant::now();
     let ids = client.register(topic, begun + patience::most()).await.expect("registered");
     assert_eq!(client.check(topic, begun + patience::most()).await, Ok(ids));
-    let Found::Schema(text) = client.schema(ids.of(Noun::Event)).await.expect("an answer") else {
+    let Found::Schema(text) = client.schema(ids.of(PublicTopic::Event)).await.expect("an answer") else {
         panic!("not found")
     };
     assert_eq!(
         serde_json::from_str::<Value>(&text).expect("JSON"),
-        serde_json::from_str::<Value>(Noun::Event.text()).expect("JSON")
+        serde_json::from_str::<Value>(PublicTopic::Event.text()).expect("JSON")
     );
     assert_eq!(client.schema(999_999).await, Ok(Found::Unknown));
     ids
@@ -275,8 +275,8 @@ async fn what_was_registered_is_there_after_a_restart() {
 fn our_schemas_go_with_those_of_every_earlier_release() {
     let registry = open(&Arc::default());
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schemas/versions");
-    for noun in Noun::ALL {
-        let subject = Noun::subject(&topic(noun));
+    for noun in PublicTopic::ALL {
+        let subject = PublicTopic::subject(&topic(noun));
         registry.set_level(Some(&subject), Level::FullTransitive).expect("stored");
         let path = |number: u32| folder.join(format!("{}.{number}.avsc", noun.name()));
         let earlier = (1..).map_while(|number| std::fs::read_to_string(path(number)).ok());

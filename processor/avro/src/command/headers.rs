@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::{Code, Refusal, Rules};
+use crate::command::{Code, CommandLimits, Refusal};
 
 /// Bytes of a header's value that is read.
 const VALUE_BYTES_MAX: usize = 1_000;
@@ -11,7 +11,7 @@ pub const DELIVER_AHEAD_MS_MAX: i64 = 366 * 86_400_000;
 
 /// What a command's headers ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ask {
+pub struct CommandOptions {
     /// The namespace, by name; the default one where there is no header.
     pub namespace: String,
     /// Under this id the command is taken once.
@@ -28,8 +28,11 @@ pub struct Ask {
     pub content_type: Option<String>,
 }
 
-impl Ask {
-    pub(super) fn read(headers: &[(&str, Option<&[u8]>)], rules: &Rules<'_>) -> Result<Self, Refusal> {
+impl CommandOptions {
+    pub(super) fn read(
+        headers: &[(&str, Option<&[u8]>)],
+        rules: &CommandLimits<'_>,
+    ) -> Result<Self, Refusal> {
         let mut ask = Self::default();
         for (name, value) in headers.iter().filter_map(|(name, value)| Some((*name, (*value)?))) {
             ask.take(name, value)?;

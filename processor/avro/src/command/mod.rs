@@ -11,11 +11,11 @@ use everlog_engine::Settings;
 use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::request::Input;
 
-pub use crate::command::headers::{Ask, DELIVER_AHEAD_MS_MAX};
+pub use crate::command::headers::{CommandOptions, DELIVER_AHEAD_MS_MAX};
 pub use crate::command::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};
 
 use crate::payload::Payload;
-use crate::schema::{Noun, Writer, WriterError};
+use crate::schema::{PublicTopic, Writer, WriterError};
 use crate::validator::Bounds;
 use crate::{Error, codec};
 
@@ -23,7 +23,7 @@ use crate::{Error, codec};
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// Names the topic's partition and the record in it, for ever: a request without an id gets one from it.
-    pub place: Place<'a>,
+    pub place: RecordCoordinates<'a>,
     /// The key.
     pub key: Option<&'a [u8]>,
     /// The value.
@@ -34,7 +34,7 @@ pub struct Record<'a> {
 
 /// Where a record stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct RecordCoordinates<'a> {
     /// The topic's name.
     pub topic: &'a str,
     /// The topic's id, which no topic of the same name made later has.
@@ -47,7 +47,7 @@ pub struct Place<'a> {
 
 /// What commands are held against.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
+pub struct CommandLimits<'a> {
     /// The engine's limits.
     pub settings: &'a Settings,
     /// The namespace of a command that names none.
@@ -61,7 +61,7 @@ pub struct Rules<'a> {
 }
 
 /// What a reader of commands knows.
-pub trait World {
+pub trait CommandContext {
     /// A namespace by its name.
     fn namespace(&self, name: &str) -> Namespace;
     /// Search attributes, an encoded map, that fit those of a namespace by its name, with their types.
@@ -121,7 +121,7 @@ pub struct Accepted {
     /// The order, ready for the journal.
     pub input: Input,
     /// What the headers ask for.
-    pub ask: Ask,
+    pub ask: CommandOptions,
 }
 
 /// What becomes of a record.
@@ -227,7 +227,7 @@ pub struct Refusal {
     /// Why, for people.
     pub reason: String,
     /// What the headers ask for, where they could be read: a refusal is an outcome too.
-    pub ask: Option<Box<Ask>>,
+    pub ask: Option<Box<CommandOptions>>,
 }
 
 impl Refusal {
@@ -238,8 +238,8 @@ impl Refusal {
 }
 
 /// Reads a record. Never panics, never waits, and takes memory only for what is within the bounds.
-pub fn read(record: &Record<'_>, rules: &Rules<'_>, world: &impl World) -> Verdict {
-    let ask = match Ask::read(record.headers, rules) {
+pub fn read(record: &Record<'_>, rules: &CommandLimits<'_>, world: &impl CommandContext) -> Verdict {
+    let ask = match CommandOptions::read(record.headers, rules) {
         Ok(ask) => ask,
         Err(refusal) => return Verdict::Refused(Box::new(refusal)),
     };
@@ -255,7 +255,12 @@ enum Told {
     Schema(u32),
 }
 
-fn told(record: &Record<'_>, rules: &Rules<'_>, world: &impl World, ask: &Ask) -> Result<Told, Refusal> {
+fn told(
+    record: &Record<'_>,
+    rules: &CommandLimits<'_>,
+    world: &impl CommandContext,
+    ask: &CommandOptions,
+) -> Result<Told, Refusal> {
     let key = record.key.filter(|key| !key.is_empty());
     let key = key.ok_or_else(|| Refusal::new(Code::KeyMissing, "the key has to be the Workflow Id"))?;
     let Ok(key) = std::str::from_utf8(key) else {
@@ -318,9 +323,9 @@ fn form(value: &[u8], content_type: Option<&str>) -> Result<Form, Refusal> {
     }
 }
 
-fn writer(schema_id: u32, world: &impl World) -> Result<Option<&Writer>, Refusal> {
+fn writer(schema_id: u32, world: &impl CommandContext) -> Result<Option<&Writer>, Refusal> {
     match world.schema(schema_id) {
-        Lookup::Known(Ok(writer)) if writer.noun() == Noun::Command => Ok(Some(writer)),
+        Lookup::Known(Ok(writer)) if writer.noun() == PublicTopic::Command => Ok(Some(writer)),
         Lookup::Known(Ok(writer)) => {
             let reason = format!("the schema {schema_id} is of {}", writer.noun().name());
             Err(Refusal::new(Code::SchemaWrongType, reason))

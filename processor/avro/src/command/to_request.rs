@@ -17,7 +17,9 @@ use crate::blob::Blob;
 use crate::command::json::JsonPayload;
 use crate::command::shape::{Cancel, Command, Complete, Fail, Signal, Start, Terminate, Update};
 use crate::command::validate::{invalid, policies, run_id, span_ms};
-use crate::command::{Ask, Code, Namespace, Place, Record, Refusal, Rules, World};
+use crate::command::{
+    Code, CommandContext, CommandLimits, CommandOptions, Namespace, Record, RecordCoordinates, Refusal,
+};
 use crate::event::RetryPolicy;
 use crate::failure::{Application, Encoded, Info};
 use crate::payload::Payload;
@@ -42,7 +44,7 @@ impl Value for JsonPayload {
 
 /// What every order needs to know of its command.
 struct Frame<'a> {
-    rules: &'a Rules<'a>,
+    rules: &'a CommandLimits<'a>,
     /// By name.
     namespace: &'a str,
     retention_ms: i64,
@@ -56,9 +58,9 @@ pub(super) fn input<P: Value>(
     record: &Record<'_>,
     key: &str,
     command: Command<P>,
-    rules: &Rules<'_>,
-    world: &impl World,
-    ask: &Ask,
+    rules: &CommandLimits<'_>,
+    world: &impl CommandContext,
+    ask: &CommandOptions,
 ) -> Result<Input, Refusal> {
     if command.workflow_id.as_deref().is_some_and(|id| !id.is_empty() && id != key) {
         return Err(Refusal::new(Code::KeyMismatch, "the key is not the Workflow Id that the command names"));
@@ -87,7 +89,7 @@ pub(super) fn input<P: Value>(
 }
 
 /// A request id for a command without one: the same whenever the record is read.
-fn request_id(place: &Place<'_>) -> String {
+fn request_id(place: &RecordCoordinates<'_>) -> String {
     let mut id = String::with_capacity(64);
     for byte in place.incarnation {
         write!(id, "{byte:02x}").expect("a string takes all");
@@ -129,7 +131,7 @@ impl Frame<'_> {
         &self,
         input: Input,
         command: Command<P>,
-        world: &impl World,
+        world: &impl CommandContext,
     ) -> Result<Input, Refusal> {
         match command.r#type.as_str() {
             "start" => {
@@ -183,7 +185,7 @@ impl Frame<'_> {
         }
     }
 
-    fn start<P: Value>(&self, start: Start<P>, world: &impl World) -> Result<Begin, Refusal> {
+    fn start<P: Value>(&self, start: Start<P>, world: &impl CommandContext) -> Result<Begin, Refusal> {
         let rules = self.rules;
         rules.id("WorkflowType", &start.workflow_type)?;
         rules.task_queue(&start.task_queue)?;
@@ -298,7 +300,7 @@ impl Frame<'_> {
         &self,
         input: Input,
         given: Complete<P>,
-        world: &impl World,
+        world: &impl CommandContext,
     ) -> Result<Input, Refusal> {
         let (input, target) = self.target(input, given.activity_id, given.token, world)?;
         let order = activity_attempt::Complete {
@@ -310,7 +312,12 @@ impl Frame<'_> {
         Ok(Input { order: Some(Order::CompleteActivity(order)), ..input })
     }
 
-    fn fail<P: Value>(&self, input: Input, given: Fail<P>, world: &impl World) -> Result<Input, Refusal> {
+    fn fail<P: Value>(
+        &self,
+        input: Input,
+        given: Fail<P>,
+        world: &impl CommandContext,
+    ) -> Result<Input, Refusal> {
         let (input, target) = self.target(input, given.activity_id, given.token, world)?;
         let info = Application {
             r#type: given.error_type.unwrap_or_default(),
@@ -345,7 +352,7 @@ impl Frame<'_> {
         input: Input,
         activity_id: Option<String>,
         token: Option<Blob>,
-        world: &impl World,
+        world: &impl CommandContext,
     ) -> Result<(Input, activity_attempt::Target), Refusal> {
         let activity_id = activity_id.unwrap_or_default();
         let Some(Blob(token)) = token else {

@@ -8,7 +8,7 @@ use everlog_engine::time::DURATION_MS_MAX;
 use prost::Message;
 use uuid::Uuid;
 
-use crate::command::{Code, Refusal, Rules};
+use crate::command::{Code, CommandLimits, Refusal};
 use crate::event::Priority;
 use crate::event::fields::EncodedPriority;
 
@@ -23,7 +23,7 @@ fn exceeds(bytes: usize, bytes_max: i64) -> bool {
     i64::try_from(bytes).is_ok_and(|bytes| bytes > bytes_max)
 }
 
-impl Rules<'_> {
+impl CommandLimits<'_> {
     /// An id or a name that has to be there.
     pub(super) fn id(&self, what: &str, text: &str) -> Result<(), Refusal> {
         if text.is_empty() {

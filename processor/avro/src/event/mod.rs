@@ -30,7 +30,7 @@ pub use crate::event::workflow::*;
 
 use crate::blob::Blob;
 use crate::payload::Payload;
-use crate::{Bounds, Error, Noun, Writer, codec};
+use crate::{Bounds, Error, PublicTopic, Writer, codec};
 
 /// Where an event happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -337,7 +337,7 @@ impl<'a> WorkflowEvent<'a> {
     /// # Errors
     /// [`Error::Write`]: a fault of this release.
     pub fn write(&self, schema_id: u32, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        codec::write(Noun::Event, schema_id, self, buffer)
+        codec::write(PublicTopic::Event, schema_id, self, buffer)
     }
 
     /// Reads a record as the topic holds it, written with `writer`.

@@ -8,7 +8,7 @@ use everlog_avro::blob::Blob;
 use everlog_avro::command::{Code, Command, Complete, Fail, Signal, Start, Verdict};
 use everlog_avro::event::RetryPolicy;
 use everlog_avro::payload::Payload;
-use everlog_avro::{Noun, Writer};
+use everlog_avro::{PublicTopic, Writer};
 use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::machine::start::Begin;
 use everlog_engine::payload::Payloads;
@@ -308,7 +308,7 @@ fn a_newer_schema_is_read_and_one_that_cannot_be_is_refused() {
     let writer = GenericDatumWriter::builder(&schema).build().expect("a valid schema");
     let body = writer.write_value_to_vec(command).expect("it is written");
     let bytes = [&[0], &GIVEN_ID.to_be_bytes()[..], &body].concat();
-    let world = Known { given: Some(Writer::parse(Noun::Command, newer)), ..Known::default() };
+    let world = Known { given: Some(Writer::parse(PublicTopic::Command, newer)), ..Known::default() };
     let Some(Order::Cancel(cancel)) = input(read_in(&world, Some(b"w"), Some(&bytes), &[])).order else {
         panic!("no request")
     };
@@ -318,7 +318,7 @@ fn a_newer_schema_is_read_and_one_that_cannot_be_is_refused() {
         assert_eq!(refusal(cut).0, Code::Decode, "{end} of {} bytes", bytes.len());
     }
     let refused = |text: &str| {
-        let world = Known { given: Some(Writer::parse(Noun::Command, text)), ..Known::default() };
+        let world = Known { given: Some(Writer::parse(PublicTopic::Command, text)), ..Known::default() };
         refusal(read_in(&world, Some(b"w"), Some(&bytes), &[])).0
     };
     assert_eq!(refused(&newer.replace("WorkflowCommand", "Pancake")), Code::SchemaWrongType);
@@ -346,5 +346,5 @@ fn commands_are_read_by_a_schema_that_is_parsed_once() {
         let each_ns = begun.elapsed().as_nanos() / rounds;
         println!("a command of {} bytes in {form}: {each_ns} ns to read", bytes.len());
     }
-    assert!(std::ptr::eq(Noun::Command.schema(), Noun::Command.schema()));
+    assert!(std::ptr::eq(PublicTopic::Command.schema(), PublicTopic::Command.schema()));
 }

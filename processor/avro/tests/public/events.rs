@@ -5,7 +5,7 @@ use std::time::Instant;
 use apache_avro::to_value;
 use apache_avro::writer::datum::GenericDatumWriter;
 use everlog_avro::event::{Origin, WorkflowEvent, type_name};
-use everlog_avro::{Noun, Writer, frame};
+use everlog_avro::{PublicTopic, Writer, frame};
 use everlog_engine::api_types::TaskQueue;
 use everlog_engine::event::{Attributes, HistoryEvent};
 use prost::Message;
@@ -29,7 +29,7 @@ fn every_event_is_written_and_read_back() {
         let record = WorkflowEvent::new(&ORIGIN, event);
         let bytes = written(event);
         assert_eq!(frame(&bytes).expect("framed").schema_id, 7);
-        let read = WorkflowEvent::read(&Writer::own(Noun::Event), &bytes).expect("it is one");
+        let read = WorkflowEvent::read(&Writer::own(PublicTopic::Event), &bytes).expect("it is one");
         assert_eq!(read, record, "{name}");
         assert_eq!(read.r#type, type_name(event.attributes.as_ref().expect("every sample has some")));
     }
@@ -51,11 +51,11 @@ fn the_record_that_the_type_names_is_there_and_no_other() {
 
 #[test]
 fn the_fast_way_writes_the_same_bytes_as_the_slow_one() {
-    let writer = GenericDatumWriter::builder(Noun::Event.schema()).human_readable(false).build();
+    let writer = GenericDatumWriter::builder(PublicTopic::Event.schema()).human_readable(false).build();
     let writer = writer.expect("a valid schema");
     for (name, event) in samples() {
         let value = to_value(WorkflowEvent::new(&ORIGIN, &event)).expect("a value");
-        let value = value.resolve(Noun::Event.schema()).expect("it fits its schema");
+        let value = value.resolve(PublicTopic::Event.schema()).expect("it fits its schema");
         let slow = writer.write_value_to_vec(value).expect("it is written");
         assert_eq!(frame(&written(&event)).expect("framed").body, slow, "{name}");
     }
@@ -124,10 +124,10 @@ fn events_are_written_and_read_by_a_schema_that_is_parsed_once() {
     let begun = Instant::now();
     for _ in 0..rounds {
         for bytes in &all {
-            WorkflowEvent::read(&Writer::own(Noun::Event), bytes).expect("it is one");
+            WorkflowEvent::read(&Writer::own(PublicTopic::Event), bytes).expect("it is one");
         }
     }
     let read_ns = begun.elapsed().as_nanos() / (rounds * events.len() as u128);
     println!("an event of {size} bytes: {each_ns} ns to write, {read_ns} ns to read");
-    assert!(std::ptr::eq(Noun::Event.schema(), Noun::Event.schema()));
+    assert!(std::ptr::eq(PublicTopic::Event.schema(), PublicTopic::Event.schema()));
 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use everlog_avro::command::{Command, Complete, Fail, Signal, Terminate, Verdict};
 use everlog_avro::payload::Payload;
-use everlog_avro::{Noun, Writer};
+use everlog_avro::{PublicTopic, Writer};
 
 use crate::world::{COMMAND_ID, GIVEN_ID, Known, avro, read_in, start};
 
@@ -62,7 +62,7 @@ fn verdict(world: &Known, bytes: &[u8]) -> Verdict {
 }
 
 fn world() -> Known {
-    let given = Writer::parse(Noun::Command, RECURSIVE);
+    let given = Writer::parse(PublicTopic::Command, RECURSIVE);
     assert!(given.is_ok(), "{given:?}");
     Known { given: Some(given), ..Known::default() }
 }
@@ -121,7 +121,7 @@ fn depth_and_empty_elements_are_bounded() {
 
 #[test]
 fn no_schema_makes_the_reader_fall() {
-    let texts = [RECURSIVE, Noun::Outcome.text(), Noun::Command.text()];
+    let texts = [RECURSIVE, PublicTopic::Outcome.text(), PublicTopic::Command.text()];
     let words = [
         "null",
         "record",
@@ -146,7 +146,7 @@ fn no_schema_makes_the_reader_fall() {
             let end = at + dice.below(12).min(text.len() - at);
             text.replace_range(at..end, words[dice.below(words.len())]);
         }
-        let parse = || drop(Writer::parse(Noun::Command, &text));
+        let parse = || drop(Writer::parse(PublicTopic::Command, &text));
         catch_unwind(AssertUnwindSafe(parse))
             .unwrap_or_else(|_panic| panic!("case {case}: it fell over {text}"));
     }

@@ -13,12 +13,12 @@ use apache_avro::schema_compatibility::{Compatibility, SchemaCompatibility};
 use apache_avro::writer::datum::GenericDatumWriter;
 use bytes::Bytes;
 use everlog_avro::blob::Blob;
-use everlog_avro::command::{Code, Command, Place, Record};
+use everlog_avro::command::{Code, Command, Record, RecordCoordinates};
 use everlog_avro::event::WorkflowEvent;
 use everlog_avro::outcome::Outcome;
 use everlog_avro::payload::Payload;
 use everlog_avro::rejection::Rejection;
-use everlog_avro::{Bounds, Noun, Writer, frame, read};
+use everlog_avro::{Bounds, PublicTopic, Writer, frame, read};
 use everlog_engine::Reply;
 use everlog_engine::machine::update::{Stage, Standing};
 use serde_json::{Value, json};
@@ -32,16 +32,17 @@ fn folder() -> PathBuf {
 }
 
 /// What is written today, by name.
-fn samples(noun: Noun) -> BTreeMap<String, Vec<u8>> {
-    let place = Place { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };
+fn samples(noun: PublicTopic) -> BTreeMap<String, Vec<u8>> {
+    let place =
+        RecordCoordinates { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };
     let one = |name: &str, bytes: Vec<u8>| BTreeMap::from([(name.to_owned(), bytes)]);
     let mut bytes = Vec::new();
     match noun {
-        Noun::Event => {
+        PublicTopic::Event => {
             histories::samples().iter().map(|(name, event)| (name.clone(), written(event))).collect()
         }
-        Noun::Command => one("start", avro(&start())),
-        Noun::Outcome => {
+        PublicTopic::Command => one("start", avro(&start())),
+        PublicTopic::Outcome => {
             let outcome = Outcome::new(&place, 1).refused(Code::NotFound, "workflow execution not found");
             outcome.write(7, &mut bytes).expect("it fits its schema");
             let mut samples = one("refused", bytes);
@@ -62,7 +63,7 @@ fn samples(noun: Noun) -> BTreeMap<String, Vec<u8>> {
             samples.insert("updated".into(), bytes);
             samples
         }
-        Noun::Rejection => {
+        PublicTopic::Rejection => {
             let headers = [("command-id", Some(&b"c-1"[..])), ("empty", None)];
             let record = Record { place, key: Some(b"order-1"), value: Some(b"garbage"), headers: &headers };
             let rejection = Rejection::new(&record, Code::NotAvro, "it begins with neither", 1, 4);
@@ -88,7 +89,7 @@ fn unhex(hex: &str) -> Vec<u8> {
 /// A version: its number, the schema's text, and lines of a name and its bytes.
 type Version = (u32, String, BTreeMap<String, Vec<u8>>);
 
-fn versions(noun: Noun) -> Vec<Version> {
+fn versions(noun: PublicTopic) -> Vec<Version> {
     let mut versions = Vec::new();
     for number in 1.. {
         let path = folder().join(format!("{}.{number}", noun.name()));
@@ -100,7 +101,7 @@ fn versions(noun: Noun) -> Vec<Version> {
     versions
 }
 
-fn add(noun: Noun, number: u32) {
+fn add(noun: PublicTopic, number: u32) {
     let path = folder().join(format!("{}.{number}.avsc", noun.name()));
     std::fs::create_dir_all(folder()).expect("a folder can be made");
     std::fs::write(path, noun.text()).expect("a schema can be written");
@@ -108,7 +109,7 @@ fn add(noun: Noun, number: u32) {
 }
 
 /// Writes the golden bytes of a version: those that it has, and those of the names that are new.
-fn keep(noun: Noun, number: u32, golden: &BTreeMap<String, Vec<u8>>) {
+fn keep(noun: PublicTopic, number: u32, golden: &BTreeMap<String, Vec<u8>>) {
     let mut lines = samples(noun);
     lines.extend(golden.clone());
     let lines: String = lines.iter().map(|(name, bytes)| format!("{name} {}\n", hex(bytes))).collect();
@@ -117,22 +118,22 @@ fn keep(noun: Noun, number: u32, golden: &BTreeMap<String, Vec<u8>>) {
 }
 
 /// What a record says, as JSON.
-fn content(noun: Noun, writer: &Writer, bytes: &[u8]) -> Value {
+fn content(noun: PublicTopic, writer: &Writer, bytes: &[u8]) -> Value {
     let told = match noun {
-        Noun::Event => WorkflowEvent::read(writer, bytes).map(|record| json!(record)),
-        Noun::Command => {
+        PublicTopic::Event => WorkflowEvent::read(writer, bytes).map(|record| json!(record)),
+        PublicTopic::Command => {
             let body = frame(bytes).expect("framed").body;
             read::<Command<Payload<'static>>>(writer, body, &Bounds::default()).map(|record| json!(record))
         }
-        Noun::Outcome => Outcome::read(writer, bytes).map(|record| json!(record)),
-        Noun::Rejection => Rejection::read(writer, bytes).map(|record| json!(record)),
+        PublicTopic::Outcome => Outcome::read(writer, bytes).map(|record| json!(record)),
+        PublicTopic::Rejection => Rejection::read(writer, bytes).map(|record| json!(record)),
     };
     told.unwrap_or_else(|error| panic!("{noun:?}: {error}"))
 }
 
 #[test]
 fn the_schema_of_today_is_the_newest_version() {
-    for noun in Noun::ALL {
+    for noun in PublicTopic::ALL {
         let known = versions(noun);
         let number = known.last().map_or(0, |(number, ..)| *number);
         if known.last().is_none_or(|(_, text, _)| text != noun.text()) {
@@ -160,7 +161,7 @@ fn the_schema_of_today_is_the_newest_version() {
 
 #[test]
 fn what_was_once_written_is_read_for_ever() {
-    for noun in Noun::ALL {
+    for noun in PublicTopic::ALL {
         for (number, text, golden) in versions(noun) {
             let writer =
                 Writer::parse(noun, &text).unwrap_or_else(|error| panic!("{noun:?} {number}: {error}"));
@@ -181,7 +182,7 @@ fn what_was_once_written_is_read_for_ever() {
 
 #[test]
 fn old_readers_read_what_is_written_today() {
-    for noun in Noun::ALL {
+    for noun in PublicTopic::ALL {
         for (number, text, _) in versions(noun) {
             let old = Schema::parse_str(&text).expect("a schema of old is one");
             // What is read in part only, such as a union that has grown, is not read by somebody.
@@ -200,7 +201,7 @@ fn old_readers_read_what_is_written_today() {
 /// Our own writer against the library's: the same record, taken through a value.
 #[test]
 fn the_bytes_are_those_that_avro_asks_for() {
-    for noun in Noun::ALL {
+    for noun in PublicTopic::ALL {
         let reader = GenericDatumReader::builder(noun.schema()).build().expect("valid");
         for (name, bytes) in samples(noun) {
             let value = reader.read_value(&mut &bytes[5..]).expect("it is one");
@@ -225,7 +226,7 @@ fn next(text: &str) -> String {
 
 #[test]
 fn a_field_with_a_default_may_be_added_both_ways() {
-    for noun in Noun::ALL {
+    for noun in PublicTopic::ALL {
         let text = next(noun.text());
         let later = Schema::parse_str(&text).expect("a schema");
         let writer = Writer::parse(noun, &text).expect("it can be read");
@@ -289,7 +290,7 @@ fn the_schemas_are_plain_and_every_field_is_explained() {
             other => panic!("{path}: {other}"),
         }
     }
-    for noun in Noun::ALL {
+    for noun in PublicTopic::ALL {
         let schema: Value = serde_json::from_str(noun.text()).expect("JSON");
         assert_eq!(schema["name"], noun.name());
         walk(noun.name(), &schema, &mut Vec::new());

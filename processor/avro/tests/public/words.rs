@@ -1,6 +1,6 @@
 //! The README of the schemas does not lie: its examples are commands, its codes are all there are.
 
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_avro::command::{Code, Verdict};
 
 use crate::world::read;
@@ -26,8 +26,12 @@ fn the_codes_of_the_readme_are_all_there_are() {
         assert!(README.contains(&format!("| `{}` |", code.name())), "{} is not in the README", code.name());
     }
     let rows = README.lines().filter(|line| line.starts_with("| `")).count();
-    let nouns = Noun::ALL.iter().filter(|noun| README.contains(&format!("| `{}` |", noun.topic()))).count();
-    assert_eq!((rows, nouns), (Code::ALL.len() + Noun::ALL.len() + HEADERS.len(), Noun::ALL.len()));
+    let nouns =
+        PublicTopic::ALL.iter().filter(|noun| README.contains(&format!("| `{}` |", noun.topic()))).count();
+    assert_eq!(
+        (rows, nouns),
+        (Code::ALL.len() + PublicTopic::ALL.len() + HEADERS.len(), PublicTopic::ALL.len())
+    );
     for header in HEADERS {
         assert!(README.contains(&format!("| `{header}` |")), "the header {header} is not in the README");
     }

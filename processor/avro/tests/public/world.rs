@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use everlog_avro::command::{
-    self, Code, Command, Lookup, Namespace, Place, Record, Rules, Start, Token, Verdict, World,
+    self, Code, Command, CommandContext, CommandLimits, Lookup, Namespace, Record, RecordCoordinates, Start,
+    Token, Verdict,
 };
 use everlog_avro::payload::Payload;
-use everlog_avro::{Bounds, Noun, Writer, WriterError, write};
+use everlog_avro::{Bounds, PublicTopic, Writer, WriterError, write};
 use everlog_engine::Settings;
 use everlog_engine::machine::activity_attempt::Target;
 use everlog_engine::request::Input;
@@ -28,11 +29,15 @@ pub struct Known {
 
 impl Default for Known {
     fn default() -> Self {
-        Self { command: Writer::own(Noun::Command), event: Writer::own(Noun::Event), given: None }
+        Self {
+            command: Writer::own(PublicTopic::Command),
+            event: Writer::own(PublicTopic::Event),
+            given: None,
+        }
     }
 }
 
-impl World for Known {
+impl CommandContext for Known {
     fn namespace(&self, name: &str) -> Namespace {
         match name {
             "default" | "other" => Namespace::Open { id: NAMESPACE_ID.into(), retention_ms: 86_400_000 },
@@ -69,14 +74,15 @@ pub type Headers<'a> = &'a [(&'a str, Option<&'a [u8]>)];
 
 pub fn read_in(world: &Known, key: Option<&[u8]>, value: Option<&[u8]>, headers: Headers<'_>) -> Verdict {
     let settings = Settings::standard();
-    let rules = Rules {
+    let rules = CommandLimits {
         settings: &settings,
         namespace_default: "default",
         reply_topics: &["everlog.replies"],
         bounds: Bounds { bytes_max: 1 << 20, items_max: 10_000, ..Bounds::default() },
         now_ms: NOW_MS,
     };
-    let place = Place { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };
+    let place =
+        RecordCoordinates { topic: "everlog.commands", incarnation: [7; 16], partition: 3, offset: 42 };
     command::read(&Record { place, key, value, headers }, &rules, world)
 }
 
@@ -100,7 +106,7 @@ pub fn input(verdict: Verdict) -> Input {
 
 pub fn avro(command: &Command<Payload<'static>>) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write(Noun::Command, COMMAND_ID, command, &mut bytes).expect("it fits its schema");
+    write(PublicTopic::Command, COMMAND_ID, command, &mut bytes).expect("it fits its schema");
     bytes
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_registry::{Client, ClientError};
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ pub fn look(config: &Config, url: Option<&str>) -> Result<Option<Finding>> {
         Err(error) => return Ok(Some(Finding::fail(about, error.to_string(), away))),
     };
     let prefix = &config.kafka.prefix;
-    let topic = |noun: Noun| format!("{prefix}{}", noun.topic());
+    let topic = |noun: PublicTopic| format!("{prefix}{}", noun.topic());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let checked = runtime.block_on(async { client.check(topic, Instant::now() + WITHIN).await });
     Ok(Some(match checked {

@@ -16,7 +16,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_listen::{Bounds, Budget, Descriptors, Held};
 use serde_json::json;
@@ -65,17 +65,17 @@ pub fn routes(
     let own = match backend {
         LogBackend::Embedded(log) => {
             let requests = Arc::new(Semaphore::new(config.http.requests_max));
-            let shelf = |noun: Noun, topic| {
+            let shelf = |noun: PublicTopic, topic| {
                 let (log, requests) = (Arc::downgrade(log), Arc::clone(&requests));
                 let shelf = entries::EntriesEndpoint { log, topic, requests };
                 Router::new().route(&format!("/{}", noun.topic()), get(entries::get)).with_state(shelf)
             };
-            shelf(Noun::Event, everlog_log::Topic::Events)
-                .merge(shelf(Noun::Outcome, everlog_log::Topic::Replies))
-                .merge(shelf(Noun::Rejection, everlog_log::Topic::Rejections))
+            shelf(PublicTopic::Event, everlog_log::Topic::Events)
+                .merge(shelf(PublicTopic::Outcome, everlog_log::Topic::Replies))
+                .merge(shelf(PublicTopic::Rejection, everlog_log::Topic::Rejections))
                 .merge(desk(config, inbox, commands_bytes_max))
         }
-        LogBackend::Kafka(_) => Noun::ALL.into_iter().fold(Router::new(), |routes, noun| {
+        LogBackend::Kafka(_) => PublicTopic::ALL.into_iter().fold(Router::new(), |routes, noun| {
             let why = format!("the log is on Kafka: the topic is {}", config.topic(noun));
             routes
                 .route(&format!("/{}", noun.topic()), any(async move || refusal(StatusCode::NOT_FOUND, &why)))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_cluster::Cluster;
 use everlog_config::Config;
 use everlog_ingress::{Ingress, Options, Shared, Stats};
@@ -96,7 +96,7 @@ impl Commands {
         let (stop, stopped) = watch::channel(false);
         let reading = Reading {
             kafka: config.kafka.options(&config.server.name),
-            options: config.ingress_options(names.ids.of(Noun::Command)),
+            options: config.ingress_options(names.ids.of(PublicTopic::Command)),
             journals: Shared::new(log),
             cluster: Arc::clone(cluster),
             schemas,

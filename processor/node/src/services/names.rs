@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_avro::command::Token;
 use everlog_partition::Public;
 use everlog_registry::Ids;
@@ -25,7 +25,7 @@ impl Public for Names {
         self.namespaces.name(id)
     }
 
-    fn schema_id(&self, noun: Noun) -> u32 {
+    fn schema_id(&self, noun: PublicTopic) -> u32 {
         self.ids.of(noun)
     }
 

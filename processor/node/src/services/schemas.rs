@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use everlog_avro::Noun;
+use everlog_avro::PublicTopic;
 use everlog_config::Config;
 use everlog_log::Outage;
 use everlog_registry::{Client, Found, Ids, Registry};
@@ -64,7 +64,7 @@ impl Schemas {
 
     /// The ids of our schemas, which are registered where they are not yet; asked for until there is an answer.
     pub async fn ids(self: &Arc<Self>, config: &Config) -> Ids {
-        tokio::task::spawn_blocking(Noun::prepare);
+        tokio::task::spawn_blocking(PublicTopic::prepare);
         let mut outage = Outage::default();
         loop {
             match self.ask(config).await {

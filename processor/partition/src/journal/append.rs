@@ -233,9 +233,14 @@ fn is_owner(entry: &Entry) -> bool {
 
 fn stands_under_a_term(entry: &Entry) -> bool {
     match &entry.record.body {
-        Some(Body::Input(_) | Body::Settings(_) | Body::Barrier(_) | Body::Deliver(_) | Body::Removal(_)) => {
-            true
-        }
-        Some(Body::Owner(_) | Body::Forwarded(_) | Body::Unreadable(_) | Body::Letter(_)) | None => false,
+        Some(
+            Body::Input(_)
+            | Body::Settings(_)
+            | Body::Barrier(_)
+            | Body::DeliverDelayed(_)
+            | Body::NamespaceDeleted(_),
+        ) => true,
+        Some(Body::Owner(_) | Body::PublicCommand(_) | Body::InvalidCommand(_) | Body::OutboxMessage(_))
+        | None => false,
     }
 }

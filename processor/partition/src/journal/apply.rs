@@ -54,9 +54,9 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
                     self.owner_appeared(&owner)?;
                 }
             }
-            Some(Body::Forwarded(forwarded)) => self.ingest(offset, &forwarded)?,
-            Some(Body::Unreadable(unreadable)) => self.ingest_unreadable(offset, &unreadable),
-            Some(Body::Letter(letter)) => self.open_letter(offset, &letter)?,
+            Some(Body::PublicCommand(forwarded)) => self.ingest(offset, &forwarded)?,
+            Some(Body::InvalidCommand(unreadable)) => self.ingest_unreadable(offset, &unreadable),
+            Some(Body::OutboxMessage(letter)) => self.open_letter(offset, &letter)?,
             _ if record.term != self.position.term && R::keeps(Rule::Terms) => {
                 self.stats.voided.fetch_add(1, Ordering::Relaxed);
                 self.refuse(waiter, Failure::Unavailable);
@@ -64,8 +64,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             Some(Body::Settings(settings)) => self.position.settings = Some(settings),
             Some(Body::Input(input)) => self.apply_input(offset, &input, waiter)?,
             Some(Body::Barrier(_)) => {}
-            Some(Body::Deliver(deliver)) => self.deliver(offset, &deliver)?,
-            Some(Body::Removal(removal)) => self.namespace_deleted(offset, &removal),
+            Some(Body::DeliverDelayed(deliver)) => self.deliver(offset, &deliver)?,
+            Some(Body::NamespaceDeleted(removal)) => self.namespace_deleted(offset, &removal),
             None => self.skip(offset, "the record has no body", waiter),
         }
         // Whoever waits for the record is answered before workers are.

@@ -8,7 +8,7 @@ use everlog_engine::request::Input;
 use everlog_engine::{Reply, TaskGrant};
 use everlog_log::Appended;
 use everlog_wire::Body;
-use everlog_wire::ingress::Source;
+use everlog_wire::ingress::SourcePosition;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::model::admission::{Answer, Failure, Slot};
@@ -160,7 +160,7 @@ pub enum Event {
     /// Asks how far the records of a source were applied.
     Mark {
         /// The source: its incarnation and its partition.
-        source: Source,
+        source: SourcePosition,
         /// Told the offset behind the last record of it.
         reply: oneshot::Sender<u64>,
     },

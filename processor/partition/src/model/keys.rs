@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::Input;
-use everlog_wire::ingress::Source;
+use everlog_wire::ingress::SourcePosition;
 use uuid::Uuid;
 
 /// Slices of the Workflow Ids; every stored key begins with one, so that partitions can be split by moving buckets.
@@ -166,7 +166,7 @@ pub fn read_alarm_key(row: &[u8]) -> Option<(i64, RunKey)> {
 }
 
 /// The source topic's id: whatever stands in its place makes one.
-pub(crate) fn incarnation(source: &Source) -> [u8; 16] {
+pub(crate) fn incarnation(source: &SourcePosition) -> [u8; 16] {
     let mut id = [0; 16];
     let bytes = source.incarnation.len().min(id.len());
     id[..bytes].copy_from_slice(&source.incarnation[..bytes]);

@@ -10,7 +10,7 @@ use everlog_engine::request::Input;
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
 use everlog_store::{Base, Space};
-use everlog_wire::ingress::{Forwarded, Source};
+use everlog_wire::ingress::{PublicCommand, SourcePosition};
 use everlog_wire::rows::promise_prefix;
 use prost::Message;
 
@@ -40,8 +40,8 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     pub(crate) fn tell_or_promise(
         &mut self,
         key: &RunKey,
-        source: &Source,
-        forwarded: &Forwarded,
+        source: &SourcePosition,
+        forwarded: &PublicCommand,
         reply: &Reply,
     ) -> Result<(), Error> {
         let told = Told::of_forwarded(source, forwarded);
@@ -76,10 +76,10 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    fn promise(&mut self, key: &RunKey, update_id: &str, source: &Source, forwarded: &Forwarded) {
+    fn promise(&mut self, key: &RunKey, update_id: &str, source: &SourcePosition, forwarded: &PublicCommand) {
         let input = forwarded.input.as_ref();
         let ids = input.map(|input| Input { workflow_id: input.workflow_id.clone(), ..Input::default() });
-        let promised = Forwarded { input: ids, ..forwarded.clone() };
+        let promised = PublicCommand { input: ids, ..forwarded.clone() };
         self.runs.store().put(
             Space::State,
             promise_row(key, update_id, source),
@@ -116,7 +116,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         Ok(())
     }
 
-    fn promises(&mut self, key: &RunKey, update_id: &str) -> Result<Vec<(Bytes, Forwarded)>, Error> {
+    fn promises(&mut self, key: &RunKey, update_id: &str) -> Result<Vec<(Bytes, PublicCommand)>, Error> {
         let mut rows = Vec::new();
         let from = promise_prefix(update_id);
         let mut to = from.clone();
@@ -124,7 +124,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let (from, to) = (state_key(key, &from), state_key(key, &to));
         self.runs.store().scan(Space::State, &from, &to, &mut |row, value| {
             if row.len() == from.len() + SOURCE_BYTES {
-                rows.push((Bytes::copy_from_slice(row), Forwarded::decode(value)));
+                rows.push((Bytes::copy_from_slice(row), PublicCommand::decode(value)));
             }
             true
         })?;
@@ -178,7 +178,7 @@ fn sibling(key: &RunKey, run_id: &str) -> RunKey {
 }
 
 /// One row per update and command: its place tells it from every other.
-fn promise_row(key: &RunKey, update_id: &str, source: &Source) -> Bytes {
+fn promise_row(key: &RunKey, update_id: &str, source: &SourcePosition) -> Bytes {
     let mut suffix = promise_prefix(update_id);
     suffix.put_slice(&crate::model::keys::incarnation(source));
     suffix.put_u32(source.partition);

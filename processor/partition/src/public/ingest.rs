@@ -9,7 +9,7 @@ use everlog_avro::outcome::of_rejection;
 use everlog_engine::Reply;
 use everlog_log::Log;
 use everlog_store::{Base, Space};
-use everlog_wire::ingress::{Deliver, Forwarded, Source, Unreadable};
+use everlog_wire::ingress::{DeliverDelayed, InvalidCommand, PublicCommand, SourcePosition};
 use everlog_wire::{Body, Position, Record};
 use prost::Message;
 use tokio::sync::oneshot;
@@ -35,7 +35,7 @@ const BATCHES_MAX: usize = 16;
 pub(crate) struct Feed {
     batches: VecDeque<Batch>,
     /// The record that was enqueued and has not been applied.
-    under_way: Option<Source>,
+    under_way: Option<SourcePosition>,
 }
 
 struct Batch {
@@ -76,7 +76,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     /// Applies a public command.
-    pub(crate) fn ingest(&mut self, offset: u64, forwarded: &Forwarded) -> Result<(), Error> {
+    pub(crate) fn ingest(&mut self, offset: u64, forwarded: &PublicCommand) -> Result<(), Error> {
         let Some(source) = &forwarded.source else {
             self.skip(offset, "a public command without its place", Waiter::Nobody);
             return Ok(());
@@ -111,7 +111,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     /// Tells of a public record that is no command.
-    pub(crate) fn ingest_unreadable(&mut self, offset: u64, unreadable: &Unreadable) {
+    pub(crate) fn ingest_unreadable(&mut self, offset: u64, unreadable: &InvalidCommand) {
         let Some(source) = &unreadable.source else {
             self.skip(offset, "a public record without its place", Waiter::Nobody);
             return;
@@ -123,7 +123,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     /// The moment of a command has come, unless it has been delivered already.
-    pub(crate) fn deliver(&mut self, offset: u64, deliver: &Deliver) -> Result<(), Error> {
+    pub(crate) fn deliver(&mut self, offset: u64, deliver: &DeliverDelayed) -> Result<(), Error> {
         let row = &deliver.row;
         let Some(value) = self.runs.store().get(Space::Timers, row)? else { return Ok(()) };
         let Some(due_ms) = due_ms(row) else {
@@ -139,7 +139,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             return Ok(());
         }
         self.runs.store().delete(Space::Timers, row.clone());
-        let forwarded = Forwarded::decode(value);
+        let forwarded = PublicCommand::decode(value);
         let forwarded =
             forwarded.map_err(|error| Error::damaged("a command that waited for its moment", &error))?;
         match &forwarded.source {
@@ -156,13 +156,18 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         for _ in 0..self.config.wakes_max {
             let Some(row) = self.delayed.take(now_ms) else { break };
             self.stats.wakes.fetch_add(1, Ordering::Relaxed);
-            let record = Record::new(self.position.term, Body::Deliver(Deliver { row }));
+            let record = Record::new(self.position.term, Body::DeliverDelayed(DeliverDelayed { row }));
             self.pending.push_back(Entry::new(record, Waiter::Nobody));
         }
     }
 
     /// Orders what a command says, and tells what it came to.
-    fn order(&mut self, offset: u64, source: &Source, forwarded: &Forwarded) -> Result<(), Error> {
+    fn order(
+        &mut self,
+        offset: u64,
+        source: &SourcePosition,
+        forwarded: &PublicCommand,
+    ) -> Result<(), Error> {
         let told = Told::of_forwarded(source, forwarded);
         let Some(input) = &forwarded.input else { return Ok(()) };
         let Some((key, reply)) = self.decided(offset, input, &mut Waiter::Nobody)? else {
@@ -180,13 +185,13 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     /// Notes how far a source was applied; false where the record is not to be applied.
-    fn is_next<'a>(&mut self, source: &Source, told: impl FnOnce() -> Told<'a>) -> bool {
+    fn is_next<'a>(&mut self, source: &SourcePosition, told: impl FnOnce() -> Told<'a>) -> bool {
         self.arrived(source);
         let nameless;
         let source = if R::keeps(Rule::IngressIncarnation) {
             source
         } else {
-            nameless = Source { incarnation: Bytes::new(), ..source.clone() };
+            nameless = SourcePosition { incarnation: Bytes::new(), ..source.clone() };
             &nameless
         };
         match pass(&mut self.position, source) {
@@ -207,7 +212,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         }
     }
 
-    fn arrived(&mut self, source: &Source) {
+    fn arrived(&mut self, source: &SourcePosition) {
         if self.feed.under_way.as_ref() == Some(source) {
             self.feed.under_way = None;
             self.send_next();
@@ -217,10 +222,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
 
 /// Moves the mark of a source behind the record, unless it stands there already. A new source beyond those that are
 /// kept takes the place of the oldest one of another topic.
-fn pass(position: &mut Position, source: &Source) -> Place {
+fn pass(position: &mut Position, source: &SourcePosition) -> Place {
     let marks = &mut position.marks;
-    let is_its =
-        |mark: &&mut Source| mark.partition == source.partition && mark.incarnation == source.incarnation;
+    let is_its = |mark: &&mut SourcePosition| {
+        mark.partition == source.partition && mark.incarnation == source.incarnation
+    };
     let next = source.offset.saturating_add(1);
     if let Some(mark) = marks.iter_mut().find(is_its) {
         if source.offset < mark.offset {
@@ -243,27 +249,28 @@ fn pass(position: &mut Position, source: &Source) -> Place {
     if let (true, Some(oldest)) = (is_full, oldest) {
         marks.remove(oldest);
     }
-    marks.push(Source { offset: next, ..source.clone() });
+    marks.push(SourcePosition { offset: next, ..source.clone() });
     Place::Next
 }
 
 /// The offset behind the last record of a source that was applied.
-pub(crate) fn mark_of(position: &Position, source: &Source) -> u64 {
-    let of_it = |mark: &&Source| mark.partition == source.partition && mark.incarnation == source.incarnation;
+pub(crate) fn mark_of(position: &Position, source: &SourcePosition) -> u64 {
+    let of_it =
+        |mark: &&SourcePosition| mark.partition == source.partition && mark.incarnation == source.incarnation;
     position.marks.iter().find(of_it).map_or(0, |mark| mark.offset)
 }
 
-fn source_of(body: &Body) -> Option<&Source> {
+fn source_of(body: &Body) -> Option<&SourcePosition> {
     match body {
-        Body::Forwarded(forwarded) => forwarded.source.as_ref(),
-        Body::Unreadable(unreadable) => unreadable.source.as_ref(),
+        Body::PublicCommand(forwarded) => forwarded.source.as_ref(),
+        Body::InvalidCommand(unreadable) => unreadable.source.as_ref(),
         Body::Owner(_)
         | Body::Settings(_)
         | Body::Input(_)
         | Body::Barrier(_)
-        | Body::Deliver(_)
-        | Body::Letter(_)
-        | Body::Removal(_) => None,
+        | Body::DeliverDelayed(_)
+        | Body::OutboxMessage(_)
+        | Body::NamespaceDeleted(_) => None,
     }
 }
 
@@ -271,14 +278,14 @@ fn source_of(body: &Body) -> Option<&Source> {
 mod tests {
     use super::*;
 
-    fn source(topic: u8, partition: u32, offset: u64) -> Source {
-        Source { incarnation: vec![topic; 16].into(), partition, offset, ..Source::default() }
+    fn source(topic: u8, partition: u32, offset: u64) -> SourcePosition {
+        SourcePosition { incarnation: vec![topic; 16].into(), partition, offset, ..SourcePosition::default() }
     }
 
     #[test]
     fn an_offset_counts_once_and_each_source_for_itself() {
         let mut position = Position::default();
-        let mut is_next = |source: &Source| matches!(pass(&mut position, source), Place::Next);
+        let mut is_next = |source: &SourcePosition| matches!(pass(&mut position, source), Place::Next);
         assert!(is_next(&source(1, 0, 5)));
         assert!(!is_next(&source(1, 0, 5)) && !is_next(&source(1, 0, 3)));
         assert!(is_next(&source(1, 0, 9)), "transactions leave gaps");

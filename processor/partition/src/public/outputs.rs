@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_avro::blob::Blob;
-use everlog_avro::command::{Code, Place, Record};
+use everlog_avro::command::{Code, Record, RecordCoordinates};
 use everlog_avro::event::{Origin, WorkflowEvent};
 use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
-use everlog_avro::{Error as PublicError, Noun};
+use everlog_avro::{Error as PublicError, PublicTopic};
 use everlog_engine::event::HistoryEvent;
 use everlog_log::{Log, Output, Topic};
 use everlog_store::Base;
-use everlog_wire::ingress::{Forwarded, Original, ReplyTo, Source, Unreadable};
+use everlog_wire::ingress::{InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
 
 use crate::invariants::Rules;
 use crate::model::keys::incarnation;
@@ -32,7 +32,7 @@ pub trait Public: Send + Sync + 'static {
     /// The name of a namespace by its UUID; none where it is gone.
     fn namespace(&self, id: &str) -> Option<Arc<str>>;
     /// The id under which the registry knows a noun's schema.
-    fn schema_id(&self, noun: Noun) -> u32;
+    fn schema_id(&self, noun: PublicTopic) -> u32;
     /// The UUIDs of namespaces that were deleted: what they have left goes.
     fn deleted_namespaces(&self) -> Arc<[String]>;
 }
@@ -46,7 +46,7 @@ impl Public for Unnamed {
         None
     }
 
-    fn schema_id(&self, _noun: Noun) -> u32 {
+    fn schema_id(&self, _noun: PublicTopic) -> u32 {
         0
     }
 
@@ -110,7 +110,7 @@ impl Outputs {
 
 /// What is known of a public record.
 pub(crate) struct Told<'a> {
-    source: &'a Source,
+    source: &'a SourcePosition,
     namespace: Option<&'a str>,
     workflow_id: Option<&'a str>,
     command_id: Option<&'a str>,
@@ -119,7 +119,7 @@ pub(crate) struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    pub(crate) fn of_forwarded(source: &'a Source, forwarded: &'a Forwarded) -> Self {
+    pub(crate) fn of_forwarded(source: &'a SourcePosition, forwarded: &'a PublicCommand) -> Self {
         Self {
             source,
             namespace: Some(&forwarded.namespace),
@@ -130,7 +130,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    pub(crate) fn of_unreadable(source: &'a Source, unreadable: &'a Unreadable) -> Self {
+    pub(crate) fn of_unreadable(source: &'a SourcePosition, unreadable: &'a InvalidCommand) -> Self {
         let original = unreadable.original.as_ref();
         let key = original.and_then(|original| original.key.as_deref());
         Self {
@@ -149,8 +149,8 @@ impl<'a> Told<'a> {
         key.or_else(|| Some(Bytes::copy_from_slice(self.workflow_id?.as_bytes()))).unwrap_or_default()
     }
 
-    fn place(&self) -> Place<'a> {
-        Place {
+    fn place(&self) -> RecordCoordinates<'a> {
+        RecordCoordinates {
             topic: &self.source.topic,
             incarnation: incarnation(self.source),
             partition: self.source.partition,
@@ -176,7 +176,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let namespace = self.config.public.namespace(namespace_id);
         let namespace = namespace.as_deref().unwrap_or(namespace_id);
         let origin = Origin { namespace, workflow_id, run_id };
-        let schema_id = self.config.public.schema_id(Noun::Event);
+        let schema_id = self.config.public.schema_id(PublicTopic::Event);
         let key = Bytes::copy_from_slice(workflow_id.as_bytes());
         for event in events {
             let record = WorkflowEvent::new(&origin, event);
@@ -196,7 +196,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         outcome.correlation_id = reply_to.correlation_id.clone().map(Blob);
         let outcome = become_of(outcome);
         let headers = reply_to.correlation_id.iter().map(|id| (CORRELATION_ID, id.clone())).collect();
-        let schema_id = self.config.public.schema_id(Noun::Outcome);
+        let schema_id = self.config.public.schema_id(PublicTopic::Outcome);
         let written = self
             .outputs
             .push(Topic::Replies, &told.key(), headers, |buffer| outcome.write(schema_id, buffer));
@@ -234,7 +234,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         if let Some(value_bytes) = original.map(|original| original.value_bytes) {
             refusal.value_bytes = i64::try_from(value_bytes).unwrap_or(i64::MAX);
         }
-        let schema_id = self.config.public.schema_id(Noun::Rejection);
+        let schema_id = self.config.public.schema_id(PublicTopic::Rejection);
         let written = self
             .outputs
             .push(Topic::Rejections, &told.key(), Vec::new(), |buffer| refusal.write(schema_id, buffer));

@@ -11,7 +11,7 @@ use everlog_engine::Run;
 use everlog_engine::event::History;
 use everlog_log::{Error as LogError, Log, Offset, Slice, Topic};
 use everlog_store::{Base, Space};
-use everlog_wire::Mark;
+use everlog_wire::RestoreCheckpoint;
 use prost::Message;
 
 use crate::error::Error;
@@ -118,7 +118,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let left = slice.end.saturating_sub(slice.next);
         let all = *behind.all.get_or_insert(passed + left);
         behind.next = slice.next;
-        self.mark = Mark { history: slice.next, ..std::mem::take(&mut self.mark) };
+        self.mark = RestoreCheckpoint { history: slice.next, ..std::mem::take(&mut self.mark) };
         let bytes = |(key, value): &(Bytes, Option<Bytes>)| key.len() + value.as_ref().map_or(0, Bytes::len);
         self.stats.restored_rows.fetch_add(slice.rows.len() as u64, Ordering::Relaxed);
         self.stats

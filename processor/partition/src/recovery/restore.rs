@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use everlog_log::{Log, Offset, Topic};
 use everlog_store::{Base, Space, Standing};
-use everlog_wire::{Mark, Position};
+use everlog_wire::{Position, RestoreCheckpoint};
 
 use crate::error::{Error, RowsFault};
 use crate::invariants::{Rule, Rules};
@@ -25,7 +25,7 @@ enum Restored {
     /// The log keeps them itself, or nothing is committed: the position, if there is one.
     AsTheyStand(Option<(Offset, Bytes)>),
     /// They stand at the mark; what is applied there.
-    To(Mark, Offset),
+    To(RestoreCheckpoint, Offset),
 }
 
 /// What brings the rows of a partition to where the log's last commit left them.
@@ -49,7 +49,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let restorer = Restorer::<L, B, R> { id, log, base, stats, now_ms, rules: PhantomData };
         let Restored::To(mark, _) = restorer.restore()? else { return Ok(()) };
         let (history, _) = restorer.restore_topic(Topic::History, Space::History, mark.history)?;
-        base.write(&mut std::iter::empty(), Some(&Mark { history, ..mark }.encode()))?;
+        base.write(&mut std::iter::empty(), Some(&RestoreCheckpoint { history, ..mark }.encode()))?;
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
         let history = self.behind.as_ref().map_or(next.history, Behind::next);
         let (changelog, timers) = (next.changelog, next.timers);
         let partition = u64::from(self.id) + 1;
-        self.mark = Mark { position, changelog, history, timers, written_ms: now_ms, partition };
+        self.mark = RestoreCheckpoint { position, changelog, history, timers, written_ms: now_ms, partition };
         Ok(self.mark.encode())
     }
 
@@ -122,11 +122,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Restorer<'_, L, B, R> {
                 let detail = "their first restore was not finished";
                 return Err(self.stale(RowsFault::Unfinished, detail.into()));
             }
-            Standing::At(None) => Mark::default(),
+            Standing::At(None) => RestoreCheckpoint::default(),
             Standing::At(Some(mark)) => {
                 let unreadable =
                     |error: everlog_wire::Error| self.stale(RowsFault::Corrupt, error.to_string());
-                Mark::read(mark).map_err(unreadable)?
+                RestoreCheckpoint::read(mark).map_err(unreadable)?
             }
         };
         self.compare(&mark, committed.as_ref())?;
@@ -140,7 +140,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Restorer<'_, L, B, R> {
         };
         // They are as new as the log was when it was asked.
         let (partition, written_ms) = (u64::from(self.id) + 1, self.now_ms);
-        let mark = Mark { position, changelog, timers, partition, written_ms, ..mark };
+        let mark = RestoreCheckpoint { position, changelog, timers, partition, written_ms, ..mark };
         self.base.write(&mut std::iter::empty(), Some(&mark.encode()))?;
         Ok(Restored::To(mark, applied))
     }
@@ -169,7 +169,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Restorer<'_, L, B, R> {
     }
 
     /// Whether the rows are of this log, not ahead of it, and not so old that it has forgotten what was deleted since.
-    fn compare(&self, mark: &Mark, committed: Option<&(Offset, Bytes)>) -> Result<(), Error> {
+    fn compare(&self, mark: &RestoreCheckpoint, committed: Option<&(Offset, Bytes)>) -> Result<(), Error> {
         if mark.position.is_empty() || !R::keeps(Rule::StaleRows) {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::{Delete, Order};
 use everlog_log::Log;
 use everlog_store::{Base, Space};
-use everlog_wire::{Body, Record, Removal};
+use everlog_wire::{Body, NamespaceDeleted, Record};
 use uuid::Uuid;
 
 use crate::error::Error;
@@ -113,7 +113,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             let since_ms = self.removals.on_the_way.entry(id).or_insert(i64::MIN);
             if now_ms.saturating_sub(*since_ms) >= LOST_MS {
                 *since_ms = now_ms;
-                let body = Body::Removal(Removal { namespace_id: namespace_id.clone() });
+                let body = Body::NamespaceDeleted(NamespaceDeleted { namespace_id: namespace_id.clone() });
                 let record = Record::new(self.position.term, body);
                 self.pending.push_back(Entry::new(record, Waiter::Nobody));
             }
@@ -121,7 +121,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     /// A namespace was deleted: its tasks wait for nobody any more, and its polls for nothing.
-    pub(crate) fn namespace_deleted(&mut self, offset: u64, removal: &Removal) {
+    pub(crate) fn namespace_deleted(&mut self, offset: u64, removal: &NamespaceDeleted) {
         let Ok(id) = Uuid::parse_str(&removal.namespace_id) else {
             self.skip(offset, "a deletion of what is no namespace", Waiter::Nobody);
             return;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::Input;
-use everlog_wire::ingress::Source;
+use everlog_wire::ingress::SourcePosition;
 
 use crate::model::keys::{WorkflowKey, incarnation};
 
@@ -48,7 +48,7 @@ impl Delayed {
 }
 
 /// The key of the row of a command that is to wait until `due_ms`.
-pub(crate) fn row_key(input: &Input, source: &Source, due_ms: i64) -> Bytes {
+pub(crate) fn row_key(input: &Input, source: &SourcePosition, due_ms: i64) -> Bytes {
     let workflow = WorkflowKey::new(&input.namespace_id, &input.workflow_id);
     let mut row = BytesMut::with_capacity(workflow.bytes().len() + 8 + PLACE_BYTES);
     row.put_slice(&workflow.bytes()[..2]);
@@ -84,7 +84,11 @@ mod tests {
     fn a_command_that_waits_is_no_alarm_of_a_run() {
         let namespace_id = "7d4cbe0a-32c5-5c0f-8d6c-0e8f6f3d2a11".to_owned();
         let input = Input { namespace_id, workflow_id: "order-1".into(), ..Input::default() };
-        let source = Source { incarnation: Bytes::from_static(&[7; 16]), partition: 3, ..Source::default() };
+        let source = SourcePosition {
+            incarnation: Bytes::from_static(&[7; 16]),
+            partition: 3,
+            ..SourcePosition::default()
+        };
         let row = row_key(&input, &source, 1_234);
         assert_eq!(due_ms(&row), Some(1_234));
         assert!(read_alarm_key(&row).is_none());

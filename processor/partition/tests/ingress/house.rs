@@ -9,7 +9,7 @@ use bytes::Bytes;
 use everlog_avro::event::WorkflowEvent;
 use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
-use everlog_avro::{Noun, Writer};
+use everlog_avro::{PublicTopic, Writer};
 use everlog_engine::command::{self, Command};
 use everlog_engine::machine::{signal, start, workflow_task, workflow_task_completed};
 use everlog_engine::request::{Input, Order};
@@ -23,7 +23,7 @@ use everlog_patience as patience;
 use everlog_rocks::log::{Embedded, Options};
 use everlog_rocks::rows::SharedRows;
 use everlog_store::Store;
-use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source};
+use everlog_wire::ingress::{Header, Original, PublicCommand, ReplyTo, SourcePosition};
 use everlog_wire::{Body, Record};
 use tokio::sync::oneshot;
 
@@ -40,7 +40,7 @@ impl Public for Names {
         (id == NAMESPACE).then(|| "default".into())
     }
 
-    fn schema_id(&self, noun: Noun) -> u32 {
+    fn schema_id(&self, noun: PublicTopic) -> u32 {
         noun as u32 + 1
     }
 
@@ -276,7 +276,7 @@ impl House {
     }
 
     pub fn events(&mut self) -> Vec<WorkflowEvent<'static>> {
-        let writer = Writer::own(Noun::Event);
+        let writer = Writer::own(PublicTopic::Event);
         let read = |(key, value): (Bytes, Bytes)| {
             let event = WorkflowEvent::read(&writer, &value).expect("an event");
             assert_eq!(value[..5], [0, 0, 0, 0, 1], "the schema's id stands in front");
@@ -292,13 +292,13 @@ impl House {
     }
 
     pub fn outcomes(&mut self) -> Vec<Outcome> {
-        let writer = Writer::own(Noun::Outcome);
+        let writer = Writer::own(PublicTopic::Outcome);
         let entries = self.entries(Topic::Replies).into_iter();
         entries.map(|(_, value)| Outcome::read(&writer, &value).expect("an outcome")).collect()
     }
 
     pub fn rejections(&mut self) -> Vec<Rejection<'static>> {
-        let writer = Writer::own(Noun::Rejection);
+        let writer = Writer::own(PublicTopic::Rejection);
         let entries = self.entries(Topic::Rejections).into_iter();
         entries.map(|(_, value)| Rejection::read(&writer, &value).expect("a rejection")).collect()
     }
@@ -309,9 +309,9 @@ pub fn input(workflow_id: &str, order: Order) -> Input {
     Input { namespace_id, workflow_id, order: Some(order), ..Input::default() }
 }
 
-pub fn source(offset: u64) -> Source {
+pub fn source(offset: u64) -> SourcePosition {
     let incarnation = Bytes::from_static(&[7; 16]);
-    Source { incarnation, partition: 3, offset, topic: "everlog.commands".into(), follows: 0 }
+    SourcePosition { incarnation, partition: 3, offset, topic: "everlog.commands".into(), follows: 0 }
 }
 
 pub fn original() -> Original {
@@ -324,15 +324,15 @@ pub fn reply_to() -> Option<ReplyTo> {
     Some(ReplyTo { topic: "everlog.replies".into(), correlation_id: None })
 }
 
-pub fn forwarded(offset: u64, order: Order) -> Forwarded {
-    Forwarded {
+pub fn forwarded(offset: u64, order: Order) -> PublicCommand {
+    PublicCommand {
         source: Some(source(offset)),
         input: Some(input("order-1", order)),
         namespace: "default".into(),
         command_id: Some("c-1".into()),
         reply_to: reply_to(),
         original: Some(original()),
-        ..Forwarded::default()
+        ..PublicCommand::default()
     }
 }
 

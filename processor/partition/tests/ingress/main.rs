@@ -13,23 +13,29 @@ use everlog_engine::machine::{activity_attempt, close};
 use everlog_engine::request::Order;
 use everlog_partition::Delivery;
 use everlog_wire::Body;
-use everlog_wire::ingress::{Forwarded, Original, Source, Unreadable};
+use everlog_wire::ingress::{InvalidCommand, Original, PublicCommand, SourcePosition};
 
 use house::{BEGIN_MS, House, a_signal, begin, forwarded, input, original, owner, reply_to, source};
 
 #[test]
 fn a_command_is_applied_once_however_often_it_is_brought() {
     let mut house = House::build();
-    house.bring(vec![Body::Forwarded(forwarded(0, begin())), Body::Forwarded(forwarded(1, a_signal()))]);
+    house.bring(vec![
+        Body::PublicCommand(forwarded(0, begin())),
+        Body::PublicCommand(forwarded(1, a_signal())),
+    ]);
     // Once before and once after its effect is committed, by its owner and by others.
     house.crash();
-    house.bring(vec![Body::Forwarded(forwarded(1, a_signal()))]);
+    house.bring(vec![Body::PublicCommand(forwarded(1, a_signal()))]);
     house.settle();
     house.crash();
-    house.bring(vec![Body::Forwarded(forwarded(0, begin())), Body::Forwarded(forwarded(1, a_signal()))]);
+    house.bring(vec![
+        Body::PublicCommand(forwarded(0, begin())),
+        Body::PublicCommand(forwarded(1, a_signal())),
+    ]);
     house.bring_behind_its_back(vec![
-        Body::Forwarded(forwarded(1, a_signal())),
-        Body::Forwarded(forwarded(2, a_signal())),
+        Body::PublicCommand(forwarded(1, a_signal())),
+        Body::PublicCommand(forwarded(2, a_signal())),
     ]);
     house.settle();
     assert_eq!((house.count("WorkflowExecutionStarted"), house.count("WorkflowExecutionSignaled")), (1, 2));
@@ -51,7 +57,10 @@ fn runs_that_commands_begin_have_ids_in_the_order_of_the_commands() {
         let (request_id, conflict_policy) =
             (format!("request-{offset}"), ConflictPolicy::TerminateExisting.into());
         let order = Order::Start(Box::new(Begin { request_id, conflict_policy, ..*begin }));
-        Body::Forwarded(Forwarded { command_id: Some(format!("c-{offset}")), ..forwarded(offset, order) })
+        Body::PublicCommand(PublicCommand {
+            command_id: Some(format!("c-{offset}")),
+            ..forwarded(offset, order)
+        })
     };
     // Many in one append, which has one time; more after a while, and after a crash.
     for (first, past) in [(0, 20), (20, 21), (21, 40)] {
@@ -69,19 +78,19 @@ fn runs_that_commands_begin_have_ids_in_the_order_of_the_commands() {
 #[test]
 fn a_refused_command_leaves_one_rejection_and_one_outcome() {
     let mut house = House::build();
-    let unreadable = Unreadable {
+    let unreadable = InvalidCommand {
         source: Some(source(1)),
         code: "not_json".into(),
         reason: "it is not JSON".into(),
         reply_to: reply_to(),
         original: Some(Original { value_bytes: 5_000, ..original() }),
-        ..Unreadable::default()
+        ..InvalidCommand::default()
     };
     for _ in 0..3 {
         house.bring(vec![
-            Body::Forwarded(forwarded(0, a_signal())),
-            Body::Unreadable(unreadable.clone()),
-            Body::Forwarded(Forwarded {
+            Body::PublicCommand(forwarded(0, a_signal())),
+            Body::InvalidCommand(unreadable.clone()),
+            Body::PublicCommand(PublicCommand {
                 deliver_at_ms: BEGIN_MS + 400 * 86_400_000,
                 ..forwarded(2, begin())
             }),
@@ -112,10 +121,10 @@ fn a_command_waits_for_its_moment_through_crashes() {
     let mut house = House::build();
     let hour_ms = 3_600_000;
     // More than are delivered in one turn, and one that is due before the index looks again.
-    let later = |offset| Forwarded { deliver_at_ms: BEGIN_MS + hour_ms, ..forwarded(offset, a_signal()) };
-    let soon = Forwarded { deliver_at_ms: BEGIN_MS + 5_000, ..forwarded(6, begin()) };
-    let mut bodies: Vec<_> = (1..=5).map(|offset| Body::Forwarded(later(offset))).collect();
-    bodies.push(Body::Forwarded(soon));
+    let later = |offset| PublicCommand { deliver_at_ms: BEGIN_MS + hour_ms, ..forwarded(offset, a_signal()) };
+    let soon = PublicCommand { deliver_at_ms: BEGIN_MS + 5_000, ..forwarded(6, begin()) };
+    let mut bodies: Vec<_> = (1..=5).map(|offset| Body::PublicCommand(later(offset))).collect();
+    bodies.push(Body::PublicCommand(soon));
     house.bring(bodies.clone());
     house.settle();
     assert!(house.events().is_empty());
@@ -151,16 +160,16 @@ fn a_command_waits_for_its_moment_through_crashes() {
 #[test]
 fn what_no_ingress_would_bring_stops_nobody() {
     let mut house = House::build();
-    let nothing = Forwarded { input: None, ..forwarded(0, begin()) };
+    let nothing = PublicCommand { input: None, ..forwarded(0, begin()) };
     let others = (2..).map(|n| format!("order-{n}")).find(|id| owner(id) != owner("order-1"));
-    let astray = Forwarded { input: others.map(|id| input(&id, begin())), ..forwarded(1, begin()) };
-    let nowhere = Forwarded { source: None, ..forwarded(1, begin()) };
+    let astray = PublicCommand { input: others.map(|id| input(&id, begin())), ..forwarded(1, begin()) };
+    let nowhere = PublicCommand { source: None, ..forwarded(1, begin()) };
     house.bring_behind_its_back(vec![
-        Body::Forwarded(nothing),
-        Body::Forwarded(astray),
-        Body::Forwarded(nowhere),
-        Body::Unreadable(Unreadable::default()),
-        Body::Forwarded(forwarded(2, begin())),
+        Body::PublicCommand(nothing),
+        Body::PublicCommand(astray),
+        Body::PublicCommand(nowhere),
+        Body::InvalidCommand(InvalidCommand::default()),
+        Body::PublicCommand(forwarded(2, begin())),
     ]);
     house.settle();
     assert_eq!(house.count("WorkflowExecutionStarted"), 1);
@@ -174,13 +183,16 @@ type Fall = Box<dyn FnMut(&mut House)>;
 #[test]
 fn what_followed_a_lost_part_of_an_append_waits_until_it_comes_again() {
     let mut house = House::build();
-    house.bring(vec![Body::Forwarded(forwarded(0, begin()))]);
-    let second = Forwarded { source: Some(Source { follows: 5, ..source(5) }), ..forwarded(5, a_signal()) };
+    house.bring(vec![Body::PublicCommand(forwarded(0, begin()))]);
+    let second = PublicCommand {
+        source: Some(SourcePosition { follows: 5, ..source(5) }),
+        ..forwarded(5, a_signal())
+    };
     // The first record of the append, with the offset 4, is missing.
-    house.bring_behind_its_back(vec![Body::Forwarded(second.clone())]);
+    house.bring_behind_its_back(vec![Body::PublicCommand(second.clone())]);
     house.settle();
     assert_eq!(house.count("WorkflowExecutionSignaled"), 0);
-    let both = [Body::Forwarded(forwarded(4, a_signal())), Body::Forwarded(second)];
+    let both = [Body::PublicCommand(forwarded(4, a_signal())), Body::PublicCommand(second)];
     house.bring_behind_its_back(both.to_vec());
     house.bring_behind_its_back(both.to_vec());
     house.settle();
@@ -189,7 +201,7 @@ fn what_followed_a_lost_part_of_an_append_waits_until_it_comes_again() {
 
 /// Starts a workflow by a record, runs an activity, and closes; something falls between all steps.
 fn live(house: &mut House, mut falls: impl FnMut(&mut House)) {
-    house.bring(vec![Body::Forwarded(forwarded(0, begin()))]);
+    house.bring(vec![Body::PublicCommand(forwarded(0, begin()))]);
     falls(house);
     let task = house.workflow_task();
     falls(house);
@@ -210,9 +222,9 @@ fn live(house: &mut House, mut falls: impl FnMut(&mut House)) {
         activity_attempt::Target { activity_id: "charge".into(), ..activity_attempt::Target::default() };
     let complete =
         activity_attempt::Complete { target: Some(target), ..activity_attempt::Complete::default() };
-    house.bring(vec![Body::Forwarded(forwarded(7, Order::CompleteActivity(complete)))]);
+    house.bring(vec![Body::PublicCommand(forwarded(7, Order::CompleteActivity(complete)))]);
     falls(house);
-    house.bring(vec![Body::Forwarded(forwarded(8, a_signal()))]);
+    house.bring(vec![Body::PublicCommand(forwarded(8, a_signal()))]);
     falls(house);
     let task = house.workflow_task();
     falls(house);

@@ -7,7 +7,7 @@ use everlog_engine::machine::close;
 use everlog_engine::machine::update::{Admit, Body as Saying, Message, Meta, Refer, given};
 use everlog_engine::request::Order;
 use everlog_wire::Body;
-use everlog_wire::ingress::Forwarded;
+use everlog_wire::ingress::PublicCommand;
 use prost::Message as _;
 
 use super::house::{House, begin, forwarded};
@@ -29,7 +29,7 @@ const ACCEPTANCE: &[u8] = b"\x0a\x01m\x10\x01";
 fn update(offset: u64, update_id: &str) -> Body {
     let request = Bytes::from_static(b"\x0a\x00");
     let admit = Admit { update_id: update_id.into(), request, patient: true, ..Admit::default() };
-    Body::Forwarded(forwarded(offset, Order::Update(admit)))
+    Body::PublicCommand(forwarded(offset, Order::Update(admit)))
 }
 
 fn says(update_id: &str, name: &str, value: Vec<u8>) -> Message {
@@ -78,7 +78,7 @@ fn is(offset: i64, status: &str) -> (i64, String, Option<String>) {
 fn an_outcome_is_told_once_to_everyone_who_asked_for_it() {
     let mut house = House::build();
     house.bring(vec![
-        Body::Forwarded(forwarded(0, begin())),
+        Body::PublicCommand(forwarded(0, begin())),
         update(1, "u1"),
         update(2, "u1"),
         update(3, "u2"),
@@ -112,7 +112,7 @@ fn an_outcome_is_told_once_to_everyone_who_asked_for_it() {
 #[test]
 fn an_update_waits_while_tasks_fail_and_goes_over_to_the_next_run() {
     let mut house = House::build();
-    house.bring(vec![Body::Forwarded(forwarded(0, begin())), update(1, "u1")]);
+    house.bring(vec![Body::PublicCommand(forwarded(0, begin())), update(1, "u1")]);
     let task = house.workflow_task();
     house.fail(&task);
     house.crash();
@@ -136,7 +136,7 @@ fn an_update_with_a_start_whose_run_never_answered_begins_anew() {
         begin.request_id = request_id.into();
         let request = Bytes::from_static(b"\x0a\x00");
         begin.update = Some(Admit { update_id: "u1".into(), request, patient: true, ..Admit::default() });
-        Body::Forwarded(forwarded(offset, Order::Start(begin)))
+        Body::PublicCommand(forwarded(offset, Order::Start(begin)))
     };
     house.bring(vec![start(0, "one")]);
     house.answer(
@@ -158,14 +158,14 @@ fn an_update_with_a_start_whose_run_never_answered_begins_anew() {
 fn an_update_that_nobody_took_is_refused_with_the_end_of_its_run() {
     let mut house = House::build();
     let silent = |offset, update_id: &str| match update(offset, update_id) {
-        Body::Forwarded(forwarded) => Body::Forwarded(Forwarded { reply_to: None, ..forwarded }),
+        Body::PublicCommand(forwarded) => Body::PublicCommand(PublicCommand { reply_to: None, ..forwarded }),
         other => other,
     };
-    house.bring(vec![Body::Forwarded(forwarded(0, begin())), update(1, "taken"), silent(2, "silent")]);
+    house.bring(vec![Body::PublicCommand(forwarded(0, begin())), update(1, "taken"), silent(2, "silent")]);
     house.answer(&["taken", "silent"], vec![accepts("taken"), accepts("silent")], Vec::new());
     house.bring(vec![update(3, "late"), silent(4, "silent too")]);
     let end = Order::Terminate(close::Terminate::default());
-    house.bring(vec![Body::Forwarded(forwarded(5, end))]);
+    house.bring(vec![Body::PublicCommand(forwarded(5, end))]);
     house.crash();
     house.settle();
     let refused = (3, "refused".into(), Some("not_found".into()));

@@ -15,8 +15,8 @@ use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Address, Delivery, Poll, Want};
 use everlog_rocks::rows::SharedRows;
 use everlog_store::{Base, Space};
-use everlog_wire::ingress::Forwarded;
-use everlog_wire::{Body, Letter};
+use everlog_wire::ingress::PublicCommand;
+use everlog_wire::{Body, OutboxMessage};
 use uuid::Uuid;
 
 use super::house::{BEGIN_MS, House, NAMESPACE, PARTITIONS, a_signal, begin, forwarded, owner};
@@ -200,7 +200,7 @@ fn a_long_history_is_forgotten_in_slices_although_the_house_falls_in_between() {
     house.ask(OTHER, &other, begin());
     house.ask(NAMESPACE, "order-1", begin());
     for slice in 0..10 {
-        let signals = (0..500).map(|at| Body::Forwarded(forwarded(slice * 500 + at, a_signal())));
+        let signals = (0..500).map(|at| Body::PublicCommand(forwarded(slice * 500 + at, a_signal())));
         house.bring(signals.collect());
     }
     assert!(house.rows_of(NAMESPACE)[1] > 5_000);
@@ -232,16 +232,16 @@ fn a_long_history_is_forgotten_in_slices_although_the_house_falls_in_between() {
 fn what_is_on_its_way_to_a_deleted_namespace_is_refused_whoever_brings_it() {
     let mut house = House::build();
     let gone = Reply::Rejected(Rejection::NamespaceDeleted(NAMESPACE.into()));
-    let later = Forwarded { deliver_at_ms: BEGIN_MS + 3_600_000, ..forwarded(0, begin()) };
-    house.bring(vec![Body::Forwarded(later)]);
+    let later = PublicCommand { deliver_at_ms: BEGIN_MS + 3_600_000, ..forwarded(0, begin()) };
+    house.bring(vec![Body::PublicCommand(later)]);
     house.delete_namespace(NAMESPACE);
     for round in 0..2_u64 {
         assert_eq!(house.ask(NAMESPACE, "order-1", begin()), gone);
         assert_eq!(house.ask(NAMESPACE, "order-1", a_signal()), gone);
-        house.bring(vec![Body::Forwarded(forwarded(1 + round, begin()))]);
+        house.bring(vec![Body::PublicCommand(forwarded(1 + round, begin()))]);
         let order = Some(input(NAMESPACE, "order-1", begin()));
         let other = 1 - owner("order-1");
-        house.bring_behind_its_back(vec![Body::Letter(Letter {
+        house.bring_behind_its_back(vec![Body::OutboxMessage(OutboxMessage {
             from: other,
             number: 1 + round,
             input: order,

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use everlog_engine::machine::cancel;
 use everlog_engine::request::{Input, Order};
-use everlog_wire::ingress::{Forwarded, Header, Original, ReplyTo, Source, Unreadable};
+use everlog_wire::ingress::{Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
 use expect_test::expect;
 use prost::Message;
 
-fn source() -> Source {
+fn source() -> SourcePosition {
     let incarnation = Bytes::from_static(&[7; 16]);
-    Source { incarnation, partition: 3, offset: 42, topic: "everlog.commands".into(), follows: 0 }
+    SourcePosition { incarnation, partition: 3, offset: 42, topic: "everlog.commands".into(), follows: 0 }
 }
 
 fn original() -> Original {
@@ -36,7 +36,7 @@ fn a_forwarded_command_keeps_its_bytes() {
         sender: None,
         order: Some(Order::Cancel(request)),
     };
-    let forwarded = Forwarded {
+    let forwarded = PublicCommand {
         source: Some(source()),
         input: Some(input),
         namespace: "default".into(),
@@ -48,12 +48,12 @@ fn a_forwarded_command_keeps_its_bytes() {
     };
     let bytes = forwarded.encode_to_vec();
     expect!["0a280a10070707070707070707070707070707071003182a2210657665726c6f672e636f6d6d616e647312370a2438613363303030302d303030302d343030302d383030302d30303030303030303030303112076f726465722d3162060a046c6174651a0764656661756c742203632d312a140a0f657665726c6f672e7265706c69657312013730808ad9a5aa333a0f30302d346266392d303066302d303142220a076f726465722d3112027b7d180222110a0a636f6d6d616e642d69641203632d31"].assert_eq(&hex(&bytes));
-    assert_eq!(Forwarded::decode(&bytes[..]), Ok(forwarded));
+    assert_eq!(PublicCommand::decode(&bytes[..]), Ok(forwarded));
 }
 
 #[test]
 fn an_unreadable_record_keeps_its_bytes() {
-    let unreadable = Unreadable {
+    let unreadable = InvalidCommand {
         source: Some(source()),
         code: "not_json".into(),
         reason: "missing field `type`".into(),
@@ -64,5 +64,5 @@ fn an_unreadable_record_keeps_its_bytes() {
     };
     let bytes = unreadable.encode_to_vec();
     expect!["0a280a10070707070707070707070707070707071003182a2210657665726c6f672e636f6d6d616e647312086e6f745f6a736f6e1a146d697373696e67206669656c6420607479706560220764656661756c742a03632d3132140a0f657665726c6f672e7265706c6965731201373a220a076f726465722d3112027b7d180222110a0a636f6d6d616e642d69641203632d31"].assert_eq(&hex(&bytes));
-    assert_eq!(Unreadable::decode(&bytes[..]), Ok(unreadable));
+    assert_eq!(InvalidCommand::decode(&bytes[..]), Ok(unreadable));
 }

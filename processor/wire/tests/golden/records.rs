@@ -16,8 +16,10 @@ use everlog_engine::machine::{
     memo_and_search_attributes, parent_child, reset, start, timer, update, workflow_task_completed,
 };
 use everlog_engine::request::{Delete, Input, Order, ResetSticky, Sender};
-use everlog_wire::ingress::{Deliver, Forwarded, Header, Original, ReplyTo, Source, Unreadable};
-use everlog_wire::{Barrier, Body, Letter, Owner, Position, Post, Record, Removal};
+use everlog_wire::ingress::{
+    DeliverDelayed, Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition,
+};
+use everlog_wire::{Barrier, Body, MessageCursor, NamespaceDeleted, OutboxMessage, Owner, Position, Record};
 
 use crate::events::{execution, failure, group, map, policy, some, span};
 use crate::rows::RUN_ID;
@@ -35,17 +37,17 @@ pub fn samples() -> BTreeMap<String, Record> {
             Record::new(0, Body::Owner(Owner { instance: vec![1, 2, 3].into(), level: 1, ..owner() })),
         ),
         ("Barrier".to_owned(), Record { serial: 5, ..Record::new(7, Body::Barrier(Barrier {})) }),
-        ("Forwarded".to_owned(), Record::new(0, Body::Forwarded(forwarded()))),
-        ("Unreadable".to_owned(), Record::new(0, Body::Unreadable(unreadable()))),
+        ("Forwarded".to_owned(), Record::new(0, Body::PublicCommand(forwarded()))),
+        ("Unreadable".to_owned(), Record::new(0, Body::InvalidCommand(unreadable()))),
         ("Forwarded.more".to_owned(), {
-            let source = Some(Source { follows: 1_230, ..source() });
-            Record::new(0, Body::Forwarded(Forwarded { source, ..forwarded() }))
+            let source = Some(SourcePosition { follows: 1_230, ..source() });
+            Record::new(0, Body::PublicCommand(PublicCommand { source, ..forwarded() }))
         }),
-        ("Deliver".to_owned(), Record::new(7, Body::Deliver(Deliver { row: some(b"row") }))),
-        ("Letter".to_owned(), Record::new(0, Body::Letter(letter()))),
+        ("Deliver".to_owned(), Record::new(7, Body::DeliverDelayed(DeliverDelayed { row: some(b"row") }))),
+        ("Letter".to_owned(), Record::new(0, Body::OutboxMessage(letter()))),
         ("Removal".to_owned(), {
             let namespace_id = "8a3c0000-0000-4000-8000-000000000001".into();
-            Record::new(7, Body::Removal(Removal { namespace_id }))
+            Record::new(7, Body::NamespaceDeleted(NamespaceDeleted { namespace_id }))
         }),
     ]);
     samples.extend(settings::samples());
@@ -83,7 +85,7 @@ fn owner() -> Owner {
     Owner { node: "node-1".into(), ..Owner::default() }
 }
 
-fn letter() -> Letter {
+fn letter() -> OutboxMessage {
     let sender = Sender {
         namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
         workflow_id: "order-1".into(),
@@ -99,7 +101,7 @@ fn letter() -> Letter {
         sender: Some(sender),
         order: Some(Order::Signal(signal())),
     };
-    Letter { from: 3, number: 17, input: Some(input) }
+    OutboxMessage { from: 3, number: 17, input: Some(input) }
 }
 
 /// Commands for other workflows.
@@ -551,12 +553,12 @@ pub fn levelled() -> Position {
 }
 
 pub fn posted() -> Position {
-    Position { posts: vec![Post { partition: 3, sent: 17, taken: 4 }], ..position() }
+    Position { posts: vec![MessageCursor { partition: 3, sent: 17, taken: 4 }], ..position() }
 }
 
-fn source() -> Source {
+fn source() -> SourcePosition {
     let incarnation = Bytes::from_static(&[9; 16]);
-    Source { incarnation, partition: 3, offset: 1_234, topic: "everlog.commands".into(), follows: 0 }
+    SourcePosition { incarnation, partition: 3, offset: 1_234, topic: "everlog.commands".into(), follows: 0 }
 }
 
 fn reply_to() -> ReplyTo {
@@ -573,8 +575,8 @@ fn original() -> Original {
     }
 }
 
-fn forwarded() -> Forwarded {
-    Forwarded {
+fn forwarded() -> PublicCommand {
+    PublicCommand {
         source: Some(source()),
         input: Some(Input {
             namespace_id: "8a3c0000-0000-4000-8000-000000000001".into(),
@@ -592,8 +594,8 @@ fn forwarded() -> Forwarded {
     }
 }
 
-fn unreadable() -> Unreadable {
-    Unreadable {
+fn unreadable() -> InvalidCommand {
+    InvalidCommand {
         source: Some(source()),
         code: "not_json".into(),
         reason: "it is not JSON".into(),
