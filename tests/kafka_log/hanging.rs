@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use everlog_log::contract::Place;
+use everlog_log::contract::Backend;
 use everlog_log::{Fence, Log, Output, Topic};
 use everlog_tests::kafka::{self, Cluster, Version};
 use everlog_tests::patience;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use bytes::Bytes;
-use everlog_log::contract::{self, Place};
+use everlog_log::contract::{self, Backend};
 use everlog_log::{Appended, Commit, Error, Fence, Log, Offset, Output, Topic, buckets_of};
 use everlog_log_kafka::{Kafka, Options, Traffic, topics};
 use everlog_tests::kafka::{Cluster, Version};
@@ -56,7 +56,7 @@ impl Drop for Spot {
     }
 }
 
-impl Place for Spot {
+impl Backend for Spot {
     type Home = Kafka;
     fn open(&self) -> Kafka {
         Kafka::open(self.options.clone()).expect("open")

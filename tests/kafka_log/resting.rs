@@ -2,7 +2,7 @@
 //! or after the `request.timeout.ms` of its brokers.
 
 use everlog_log::Log;
-use everlog_log::contract::Place;
+use everlog_log::contract::Backend;
 use everlog_tests::kafka::{Cluster, Version};
 use everlog_tests::patience;
 use rdkafka::ClientConfig;

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use everlog_store::{Base, Change, Error, RowChange, Space, Standing};
+use everlog_store::{Change, CommittedRows, Error, RowChange, RowsCheckpoint, Space};
 
 /// A directory; clones are the same one.
 #[derive(Clone, Default)]
@@ -67,10 +67,10 @@ impl Disk {
     }
 }
 
-impl Base for Disk {
-    fn standing(&self) -> Result<Standing, Error> {
+impl CommittedRows for Disk {
+    fn checkpoint(&self) -> Result<RowsCheckpoint, Error> {
         let files = self.lock();
-        Ok(Standing::At(if files.boasts { files.boast.clone() } else { files.mark.clone() }))
+        Ok(RowsCheckpoint::At(if files.boasts { files.boast.clone() } else { files.mark.clone() }))
     }
 
     fn write(

@@ -4,7 +4,7 @@ use everlog_engine::machine::signal;
 use everlog_engine::request::Order;
 use everlog_log::Topic;
 use everlog_partition::{Error, RowsFault};
-use everlog_store::{Base, Standing};
+use everlog_store::{CommittedRows, RowsCheckpoint};
 use everlog_wire::{Position, RestoreCheckpoint};
 
 use crate::disk::Disk;
@@ -46,7 +46,7 @@ fn fault(house: &mut House, disk: &Disk) -> Option<RowsFault> {
 /// Writes another mark under the rows.
 fn mark(disk: &Disk, change: impl FnOnce(&mut RestoreCheckpoint)) -> Disk {
     let changed = disk.copy(disk.writes());
-    let Standing::At(Some(mark)) = disk.standing().unwrap() else { panic!("they stand somewhere") };
+    let RowsCheckpoint::At(Some(mark)) = disk.checkpoint().unwrap() else { panic!("they stand somewhere") };
     let mut mark = RestoreCheckpoint::read(mark).unwrap();
     change(&mut mark);
     changed.write(&mut std::iter::empty(), Some(&mark.encode())).unwrap();

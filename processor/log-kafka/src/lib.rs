@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everlog_log::{
-    AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Marks, Offset, PartitionId, Restored,
-    SliceDone, Tail, Topic, Visit, Wake, bucket_owner,
+    AppendDone, Commit, CommitDone, Error, Fence, Log, Marks, Offset, PartitionId, RestoreChunkDone,
+    Restored, Tail, Topic, TopicEntry, Visit, Wake, bucket_owner,
 };
 
 use crate::client::consumer::Ends;
@@ -393,13 +393,13 @@ impl Log for Kafka {
         self.parts.restore(topic, partition, from, visit)
     }
 
-    fn restore_slice(
+    fn restore_chunk(
         &self,
         topic: Topic,
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-        done: SliceDone,
+        done: RestoreChunkDone,
     ) {
         match self.known(partition) {
             Ok(()) => self.slices.ask(Job { topic, partition, from, bytes_max, done }),
@@ -432,7 +432,7 @@ impl Log for Kafka {
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<TopicEntry>, Error> {
         let (name, reached) = self.append_only(topic, partition)?;
         self.parts.committed.entries(name, partition, from, bytes_max, reached)
     }

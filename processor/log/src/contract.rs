@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::{Appended, BUCKETS, Commit, Error, Fence, Log, Offset, Output, PartitionId, Topic, buckets_of};
 
 /// A place that logs can be opened in, one after the other.
-pub trait Place {
+pub trait Backend {
     /// The log that lives here.
     type Home: Log;
     /// Opens it, made on the first call.
@@ -26,7 +26,7 @@ const APPENDS_EACH: u64 = 50;
 ///
 /// # Panics
 /// If the home breaks the contract.
-pub fn check<P: Place>(mut place: impl FnMut() -> P) {
+pub fn check<P: Backend>(mut place: impl FnMut() -> P) {
     offsets_have_no_gaps(&place());
     a_read_keeps_to_its_limit(&place());
     stamps_never_fall(&place().open());
@@ -44,7 +44,7 @@ pub fn check<P: Place>(mut place: impl FnMut() -> P) {
     what_makes_no_sense_is_refused(&place().open());
 }
 
-fn offsets_have_no_gaps<P: Place>(place: &P) {
+fn offsets_have_no_gaps<P: Backend>(place: &P) {
     let log = place.open();
     assert_eq!(log.bounds(0).expect("bounds"), 0..0);
     assert_eq!(log.read(0, 0, 1000).expect("an empty journal can be read at its end"), []);
@@ -62,7 +62,7 @@ fn offsets_have_no_gaps<P: Place>(place: &P) {
     assert!(matches!(beyond, Err(Error::OutOfRange { wanted: 7, start: 0, end: 6, .. })), "{beyond:?}");
 }
 
-fn a_read_keeps_to_its_limit<P: Place>(place: &P) {
+fn a_read_keeps_to_its_limit<P: Backend>(place: &P) {
     let log = place.open();
     let large = "x".repeat(10_000);
     append(&log, 0, &[&large, &large, &large]);
@@ -88,7 +88,7 @@ fn stamps_never_fall<H: Log>(log: &H) {
     }
 }
 
-fn everything_acknowledged_is_there_after_reopening<P: Place>(place: &P) {
+fn everything_acknowledged_is_there_after_reopening<P: Backend>(place: &P) {
     let log = place.open();
     let partitions = log.partitions();
     let incarnation = log.incarnation();
@@ -143,7 +143,7 @@ fn many_appenders_share_a_journal<H: Log>(log: &H) {
     }
 }
 
-fn a_newer_fence_ends_the_older<P: Place>(place: &P) {
+fn a_newer_fence_ends_the_older<P: Backend>(place: &P) {
     let log = place.open();
     append(&log, 0, &["a", "b"]);
     let old = log.fence(0).expect("fence");
@@ -165,7 +165,7 @@ fn a_newer_fence_ends_the_older<P: Place>(place: &P) {
     assert_eq!(log.position(0).expect("position"), Some((2, "two".into())));
 }
 
-fn a_commit_is_whole_or_absent<P: Place>(place: &P) {
+fn a_commit_is_whole_or_absent<P: Backend>(place: &P) {
     let log = place.open();
     append(&log, 0, &["a", "b", "c"]);
     let fence = log.fence(0).expect("fence");
@@ -198,7 +198,7 @@ fn only_the_first_commit_is_there(log: &impl Log) {
     assert_eq!(log.position(1).expect("position"), None);
 }
 
-fn a_compacted_topic_keeps_the_last_value<P: Place>(place: &P) {
+fn a_compacted_topic_keeps_the_last_value<P: Backend>(place: &P) {
     let log = place.open();
     let fences = [log.fence(0).expect("fence"), log.fence(1).expect("fence")];
     let both = [0, 1].map(|partition: PartitionId| {
@@ -234,7 +234,7 @@ fn a_compacted_topic_keeps_the_last_value<P: Place>(place: &P) {
     );
 }
 
-fn a_restore_from_a_mark_brings_what_came_later<P: Place>(place: &P) {
+fn a_restore_from_a_mark_brings_what_came_later<P: Backend>(place: &P) {
     let log = place.open();
     let fence = log.fence(0).expect("fence");
     append(&log, 0, &["a", "b"]);
@@ -262,7 +262,7 @@ fn a_restore_from_a_mark_brings_what_came_later<P: Place>(place: &P) {
     assert_eq!(rows, [("a".into(), "1".into()), ("c".into(), "2".into())].into());
 }
 
-fn slices_bring_what_a_restore_visits<P: Place>(place: &P) {
+fn slices_bring_what_a_restore_visits<P: Backend>(place: &P) {
     let log = place.open();
     let fence = log.fence(0).expect("fence");
     append(&log, 0, &["a", "b"]);
@@ -276,7 +276,7 @@ fn slices_bring_what_a_restore_visits<P: Place>(place: &P) {
     loop {
         let (sender, receiver) = channel();
         let done = Box::new(move |slice| sender.send(slice).expect("the test waits"));
-        log.restore_slice(Topic::Changelog, 0, next, 500, done);
+        log.restore_chunk(Topic::Changelog, 0, next, 500, done);
         let slice = receiver.recv().expect("an answer").expect("a slice");
         for (key, value) in &slice.rows {
             match value {
@@ -302,7 +302,7 @@ fn slices_bring_what_a_restore_visits<P: Place>(place: &P) {
     }
 }
 
-fn a_tail_brings_every_record_once<P: Place>(place: &P) {
+fn a_tail_brings_every_record_once<P: Backend>(place: &P) {
     let log = place.open();
     append(&log, 0, &["a", "b", "c"]);
     let (woken, wakes) = channel();
@@ -326,7 +326,7 @@ fn a_tail_brings_every_record_once<P: Place>(place: &P) {
     assert!(found.iter().enumerate().all(|(n, record)| record.offset == 1 + n as Offset), "no gaps");
 }
 
-fn an_append_only_topic_keeps_everything_in_order<P: Place>(place: &P) {
+fn an_append_only_topic_keeps_everything_in_order<P: Backend>(place: &P) {
     let log = place.open();
     let fence = log.fence(0).expect("fence");
     let entry = |n: u64| Output::new(Topic::Replies, "same".into(), Some(n.to_string().into()));
@@ -360,7 +360,7 @@ fn an_append_only_topic_keeps_everything_in_order<P: Place>(place: &P) {
     assert!(*at >= end && value == "5", "offsets go on after everything was trimmed");
 }
 
-fn a_trim_stops_at_the_position<P: Place>(place: &P) {
+fn a_trim_stops_at_the_position<P: Backend>(place: &P) {
     let log = place.open();
     append(&log, 0, &["a", "b", "c", "d"]);
     assert!(matches!(log.trim(0, 1), Err(Error::OutOfRange { .. })), "nothing is committed yet");
@@ -385,7 +385,7 @@ fn a_trim_stops_at_the_position<P: Place>(place: &P) {
     assert_eq!(texts(&log, 0, 4), ["e"]);
 }
 
-fn the_control_topic_is_a_map<P: Place>(place: &P) {
+fn the_control_topic_is_a_map<P: Backend>(place: &P) {
     let log = place.open();
     log.control_put(b"b", Some(b"1")).expect("put");
     log.control_put(b"a", Some(b"2")).expect("put");

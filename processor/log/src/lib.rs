@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 pub use error::Error;
 pub use outage::Outage;
-pub use slice::{Slice, SliceDone, slice};
+pub use slice::{RestoreChunk, RestoreChunkDone, restore_chunk};
 
 /// A slice of the Workflow Ids, counted from 0.
 pub type PartitionId = u32;
@@ -130,7 +130,7 @@ pub type AppendDone = Box<dyn FnOnce(Result<Option<Appended>, Error>) + Send>;
 /// Called once, from the log's thread: keep it short and never block in it.
 pub type CommitDone = Box<dyn FnOnce(Result<(), Error>) + Send>;
 /// One entry of an append-only topic: offset, key, value.
-pub type Entry = (Offset, Bytes, Bytes);
+pub type TopicEntry = (Offset, Bytes, Bytes);
 /// Visits one row of a compacted topic: key, value (None is a tombstone); false stops.
 pub type Visit<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> bool;
 /// Called from the log's thread when a `Tail` has something new: keep it short and never block in it.
@@ -225,15 +225,15 @@ pub trait Log: Send + Sync + 'static {
     ) -> Result<Restored, Error>;
 
     /// Brings a slice of what `restore` visits, and never blocks; `done` is called when it is there, or failed.
-    fn restore_slice(
+    fn restore_chunk(
         &self,
         topic: Topic,
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-        done: SliceDone,
+        done: RestoreChunkDone,
     ) {
-        done(slice(self, topic, partition, from, bytes_max));
+        done(restore_chunk(self, topic, partition, from, bytes_max));
     }
 
     /// How long the compacted topics tell at least that a row was deleted, in ms: a restore from a mark that is older
@@ -253,7 +253,7 @@ pub trait Log: Send + Sync + 'static {
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-    ) -> Result<Vec<Entry>, Error>;
+    ) -> Result<Vec<TopicEntry>, Error>;
 
     /// Forgets entries of an append-only topic below an offset.
     fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error>;

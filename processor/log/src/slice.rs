@@ -9,7 +9,7 @@ const ROW_BYTES: usize = 64;
 
 /// Rows of a compacted topic, in order; the last one of a key holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Slice {
+pub struct RestoreChunk {
     /// Key and value; None is a tombstone.
     pub rows: Vec<(Bytes, Option<Bytes>)>,
     /// Where the next slice begins.
@@ -19,19 +19,19 @@ pub struct Slice {
 }
 
 /// Called once, from the log's thread: keep it short and never block in it.
-pub type SliceDone = Box<dyn FnOnce(Result<Slice, Error>) + Send>;
+pub type RestoreChunkDone = Box<dyn FnOnce(Result<RestoreChunk, Error>) + Send>;
 
 /// Reads a slice of up to `bytes_max` bytes, and blocks meanwhile.
 ///
 /// # Errors
 /// As [`Log::restore`].
-pub fn slice<L: Log + ?Sized>(
+pub fn restore_chunk<L: Log + ?Sized>(
     log: &L,
     topic: Topic,
     partition: PartitionId,
     from: Offset,
     bytes_max: usize,
-) -> Result<Slice, Error> {
+) -> Result<RestoreChunk, Error> {
     let mut rows = Vec::new();
     let mut bytes = 0;
     let restored = log.restore(topic, partition, from, &mut |key, value| {
@@ -39,5 +39,5 @@ pub fn slice<L: Log + ?Sized>(
         rows.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
         bytes < bytes_max
     })?;
-    Ok(Slice { rows, next: restored.next, end: restored.end })
+    Ok(RestoreChunk { rows, next: restored.next, end: restored.end })
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::Input;
 use everlog_log::Log;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, OutboxMessage, Record};
 
 use crate::error::Error;
@@ -61,7 +61,7 @@ impl Outbox {
     }
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Numbers what a decision sends; it leaves with the next turn.
     pub(crate) fn write_letters(&mut self, letters: Vec<Input>) {
         for input in letters {

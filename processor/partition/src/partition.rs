@@ -14,7 +14,7 @@ use bytes::Bytes;
 use everlog_engine::request::{Input, Order};
 use everlog_engine::{Settings, Step};
 use everlog_log::{Fence, Log, Offset, Tail};
-use everlog_store::{Base, Store};
+use everlog_store::{CommittedRows, Store};
 use everlog_wire::{Body, Position, Record, RestoreCheckpoint};
 
 use crate::error::Error;
@@ -90,7 +90,7 @@ pub struct Config {
 }
 
 /// The owner of a partition.
-pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
+pub struct Partition<L: Log + ?Sized, B: CommittedRows, R: Rules = Kept> {
     pub(crate) id: u32,
     pub(crate) log: Arc<L>,
     pub(crate) runs: Runs<B>,
@@ -155,7 +155,7 @@ pub struct Partition<L: Log + ?Sized, B: Base, R: Rules = Kept> {
     rules: PhantomData<fn() -> R>,
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn new(
         id: u32,
         log: Arc<L>,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that is not as expected")]
 
-use everlog_log::contract::{self, Place};
+use everlog_log::contract::{self, Backend};
 use everlog_rocks::log::{Embedded, Options, Sync};
 
 struct Dir {
@@ -11,7 +11,7 @@ struct Dir {
     sync: Sync,
 }
 
-impl Place for Dir {
+impl Backend for Dir {
     type Home = Embedded;
     fn open(&self) -> Embedded {
         let options =

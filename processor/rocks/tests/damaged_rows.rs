@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use everlog_rocks::rows::{DatabaseMemory, LocalRows};
-use everlog_store::{Base, Error, Space, Standing, Store};
+use everlog_store::{CommittedRows, Error, RowsCheckpoint, Space, Store};
 
 type Rows = BTreeMap<(Space, Bytes), Bytes>;
 
@@ -59,7 +59,7 @@ fn build(dir: &Path) {
 /// Everything that the directory holds, with its mark.
 fn read(dir: &Path) -> Result<(u32, Rows), Error> {
     let base = LocalRows::open(dir, &DatabaseMemory::new(8 << 20))?;
-    let Standing::At(mark) = base.standing()? else { panic!("rows of their own") };
+    let RowsCheckpoint::At(mark) = base.checkpoint()? else { panic!("rows of their own") };
     let mark = mark.map_or(0, |mark| u32::from_be_bytes(mark.as_ref().try_into().unwrap()));
     let mut rows = Rows::new();
     for space in SPACES {

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use everlog_rocks::rows::{DatabaseMemory, LocalRows};
-use everlog_store::{Base, Error, Space, Standing, Store};
+use everlog_store::{CommittedRows, Error, RowsCheckpoint, Space, Store};
 
 fn memory() -> DatabaseMemory {
     DatabaseMemory::new(8 << 20)
@@ -13,7 +13,7 @@ fn memory() -> DatabaseMemory {
 fn what_was_committed_is_there_with_its_mark_after_a_clean_end() {
     let dir = tempfile::tempdir().unwrap();
     let rows = LocalRows::open(dir.path(), &memory()).unwrap();
-    assert_eq!(rows.standing().unwrap(), Standing::At(None));
+    assert_eq!(rows.checkpoint().unwrap(), RowsCheckpoint::At(None));
     let mut store = Store::new(rows);
     store.put(Space::State, "run".into(), "state".into());
     store.put(Space::History, "run/1".into(), "events".into());
@@ -26,7 +26,7 @@ fn what_was_committed_is_there_with_its_mark_after_a_clean_end() {
     store.put(Space::State, "other".into(), "never committed".into());
     drop(store);
     let rows = LocalRows::open(dir.path(), &memory()).unwrap();
-    assert_eq!(rows.standing().unwrap(), Standing::At(Some("two".into())));
+    assert_eq!(rows.checkpoint().unwrap(), RowsCheckpoint::At(Some("two".into())));
     let store = Store::new(rows);
     assert_eq!(store.get(Space::State, b"run").unwrap(), Some(Bytes::from_static(b"state")));
     assert_eq!(store.get(Space::State, b"other").unwrap(), None);
@@ -52,7 +52,7 @@ fn a_commit_that_a_crash_took_back_is_missing_with_its_mark() {
         std::fs::copy(entry.path(), crashed.path().join(entry.file_name())).unwrap();
     }
     let rows = LocalRows::open(crashed.path(), &memory()).unwrap();
-    assert_eq!(rows.standing().unwrap(), Standing::At(Some("one".into())));
+    assert_eq!(rows.checkpoint().unwrap(), RowsCheckpoint::At(Some("one".into())));
     assert_eq!(rows.get(Space::State, b"a").unwrap(), Some(Bytes::from_static(b"1")));
 }
 
@@ -67,7 +67,7 @@ fn damage_is_named_and_the_directory_can_be_set_aside() {
     let aside = LocalRows::set_aside(&place, "corrupt", 2).unwrap();
     assert_eq!(aside, dir.path().join("7.aside-1-corrupt"));
     let rows = LocalRows::open(&place, &memory()).unwrap();
-    assert_eq!(rows.standing().unwrap(), Standing::At(None));
+    assert_eq!(rows.checkpoint().unwrap(), RowsCheckpoint::At(None));
     let second = LocalRows::open(&place, &memory()).map(drop);
     assert!(matches!(second, Err(Error::Io { .. })), "one process at a time: {second:?}");
 }

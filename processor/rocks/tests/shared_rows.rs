@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_rocks::rows::SharedRows;
-use everlog_store::{Base, Error, Onward, Space, Store};
+use everlog_store::{CommittedRows, Error, Seek, Space, Store};
 use rocksdb::{DB, Options};
 
 fn open(dir: &std::path::Path, families: &[&str]) -> Arc<DB> {
@@ -107,15 +107,15 @@ fn a_skim_finds_what_a_scan_does_wherever_it_passes_rows_over() {
             let key = String::from_utf8(key.to_vec()).unwrap();
             let (group, place): (u32, u32) = (key[..3].parse().unwrap(), key[4..].parse().unwrap());
             if place < 5 {
-                return Onward::At(row(group, 5).into());
+                return Seek::At(row(group, 5).into());
             }
             if place >= 9 {
-                return Onward::At(row(group + 1, 5).into());
+                return Seek::At(row(group + 1, 5).into());
             }
             skimmed.push(key);
-            if skimmed.len() < most { Onward::Next } else { Onward::End }
+            if skimmed.len() < most { Seek::Next } else { Seek::End }
         };
-        store.skim(Space::Timers, b"010", b"190", &mut visit).unwrap();
+        store.seek_scan(Space::Timers, b"010", b"190", &mut visit).unwrap();
         assert_eq!(skimmed, scanned[..most.min(scanned.len())]);
         assert!(most < usize::MAX || visited < 4 * scanned.len(), "{visited} rows for {}", scanned.len());
     }

@@ -14,7 +14,7 @@ pub type RowChange<'a> = (Space, &'a [u8], Option<&'a [u8]>);
 
 /// Who writes the rows, and up to where they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RowsCheckpoint {
     /// The log writes them with its commits: they are always as new as its position.
     WithTheLog,
     /// `write` does: they stand at the mark that was given last, or at the very beginning.
@@ -23,7 +23,7 @@ pub enum Standing {
 
 /// How a skim goes on behind a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Onward {
+pub enum Seek {
     /// With the next row.
     Next,
     /// Rows before this key, which lies ahead, are not wanted; some may be visited all the same.
@@ -33,9 +33,9 @@ pub enum Onward {
 }
 
 /// Committed rows.
-pub trait Base: Send {
+pub trait CommittedRows: Send {
     /// Up to where the rows are written.
-    fn standing(&self) -> Result<Standing, Error>;
+    fn checkpoint(&self) -> Result<RowsCheckpoint, Error>;
 
     /// Makes changes rows, together with the mark if there is one: all of it or nothing. A crash of the process may
     /// take back the latest writes, in order and with their marks. Does nothing where the log writes them.
@@ -58,14 +58,14 @@ pub trait Base: Send {
     ) -> Result<(), Error>;
 
     /// Visits keys with `from <= key < to` in their order, as `visit` says: for rows here and there among many.
-    fn skim(
+    fn seek_scan(
         &self,
         space: Space,
         from: &[u8],
         to: &[u8],
-        visit: &mut dyn FnMut(&[u8]) -> Onward,
+        visit: &mut dyn FnMut(&[u8]) -> Seek,
     ) -> Result<(), Error> {
-        self.scan(space, from, to, &mut |key, _| visit(key) != Onward::End)
+        self.scan(space, from, to, &mut |key, _| visit(key) != Seek::End)
     }
 
     /// The last row with `from <= key < to`.
@@ -92,9 +92,9 @@ impl MemoryRows {
     }
 }
 
-impl Base for MemoryRows {
-    fn standing(&self) -> Result<Standing, Error> {
-        Ok(Standing::At(self.mark.lock().clone()))
+impl CommittedRows for MemoryRows {
+    fn checkpoint(&self) -> Result<RowsCheckpoint, Error> {
+        Ok(RowsCheckpoint::At(self.mark.lock().clone()))
     }
 
     fn write(
@@ -149,9 +149,9 @@ impl Base for MemoryRows {
     }
 }
 
-impl<B: Base + ?Sized> Base for Box<B> {
-    fn standing(&self) -> Result<Standing, Error> {
-        self.as_ref().standing()
+impl<B: CommittedRows + ?Sized> CommittedRows for Box<B> {
+    fn checkpoint(&self) -> Result<RowsCheckpoint, Error> {
+        self.as_ref().checkpoint()
     }
 
     fn write(
@@ -176,14 +176,14 @@ impl<B: Base + ?Sized> Base for Box<B> {
         self.as_ref().scan(space, from, to, visit)
     }
 
-    fn skim(
+    fn seek_scan(
         &self,
         space: Space,
         from: &[u8],
         to: &[u8],
-        visit: &mut dyn FnMut(&[u8]) -> Onward,
+        visit: &mut dyn FnMut(&[u8]) -> Seek,
     ) -> Result<(), Error> {
-        self.as_ref().skim(space, from, to, visit)
+        self.as_ref().seek_scan(space, from, to, visit)
     }
 
     fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {

@@ -7,7 +7,7 @@ mod base;
 mod layer;
 mod store;
 
-pub use base::{Base, MemoryRows, Onward, RowChange, Standing};
+pub use base::{CommittedRows, MemoryRows, RowChange, RowsCheckpoint, Seek};
 pub use store::Store;
 
 /// One row of a commit: None deletes.

@@ -6,16 +6,16 @@ use std::iter::Peekable;
 use bytes::Bytes;
 
 use crate::layer::{Layer, Row};
-use crate::{Base, Change, Error, Onward, Space};
+use crate::{Change, CommittedRows, Error, Seek, Space};
 
 /// Rows with two layers of changes in memory; every read sees all three as one.
-pub struct Store<B: Base> {
+pub struct Store<B: CommittedRows> {
     base: B,
     active: Layer,
     committing: Option<Layer>,
 }
 
-impl<B: Base> Store<B> {
+impl<B: CommittedRows> Store<B> {
     /// No changes yet.
     pub fn new(base: B) -> Self {
         Store { base, active: Layer::default(), committing: None }
@@ -74,29 +74,29 @@ impl<B: Base> Store<B> {
     }
 
     /// Visits keys with `from <= key < to` in their order, as `visit` says, which has to pass over those that it does not want.
-    pub fn skim(
+    pub fn seek_scan(
         &self,
         space: Space,
         from: &[u8],
         to: &[u8],
-        visit: &mut dyn FnMut(&[u8]) -> Onward,
+        visit: &mut dyn FnMut(&[u8]) -> Seek,
     ) -> Result<(), Error> {
         if from >= to {
             return Ok(());
         }
         let mut overlay = self.overlay(space, from, to);
         let mut wanted = true;
-        self.base.skim(space, from, to, &mut |key| {
-            let mut onward = Onward::Next;
-            wanted = overlay.visit_below(Some(key), &mut |key, _| visit(key) != Onward::End);
+        self.base.seek_scan(space, from, to, &mut |key| {
+            let mut onward = Seek::Next;
+            wanted = overlay.visit_below(Some(key), &mut |key, _| visit(key) != Seek::End);
             if wanted && overlay.take(key).is_none_or(|row| row.value.is_some()) {
                 onward = visit(key);
-                wanted = onward != Onward::End;
+                wanted = onward != Seek::End;
             }
-            if wanted { onward } else { Onward::End }
+            if wanted { onward } else { Seek::End }
         })?;
         if wanted {
-            overlay.visit_below(None, &mut |key, _| visit(key) != Onward::End);
+            overlay.visit_below(None, &mut |key, _| visit(key) != Seek::End);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use everlog_store::{Base, MemoryRows, Space, Standing, Store};
+use everlog_store::{CommittedRows, MemoryRows, RowsCheckpoint, Space, Store};
 
 const SPACES: [Space; 3] = [Space::State, Space::History, Space::Timers];
 
@@ -105,7 +105,7 @@ fn an_overlay_reads_like_one_map() {
                 7 if under_way.is_none() => under_way = Some(store.begin_commit()),
                 8 if under_way.take().is_some() => {
                     store.committed(Some(step.to_string().as_bytes())).unwrap();
-                    assert_eq!(base.standing().unwrap(), Standing::At(Some(step.to_string().into())));
+                    assert_eq!(base.checkpoint().unwrap(), RowsCheckpoint::At(Some(step.to_string().into())));
                 }
                 9 if under_way.take().is_some() => store.commit_failed(),
                 _ => {}

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use everlog_log::{
-    AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Marks, Offset, PartitionId, Record, Restored,
-    SliceDone, Tail, Topic, Visit, Wake, slice,
+    AppendDone, Commit, CommitDone, Error, Fence, Log, Marks, Offset, PartitionId, Record, RestoreChunkDone,
+    Restored, Tail, Topic, TopicEntry, Visit, Wake, restore_chunk,
 };
 
 use super::broker::{Broker, Happening, Shared};
@@ -197,24 +197,24 @@ impl Log for SimLog {
         Ok(restored)
     }
 
-    fn restore_slice(
+    fn restore_chunk(
         &self,
         topic: Topic,
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-        done: SliceDone,
+        done: RestoreChunkDone,
     ) {
         let log = Self { broker: self.broker.clone(), by: self.by, marks: self.marks.clone() };
         let mut broker = self.broker.lock();
         if broker.nasty.immediate {
             drop(broker);
-            return done(slice(&log, topic, partition, from, bytes_max));
+            return done(restore_chunk(&log, topic, partition, from, bytes_max));
         }
         let bytes_max = bytes_max.min(broker.slice_bytes_max);
         let (now_ms, delay_ms, from_ms) = (broker.now_ms, broker.nasty.delay_ms, broker.slices_from_ms);
         let at_ms = now_ms + broker.dice.span(0, delay_ms);
-        let read = Box::new(move || done(slice(&log, topic, partition, from, bytes_max)));
+        let read = Box::new(move || done(restore_chunk(&log, topic, partition, from, bytes_max)));
         broker.plan(at_ms.max(from_ms), Happening::Read(read));
     }
 
@@ -246,7 +246,7 @@ impl Log for SimLog {
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<TopicEntry>, Error> {
         let mut broker = self.broker.lock();
         Self::checked(&broker, partition)?;
         if topic.is_compacted() {

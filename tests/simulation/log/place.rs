@@ -1,6 +1,6 @@
 //! A place that the simulated log can be opened in again and again: what the contract asks for.
 
-use everlog_log::contract::Place;
+use everlog_log::contract::Backend;
 
 use super::broker::{Broker, Shared};
 use super::home::SimLog;
@@ -19,7 +19,7 @@ impl Sea {
     }
 }
 
-impl Place for Sea {
+impl Backend for Sea {
     type Home = SimLog;
     fn open(&self) -> SimLog {
         SimLog::open(&self.broker)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_log::{Entry, Error, Fence, Offset, PartitionId, Restored};
+use everlog_log::{Error, Fence, Offset, PartitionId, Restored, TopicEntry};
 use parking_lot::{Mutex, MutexGuard};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
@@ -117,12 +117,12 @@ impl Committed {
         from: Offset,
         bytes_max: usize,
         reached: Offset,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<TopicEntry>, Error> {
         let range = self.ends.committed_to(topic, partition as i32, after(reached))?;
         if from < range.start || from > range.end {
             return Err(Error::OutOfRange { partition, wanted: from, start: range.start, end: range.end });
         }
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<TopicEntry> = Vec::new();
         let mut bytes = 0;
         self.scan(topic, partition, from..range.end, &mut |offset, message| {
             let copy = |bytes: Option<&[u8]>| Bytes::copy_from_slice(bytes.unwrap_or_default());

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use everlog_log::{Error, Offset, PartitionId, Slice, SliceDone, Topic};
+use everlog_log::{Error, Offset, PartitionId, RestoreChunk, RestoreChunkDone, Topic};
 
 use crate::errors::io_text;
 use crate::group_context::Parts;
@@ -32,7 +32,7 @@ pub(crate) struct Job {
     pub(crate) partition: PartitionId,
     pub(crate) from: Offset,
     pub(crate) bytes_max: usize,
-    pub(crate) done: SliceDone,
+    pub(crate) done: RestoreChunkDone,
 }
 
 /// The thread, seen from outside.
@@ -75,7 +75,7 @@ impl Drop for Slices {
 }
 
 /// A slice, where it begins, and its bytes.
-type Kept = (Offset, Slice, usize);
+type Kept = (Offset, RestoreChunk, usize);
 
 /// What was read and not asked for yet, in order.
 struct Shelf {
@@ -106,13 +106,13 @@ impl Shelf {
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-    ) -> Result<Slice, Error> {
+    ) -> Result<RestoreChunk, Error> {
         let place = (record_format::number(topic), partition);
         let mut kept = self.kept.remove(&place).unwrap_or_default();
         let slice = match kept.pop_front() {
             // What was committed since stands behind it, and is told of by the end.
             Some((start, slice, _)) if start == from => {
-                Slice { end: self.parts.restored_to(topic, partition)?, ..slice }
+                RestoreChunk { end: self.parts.restored_to(topic, partition)?, ..slice }
             }
             Some(_) | None => {
                 let bytes = self.kept.values().flatten().map(|(_, _, bytes)| bytes).sum::<usize>();
@@ -145,14 +145,14 @@ impl Shelf {
             (bytes, all) = (bytes + size_bytes, all + size_bytes);
             rows.push((Bytes::copy_from_slice(key), value.map(Bytes::copy_from_slice)));
             if bytes >= bytes_max {
-                let slice = Slice { rows: std::mem::take(&mut rows), next: offset + 1, end: 0 };
+                let slice = RestoreChunk { rows: std::mem::take(&mut rows), next: offset + 1, end: 0 };
                 slices.push_back((start, slice, bytes));
                 (start, bytes) = (offset + 1, 0);
             }
             all < read_bytes
         })?;
         if slices.is_empty() || restored.next > start {
-            slices.push_back((start, Slice { rows, next: restored.next, end: 0 }, bytes));
+            slices.push_back((start, RestoreChunk { rows, next: restored.next, end: 0 }, bytes));
         }
         slices.iter_mut().for_each(|(_, slice, _)| slice.end = restored.end);
         Ok(slices)
@@ -160,6 +160,6 @@ impl Shelf {
 }
 
 /// A caller's panic must not end the log for everyone else; its own hook has reported it.
-fn answer(done: SliceDone, outcome: Result<Slice, Error>) {
+fn answer(done: RestoreChunkDone, outcome: Result<RestoreChunk, Error>) {
     let _ = std::panic::catch_unwind(AssertUnwindSafe(move || done(outcome)));
 }

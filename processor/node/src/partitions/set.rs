@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use everlog_cluster::RemotePartitions;
 use everlog_log::{Log, Outage};
 use everlog_partition::{Config, Dispatcher, Error, Event, Failure, Former, Partition, Stats, Waiting};
-use everlog_store::{Base, Store};
+use everlog_store::{CommittedRows, Store};
 
 use crate::error_policy::{ErrorPolicy, LossScope};
 use crate::partitions::recovery_pool::RecoveryPool;
@@ -25,7 +25,7 @@ const LEAVE_WITHIN: Duration = Duration::from_millis(1_500);
 const LOOK_AT_LEAVING_MS: i64 = 5;
 
 /// A partition at work.
-pub type ActivePartition = Partition<dyn Log, Box<dyn Base>>;
+pub type ActivePartition = Partition<dyn Log, Box<dyn CommittedRows>>;
 
 /// Is told that partitions are at work, or which one cannot be, and why.
 pub type TakeReply = std::sync::mpsc::Sender<Result<(), (u32, LossScope, Error)>>;
@@ -125,7 +125,7 @@ impl OwnershipContext {
         let log = self.backend.log();
         let prepare = || {
             let rows = self.backend.rows(id)?;
-            Partition::<dyn Log, Box<dyn Base>>::prepare(
+            Partition::<dyn Log, Box<dyn CommittedRows>>::prepare(
                 id,
                 &*log,
                 &rows,

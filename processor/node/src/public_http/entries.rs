@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use everlog_log::{Entry, Error, Log, Topic};
+use everlog_log::{Error, Log, Topic, TopicEntry};
 use everlog_rocks::log::Embedded;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -95,6 +95,6 @@ impl EntriesEndpoint {
     }
 }
 
-fn told((offset, key, value): &Entry) -> Value {
+fn told((offset, key, value): &TopicEntry) -> Value {
     json!({"offset": offset, "key_base64": STANDARD.encode(key), "value_base64": STANDARD.encode(value)})
 }

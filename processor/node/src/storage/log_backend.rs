@@ -12,7 +12,7 @@ use everlog_log_kafka::Kafka;
 use everlog_partition::RowsFault;
 use everlog_rocks::log::Embedded;
 use everlog_rocks::rows::SharedRows;
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 
 use crate::storage::row_directories::{RowDirectories, SetAside};
 
@@ -107,7 +107,7 @@ impl LogBackend {
     ///
     /// # Errors
     /// The database has none; the directory is in use or cannot be written.
-    pub fn rows(&self, partition: u32) -> Result<Box<dyn Base>, everlog_store::Error> {
+    pub fn rows(&self, partition: u32) -> Result<Box<dyn CommittedRows>, everlog_store::Error> {
         match self {
             Self::Embedded(log) => Ok(Box::new(SharedRows::new(log.database())?)),
             Self::Kafka(backend) => backend.rows.open(partition),
@@ -115,7 +115,7 @@ impl LogBackend {
     }
 
     /// Keeps the rows of a partition open that are beside the log, for whoever asks for them next.
-    pub fn keep_rows_open(&self, partition: u32, rows: Box<dyn Base>) {
+    pub fn keep_rows_open(&self, partition: u32, rows: Box<dyn CommittedRows>) {
         match self {
             Self::Embedded(_) => {}
             Self::Kafka(backend) => backend.rows.keep_open(partition, rows),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everlog_partition::RowsFault;
 use everlog_rocks::rows::{DatabaseMemory, LocalRows};
-use everlog_store::{Base, Error};
+use everlog_store::{CommittedRows, Error};
 
 /// How often rows were set aside, by what was wrong with them.
 pub type SetAside = [AtomicU64; RowsFault::ALL.len()];
@@ -19,7 +19,7 @@ pub struct RowDirectories {
     aside_max: usize,
     set_aside: Arc<SetAside>,
     /// Rows that nobody uses at the moment, and somebody will soon.
-    kept_open: Mutex<BTreeMap<u32, Box<dyn Base>>>,
+    kept_open: Mutex<BTreeMap<u32, Box<dyn CommittedRows>>>,
 }
 
 impl RowDirectories {
@@ -38,7 +38,7 @@ impl RowDirectories {
     ///
     /// # Errors
     /// They are in use, or the directory cannot be written.
-    pub fn open(&self, partition: u32) -> Result<Box<dyn Base>, Error> {
+    pub fn open(&self, partition: u32) -> Result<Box<dyn CommittedRows>, Error> {
         if let Some(rows) = self.kept_open().remove(&partition) {
             return Ok(rows);
         }
@@ -55,7 +55,7 @@ impl RowDirectories {
     }
 
     /// Keeps open rows for whoever opens them next.
-    pub fn keep_open(&self, partition: u32, rows: Box<dyn Base>) {
+    pub fn keep_open(&self, partition: u32, rows: Box<dyn CommittedRows>) {
         self.kept_open().insert(partition, rows);
     }
 
@@ -66,7 +66,7 @@ impl RowDirectories {
         drop(rows);
     }
 
-    fn kept_open(&self) -> MutexGuard<'_, BTreeMap<u32, Box<dyn Base>>> {
+    fn kept_open(&self) -> MutexGuard<'_, BTreeMap<u32, Box<dyn CommittedRows>>> {
         self.kept_open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use everlog_log::{Appended, Error as LogError, Log};
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 use everlog_wire::{Barrier, Body, Owner, Record};
 
 use crate::error::Error;
@@ -21,7 +21,7 @@ const FOLLOW_BYTES_MAX: usize = 1 << 20;
 /// Bytes that may come of a byte of journal: an event is a row, an output, and a change of its run.
 const YIELD: usize = 4;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn append(&mut self, now_ms: i64) {
         if self.lacks_term() {
             self.ask_for_term();

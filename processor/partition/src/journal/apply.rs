@@ -10,7 +10,7 @@ use everlog_engine::machine::update::Done;
 use everlog_engine::request::{Input, Order};
 use everlog_engine::{Grace, Mark, Outcome, Reply, Run, Settings, Stamp, Step, View, decide};
 use everlog_log::Log;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, Record};
 
 use crate::error::Error;
@@ -29,7 +29,7 @@ const ASKED_AGAIN_WITHIN_MS: i64 = 60_000;
 /// So many runs of a chain are asked; they begin a second apart, or as a setting has it.
 const CHAIN_LOOKS_MAX: usize = 64;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Applies one journal record.
     pub(crate) fn apply(
         &mut self,

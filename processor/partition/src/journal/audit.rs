@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use everlog_engine::Run;
 use everlog_log::Log;
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 
 use crate::error::Error;
 use crate::invariants::Rules;
@@ -14,7 +14,7 @@ use crate::model::pending::{Entry, Waiter};
 use crate::model::task_types::TaskRef;
 use crate::partition::Partition;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The ready tasks that the partition has offered: each of them waits at the home of its queue, is on its way there, or is being claimed
     /// of this partition. Those that it keeps itself are left out: they are yet to be offered, wait for a commit or for their
     /// histories, or their claims are under way. Changes nothing.

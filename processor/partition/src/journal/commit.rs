@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_log::{Commit, Log, Output, Topic};
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
 use crate::model::inbox_message::Event;
 use crate::partition::{HOLD_MS, Partition};
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn commit_if_due(&mut self, now_ms: i64) -> Result<(), Error> {
         let early = self.uncommitted_bytes() > self.config.overlay_bytes_max;
         if self.committing.is_some() || !self.changed || (now_ms < self.next_commit_ms && !early) {

@@ -192,7 +192,7 @@ pub enum Event {
     /// A commit is done, or has failed.
     Committed(Result<(), everlog_log::Error>),
     /// Rows of histories that were missing have come, or have not.
-    Restored(Result<everlog_log::Slice, everlog_log::Error>),
+    Restored(Result<everlog_log::RestoreChunk, everlog_log::Error>),
 }
 
 impl Event {

@@ -9,7 +9,7 @@ use everlog_engine::machine::update::{End, Stage, Standing, standing};
 use everlog_engine::request::Input;
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use everlog_wire::ingress::{PublicCommand, SourcePosition};
 use everlog_wire::rows::promise_prefix;
 use prost::Message;
@@ -35,7 +35,7 @@ enum Ended {
     MovedTo(String),
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Tells the outcome of a command, or promises it where it is an update's that is still to come.
     pub(crate) fn tell_or_promise(
         &mut self,

@@ -8,7 +8,7 @@ use everlog_avro::command::{Code, DELIVER_AHEAD_MS_MAX};
 use everlog_avro::outcome::of_rejection;
 use everlog_engine::Reply;
 use everlog_log::Log;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use everlog_wire::ingress::{DeliverDelayed, InvalidCommand, PublicCommand, SourcePosition};
 use everlog_wire::{Body, Position, Record};
 use prost::Message;
@@ -50,7 +50,7 @@ enum Place {
     NoRoom,
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Takes records in for the journal; `done` hears when the last of them is durable and applied.
     pub(crate) fn feed(&mut self, bodies: Vec<Body>, done: oneshot::Sender<Answer<()>>) {
         if self.feed.batches.len() >= BATCHES_MAX {

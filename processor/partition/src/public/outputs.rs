@@ -12,7 +12,7 @@ use everlog_avro::rejection::Rejection;
 use everlog_avro::{Error as PublicError, PublicTopic};
 use everlog_engine::event::HistoryEvent;
 use everlog_log::{Log, Output, Topic};
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 use everlog_wire::ingress::{InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
 
 use crate::invariants::Rules;
@@ -159,7 +159,7 @@ impl<'a> Told<'a> {
     }
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Bytes that wait for a commit.
     pub(crate) fn uncommitted_bytes(&self) -> usize {
         self.runs.overlay_bytes() + self.outputs.size_bytes()

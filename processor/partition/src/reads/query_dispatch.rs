@@ -5,7 +5,7 @@ use everlog_engine::api_types::Status;
 use everlog_engine::request::{Order, ResetSticky};
 use everlog_engine::{Rejection, Run};
 use everlog_log::Log;
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -21,7 +21,7 @@ use crate::partition::{HOLD_MS, Partition, input};
 use crate::reads::queries::{Direct, Question, Way, way, way_on};
 use crate::tasks::task_payload;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Takes a question in: it goes to a worker, waits for a task, or is answered at once.
     pub(crate) fn ask(
         &mut self,

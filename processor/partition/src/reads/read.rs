@@ -1,7 +1,7 @@
 //! Reading: a partition's part in telling how a run stands, at once or when it has news.
 
 use everlog_log::Log;
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -13,7 +13,7 @@ use crate::model::types::{Page, Reading, Want};
 use crate::partition::Partition;
 use crate::tasks::task_payload;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn read(&mut self, address: &Address, want: Want) -> Result<Answer<Option<Reading>>, Error> {
         let Some((key, is_current)) = self.resolve(address)? else { return Ok(Ok(None)) };
         let Some(run) = self.runs.get(&key)? else { return Ok(Ok(None)) };

@@ -8,7 +8,7 @@ use everlog_engine::event::{Attributes, History};
 use everlog_engine::machine::update::{Done, End, Stage, Standing, standing};
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use prost::Message;
 use tokio::sync::{mpsc, oneshot};
 
@@ -118,7 +118,7 @@ fn end(waiting: &mut BTreeMap<String, Vec<mpsc::Sender<UpdateNews>>>, update_id:
     waiting.remove(update_id).unwrap_or_default().iter().for_each(|news| send(news, what.clone()));
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Answers whoever brought an update, and notes that it wants to hear more.
     pub(crate) fn answer_update(
         &mut self,

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use everlog_engine::Run;
 use everlog_engine::event::History;
-use everlog_log::{Error as LogError, Log, Offset, Slice, Topic};
-use everlog_store::{Base, Space};
+use everlog_log::{Error as LogError, Log, Offset, RestoreChunk, Topic};
+use everlog_store::{CommittedRows, Space};
 use everlog_wire::RestoreCheckpoint;
 use prost::Message;
 
@@ -75,7 +75,7 @@ impl Behind {
     }
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Asks for the next rows, if some are missing and none are on their way.
     pub(crate) fn fetch_behind(&mut self, now_ms: i64) {
         let commits = self.stats.commits.load(Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
             // A partition that is gone needs no rows.
             send(id, Event::Restored(slice));
         });
-        self.log.restore_slice(Topic::History, id, next, SLICE_BYTES, done);
+        self.log.restore_chunk(Topic::History, id, next, SLICE_BYTES, done);
     }
 
     /// When it asks again, where the log had no answer.
@@ -99,7 +99,11 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 
     /// Rows have come.
-    pub(crate) fn restored(&mut self, slice: Result<Slice, LogError>, now_ms: i64) -> Result<(), Error> {
+    pub(crate) fn restored(
+        &mut self,
+        slice: Result<RestoreChunk, LogError>,
+        now_ms: i64,
+    ) -> Result<(), Error> {
         let Some(behind) = &mut self.behind else { return Ok(()) };
         let asked_at = behind.asked_at.take();
         let slice = match slice {

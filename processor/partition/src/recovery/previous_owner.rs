@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use everlog_log::{Log, Offset};
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 use everlog_wire::{Body, Owner, Record};
 
 use crate::error::Error;
@@ -63,7 +63,7 @@ fn owner(bytes: Bytes) -> Option<Owner> {
     }
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The offset of the next journal record to apply, or behind the last one that was there when the partition was
     /// taken over: owners up to there came before it.
     pub fn applied(&self) -> Offset {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use everlog_engine::{Grace, Settings};
 use everlog_log::Log;
-use everlog_store::{Base, Store};
+use everlog_store::{CommittedRows, Store};
 use everlog_wire::{Body, Position, Record};
 
 use crate::error::Error;
@@ -25,7 +25,7 @@ const READ_BYTES: usize = 4 << 20;
 /// Runs whose tasks are offered in one turn of a new owner: calls wait for that.
 const OFFERED_RUNS_MAX: usize = 64;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Takes the partition over: restores what is committed, applies the journal behind it, and asks for a new term. Of
     /// a long journal only as much is applied at once as may wait for a commit; the rest is followed as it is committed.
     /// It serves once the `Owner` record is applied; events may be handed to it from now on. `stats` goes on counting

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use everlog_log::{Log, Offset, Topic};
-use everlog_store::{Base, Space, Standing};
+use everlog_store::{CommittedRows, RowsCheckpoint, Space};
 use everlog_wire::{Position, RestoreCheckpoint};
 
 use crate::error::{Error, RowsFault};
@@ -39,7 +39,7 @@ struct Restorer<'a, L: ?Sized, B, R> {
     rules: PhantomData<fn() -> R>,
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Brings the rows of a partition that another process owns as far as its commits are, histories included, so that
     /// taking it over has little left to bring. Whoever does so must be the only one who has these rows open.
     ///
@@ -109,21 +109,21 @@ impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
     }
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Restorer<'_, L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Restorer<'_, L, B, R> {
     fn restore(&self) -> Result<Restored, Error> {
         let committed = self.log.position(self.id)?;
-        let mark = match self.base.standing()? {
-            Standing::WithTheLog => return Ok(Restored::AsTheyStand(committed)),
-            Standing::At(Some(_)) if !R::keeps(Rule::RowsFromTheirMark) => {
+        let mark = match self.base.checkpoint()? {
+            RowsCheckpoint::WithTheLog => return Ok(Restored::AsTheyStand(committed)),
+            RowsCheckpoint::At(Some(_)) if !R::keeps(Rule::RowsFromTheirMark) => {
                 return Ok(Restored::AsTheyStand(committed));
             }
-            Standing::At(None) if R::keeps(Rule::FinishedRestore) && self.holds_rows()? => {
+            RowsCheckpoint::At(None) if R::keeps(Rule::FinishedRestore) && self.holds_rows()? => {
                 // A restore from the beginning tells nothing of what was deleted long ago.
                 let detail = "their first restore was not finished";
                 return Err(self.stale(RowsFault::Unfinished, detail.into()));
             }
-            Standing::At(None) => RestoreCheckpoint::default(),
-            Standing::At(Some(mark)) => {
+            RowsCheckpoint::At(None) => RestoreCheckpoint::default(),
+            RowsCheckpoint::At(Some(mark)) => {
                 let unreadable =
                     |error: everlog_wire::Error| self.stale(RowsFault::Corrupt, error.to_string());
                 RestoreCheckpoint::read(mark).map_err(unreadable)?
@@ -279,7 +279,7 @@ fn outside(partition: u32, topic: Topic, error: everlog_log::Error) -> Error {
 }
 
 /// Rows on their way from a topic into the base.
-struct Rows<'a, B: Base> {
+struct Rows<'a, B: CommittedRows> {
     base: &'a B,
     space: Space,
     changes: Vec<(Bytes, Option<Bytes>)>,
@@ -289,7 +289,7 @@ struct Rows<'a, B: Base> {
     failed: Option<everlog_store::Error>,
 }
 
-impl<B: Base> Rows<'_, B> {
+impl<B: CommittedRows> Rows<'_, B> {
     fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
         let bytes = key.len() + value.map_or(0, <[u8]>::len);
         self.waiting_bytes += bytes;

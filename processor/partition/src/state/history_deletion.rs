@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use everlog_log::Log;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 
 use crate::error::Error;
 use crate::invariants::Rules;
@@ -39,7 +39,7 @@ impl Leftovers {
     }
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The run's history is deleted later.
     pub(crate) fn leave_over(&mut self, key: &RunKey) {
         let row = alarm_key(key, LEFTOVER_MS);

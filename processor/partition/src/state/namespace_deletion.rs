@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::{Delete, Order};
 use everlog_log::Log;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use everlog_wire::{Body, NamespaceDeleted, Record};
 use uuid::Uuid;
 
@@ -101,7 +101,7 @@ impl Pass {
     }
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Says in the journal which namespaces were deleted, where it does not say so yet.
     pub(crate) fn journal_removals(&mut self, now_ms: i64) {
         let deleted = self.config.public.deleted_namespaces();

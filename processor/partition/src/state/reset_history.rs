@@ -8,7 +8,7 @@ use everlog_engine::event::{History, HistoryEvent};
 use everlog_engine::machine::reset::{Past, continued_by, is_kept};
 use everlog_engine::request::{Input, Order};
 use everlog_log::Log;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use prost::Message;
 
 use crate::error::Error;
@@ -21,7 +21,7 @@ const RUNS_MAX: usize = 1_000;
 /// Bytes of all that is read for a reset; beyond that there is none.
 const BYTES_MAX: usize = 128 << 20;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Whether a reset finds what it reads; other orders read nothing.
     pub(crate) fn has_past_of(&mut self, input: &Input) -> Result<bool, Error> {
         if !matches!(input.order, Some(Order::Reset(_))) || self.is_whole() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everlog_engine::machine::update::Done;
 use everlog_engine::{Current, Grace, Mark, Run};
-use everlog_store::{Base, Space, Store};
+use everlog_store::{CommittedRows, Space, Store};
 use everlog_wire::rows::{self, Builder};
 use prost::Message;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::model::keys::{LEFTOVER_MS, RunKey, WorkflowKey, alarm_key, history_key, state_key};
 
 /// The cached runs and the store beneath.
-pub struct Runs<B: Base> {
+pub struct Runs<B: CommittedRows> {
     store: Store<B>,
     resident: HashMap<RunKey, Resident>,
     /// Which runs Workflow Ids mean, as far as somebody has asked lately.
@@ -32,7 +32,7 @@ struct Resident {
     warned: Vec<Mark>,
 }
 
-impl<B: Base> Runs<B> {
+impl<B: CommittedRows> Runs<B> {
     /// Runs over a store; at most `cached_max` unchanged ones stay in memory.
     pub fn new(store: Store<B>, cached_max: usize) -> Self {
         let (resident, currents) = (HashMap::new(), HashMap::new());

@@ -13,7 +13,7 @@ use everlog_engine::Run;
 use everlog_engine::machine::{activity_attempt, workflow_task};
 use everlog_engine::request::{Input, Order};
 use everlog_log::{Log, Offset};
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 use everlog_wire::{Body, Record};
 
 use crate::error::Error;
@@ -112,7 +112,7 @@ fn release(run: &Run, poll_id: &str) -> Option<Order> {
     Some(Order::ReleaseActivity(activity_attempt::Release { target: Some(target) }))
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// Polls have reached nobody. `run`: the one that they have claimed something of, where that is known.
     pub(crate) fn polls_lost(
         &mut self,

@@ -6,7 +6,7 @@ use everlog_engine::machine::{activity_attempt, workflow_task};
 use everlog_engine::request::Order;
 use everlog_engine::{Change, Reply, Run, Step, TaskGrant};
 use everlog_log::Log;
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 
 use crate::error::Error;
 use crate::invariants::Rules;
@@ -21,7 +21,7 @@ use crate::model::types::{Completion, Delivery, Receipt, WorkflowTask};
 use crate::partition::{Partition, input};
 use crate::tasks::task_payload;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     pub(crate) fn offer_tasks(&mut self, key: &RunKey, step: &Step) {
         let mut task_changed = false;
         let mut activities = Vec::new();

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use everlog_engine::event::{Attributes, History};
 use everlog_engine::machine::activity::Scheduled;
 use everlog_engine::{ActivityGrant, TaskGrant};
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use prost::Message;
 
 use crate::error::Error;
@@ -19,7 +19,7 @@ pub const PAGE_BYTES_MAX: usize = 2_500_000;
 pub const PAGE_BATCHES_MAX: usize = 256;
 
 /// A page of whole batches from the one that begins with `from_event_id`.
-pub fn page<B: Base>(
+pub fn page<B: CommittedRows>(
     runs: &mut Runs<B>,
     key: &RunKey,
     from_event_id: i64,
@@ -43,7 +43,7 @@ pub fn page<B: Base>(
 }
 
 /// The page that ends with the batch before `below_event_id`; 0 = with the last batch.
-pub fn page_before<B: Base>(
+pub fn page_before<B: CommittedRows>(
     runs: &mut Runs<B>,
     key: &RunKey,
     below_event_id: i64,
@@ -76,7 +76,7 @@ fn first_event_id(row: &[u8]) -> i64 {
 }
 
 /// A workflow task with the first page of its history.
-pub fn workflow_task<B: Base>(
+pub fn workflow_task<B: CommittedRows>(
     runs: &mut Runs<B>,
     key: &RunKey,
     grant: TaskGrant,
@@ -99,7 +99,7 @@ pub fn workflow_task<B: Base>(
 }
 
 /// An activity task with what the workflow asked for.
-pub fn activity_task<B: Base>(
+pub fn activity_task<B: CommittedRows>(
     runs: &mut Runs<B>,
     key: &RunKey,
     grant: ActivityGrant,

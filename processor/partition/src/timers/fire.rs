@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use everlog_engine::machine::fire_timers;
 use everlog_engine::request::Order;
 use everlog_log::Log;
-use everlog_store::Base;
+use everlog_store::CommittedRows;
 use everlog_wire::{Barrier, Body, Record};
 
 use crate::error::Error;
@@ -14,7 +14,7 @@ use crate::model::pending::{Entry, Waiter};
 use crate::partition::{Partition, input};
 use crate::timers::due_index::REACH_MS;
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// The clock that `now_ms` is taken from was set forward by so much, or back: it goes on from there, and only the
     /// log can tell how much time has passed in truth.
     pub fn clock_was_set(&mut self, by_ms: i64) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use everlog_log::Log;
-use everlog_store::{Base, Onward, Space, Store};
+use everlog_store::{CommittedRows, Seek, Space, Store};
 
 use crate::error::Error;
 use crate::invariants::Rules;
@@ -39,28 +39,28 @@ impl AlarmRows {
     }
 
     /// The next of them, `rows_max` at most: a slice of them may be empty, and not the last one.
-    pub(crate) fn read<B: Base>(
+    pub(crate) fn read<B: CommittedRows>(
         &mut self,
         store: &Store<B>,
         rows_max: usize,
     ) -> Result<Vec<Bytes>, everlog_store::Error> {
         let (mut found, mut looks, mut from) = (Vec::new(), 0, None);
-        store.skim(Space::Timers, &self.from, &self.to, &mut |row| {
+        store.seek_scan(Space::Timers, &self.from, &self.to, &mut |row| {
             looks += 1;
             let is_enough = |found: &[Bytes]| found.len() == rows_max || looks == LOOKS_MAX;
             if let Some(ahead) = self.ahead(row) {
                 if !is_enough(&found) {
-                    return Onward::At(ahead);
+                    return Seek::At(ahead);
                 }
                 from = Some(ahead);
-                return Onward::End;
+                return Seek::End;
             }
             found.push(Bytes::copy_from_slice(row));
             if !is_enough(&found) {
-                return Onward::Next;
+                return Seek::Next;
             }
             from = Some([row, &[0]].concat());
-            Onward::End
+            Seek::End
         })?;
         self.from = from.unwrap_or_else(|| self.to.clone());
         Ok(found)
@@ -86,7 +86,7 @@ fn edge(bucket: u32, at_ms: i64) -> Vec<u8> {
     key
 }
 
-impl<L: Log + ?Sized, B: Base, R: Rules> Partition<L, B, R> {
+impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
     /// All alarms of the partition within a span of time.
     pub(crate) fn alarm_rows(&self, span_ms: Range<i64>) -> AlarmRows {
         AlarmRows::new(&everlog_log::buckets_of(self.id, self.log.partitions()), span_ms)

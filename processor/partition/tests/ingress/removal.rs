@@ -14,7 +14,7 @@ use everlog_engine::time::Duration;
 use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Address, Delivery, Poll, Want};
 use everlog_rocks::rows::SharedRows;
-use everlog_store::{Base, Space};
+use everlog_store::{CommittedRows, Space};
 use everlog_wire::ingress::PublicCommand;
 use everlog_wire::{Body, OutboxMessage};
 use uuid::Uuid;

@@ -8,7 +8,7 @@ use rocksdb::{
     DBRecoveryMode, LogLevel,
 };
 
-use super::memory::DatabaseMemory;
+use super::memory::LogMemory;
 use super::read::translate;
 use super::{Options, Recover, rows};
 
@@ -24,15 +24,15 @@ const INFO_LOG_BYTES: usize = 1 << 20;
 const BACKGROUND_REFILL_US: i64 = 10_000;
 
 pub(super) fn create(options: &Options, dir: &Path) -> Result<DB, Error> {
-    open_with(options, &DatabaseMemory::new(options), dir, true)
+    open_with(options, &LogMemory::new(options), dir, true)
 }
 
 /// Never makes a database: one whose files are damaged must not be replaced by an empty one.
-pub(super) fn open(options: &Options, memory: &DatabaseMemory, dir: &Path) -> Result<DB, Error> {
+pub(super) fn open(options: &Options, memory: &LogMemory, dir: &Path) -> Result<DB, Error> {
     open_with(options, memory, dir, false)
 }
 
-fn open_with(options: &Options, memory: &DatabaseMemory, dir: &Path, create: bool) -> Result<DB, Error> {
+fn open_with(options: &Options, memory: &LogMemory, dir: &Path, create: bool) -> Result<DB, Error> {
     let mut database = recovery(options.recover).map_err(|e| translate(dir, &e))?;
     database.create_if_missing(create);
     database.create_missing_column_families(create);

@@ -19,7 +19,7 @@ const LOOK_BYTES: u64 = 2 << 20;
 const HEADROOM_BYTES: u64 = 8 << 20;
 
 /// What the writer and its onlookers know of the disk.
-pub(super) struct Space {
+pub(super) struct DiskReserve {
     dir: PathBuf,
     free_bytes: FreeBytes,
     kept_bytes: u64,
@@ -35,7 +35,7 @@ pub(super) struct Room {
 }
 
 /// The last look of the writer.
-pub(super) struct Look {
+pub(super) struct DiskCheck {
     room: Room,
     at: Instant,
     written_bytes: u64,
@@ -47,7 +47,7 @@ pub(super) fn kept_bytes(free_bytes_min: u64, write_buffer_bytes: usize) -> u64 
     free_bytes_min.max(2 * write_buffer_bytes as u64 + HEADROOM_BYTES)
 }
 
-impl Space {
+impl DiskReserve {
     pub(super) fn new(dir: PathBuf, free_bytes: FreeBytes, kept_bytes: u64) -> Self {
         Self { dir, free_bytes, kept_bytes, stopped: AtomicBool::new(false) }
     }
@@ -65,9 +65,9 @@ impl Space {
         self.stopped.store(stopped, Ordering::Relaxed);
     }
 
-    /// As [`Space::look`], from memory where that is fresh.
-    pub(super) fn room(&self, last: &mut Option<Look>, written_bytes: u64) -> Room {
-        let is_fresh = |look: &&Look| {
+    /// As [`DiskReserve::look`], from memory where that is fresh.
+    pub(super) fn room(&self, last: &mut Option<DiskCheck>, written_bytes: u64) -> Room {
+        let is_fresh = |look: &&DiskCheck| {
             look.room.appends.is_ok()
                 && look.at.elapsed() < LOOK_INTERVAL
                 && written_bytes - look.written_bytes < LOOK_BYTES
@@ -76,7 +76,7 @@ impl Space {
             return look.room.clone();
         }
         let room = self.look();
-        *last = Some(Look { room: room.clone(), at: Instant::now(), written_bytes });
+        *last = Some(DiskCheck { room: room.clone(), at: Instant::now(), written_bytes });
         room
     }
 

@@ -27,21 +27,21 @@ pub(super) struct Bound {
     pub(super) ends: Vec<Offset>,
 }
 
-pub(super) struct Acked {
+pub(super) struct DurableWatermark {
     file: File,
     path: PathBuf,
     generation: u64,
     slot: Vec<u8>,
 }
 
-impl Acked {
+impl DurableWatermark {
     /// Makes the file, or replaces it; it is whole and durable before it gets its name.
     pub(super) fn create(path: &Path, bound: &Bound) -> Result<Self, Error> {
         let new = path.with_extension("new");
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&new);
         let file = file.map_err(|e| Error::io("create", &new, &e))?;
         file.write_all_at(&[0; 2 * SLOT_BYTES as usize], 0).map_err(|e| Error::io("write", &new, &e))?;
-        let mut acked = Acked { file, path: path.into(), generation: 0, slot: Vec::new() };
+        let mut acked = DurableWatermark { file, path: path.into(), generation: 0, slot: Vec::new() };
         acked.write(bound.incarnation, bound.sequence, bound.ends.iter().copied())?;
         acked.sync()?;
         std::fs::rename(&new, path).map_err(|e| Error::io("rename", &new, &e))?;
@@ -69,7 +69,7 @@ impl Acked {
                 way_out: super::WAY_OUT.into(),
             });
         };
-        Ok(Some((Acked { file, path: path.into(), generation, slot: Vec::new() }, bound)))
+        Ok(Some((DurableWatermark { file, path: path.into(), generation, slot: Vec::new() }, bound)))
     }
 
     pub(super) fn write(
@@ -128,13 +128,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("acked");
         let first = Bound { incarnation: [7; 16], sequence: 5, ends: vec![1, 2, 3] };
-        let mut acked = Acked::create(&path, &first).unwrap();
+        let mut acked = DurableWatermark::create(&path, &first).unwrap();
         acked.write([7; 16], 9, [4, 5, 6].into_iter()).unwrap();
-        let (reopened, bound) = Acked::open(&path).unwrap().unwrap();
+        let (reopened, bound) = DurableWatermark::open(&path).unwrap().unwrap();
         assert_eq!((bound.sequence, bound.ends), (9, vec![4, 5, 6]));
         reopened.file.write_all_at(b"x", HEADER_BYTES as u64).unwrap();
-        assert_eq!(Acked::open(&path).unwrap().unwrap().1, first);
+        assert_eq!(DurableWatermark::open(&path).unwrap().unwrap().1, first);
         reopened.file.write_all_at(b"x", SLOT_BYTES + HEADER_BYTES as u64).unwrap();
-        assert!(matches!(Acked::open(&path), Err(Error::Corrupt { .. })));
+        assert!(matches!(DurableWatermark::open(&path), Err(Error::Corrupt { .. })));
     }
 }

@@ -15,7 +15,7 @@ const FILE_BYTES_PER_BYTE: u64 = 6;
 /// Bytes written after which the files are looked at again.
 const LOOK_BYTES: u64 = 8 << 20;
 
-pub(super) struct DatabaseMemory {
+pub(super) struct LogMemory {
     pub(super) cache: Cache,
     pub(super) buffers: WriteBufferManager,
     block_cache_bytes_max: usize,
@@ -24,7 +24,7 @@ pub(super) struct DatabaseMemory {
     looked_bytes: u64,
 }
 
-impl DatabaseMemory {
+impl LogMemory {
     pub(super) fn new(options: &Options) -> Self {
         let (block_cache_bytes_max, write_buffer_bytes_max) =
             (options.block_cache_bytes, options.write_buffer_bytes);
@@ -34,10 +34,10 @@ impl DatabaseMemory {
         let cache = Cache::new_lru_cache(block_cache_bytes + write_buffer_bytes);
         let buffers =
             WriteBufferManager::new_write_buffer_manager_with_cache(write_buffer_bytes, false, cache.clone());
-        DatabaseMemory { cache, buffers, block_cache_bytes_max, write_buffer_bytes_max, looked_bytes: 0 }
+        LogMemory { cache, buffers, block_cache_bytes_max, write_buffer_bytes_max, looked_bytes: 0 }
     }
 
-    /// As [`DatabaseMemory::fit`], now and then: `written_bytes` is what has been written since the log was opened.
+    /// As [`LogMemory::fit`], now and then: `written_bytes` is what has been written since the log was opened.
     pub(super) fn follow(&mut self, db: &DB, written_bytes: u64) {
         if written_bytes - self.looked_bytes >= LOOK_BYTES {
             self.looked_bytes = written_bytes;

@@ -22,8 +22,8 @@ use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
 use everlog_log::{
-    AppendDone, Commit, CommitDone, Entry, Error, Fence, Log, Marks, Offset, PartitionId, Record, Restored,
-    Tail, Topic, Visit, Wake,
+    AppendDone, Commit, CommitDone, Error, Fence, Log, Marks, Offset, PartitionId, Record, Restored, Tail,
+    Topic, TopicEntry, Visit, Wake,
 };
 use rocksdb::DB;
 
@@ -177,7 +177,7 @@ impl Log for Embedded {
         partition: PartitionId,
         from: Offset,
         bytes_max: usize,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<TopicEntry>, Error> {
         read::topic(&self.shared, topic, partition, from, bytes_max)
     }
 

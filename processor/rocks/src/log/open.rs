@@ -8,9 +8,9 @@ use std::sync::Arc;
 use everlog_log::{Error, Offset, PartitionId};
 use rocksdb::{DB, WriteBatch, WriteOptions};
 
-use super::disk_reserve::Space;
-use super::durable_watermark::{Acked, Bound, PARTITIONS_MAX};
-use super::memory::DatabaseMemory;
+use super::disk_reserve::DiskReserve;
+use super::durable_watermark::{Bound, DurableWatermark, PARTITIONS_MAX};
+use super::memory::LogMemory;
 use super::read::{error_of, last_row, translate, walk};
 use super::rows::{self, APPEND_ONLY};
 use super::shared::{Ends, Shared, Slot};
@@ -22,7 +22,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
     std::fs::create_dir_all(&options.dir).map_err(|e| Error::io("create", &options.dir, &e))?;
     let lock = lock(&options.dir)?;
     let mut recovery = Recovery::default();
-    let acked = match Acked::open(&options.dir.join("acked")) {
+    let acked = match DurableWatermark::open(&options.dir.join("acked")) {
         Err(Error::Corrupt { .. }) if options.recover == Recover::AcceptLoss => None,
         other => other?,
     };
@@ -31,7 +31,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
         create(&options, acked.as_ref().map(|(_, bound)| bound))?;
         recovery.created = true;
     }
-    let acked = if recovery.created { Acked::open(&options.dir.join("acked"))? } else { acked };
+    let acked = if recovery.created { DurableWatermark::open(&options.dir.join("acked"))? } else { acked };
     let bound = acked.as_ref().map(|(_, bound)| bound.clone());
     if options.recover == Recover::Strict {
         let Some(bound) = &bound else {
@@ -39,7 +39,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
         };
         recovery.torn_bytes = files::examine(&database_dir, bound.sequence)?;
     }
-    let mut memory = DatabaseMemory::new(&options);
+    let mut memory = LogMemory::new(&options);
     let db = database_options::open(&options, &memory, &database_dir)?;
     memory.fit(&db);
     let incarnation = check_meta(&db, &options)?;
@@ -52,7 +52,7 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
         }
         _ => {
             let ends = tails.iter().map(|tail| tail.next).collect();
-            Acked::create(
+            DurableWatermark::create(
                 &options.dir.join("acked"),
                 &Bound { incarnation, sequence: db.latest_sequence_number(), ends },
             )?
@@ -64,17 +64,17 @@ pub(super) fn open(options: Options) -> Result<Embedded, Error> {
 fn start(
     options: Options,
     lock: File,
-    (db, memory): (Arc<DB>, DatabaseMemory),
+    (db, memory): (Arc<DB>, LogMemory),
     incarnation: [u8; 16],
     tails: Vec<Tail>,
-    acked: Acked,
+    acked: DurableWatermark,
     recovery: Recovery,
 ) -> Result<Embedded, Error> {
     let acked_sequence = db.latest_sequence_number();
     let slots = tails.iter().map(published).collect();
     let kept_bytes = options.free_bytes_kept();
     let Options { dir, free_bytes, limits, .. } = options;
-    let space = Space::new(dir, free_bytes, kept_bytes);
+    let space = DiskReserve::new(dir, free_bytes, kept_bytes);
     let shared = Arc::new(Shared::new(db, space, incarnation, limits, slots));
     let writer = Writer {
         shared: Arc::clone(&shared),
@@ -158,7 +158,7 @@ fn create(options: &Options, bound: Option<&Bound>) -> Result<(), Error> {
     db.write_opt(batch, &durable).map_err(|e| translate(&new_dir, &e))?;
     let bound = Bound { incarnation, sequence: 0, ends: vec![0; options.partitions as usize] };
     drop(db);
-    Acked::create(&options.dir.join("acked"), &bound)?;
+    DurableWatermark::create(&options.dir.join("acked"), &bound)?;
     std::fs::rename(&new_dir, &database_dir).map_err(|e| Error::io("rename", &new_dir, &e))?;
     files::sync_dir(&options.dir)
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use everlog_log::{Entry, Error, Offset, PartitionId, Record, Topic};
+use everlog_log::{Error, Offset, PartitionId, Record, Topic, TopicEntry};
 use rocksdb::{ColumnFamily, DB, DBRawIterator, ReadOptions};
 
 use super::shared::{Ends, Shared};
@@ -54,10 +54,10 @@ pub(super) fn topic(
     partition: PartitionId,
     from: Offset,
     bytes_max: usize,
-) -> Result<Vec<Entry>, Error> {
+) -> Result<Vec<TopicEntry>, Error> {
     let ends = shared.topic_ends(topic, partition)?;
     let range = check_range(ends, partition, from)?;
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<TopicEntry> = Vec::new();
     let mut budget = bytes_max;
     let last = rows::topic_key(topic, partition, range.end);
     let found =

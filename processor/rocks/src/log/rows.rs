@@ -1,7 +1,7 @@
 //! How the embedded log writes its rows: column families, keys, values, checksums.
 
 use bytes::Bytes;
-use everlog_log::{BUCKETS, Entry, Offset, PartitionId, Record, Topic, buckets_of};
+use everlog_log::{BUCKETS, Offset, PartitionId, Record, Topic, TopicEntry, buckets_of};
 
 pub(super) const FORMAT_VERSION: u64 = 1;
 
@@ -148,7 +148,7 @@ pub(super) fn encode_entry(place: &[u8], key: &[u8], value: &[u8], row: &mut Vec
 }
 
 /// None if the checksum does not fit.
-pub(super) fn decode_entry(place: &[u8], row: &[u8]) -> Option<Entry> {
+pub(super) fn decode_entry(place: &[u8], row: &[u8]) -> Option<TopicEntry> {
     let (crc, rest) = row.split_first_chunk::<4>()?;
     if entry_crc(place, rest) != u32::from_be_bytes(*crc) {
         return None;

@@ -10,7 +10,7 @@ use everlog_log::{AppendDone, Commit, CommitDone, Error, Offset, PartitionId, To
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rocksdb::DB;
 
-use super::disk_reserve::Space;
+use super::disk_reserve::DiskReserve;
 use super::queue::{Job, Queue};
 use super::rows::APPEND_ONLY;
 use super::stats::{Counters, Stats};
@@ -48,7 +48,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) slots: Vec<Slot>,
     pub(super) counters: Counters,
-    pub(super) space: Space,
+    pub(super) space: DiskReserve,
     queue: Mutex<Queue>,
     filled: Condvar,
     failure: Mutex<Option<Error>>,
@@ -57,7 +57,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(
         db: Arc<DB>,
-        space: Space,
+        space: DiskReserve,
         incarnation: [u8; 16],
         limits: Limits,
         slots: Vec<Slot>,

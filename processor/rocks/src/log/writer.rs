@@ -10,9 +10,9 @@ use bytes::Bytes;
 use everlog_log::{AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, Topic};
 use rocksdb::{WriteBatch, WriteOptions, properties};
 
-use super::disk_reserve::Look;
-use super::durable_watermark::Acked;
-use super::memory::DatabaseMemory;
+use super::disk_reserve::DiskCheck;
+use super::durable_watermark::DurableWatermark;
+use super::memory::LogMemory;
 use super::queue::Job;
 use super::read::{error_of, handle};
 use super::rows::{self, APPEND_ONLY};
@@ -47,13 +47,13 @@ pub(super) struct Tail {
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
     pub(super) tails: Vec<Tail>,
-    pub(super) acked: Acked,
+    pub(super) acked: DurableWatermark,
     /// Sequence number of the last synced write; every batch carries it, as evidence for recovery.
     pub(super) acked_sequence: u64,
     pub(super) sync: Sync,
     pub(super) clock: Clock,
-    pub(super) looked: Option<Look>,
-    pub(super) memory: DatabaseMemory,
+    pub(super) looked: Option<DiskCheck>,
+    pub(super) memory: LogMemory,
     /// Bytes of all batches so far.
     pub(super) written_bytes: u64,
     /// Since when RocksDB refuses writes as full although there is room.

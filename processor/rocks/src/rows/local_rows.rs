@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_store::{Base, Error, Onward, RowChange, Space, Standing};
+use everlog_store::{CommittedRows, Error, RowChange, RowsCheckpoint, Seek, Space};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB,
     DBCompressionType, ErrorKind, FlushOptions, LogLevel, Options, WriteBatch, WriteBufferManager,
@@ -118,10 +118,10 @@ impl Drop for LocalRows {
     }
 }
 
-impl Base for LocalRows {
-    fn standing(&self) -> Result<Standing, Error> {
+impl CommittedRows for LocalRows {
+    fn checkpoint(&self) -> Result<RowsCheckpoint, Error> {
         let mark = self.db.get_cf(self.meta(), MARK).map_err(translate)?;
-        Ok(Standing::At(mark.map(Bytes::from)))
+        Ok(RowsCheckpoint::At(mark.map(Bytes::from)))
     }
 
     fn write(
@@ -158,14 +158,14 @@ impl Base for LocalRows {
         self.rows.scan(space, from, to, visit)
     }
 
-    fn skim(
+    fn seek_scan(
         &self,
         space: Space,
         from: &[u8],
         to: &[u8],
-        visit: &mut dyn FnMut(&[u8]) -> Onward,
+        visit: &mut dyn FnMut(&[u8]) -> Seek,
     ) -> Result<(), Error> {
-        self.rows.skim(space, from, to, visit)
+        self.rows.seek_scan(space, from, to, visit)
     }
 
     fn last(&self, space: Space, from: &[u8], to: &[u8]) -> Result<Option<(Bytes, Bytes)>, Error> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_store::{Base, Error, Onward, RowChange, Space, Standing};
+use everlog_store::{CommittedRows, Error, RowChange, RowsCheckpoint, Seek, Space};
 use rocksdb::{ColumnFamily, DB, ErrorKind, ReadOptions};
 
 /// Rows that a skim passes one by one: a seek costs as much as several.
@@ -35,7 +35,7 @@ impl SharedRows {
         space: Space,
         from: &[u8],
         to: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Onward,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Seek,
     ) -> Result<(), Error> {
         if from >= to {
             return Ok(());
@@ -46,8 +46,8 @@ impl SharedRows {
         rows.seek(from);
         while let Some((key, value)) = rows.item() {
             match visit(key, value) {
-                Onward::Next => rows.next(),
-                Onward::At(key) => {
+                Seek::Next => rows.next(),
+                Seek::At(key) => {
                     let is_there = (0..PASSED_MAX).any(|_| {
                         rows.next();
                         rows.key().is_none_or(|at| at >= key.as_slice())
@@ -56,16 +56,16 @@ impl SharedRows {
                         rows.seek(&key);
                     }
                 }
-                Onward::End => return Ok(()),
+                Seek::End => return Ok(()),
             }
         }
         rows.status().map_err(translate)
     }
 }
 
-impl Base for SharedRows {
-    fn standing(&self) -> Result<Standing, Error> {
-        Ok(Standing::WithTheLog)
+impl CommittedRows for SharedRows {
+    fn checkpoint(&self) -> Result<RowsCheckpoint, Error> {
+        Ok(RowsCheckpoint::WithTheLog)
     }
 
     fn write(&self, _: &mut dyn Iterator<Item = RowChange<'_>>, _: Option<&[u8]>) -> Result<(), Error> {
@@ -84,17 +84,16 @@ impl Base for SharedRows {
         to: &[u8],
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Error> {
-        let mut onward =
-            |key: &[u8], value: &[u8]| if visit(key, value) { Onward::Next } else { Onward::End };
+        let mut onward = |key: &[u8], value: &[u8]| if visit(key, value) { Seek::Next } else { Seek::End };
         self.walk(space, from, to, &mut onward)
     }
 
-    fn skim(
+    fn seek_scan(
         &self,
         space: Space,
         from: &[u8],
         to: &[u8],
-        visit: &mut dyn FnMut(&[u8]) -> Onward,
+        visit: &mut dyn FnMut(&[u8]) -> Seek,
     ) -> Result<(), Error> {
         self.walk(space, from, to, &mut |key, _| visit(key))
     }
