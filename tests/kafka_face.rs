@@ -9,7 +9,7 @@ use everlog_avro::outcome::Outcome;
 use everlog_avro::rejection::Rejection;
 use everlog_avro::{PublicTopic, Writer, frame};
 use everlog_log_kafka::Options;
-use everlog_log_kafka::commands::retention::Keeper;
+use everlog_log_kafka::commands::retention::CommandsRetention;
 use everlog_log_kafka::topics::topic_io::{From, Outgoing, Producer, Record, Step, Tail, Trimmer};
 use everlog_tests::kafka::Cluster;
 use everlog_tests::server::Server;
@@ -313,7 +313,7 @@ async fn commands_that_a_tool_had_the_group_pass_over_stay_and_are_read() -> any
     server.stop()?;
     place.command(&[("order-2", START, &asks)])?;
     place.pass_over()?;
-    Keeper::open(&place.options)?.trim(i64::MAX)?;
+    CommandsRetention::open(&place.options)?.trim(i64::MAX)?;
     ensure!(place.read_all(PublicTopic::Command)?.len() == 2, "what was passed over was not read");
 
     let _server = place.start(&[]).await?;

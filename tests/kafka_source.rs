@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use everlog_log::consumer::{Assigned, Fetched, Polled, SourceError};
-use everlog_log_kafka::commands::source::Source;
+use everlog_log_kafka::commands::source::CommandsSource;
 use everlog_log_kafka::topics::topic_io::{self, Ending, From, Outgoing, Producer, Step, Tail, Trimmer};
 use everlog_log_kafka::{Options, topic_id, topics};
 use everlog_tests::kafka::{self, Cluster, LONG_SESSION, Version};
@@ -48,7 +48,7 @@ impl Spot {
     }
 
     fn source(&self) -> anyhow::Result<Reader> {
-        Ok(Reader { source: Source::open(&self.options)?, assigned: BTreeMap::new() })
+        Ok(Reader { source: CommandsSource::open(&self.options)?, assigned: BTreeMap::new() })
     }
 
     fn producer(&self) -> anyhow::Result<Producer> {
@@ -78,7 +78,7 @@ fn outgoing<'a>(topic: &'a str, partition: u32, text: &'a str) -> Outgoing<'a> {
 
 /// A source, and what it was given.
 struct Reader {
-    source: Source,
+    source: CommandsSource,
     assigned: BTreeMap<u32, Assigned>,
 }
 
@@ -481,7 +481,7 @@ async fn a_source_outlives_a_broker_that_is_killed() -> anyhow::Result<()> {
 async fn a_topic_that_is_not_there_is_refused_with_the_way_out() -> anyhow::Result<()> {
     let mut options = Options::new(Cluster::shared()?.bootstrap());
     options.prefix = "nothing-here.".into();
-    let refusal = Source::open(&options).expect_err("refused").to_string();
+    let refusal = CommandsSource::open(&options).expect_err("refused").to_string();
     assert!(
         refusal.contains("nothing-here.commands") && refusal.contains("everlog topics create"),
         "{refusal}"

@@ -22,7 +22,7 @@ use crate::schemas::{Registry, Schemas, Snapshot, lookup};
 const HEADERS_BYTES_MAX: usize = 64 << 10;
 
 /// Reads records of one topic.
-pub(crate) struct Reader<R, N> {
+pub(crate) struct Decoder<R, N> {
     topic: ConsumedTopic,
     options: Options,
     names: N,
@@ -63,7 +63,7 @@ impl<N: Names> CommandContext for Seen<'_, N> {
     }
 }
 
-impl<R: Registry, N: Names> Reader<R, N> {
+impl<R: Registry, N: Names> Decoder<R, N> {
     pub(crate) fn new(topic: ConsumedTopic, options: Options, names: N, registry: R) -> Self {
         let schemas = Schemas::new(registry, options.command_schema_id);
         Self { topic, options, names, schemas }
@@ -194,4 +194,4 @@ fn replies(ask: &CommandOptions) -> (Option<ReplyTo>, String, Option<String>) {
 }
 
 /// What the ingress shares with the tasks that it starts.
-pub(crate) type Shared<R, N> = Arc<Reader<R, N>>;
+pub(crate) type Shared<R, N> = Arc<Decoder<R, N>>;

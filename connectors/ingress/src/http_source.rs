@@ -8,7 +8,7 @@ use everlog_partition::Failure;
 use everlog_wire::Body;
 use tokio::sync::Mutex;
 
-use crate::decoder::Reader;
+use crate::decoder::Decoder;
 use crate::journals::{Journals, Owned};
 use crate::options::{Names, Options};
 use crate::schemas::Registry;
@@ -26,20 +26,20 @@ pub struct Taken {
 }
 
 /// Takes commands for journals that only their owners append to.
-pub struct Inbox<R, N> {
+pub struct HttpSource<R, N> {
     journals: Owned,
     topic: ConsumedTopic,
-    reader: Reader<R, N>,
+    reader: Decoder<R, N>,
     /// The next number of each partition, once it is known. Held while a record is sent: an owner takes them in order.
     next: Vec<Mutex<Option<u64>>>,
     stats: Arc<Stats>,
 }
 
-impl<R: Registry, N: Names> Inbox<R, N> {
+impl<R: Registry, N: Names> HttpSource<R, N> {
     /// An inbox in which records are told apart as if they stood in this topic.
     pub fn new(journals: Owned, topic: ConsumedTopic, registry: R, names: N, options: Options) -> Self {
         let next = (0..journals.partitions()).map(|_| Mutex::default()).collect();
-        let reader = Reader::new(topic.clone(), options, names, registry);
+        let reader = Decoder::new(topic.clone(), options, names, registry);
         Self { journals, topic, reader, next, stats: Arc::default() }
     }
 

@@ -10,11 +10,11 @@ use everlog_log::consumer::{Assigned, ConsumedTopic, Polled, SourceError};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::decoder::Reader;
-use crate::journal_writer::Carrier;
+use crate::decoder::Decoder;
+use crate::journal_writer::JournalWriter;
 use crate::journals::Journals;
 use crate::options::{Names, Options};
-use crate::partition_queue::Lane;
+use crate::partition_queue::PartitionQueue;
 use crate::schemas::Registry;
 use crate::source::Source;
 use crate::stats::Stats;
@@ -29,8 +29,8 @@ pub struct Ingress<S, J, R, N> {
     source: S,
     topic: ConsumedTopic,
     options: Options,
-    carrier: Arc<Carrier<J, R, N>>,
-    lanes: BTreeMap<u32, Lane>,
+    carrier: Arc<JournalWriter<J, R, N>>,
+    lanes: BTreeMap<u32, PartitionQueue>,
     under_way: JoinSet<u32>,
     stats: Arc<Stats>,
     /// Whether the source can be read.
@@ -50,8 +50,8 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
     pub fn new(source: S, journals: J, registry: R, names: N, options: Options) -> Self {
         let stats = Arc::new(Stats::default());
         let topic = source.topic();
-        let reader = Arc::new(Reader::new(topic.clone(), options.clone(), names, registry));
-        let carrier = Arc::new(Carrier::new(journals, reader, options.retry_ms_max, stats.clone()));
+        let reader = Arc::new(Decoder::new(topic.clone(), options.clone(), names, registry));
+        let carrier = Arc::new(JournalWriter::new(journals, reader, options.retry_ms_max, stats.clone()));
         let (lanes, under_way) = (BTreeMap::new(), JoinSet::new());
         let outage = Outage::default();
         Self { source, topic, options, carrier, lanes, under_way, stats, outage }
@@ -143,7 +143,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
             Some((_, next)) => *next,
         };
         self.stats.goes_on(*partition);
-        self.lanes.insert(*partition, Lane::default());
+        self.lanes.insert(*partition, PartitionQueue::default());
         self.source.begin(*partition, next);
     }
 
@@ -204,7 +204,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
     }
 
     fn note_backlog(&self) {
-        let backlogs = self.lanes.values().map(Lane::backlog);
+        let backlogs = self.lanes.values().map(PartitionQueue::backlog);
         let (records, bytes) = backlogs.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         self.stats.backlog_records.store(records as u64, Ordering::Relaxed);
         self.stats.backlog_bytes.store(bytes as u64, Ordering::Relaxed);

@@ -22,7 +22,7 @@ use crate::stats::Stats;
 const PAUSE_MS: u64 = 20;
 
 /// Carries batches of any source partition.
-pub(crate) struct Carrier<J, R, N> {
+pub(crate) struct JournalWriter<J, R, N> {
     journals: Arc<J>,
     /// Held while an append to the journal is under way; what came of the latest.
     turns: Vec<Mutex<Outage>>,
@@ -31,7 +31,7 @@ pub(crate) struct Carrier<J, R, N> {
     stats: Arc<Stats>,
 }
 
-impl<J: Journals, R: Registry, N: Names> Carrier<J, R, N> {
+impl<J: Journals, R: Registry, N: Names> JournalWriter<J, R, N> {
     pub(crate) fn new(journals: J, reader: Shared<R, N>, retry_ms_max: u64, stats: Arc<Stats>) -> Self {
         let turns = (0..journals.partitions()).map(|_| Mutex::default()).collect();
         Self { journals: Arc::new(journals), turns, reader, retry_ms_max, stats }

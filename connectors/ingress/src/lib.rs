@@ -14,7 +14,7 @@ mod schemas;
 mod source;
 mod stats;
 
-pub use crate::http_source::{Inbox, Taken};
+pub use crate::http_source::{HttpSource, Taken};
 pub use crate::ingress::Ingress;
 pub use crate::journals::{Journals, Owned, Shared, Undelivered};
 pub use crate::options::{Names, Options};

@@ -9,7 +9,7 @@ use crate::options::Options;
 
 /// Records of one source partition.
 #[derive(Default)]
-pub(crate) struct Lane {
+pub(crate) struct PartitionQueue {
     waiting: VecDeque<Fetched>,
     waiting_bytes: usize,
     /// The batch that is being carried, and the offset behind it.
@@ -17,7 +17,7 @@ pub(crate) struct Lane {
     paused: bool,
 }
 
-impl Lane {
+impl PartitionQueue {
     pub(crate) fn push(&mut self, fetched: Fetched) {
         self.waiting_bytes += fetched.size_bytes();
         self.waiting.push_back(fetched);
@@ -72,7 +72,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for PartitionQueue {
     fn drop(&mut self) {
         // What it had sent may still arrive; it counts once.
         if let Some((task, _)) = &self.under_way {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::avro::{AvroSchema, Fault, incompatibilities};
-use crate::work_budget::{Steps, Stopped};
+use crate::work_budget::{Stopped, WorkBudget};
 
 /// A version of a subject that a new schema is held against.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Against {
     ///
     /// # Errors
     /// [`Stopped`].
-    pub(crate) fn check(&self, new: &AvroSchema, steps: &Steps) -> Result<Vec<String>, Stopped> {
+    pub(crate) fn check(&self, new: &AvroSchema, steps: &WorkBudget) -> Result<Vec<String>, Stopped> {
         for old in &self.old {
             let mut found = self.check_one(new, &old.text, steps)?;
             if !found.is_empty() {
@@ -104,7 +104,7 @@ impl Against {
         Ok(Vec::new())
     }
 
-    fn check_one(&self, new: &AvroSchema, old: &str, steps: &Steps) -> Result<Vec<String>, Stopped> {
+    fn check_one(&self, new: &AvroSchema, old: &str, steps: &WorkBudget) -> Result<Vec<String>, Stopped> {
         // Another release may have taken what this one does not.
         let old = match AvroSchema::parse(old, steps) {
             Ok(old) => old,
@@ -165,7 +165,7 @@ mod tests {
             (&long, &[&wide, &one], backward),
         ];
         for (place, (new, old, levels)) in cases.into_iter().enumerate() {
-            let steps = Steps::bounded(10_000);
+            let steps = WorkBudget::bounded(10_000);
             let new = AvroSchema::parse(new, &steps).expect("valid");
             for level in Level::ALL {
                 let old = old.iter().zip(1..).map(|(text, id)| Old { version: id, id, text: (*text).into() });

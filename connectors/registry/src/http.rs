@@ -17,9 +17,9 @@ use crate::compatibility::{Against, Level};
 use crate::error::Error;
 use crate::http::serve::{Shop, answer, failure};
 use crate::mode::Mode;
-use crate::subjects::{Book, Version, Which};
-use crate::submitted_schema::Brought;
-use crate::work_budget::Steps;
+use crate::subjects::{Subjects, Version, Which};
+use crate::submitted_schema::SubmittedSchema;
+use crate::work_budget::WorkBudget;
 use crate::{Registry, Schema};
 
 /// Schemas of one list of them.
@@ -172,7 +172,7 @@ async fn schemas(State(shop): State<Shop>, Query(asked): Query<Asked>) -> Respon
 }
 
 /// The schemas that are asked for, with their subjects.
-fn schemas_of(book: &Book, asked: &Asked) -> Result<Vec<(String, Schema)>, Error> {
+fn schemas_of(book: &Subjects, asked: &Asked) -> Result<Vec<(String, Schema)>, Error> {
     let (which, latest) = (which(asked), is_true(asked, "latestOnly"));
     let subjects = book.subjects(which).filter(|(subject, _)| subject.starts_with(prefix(asked)));
     let found = subjects.flat_map(|(subject, versions)| {
@@ -212,12 +212,12 @@ async fn text_by_id(State(shop): State<Shop>, Path(id): Path<String>) -> Respons
     shop.look(move |book| json_of(text_of(book, &id)?)).await
 }
 
-fn text_of<'b>(book: &'b Book, id: &str) -> Result<&'b str, Error> {
+fn text_of<'b>(book: &'b Subjects, id: &str) -> Result<&'b str, Error> {
     book.text(id_given(id)?).ok_or_else(|| Error::SchemaUnknown(format!("{id} ")))
 }
 
 /// The places (subject, version) of an id.
-fn places<'b>(book: &'b Book, id: &str, asked: &Asked) -> Result<Vec<(&'b str, u32)>, Error> {
+fn places<'b>(book: &'b Subjects, id: &str, asked: &Asked) -> Result<Vec<(&'b str, u32)>, Error> {
     text_of(book, id)?;
     let (id, which, only) = (id_given(id)?, which(asked), asked.get("subject"));
     let subjects = book.subjects(Which::All).filter(|(subject, _)| only.is_none_or(|only| only == subject));
@@ -268,7 +268,7 @@ async fn find(
 ) -> Response {
     shop.check(move |registry, steps| {
         let text = given(&body)?;
-        let new = Brought::read(&text, &registry.limits, steps)?;
+        let new = SubmittedSchema::read(&text, &registry.limits, steps)?;
         let found = registry.with(|book| book.find(&subject, &new, which(&asked)))?;
         Ok(told(&subject, &found))
     })
@@ -376,7 +376,7 @@ async fn check(
     body: Bytes,
 ) -> Response {
     shop.check(move |registry, steps| {
-        let against = |book: &Book| Ok(book.against(&subject));
+        let against = |book: &Subjects| Ok(book.against(&subject));
         verdict(registry, steps, &asked, (&given(&body)?, &against))
     })
     .await
@@ -390,23 +390,23 @@ async fn check_with(
 ) -> Response {
     shop.check(move |registry, steps| {
         let version = version_given(&version)?;
-        let against = |book: &Book| book.against_one(&subject, version);
+        let against = |book: &Subjects| book.against_one(&subject, version);
         verdict(registry, steps, &asked, (&given(&body)?, &against))
     })
     .await
 }
 
 /// Finds what a schema is held against.
-type Finds<'a> = &'a dyn Fn(&Book) -> Result<Against, Error>;
+type Finds<'a> = &'a dyn Fn(&Subjects) -> Result<Against, Error>;
 
 /// Whether a schema goes with what it is held against. Reasons are told to who asks for them.
 fn verdict(
     registry: &Registry,
-    steps: &Steps,
+    steps: &WorkBudget,
     asked: &Asked,
     (text, against): (&str, Finds<'_>),
 ) -> Result<Value, Error> {
-    let new = Brought::read(text, &registry.limits, steps)?;
+    let new = SubmittedSchema::read(text, &registry.limits, steps)?;
     let found = registry.with(|book| against(book))?.check(&new.avro, steps)?;
     let mut told = json!({"is_compatible": found.is_empty()});
     if !found.is_empty() && is_true(asked, "verbose") {

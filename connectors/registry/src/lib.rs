@@ -21,10 +21,10 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::rows::Change;
-use crate::subjects::Book;
-use crate::submitted_schema::Brought;
-use crate::work_budget::Steps;
-use crate::work_slots::Lane;
+use crate::subjects::Subjects;
+use crate::submitted_schema::SubmittedSchema;
+use crate::work_budget::WorkBudget;
+use crate::work_slots::WorkSlots;
 
 pub use crate::client::{Client, ClientError, Found, Ids};
 pub use crate::compatibility::Level;
@@ -63,12 +63,12 @@ pub trait Storage: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Registry {
     /// Nobody waits for anything while he has it.
-    book: Arc<Mutex<Book>>,
+    book: Arc<Mutex<Subjects>>,
     /// Whoever changes something has it until that is stored.
     writing: Arc<Mutex<()>>,
     storage: Arc<dyn Storage>,
     limits: Limits,
-    lane: Arc<Lane>,
+    lane: Arc<WorkSlots>,
     stats: Arc<Stats>,
 }
 
@@ -78,7 +78,7 @@ impl Registry {
     /// # Errors
     /// [`Error::Storage`]: the rows cannot be read, or are none of this release's.
     pub fn open(storage: Arc<dyn Storage>, limits: Limits) -> Result<Self, Error> {
-        let mut book = Book::new(limits);
+        let mut book = Subjects::new(limits);
         let mut fault = None;
         let mut visit = |key: &[u8], value: &[u8]| match Change::parse(key, value) {
             Ok(Some(change)) => book.apply(change),
@@ -94,10 +94,10 @@ impl Registry {
         }
     }
 
-    fn of(book: Book, storage: Arc<dyn Storage>, limits: Limits) -> Self {
+    fn of(book: Subjects, storage: Arc<dyn Storage>, limits: Limits) -> Self {
         let stats = Arc::<Stats>::default();
         let Limits { check_steps_max, checks_max, checks_waiting_max, .. } = limits;
-        let lane = Lane::new(check_steps_max, checks_max, checks_waiting_max, Arc::clone(&stats));
+        let lane = WorkSlots::new(check_steps_max, checks_max, checks_waiting_max, Arc::clone(&stats));
         stats.schema_bytes.store(book.bytes() as u64, Ordering::Relaxed);
         let (book, writing) = (Arc::new(Mutex::new(book)), Arc::default());
         Self { book, writing, storage, limits, lane: Arc::new(lane), stats }
@@ -119,8 +119,8 @@ impl Registry {
     }
 
     /// [`Registry::register`], within these steps. What others change meanwhile is checked anew.
-    fn register_for(&self, steps: &Steps, subject: &str, text: &str) -> Result<u32, Error> {
-        let new = Brought::read(text, &self.limits, steps)?;
+    fn register_for(&self, steps: &WorkBudget, subject: &str, text: &str) -> Result<u32, Error> {
+        let new = SubmittedSchema::read(text, &self.limits, steps)?;
         loop {
             if let Some(id) = self.with(|book| book.registered(subject, &new))? {
                 return Ok(id);
@@ -147,8 +147,8 @@ impl Registry {
     }
 
     /// The steps of a request, for as long as `asker` is there.
-    fn steps(&self, asker: Weak<()>) -> Steps {
-        Steps::in_lane(&self.lane, asker)
+    fn steps(&self, asker: Weak<()>) -> WorkBudget {
+        WorkBudget::in_lane(&self.lane, asker)
     }
 
     /// Sets the level of a subject, or the global one. Waits for the storage.
@@ -160,7 +160,7 @@ impl Registry {
     }
 
     /// Makes the changes that are asked for, each when it is stored. Others can look something up meanwhile.
-    fn change<T>(&self, plan: impl FnOnce(&Book) -> Result<(T, Vec<Change>), Error>) -> Result<T, Error> {
+    fn change<T>(&self, plan: impl FnOnce(&Subjects) -> Result<(T, Vec<Change>), Error>) -> Result<T, Error> {
         let _alone = self.writing.lock();
         let (outcome, changes) = self.with(|book| plan(book))?;
         for change in changes {
@@ -179,7 +179,7 @@ impl Registry {
     }
 
     /// Looks something up.
-    fn with<T>(&self, look: impl FnOnce(&mut Book) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut Subjects) -> T) -> T {
         // A panic leaves the book as the rows are: it is changed row by row, when each is durable.
         look(&mut self.book.lock())
     }

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::mode::Mode;
 use crate::rows::Change;
-use crate::submitted_schema::Brought;
-use crate::work_budget::Steps;
+use crate::submitted_schema::SubmittedSchema;
+use crate::work_budget::WorkBudget;
 
 /// A schema as a subject knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Text {
 }
 
 /// Everything that is registered.
-pub(crate) struct Book {
+pub(crate) struct Subjects {
     pub(crate) limits: Limits,
     texts: BTreeMap<u32, Text>,
     /// The ids of each schema, by what makes two schemas the same. Earlier releases gave it several.
@@ -84,7 +84,7 @@ pub(crate) struct Book {
     mode: Mode,
 }
 
-impl Book {
+impl Subjects {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -165,7 +165,7 @@ impl Book {
     }
 
     /// The id of a schema under a subject; none where it can be registered there, if it goes with the others.
-    pub(crate) fn registered(&self, subject: &str, new: &Brought<'_>) -> Result<Option<u32>, Error> {
+    pub(crate) fn registered(&self, subject: &str, new: &SubmittedSchema<'_>) -> Result<Option<u32>, Error> {
         self.check_subject(subject)?;
         if let Some((_, found)) = self.same_in(subject, new, Which::Live) {
             return Ok(Some(found.id));
@@ -176,7 +176,7 @@ impl Book {
     }
 
     /// What has to be stored so that a schema is registered under a subject, and its id there.
-    pub(crate) fn register(&self, subject: &str, new: &Brought<'_>) -> (u32, Vec<Change>) {
+    pub(crate) fn register(&self, subject: &str, new: &SubmittedSchema<'_>) -> (u32, Vec<Change>) {
         let mut changes = Vec::new();
         let id = self.id_of(new).unwrap_or_else(|| self.last_id().saturating_add(1));
         if !self.texts.contains_key(&id) {
@@ -190,7 +190,7 @@ impl Book {
     }
 
     /// The lowest id of a schema.
-    fn id_of(&self, new: &Brought<'_>) -> Option<u32> {
+    fn id_of(&self, new: &SubmittedSchema<'_>) -> Option<u32> {
         self.ids.get(&new.identity).and_then(BTreeSet::first).copied()
     }
 
@@ -347,7 +347,12 @@ impl Book {
     }
 
     /// The version of a subject that is this schema.
-    pub(crate) fn find(&self, subject: &str, new: &Brought<'_>, which: Which) -> Result<Schema, Error> {
+    pub(crate) fn find(
+        &self,
+        subject: &str,
+        new: &SubmittedSchema<'_>,
+        which: Which,
+    ) -> Result<Schema, Error> {
         self.versions(subject, which)?;
         let (number, version) =
             self.same_in(subject, new, which).ok_or_else(|| Error::SchemaUnknown(String::new()))?;
@@ -355,7 +360,7 @@ impl Book {
     }
 
     /// The latest version of a subject that is the same; one that is not deleted before one that is.
-    fn same_in(&self, subject: &str, new: &Brought<'_>, which: Which) -> Option<(u32, Version)> {
+    fn same_in(&self, subject: &str, new: &SubmittedSchema<'_>, which: Which) -> Option<(u32, Version)> {
         let ids = self.ids.get(&new.identity)?;
         let versions = self.subjects.get(subject)?.iter();
         let same = versions.filter(|(_, one)| which.takes(one.is_deleted) && ids.contains(&one.id));
@@ -402,7 +407,7 @@ impl Book {
         }
     }
 
-    fn check_room(&self, subject: &str, new: &Brought<'_>) -> Result<(), Error> {
+    fn check_room(&self, subject: &str, new: &SubmittedSchema<'_>) -> Result<(), Error> {
         let bytes = if self.id_of(new).is_some() { 0 } else { new.bytes() };
         if self.bytes.saturating_add(bytes) > self.limits.bytes_max {
             return Err(Error::Limit(format!(
@@ -443,7 +448,7 @@ fn deleted(subject: &str, number: u32, version: Version) -> Change {
 /// What makes a stored text the same as another. What another release took and this one does not parse is the same as what
 /// is the same JSON.
 pub(crate) fn identity(text: &str) -> Option<String> {
-    match AvroSchema::parse(text, &Steps::unbounded()) {
+    match AvroSchema::parse(text, &WorkBudget::unbounded()) {
         Ok(avro) => Some(avro.identity()),
         Err(_reason) => serde_json::from_str::<Value>(text).ok().map(|json| json.to_string()),
     }

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use crate::avro::{AvroSchema, Fault};
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::work_budget::Steps;
+use crate::work_budget::WorkBudget;
 
 /// A schema that a request brings.
-pub(crate) struct Brought<'t> {
+pub(crate) struct SubmittedSchema<'t> {
     pub(crate) text: &'t str,
     pub(crate) avro: AvroSchema,
     /// What makes it the same as another.
     pub(crate) identity: Arc<str>,
 }
 
-impl<'t> Brought<'t> {
+impl<'t> SubmittedSchema<'t> {
     /// Reads it.
     ///
     /// # Errors
     /// [`Error::SchemaInvalid`], or that it is too large.
-    pub(crate) fn read(text: &'t str, limits: &Limits, steps: &Steps) -> Result<Self, Error> {
+    pub(crate) fn read(text: &'t str, limits: &Limits, steps: &WorkBudget) -> Result<Self, Error> {
         let most = limits.schema_bytes_max;
         if text.len() > most {
             return Err(Error::SchemaInvalid(format!("it has more than {most} bytes")));

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Weak};
 
 use crate::error::Error;
-use crate::work_slots::{Lane, Turn};
+use crate::work_slots::{WorkSlot, WorkSlots};
 
 /// Work that begins at once: reading a schema of 200 KiB, or comparing some thousand types. What takes more waits for a turn.
 const QUICK_STEPS: usize = 50_000;
@@ -33,16 +33,16 @@ impl From<Stopped> for Error {
 }
 
 /// The steps that are left to one request.
-pub(crate) struct Steps {
+pub(crate) struct WorkBudget {
     left: Cell<usize>,
     most: usize,
     /// Gone with whoever waits for the answer.
     asker: Option<Weak<()>>,
-    lane: Option<Arc<Lane>>,
-    turn: Cell<Option<Turn>>,
+    lane: Option<Arc<WorkSlots>>,
+    turn: Cell<Option<WorkSlot>>,
 }
 
-impl Steps {
+impl WorkBudget {
     /// Without a bound, for what was taken before.
     pub(crate) fn unbounded() -> Self {
         Self { left: Cell::new(usize::MAX), most: usize::MAX, asker: None, lane: None, turn: Cell::new(None) }
@@ -54,7 +54,7 @@ impl Steps {
     }
 
     /// As many as the lane gives, for as long as `asker` is there.
-    pub(crate) fn in_lane(lane: &Arc<Lane>, asker: Weak<()>) -> Self {
+    pub(crate) fn in_lane(lane: &Arc<WorkSlots>, asker: Weak<()>) -> Self {
         let steps = Self::bounded(lane.steps_max);
         Self { asker: Some(asker), lane: Some(Arc::clone(lane)), ..steps }
     }
@@ -102,13 +102,13 @@ mod tests {
 
     use super::*;
 
-    fn lane(waiting_max: usize) -> Arc<Lane> {
-        Arc::new(Lane::new(4 * QUICK_STEPS, 1, waiting_max, Arc::default()))
+    fn lane(waiting_max: usize) -> Arc<WorkSlots> {
+        Arc::new(WorkSlots::new(4 * QUICK_STEPS, 1, waiting_max, Arc::default()))
     }
 
     /// One that waits for its turn, on a thread of its own; it waits when this returns.
-    fn waiting(lane: &Arc<Lane>, asker: &Arc<()>) -> JoinHandle<Result<(), Stopped>> {
-        let steps = Steps::in_lane(lane, Arc::downgrade(asker));
+    fn waiting(lane: &Arc<WorkSlots>, asker: &Arc<()>) -> JoinHandle<Result<(), Stopped>> {
+        let steps = WorkBudget::in_lane(lane, Arc::downgrade(asker));
         let thread = std::thread::spawn(move || steps.spend(QUICK_STEPS + 1));
         let waits = until_blocking("a check that waits", || lane.waiting() == 1);
         waits.expect("it waits");
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn steps_end_where_they_are_spent() {
-        let steps = Steps::bounded(3);
+        let steps = WorkBudget::bounded(3);
         assert_eq!((steps.spend(2), steps.spend(1)), (Ok(()), Ok(())));
         assert_eq!(steps.spend_on("shorter"), Ok(()), "it is less than a step");
         assert_eq!(steps.spend_on("some bytes more"), Err(Stopped::Most(3)));
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn what_nobody_waits_for_stops() {
         let asker = Arc::new(());
-        let steps = Steps::in_lane(&lane(0), Arc::downgrade(&asker));
+        let steps = WorkBudget::in_lane(&lane(0), Arc::downgrade(&asker));
         assert_eq!(steps.spend(1), Ok(()));
         drop(asker);
         assert_eq!(steps.spend(1), Err(Stopped::Unwanted));
@@ -136,10 +136,10 @@ mod tests {
     #[test]
     fn what_takes_long_waits_for_its_turn_and_what_is_quick_does_not() {
         let (lane, asker) = (lane(1), Arc::new(()));
-        let first = Steps::in_lane(&lane, Arc::downgrade(&asker));
+        let first = WorkBudget::in_lane(&lane, Arc::downgrade(&asker));
         assert_eq!(first.spend(QUICK_STEPS + 1), Ok(()), "it has the turn");
         let second = waiting(&lane, &asker);
-        let third = Steps::in_lane(&lane, Arc::downgrade(&asker));
+        let third = WorkBudget::in_lane(&lane, Arc::downgrade(&asker));
         assert_eq!(third.spend(QUICK_STEPS), Ok(()), "this is quick");
         assert_eq!(third.spend(1), Err(Stopped::Busy), "there is no room to wait");
         assert!(!second.is_finished(), "the turn is not free");
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn whoever_waits_for_a_turn_in_vain_goes() {
         let (lane, asker, gone) = (lane(1), Arc::new(()), Arc::new(()));
-        let first = Steps::in_lane(&lane, Arc::downgrade(&asker));
+        let first = WorkBudget::in_lane(&lane, Arc::downgrade(&asker));
         assert_eq!(first.spend(QUICK_STEPS + 1), Ok(()));
         let second = waiting(&lane, &gone);
         drop(gone);

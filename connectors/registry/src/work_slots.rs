@@ -13,7 +13,7 @@ use crate::work_budget::Stopped;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Who has a turn, and who waits for one.
-pub(crate) struct Lane {
+pub(crate) struct WorkSlots {
     /// Steps of one request.
     pub(crate) steps_max: usize,
     running_max: usize,
@@ -30,9 +30,9 @@ struct Count {
 }
 
 /// A turn; it ends when this is dropped.
-pub(crate) struct Turn(Arc<Lane>);
+pub(crate) struct WorkSlot(Arc<WorkSlots>);
 
-impl Lane {
+impl WorkSlots {
     pub(crate) fn new(steps_max: usize, running_max: usize, waiting_max: usize, stats: Arc<Stats>) -> Self {
         let (count, freed) = (Mutex::default(), Condvar::new());
         Self { steps_max, running_max, waiting_max, count, freed, stats }
@@ -42,7 +42,7 @@ impl Lane {
     ///
     /// # Errors
     /// [`Stopped`].
-    pub(crate) fn turn(self: &Arc<Self>, is_unwanted: impl Fn() -> bool) -> Result<Turn, Stopped> {
+    pub(crate) fn turn(self: &Arc<Self>, is_unwanted: impl Fn() -> bool) -> Result<WorkSlot, Stopped> {
         let mut count = self.count();
         if count.running >= self.running_max && count.waiting >= self.waiting_max {
             return Err(Stopped::Busy);
@@ -56,7 +56,7 @@ impl Lane {
         let has_turn = count.running < self.running_max;
         count.running += usize::from(has_turn);
         self.tell(&count);
-        if has_turn { Ok(Turn(Arc::clone(self))) } else { Err(Stopped::Unwanted) }
+        if has_turn { Ok(WorkSlot(Arc::clone(self))) } else { Err(Stopped::Unwanted) }
     }
 
     fn count(&self) -> MutexGuard<'_, Count> {
@@ -75,7 +75,7 @@ impl Lane {
     }
 }
 
-impl Drop for Turn {
+impl Drop for WorkSlot {
     fn drop(&mut self) {
         let mut count = self.0.count();
         count.running -= 1;

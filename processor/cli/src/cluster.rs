@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
 use everlog_cluster::control_rows::{ControlView, Row};
 use everlog_config::Config;
-use everlog_log_kafka::control::client::Board;
+use everlog_log_kafka::control::client::ControlClient;
 use serde_json::json;
 
 use crate::nodes::trust;
@@ -94,7 +94,8 @@ pub fn run(command: &Cluster) -> Result<Ended> {
     if !config.kafka.is_used() {
         bail!("nodes share a log on Kafka only: kafka.bootstrap_servers is empty");
     }
-    let board = Board::open(config.kafka.options("cluster")).map_err(|error| config.kafka.explain(error))?;
+    let board =
+        ControlClient::open(config.kafka.options("cluster")).map_err(|error| config.kafka.explain(error))?;
     let is_written = !matches!(command, Cluster::Status(_));
     let warmed = if is_written { board.warm() } else { Ok(()) };
     let ended = warmed.map_err(Into::into).and_then(|()| obey(command, &config, &board));
@@ -102,7 +103,7 @@ pub fn run(command: &Cluster) -> Result<Ended> {
     ended
 }
 
-fn obey(command: &Cluster, config: &Config, board: &Board) -> Result<Ended> {
+fn obey(command: &Cluster, config: &Config, board: &ControlClient) -> Result<Ended> {
     match command {
         Cluster::Status(look) => status(config, board, look.json),
         Cluster::Drain(drain) => {
@@ -132,13 +133,13 @@ fn obey(command: &Cluster, config: &Config, board: &Board) -> Result<Ended> {
     }
 }
 
-fn put(board: &Board, row: &Row) -> Result<()> {
+fn put(board: &ControlClient, row: &Row) -> Result<()> {
     let (key, value) = row.write();
     Ok(board.put(&key, value.as_deref())?)
 }
 
 /// What is asked of a node whose name nobody knows would never come about.
-fn is_known(board: &Board, node: &str) -> Result<()> {
+fn is_known(board: &ControlClient, node: &str) -> Result<()> {
     let nodes = view(board)?.nodes;
     let known = || nodes.keys().cloned().collect::<Vec<_>>().join(", ");
     ensure!(nodes.contains_key(node), "there is no node \"{node}\"; there are: {}", known());
@@ -146,7 +147,7 @@ fn is_known(board: &Board, node: &str) -> Result<()> {
 }
 
 /// Waits until the rows say so.
-fn until(board: &Board, within_s: u64, is_so: impl Fn(&ControlView) -> bool) -> Result<Ended> {
+fn until(board: &ControlClient, within_s: u64, is_so: impl Fn(&ControlView) -> bool) -> Result<Ended> {
     let deadline = Instant::now() + Duration::from_secs(within_s);
     while !is_so(&view(board)?) {
         if Instant::now() >= deadline {
@@ -158,7 +159,7 @@ fn until(board: &Board, within_s: u64, is_so: impl Fn(&ControlView) -> bool) -> 
     Ok(Ended::Well)
 }
 
-fn status(config: &Config, board: &Board, as_json: bool) -> Result<Ended> {
+fn status(config: &Config, board: &ControlClient, as_json: bool) -> Result<Ended> {
     let nodes = Nodes::look(board, trust(config)?)?;
     let now_ms = everlog_log::clock::now_ms();
     let lines = if as_json { objects(&nodes, now_ms) } else { tables(&nodes, now_ms) };

@@ -7,7 +7,7 @@ use everlog_cluster::control_rows::{ControlView, OwnerRow, Row};
 use everlog_cluster::status::{PartitionStatus, Status};
 use everlog_cluster::{PeerAuth, PeerClient, StatusReply};
 use everlog_config::Config;
-use everlog_log_kafka::control::client::Board;
+use everlog_log_kafka::control::client::ControlClient;
 
 /// How these settings know nodes, and are known by them.
 ///
@@ -143,7 +143,7 @@ impl Nodes {
     ///
     /// # Errors
     /// The brokers do not answer.
-    pub fn look(board: &Board, trust: PeerAuth) -> Result<Self> {
+    pub fn look(board: &ControlClient, trust: PeerAuth) -> Result<Self> {
         let view = view(board)?;
         let members = board.members()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -258,7 +258,7 @@ impl Nodes {
 ///
 /// # Errors
 /// The brokers do not answer.
-pub fn view(board: &Board) -> Result<ControlView> {
+pub fn view(board: &ControlClient) -> Result<ControlView> {
     let mut view = ControlView::default();
     board.scan(&mut |key, value| {
         if let Some(row) = Row::read(key, Some(value)) {

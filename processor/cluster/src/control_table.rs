@@ -9,7 +9,7 @@ use std::time::Instant;
 use arc_swap::{ArcSwap, Guard};
 use everlog_log::{Error, Log, Outage};
 use everlog_log_kafka::Kafka;
-use everlog_log_kafka::control::follower::{Follow, News};
+use everlog_log_kafka::control::follower::{ControlChange, Follow};
 use tokio::sync::watch;
 
 use crate::assignment::ownership_history::OwnershipHistory;
@@ -73,16 +73,16 @@ impl ControlTable {
         lock(&self.follow).iter().for_each(Follow::doubt);
     }
 
-    fn on_change(&self, change: News<'_>, listener: &RowListener) {
+    fn on_change(&self, change: ControlChange<'_>, listener: &RowListener) {
         match change {
-            News::UpToDate => {
+            ControlChange::UpToDate => {
                 if !*self.is_caught_up.borrow() {
                     // In this order: whoever waits for the rows reads what is published.
                     self.publish();
                     self.is_caught_up.send_replace(true);
                 }
             }
-            News::Row(key, value) => {
+            ControlChange::Row(key, value) => {
                 if let Some(row) = Row::read(key, value) {
                     self.apply(row);
                     if *self.is_caught_up.borrow() {

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use everlog_engine::level;
 use everlog_listen::Listener;
 use everlog_log::Log;
-use everlog_log_kafka::control::node_group::Members;
+use everlog_log_kafka::control::node_group::NodeGroup;
 use everlog_log_kafka::{Kafka, Options};
 use everlog_partition::Dispatcher;
 use everlog_temporal::Sealer;
@@ -147,7 +147,7 @@ impl Cluster {
         });
         tokio::spawn(peers::server::serve(listener, Arc::clone(&cluster)));
         let table = Arc::downgrade(&cluster.control);
-        let members = Members::join(kafka, move || {
+        let members = NodeGroup::join(kafka, move || {
             if let Some(table) = table.upgrade() {
                 table.notify();
             }

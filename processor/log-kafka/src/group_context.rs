@@ -6,32 +6,32 @@ use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, Restored, Topic, Visit};
 
 use crate::client::consumer::Ends;
-use crate::control::control_topic::Control;
+use crate::control::control_topic::ControlTopic;
 use crate::errors::{corrupt, refused};
 use crate::journal::append::Journal;
 use crate::options::Options;
 use crate::outputs::coordinator_wakeup::Rouse;
-use crate::outputs::fence_table::{Standing, Table};
+use crate::outputs::fence_table::{FenceStatus, FenceTable};
 use crate::record_format;
 use crate::record_format::OUTPUTS;
 use crate::restore::committed::{Committed, VisitAt, after};
 use crate::stats::Counters;
 
 /// What all groups share.
-pub(crate) struct Parts {
+pub(crate) struct GroupContext {
     pub(crate) options: Options,
     pub(crate) incarnation: [u8; 16],
     pub(crate) topics: Arc<[String; 6]>,
-    pub(crate) table: Table,
+    pub(crate) table: FenceTable,
     pub(crate) ends: Arc<Ends>,
     pub(crate) committed: Committed,
-    pub(crate) control: Control,
+    pub(crate) control: ControlTopic,
     pub(crate) journal: Journal,
     pub(crate) counters: Arc<Counters>,
     pub(crate) rouse: Rouse,
 }
 
-impl Parts {
+impl GroupContext {
     /// Whether the journal reaches an offset that was applied; asks the broker only if it was not seen to.
     pub(crate) fn journal_end(&self, partition: PartitionId, wanted: Offset) -> Result<Offset, Error> {
         let seen = self.journal.seen_end(partition);
@@ -91,7 +91,7 @@ impl Parts {
     pub(crate) fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {
         let reached = {
             let owned = self.table.of(partition);
-            if owned.standing == Standing::Good {
+            if owned.standing == FenceStatus::Good {
                 return Ok(owned.position.clone());
             }
             owned.reached[0]

@@ -30,17 +30,17 @@ use everlog_log::{
 
 use crate::client::consumer::Ends;
 use crate::client::reachability::Reachability;
-use crate::control::control_topic::Control;
+use crate::control::control_topic::ControlTopic;
 use crate::errors::{no_such_partition, refused};
-use crate::group_context::Parts;
+use crate::group_context::GroupContext;
 use crate::journal::append::Journal;
 use crate::journal::follow::Tails;
-use crate::journal::read::Reader;
-use crate::journal::truncation::Trims;
-use crate::outputs::fence_table::Table;
+use crate::journal::read::JournalReader;
+use crate::journal::truncation::Truncation;
+use crate::outputs::fence_table::FenceTable;
 use crate::outputs::group::Group;
 use crate::restore::committed::Committed;
-use crate::restore::stream::{Job, Slices};
+use crate::restore::stream::{Job, RestoreStream};
 use crate::stats::Counters;
 use crate::topics::admin::Admin;
 
@@ -57,15 +57,15 @@ const UNREACHABLE_AFTER: Duration = Duration::from_secs(5);
 /// The log on Kafka. Dropping it writes what waits, within 5 s, then closes.
 pub struct Kafka {
     // The threads end before what they use.
-    slices: Slices,
+    slices: RestoreStream,
     groups: Vec<OnceLock<Group>>,
     opening: parking_lot::Mutex<()>,
     rehearsing: parking_lot::Mutex<()>,
-    parts: Arc<Parts>,
+    parts: Arc<GroupContext>,
     reachability: Arc<Reachability>,
     admin: Arc<Admin>,
-    trims: Trims,
-    reader: Reader,
+    trims: Truncation,
+    reader: JournalReader,
     tails: parking_lot::Mutex<Option<Tails>>,
     partitions: u32,
     group_partitions: u32,
@@ -89,7 +89,7 @@ impl Kafka {
             return Err(refused(format!("there is no topic {control_topic}: make the topics first")));
         }
         let ends = Arc::new(Ends::open(&options)?);
-        let control = Control::open(&options, Arc::clone(&ends))?;
+        let control = ControlTopic::open(&options, Arc::clone(&ends))?;
         let Some(fixed) = control.incarnation()? else {
             return Err(refused(format!(
                 "{control_topic} does not say how the topics were made: make them first"
@@ -102,10 +102,10 @@ impl Kafka {
         }
         control.warm()?;
         let counters = Arc::new(Counters::default());
-        let parts = Arc::new(Parts {
+        let parts = Arc::new(GroupContext {
             incarnation: fixed.id,
             topics: crate::group_context::topic_names(&options),
-            table: Table::new(fixed.partitions),
+            table: FenceTable::new(fixed.partitions),
             committed: Committed::new(&options, Arc::clone(&ends)),
             journal: Journal::open(&options, fixed.partitions, Arc::clone(&counters))?,
             ends,
@@ -114,15 +114,15 @@ impl Kafka {
             rouse: crate::outputs::coordinator_wakeup::Rouse::default(),
             options,
         });
-        let trims = Trims::open(&admin, parts.options.topic("journal"))?;
+        let trims = Truncation::open(&admin, parts.options.topic("journal"))?;
         let groups = fixed.partitions.div_ceil(fixed.group_partitions);
         Ok(Kafka {
-            slices: Slices::open(Arc::clone(&parts))?,
+            slices: RestoreStream::open(Arc::clone(&parts))?,
             tombstones_ms: crate::topics::tombstones_ms(&there, &parts.options),
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
             opening: parking_lot::Mutex::default(),
             rehearsing: parking_lot::Mutex::default(),
-            reader: Reader::new(&parts.options),
+            reader: JournalReader::new(&parts.options),
             reachability: Reachability::watch(&parts.options, &parts.ends)?,
             tails: parking_lot::Mutex::default(),
             parts,
@@ -176,7 +176,7 @@ impl Kafka {
     /// The client cannot be made.
     pub fn follow_control(
         &self,
-        tell: impl FnMut(crate::control::follower::News<'_>) + Send + 'static,
+        tell: impl FnMut(crate::control::follower::ControlChange<'_>) + Send + 'static,
     ) -> Result<crate::control::follower::Follow, Error> {
         crate::control::follower::Follow::start(&self.parts.options, tell)
     }

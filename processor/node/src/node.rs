@@ -329,7 +329,7 @@ fn keep_public(
     let topic = ConsumedTopic { name: config.topic(PublicTopic::Command), incarnation: log.incarnation() };
     let options = config.ingress_options(names.ids.of(PublicTopic::Command));
     let lookup = Lookup(Arc::clone(schemas));
-    let commands = everlog_ingress::Inbox::new(journals, topic, lookup, names.clone(), options);
+    let commands = everlog_ingress::HttpSource::new(journals, topic, lookup, names.clone(), options);
     metrics::watch_inbox(registry, commands.stats());
     // Set once: here.
     let _ = inbox.set(commands);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::avro::{AvroSchema, Body, Shape, TypeId};
-use crate::work_budget::{Steps, Stopped};
+use crate::work_budget::{Stopped, WorkBudget};
 
 /// Of one union.
 pub(super) struct Branches<'a> {
@@ -15,7 +15,11 @@ pub(super) struct Branches<'a> {
 }
 
 impl<'a> Branches<'a> {
-    pub(super) fn of(schema: &'a AvroSchema, branches: &[TypeId], steps: &Steps) -> Result<Self, Stopped> {
+    pub(super) fn of(
+        schema: &'a AvroSchema,
+        branches: &[TypeId],
+        steps: &WorkBudget,
+    ) -> Result<Self, Stopped> {
         let mut found = Self { named: HashMap::new(), unnamed: Vec::new() };
         for branch in branches {
             let Shape::Named(named) = &schema.types[*branch].shape else {

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::avro::{AvroSchema, Body, Fault, Primitive, Shape, TypeId};
-use crate::work_budget::{Steps, Stopped};
+use crate::work_budget::{Stopped, WorkBudget};
 
 impl AvroSchema {
     /// Checks the default of each field. A step is a comparison of a value with a type or a field.
     ///
     /// # Errors
     /// Which one is none, in words; [`Stopped`].
-    pub(crate) fn check_defaults(&self, steps: &Steps) -> Result<(), Fault> {
+    pub(crate) fn check_defaults(&self, steps: &WorkBudget) -> Result<(), Fault> {
         let fields = self.types.iter().filter_map(|this| match &this.shape {
             Shape::Named(named) => match &named.body {
                 Body::Record { fields, .. } => Some(fields),
@@ -29,7 +29,7 @@ impl AvroSchema {
     }
 
     /// Whether this is a value of the type, as a default is written. A union takes what one of its branches does.
-    fn takes(&self, id: TypeId, value: &Value, steps: &Steps) -> Result<bool, Stopped> {
+    fn takes(&self, id: TypeId, value: &Value, steps: &WorkBudget) -> Result<bool, Stopped> {
         steps.spend(1)?;
         match (&self.types[id].shape, value) {
             (Shape::Primitive(primitive), value) => Ok(primitive.takes(value)),

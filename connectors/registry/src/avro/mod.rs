@@ -165,13 +165,13 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work_budget::Steps;
+    use crate::work_budget::WorkBudget;
 
     /// The table is compared with Java's Avro by `tests/avro`.
     #[test]
     fn each_schema_of_the_table_is_what_java_says_it_is() {
         let parse = |text: &str| {
-            let steps = Steps::bounded(10_000);
+            let steps = WorkBudget::bounded(10_000);
             let schema = AvroSchema::parse(text, &steps)?;
             schema.check_defaults(&steps).map(|()| schema)
         };
@@ -205,7 +205,8 @@ mod tests {
                 r#"{"type":"fixed","name":"X","size":1,"aliases":["B","A"]}"#,
             ),
         ] {
-            let identity = |text| AvroSchema::parse(text, &Steps::unbounded()).expect("valid").identity();
+            let identity =
+                |text| AvroSchema::parse(text, &WorkBudget::unbounded()).expect("valid").identity();
             assert_eq!(identity(one), identity(other));
         }
     }
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn our_own_schemas_are_valid() {
         for noun in everlog_avro::PublicTopic::ALL {
-            let steps = Steps::bounded(100_000);
+            let steps = WorkBudget::bounded(100_000);
             let schema = AvroSchema::parse(noun.text(), &steps).expect("valid");
             assert_eq!(schema.check_defaults(&steps), Ok(()), "{noun:?}");
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::avro::{
     Attributes, AvroSchema, Body, Fault, Field, Named, Primitive, Shape, Type, TypeId, identity,
 };
-use crate::work_budget::Steps;
+use crate::work_budget::WorkBudget;
 
 /// Attributes of a type that are no [`Attributes`].
 const OF_A_TYPE: [&str; 10] =
@@ -36,7 +36,7 @@ impl AvroSchema {
     ///
     /// # Errors
     /// What it lacks, in words; [`crate::work_budget::Stopped`].
-    pub(crate) fn parse(text: &str, steps: &Steps) -> Parsed<Self> {
+    pub(crate) fn parse(text: &str, steps: &WorkBudget) -> Parsed<Self> {
         steps.spend_on(text)?;
         // The parser of JSON stops at a depth of 128, so what walks through the text does as well.
         let json: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
@@ -56,14 +56,14 @@ enum Slot {
 }
 
 struct Parser<'s> {
-    steps: &'s Steps,
+    steps: &'s WorkBudget,
     slots: Vec<Slot>,
     /// The named types, by their full names.
     names: HashMap<String, TypeId>,
 }
 
 impl<'s> Parser<'s> {
-    fn new(steps: &'s Steps) -> Self {
+    fn new(steps: &'s WorkBudget) -> Self {
         // A primitive type without attributes is at its place in the list of them.
         let plain =
             |primitive| Slot::Done(Type { shape: Shape::Primitive(primitive), attributes: Map::new() });

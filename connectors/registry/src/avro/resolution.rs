@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::avro::branches::{Branches, has_field_aliases};
 use crate::avro::{AvroSchema, Body, Field, Named, Primitive, Shape, TypeId};
-use crate::work_budget::{Steps, Stopped};
+use crate::work_budget::{Stopped, WorkBudget};
 
 /// Types within types on the way of a comparison: a thread's stack holds many more.
 const DEPTH_MAX: usize = 600;
@@ -40,7 +40,7 @@ impl fmt::Display for Incompatibility {
 pub(crate) fn incompatibilities(
     reader: &AvroSchema,
     writer: &AvroSchema,
-    steps: &Steps,
+    steps: &WorkBudget,
 ) -> Result<Vec<Rc<Incompatibility>>, Stopped> {
     let mut comparison = Comparison {
         reader,
@@ -68,7 +68,7 @@ struct Comparison<'a> {
     seen: HashMap<(TypeId, TypeId), Option<Found>>,
     path: Vec<String>,
     depth: usize,
-    steps: &'a Steps,
+    steps: &'a WorkBudget,
     /// The branches of the reader's unions, found by what they may read.
     branches: HashMap<TypeId, Rc<Branches<'a>>>,
     /// A field of the reader has an alias, and so may be one of several: a branch of another name is looked into for it.
@@ -272,11 +272,11 @@ mod tests {
     const STEPS: usize = 5_000_000;
 
     fn schema(text: &str) -> AvroSchema {
-        AvroSchema::parse(text, &Steps::unbounded()).unwrap_or_else(|error| panic!("{text}: {error:?}"))
+        AvroSchema::parse(text, &WorkBudget::unbounded()).unwrap_or_else(|error| panic!("{text}: {error:?}"))
     }
 
     fn incompatibilities(reader: &AvroSchema, writer: &AvroSchema) -> Found {
-        super::incompatibilities(reader, writer, &Steps::bounded(STEPS)).expect("it is small")
+        super::incompatibilities(reader, writer, &WorkBudget::bounded(STEPS)).expect("it is small")
     }
 
     /// The table is compared with Java's Avro by `tests/avro`.
@@ -353,7 +353,7 @@ mod tests {
             };
             schema(&format!("[{}]", (0..2_000).map(record).collect::<Vec<_>>().join(",")))
         };
-        let steps = Steps::bounded(STEPS);
+        let steps = WorkBudget::bounded(STEPS);
         let found = super::incompatibilities(&field("a", "int"), &field("b", "string"), &steps);
         assert_eq!(found, Err(Stopped::Most(STEPS)));
         let symbols = |letter: char| {

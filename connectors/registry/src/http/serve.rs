@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 
 use crate::Registry;
 use crate::error::Error;
-use crate::subjects::Book;
-use crate::work_budget::Steps;
+use crate::subjects::Subjects;
+use crate::work_budget::WorkBudget;
 
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
 /// Requests that may wait for the storage on a thread, besides checks that take long: further ones wait without one.
@@ -72,7 +72,7 @@ impl Shop {
 
     pub(super) async fn look(
         self,
-        look: impl FnOnce(&Book) -> Result<Value, Error> + Send + 'static,
+        look: impl FnOnce(&Subjects) -> Result<Value, Error> + Send + 'static,
     ) -> Response {
         self.serve(|registry| registry.with(|book| look(book))).await
     }
@@ -80,7 +80,7 @@ impl Shop {
     /// Does what reads schemas and compares them; it stops when nobody waits for the answer.
     pub(super) async fn check(
         self,
-        work: impl FnOnce(&Registry, &Steps) -> Result<Value, Error> + Send + 'static,
+        work: impl FnOnce(&Registry, &WorkBudget) -> Result<Value, Error> + Send + 'static,
     ) -> Response {
         let asker = Arc::new(());
         let waiting = Arc::downgrade(&asker);

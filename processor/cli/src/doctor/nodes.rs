@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 use everlog_config::Config;
-use everlog_log_kafka::control::client::Board;
+use everlog_log_kafka::control::client::ControlClient;
 
 use crate::doctor::Finding;
 use crate::nodes::trust;
@@ -16,7 +16,7 @@ use crate::nodes::{NodeState, Nodes, PartitionState};
 /// # Errors
 /// Nobody could look.
 pub fn look(config: &Config, now_ms: i64) -> Result<Vec<Finding>> {
-    let board = match Board::open(config.kafka.options("doctor")) {
+    let board = match ControlClient::open(config.kafka.options("doctor")) {
         Ok(board) => board,
         Err(everlog_log::Error::Refused { .. }) => return Ok(Vec::new()),
         Err(error) => return Err(config.kafka.explain(error)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use everlog_log_kafka::control::node_group::Members;
+use everlog_log_kafka::control::node_group::NodeGroup;
 use tokio::sync::watch;
 
 use crate::control_rows::{ControlView, NodeRow, Row};
@@ -19,7 +19,7 @@ pub struct ThisNode {
     control: Arc<ControlTable>,
     /// What it last wrote of itself, or is about to.
     row: Mutex<NodeRow>,
-    members: Mutex<Option<Members>>,
+    members: Mutex<Option<NodeGroup>>,
     ended: watch::Sender<bool>,
 }
 
@@ -120,12 +120,12 @@ impl ThisNode {
     }
 
     /// Is a member of the group of nodes from now on.
-    pub fn joined(&self, members: Members) {
+    pub fn joined(&self, members: NodeGroup) {
         *lock(&self.members) = Some(members);
     }
 
     /// The membership, which ends when it is dropped; dropping it waits for its thread.
-    pub fn take_members(&self) -> Option<Members> {
+    pub fn take_members(&self) -> Option<NodeGroup> {
         lock(&self.members).take()
     }
 
@@ -136,13 +136,13 @@ impl ThisNode {
 
     /// True where the brokers have elected this node as the coordinator.
     pub fn is_elected(&self) -> bool {
-        lock(&self.members).as_ref().is_some_and(Members::is_placer)
+        lock(&self.members).as_ref().is_some_and(NodeGroup::is_placer)
     }
 
     /// The nodes that live by the brokers' word; none where they do not say.
     pub async fn live_members(self: &Arc<Self>) -> Option<BTreeSet<String>> {
         let asked = Arc::clone(self);
-        let live = tokio::task::spawn_blocking(move || lock(&asked.members).as_ref().map(Members::live));
+        let live = tokio::task::spawn_blocking(move || lock(&asked.members).as_ref().map(NodeGroup::live));
         match live.await.ok().flatten()? {
             Ok(live) => Some(live.into_iter().collect()),
             Err(error) => {

@@ -12,7 +12,7 @@ use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::librdkafka;
-use crate::client::log_lines::{Voice, speaks};
+use crate::client::log_lines::{ClientLog, speaks};
 use crate::client::statistics::Meter;
 use crate::errors::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
@@ -38,8 +38,8 @@ const LEADER_EVERY: Duration = Duration::from_millis(250);
 
 /// How far topics reach.
 pub(crate) struct Ends {
-    uncommitted: BaseConsumer<Voice>,
-    committed: BaseConsumer<Voice>,
+    uncommitted: BaseConsumer<ClientLog>,
+    committed: BaseConsumer<ClientLog>,
     timeout: Duration,
 }
 
@@ -53,12 +53,12 @@ impl Ends {
     }
 
     /// A client that questions may be asked by which are not about an end.
-    pub(crate) fn asker(&self) -> &BaseConsumer<Voice> {
+    pub(crate) fn asker(&self) -> &BaseConsumer<ClientLog> {
         &self.uncommitted
     }
 
     /// What it asks by.
-    pub(crate) fn into_clients(self) -> (BaseConsumer<Voice>, BaseConsumer<Voice>) {
+    pub(crate) fn into_clients(self) -> (BaseConsumer<ClientLog>, BaseConsumer<ClientLog>) {
         (self.uncommitted, self.committed)
     }
 
@@ -214,7 +214,7 @@ impl Ends {
 
 /// The next offset of each place, as a consumer sees it, by one question to each broker; none where it had no answer.
 fn ends(
-    client: &BaseConsumer<Voice>,
+    client: &BaseConsumer<ClientLog>,
     places: &[(&str, i32, Offset)],
 ) -> Result<Vec<Option<Offset>>, KafkaError> {
     while client.poll(Duration::ZERO).is_some() {}
@@ -341,14 +341,14 @@ pub(crate) fn consumer(
     options: &Options,
     role: &'static str,
     isolation: Isolation,
-) -> Result<BaseConsumer<Voice>, Error> {
+) -> Result<BaseConsumer<ClientLog>, Error> {
     let config = options.consumer(role, isolation, FETCH_WAIT);
-    config.create_with_context(Voice::new(role)).map_err(|error| io("a consumer", &error))
+    config.create_with_context(ClientLog::new(role)).map_err(|error| io("a consumer", &error))
 }
 
 /// What the client of who follows has to say, and what it counts.
 pub(crate) struct Follows {
-    voice: Voice,
+    voice: ClientLog,
     meter: Meter,
 }
 
@@ -366,7 +366,7 @@ pub(crate) fn follower(options: &Options, meter: Meter) -> Result<BaseConsumer<F
     let mut config = options.telling(options.consumer("tail", Isolation::Uncommitted, FOLLOW_WAIT));
     // Nothing is fetched ahead of what is taken: what comes meanwhile comes together.
     config.set("queued.min.messages", "1");
-    let context = Follows { voice: Voice::new("tail"), meter };
+    let context = Follows { voice: ClientLog::new("tail"), meter };
     config.create_with_context(context).map_err(|error| io("a consumer", &error))
 }
 

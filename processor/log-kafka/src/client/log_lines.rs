@@ -17,7 +17,7 @@ const KINDS_MAX: usize = 64;
 
 /// The voice of one client.
 #[derive(Debug)]
-pub(crate) struct Voice {
+pub(crate) struct ClientLog {
     client: &'static str,
     said: Mutex<BTreeMap<String, Said>>,
 }
@@ -29,9 +29,9 @@ struct Said {
     times: u64,
 }
 
-impl Voice {
+impl ClientLog {
     pub(crate) fn new(client: &'static str) -> Self {
-        Voice { client, said: Mutex::default() }
+        ClientLog { client, said: Mutex::default() }
     }
 
     /// Whether a line of this kind is worth saying now, and how often it was not since the last one.
@@ -56,7 +56,7 @@ impl Voice {
     }
 }
 
-impl ClientContext for Voice {
+impl ClientContext for ClientLog {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
         let client = self.client;
         match level {
@@ -106,7 +106,7 @@ impl ClientContext for Voice {
     }
 }
 
-impl ConsumerContext for Voice {}
+impl ConsumerContext for ClientLog {}
 
 /// Lets the voice of a context speak for it; further methods of `ClientContext` may follow.
 macro_rules! speaks {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_same_trouble_is_said_once_in_a_while() {
-        let (voice, begin) = (Voice::new("test"), Instant::now());
+        let (voice, begin) = (ClientLog::new("test"), Instant::now());
         assert_eq!(voice.is_news("FAIL", begin), Some(0));
         assert_eq!(voice.is_news("FAIL", begin + Duration::from_secs(1)), None);
         assert_eq!(voice.is_news("FAIL", begin + Duration::from_secs(2)), None);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_client_with_much_to_say_takes_no_more_room_for_it() {
-        let (voice, begin) = (Voice::new("test"), Instant::now());
+        let (voice, begin) = (ClientLog::new("test"), Instant::now());
         for kind in 0..10 * KINDS_MAX {
             assert_eq!(voice.is_news(&kind.to_string(), begin), Some(0));
         }

@@ -15,7 +15,7 @@ use rdkafka::types::RDKafkaRespErr;
 
 use crate::client::consumer::{FOLLOW_WAIT, place, range, reaching};
 use crate::client::librdkafka;
-use crate::client::log_lines::{Voice, speaks};
+use crate::client::log_lines::{ClientLog, speaks};
 use crate::commands::source::{Event, State};
 use crate::commands::undecodable_batch::Prober;
 use crate::errors::{io, io_text, missing};
@@ -36,16 +36,16 @@ const SEE_ENDS_EVERY: Duration = Duration::from_millis(500);
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 
 /// What the group tells: heard inside of the consumer's poll only.
-struct Tidings {
+struct GroupListener {
     topic: ConsumedTopic,
     state: Arc<Mutex<State>>,
-    voice: Voice,
+    voice: ClientLog,
 }
 
 /// The consumer, and what its thread shares with whoever takes.
 pub(crate) struct Member {
     pub(crate) topic: ConsumedTopic,
-    consumer: BaseConsumer<Tidings>,
+    consumer: BaseConsumer<GroupListener>,
     state: Arc<Mutex<State>>,
     options: Options,
 }
@@ -67,16 +67,19 @@ impl fmt::Debug for Member {
 impl Member {
     pub(crate) fn join(options: &Options) -> Result<Self, Error> {
         let name = options.topic("commands");
-        let asker: BaseConsumer<Voice> = options
+        let asker: BaseConsumer<ClientLog> = options
             .client("commands-id")
-            .create_with_context(Voice::new("commands-id"))
+            .create_with_context(ClientLog::new("commands-id"))
             .map_err(|error| io("a client", &error))?;
         let incarnation = librdkafka::topic_id(asker.client(), &name, options.call_timeout())?;
         let topic = ConsumedTopic { incarnation: incarnation.ok_or_else(|| missing(&name))?, name };
         let state: Arc<Mutex<State>> = Arc::default();
-        let tidings =
-            Tidings { topic: topic.clone(), state: Arc::clone(&state), voice: Voice::new("commands") };
-        let consumer: BaseConsumer<Tidings> = options
+        let tidings = GroupListener {
+            topic: topic.clone(),
+            state: Arc::clone(&state),
+            voice: ClientLog::new("commands"),
+        };
+        let consumer: BaseConsumer<GroupListener> = options
             .member("ingress", FOLLOW_WAIT)
             .create_with_context(tidings)
             .map_err(|error| io("a consumer of the commands", &error))?;
@@ -480,9 +483,9 @@ fn send_commits<C: ConsumerContext>(
     }
 }
 
-speaks!(Tidings);
+speaks!(GroupListener);
 
-impl ConsumerContext for Tidings {
+impl ConsumerContext for GroupListener {
     /// Partitions that are given are not fetched before somebody says from where.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
         let partitions: Vec<PartitionId> = list

@@ -7,21 +7,21 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::consumer::{FOLLOW_WAIT, range};
 use crate::client::librdkafka;
-use crate::client::log_lines::Voice;
+use crate::client::log_lines::ClientLog;
 use crate::errors::{io, missing};
 use crate::options::Options;
 use crate::topic_id;
 use crate::topics::admin::Admin;
 
 /// Trims the topic `commands`.
-pub struct Keeper {
+pub struct CommandsRetention {
     options: Options,
     admin: Admin,
     /// Of the group, and never a member of it: it only asks.
-    consumer: BaseConsumer<Voice>,
+    consumer: BaseConsumer<ClientLog>,
 }
 
-impl Keeper {
+impl CommandsRetention {
     /// Connects to the brokers.
     ///
     /// # Errors
@@ -29,9 +29,9 @@ impl Keeper {
     pub fn open(options: &Options) -> Result<Self, Error> {
         options.validate()?;
         let consumer =
-            options.member("ingress", FOLLOW_WAIT).create_with_context(Voice::new("commands-keep"));
+            options.member("ingress", FOLLOW_WAIT).create_with_context(ClientLog::new("commands-keep"));
         let consumer = consumer.map_err(|error| io("a client of the commands' group", &error))?;
-        Ok(Keeper { admin: Admin::open(options)?, options: options.clone(), consumer })
+        Ok(CommandsRetention { admin: Admin::open(options)?, options: options.clone(), consumer })
     }
 
     /// Deletes what the group has read and what was produced before `before_ms`, in ms since 1970-01-01 UTC.

@@ -36,7 +36,7 @@ pub(crate) enum Event {
 
 /// A partition that the group has given to this member.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct AssignedPartition {
     /// Which assignment it is: orders that were given under an earlier one are void.
     pub(crate) assignment: u64,
     /// The next offset, once it is read.
@@ -58,7 +58,7 @@ pub(crate) struct State {
     bytes: usize,
     waker: Option<Waker>,
     assignments: u64,
-    pub(crate) places: BTreeMap<PartitionId, Place>,
+    pub(crate) places: BTreeMap<PartitionId, AssignedPartition>,
     /// Assigned, and not looked at yet.
     pub(crate) fresh: Vec<PartitionId>,
     /// What the taker knows: the assignment of each partition that it was told of.
@@ -76,7 +76,7 @@ impl State {
     pub(crate) fn assign(&mut self, partitions: &[PartitionId]) {
         for partition in partitions {
             self.assignments += 1;
-            let place = Place { assignment: self.assignments, ..Place::default() };
+            let place = AssignedPartition { assignment: self.assignments, ..AssignedPartition::default() };
             self.places.insert(*partition, place);
             self.fresh.push(*partition);
         }
@@ -190,7 +190,7 @@ impl State {
     }
 
     /// The place that an order is for, if the taker knows how it stands.
-    fn place(&mut self, partition: PartitionId) -> Option<&mut Place> {
+    fn place(&mut self, partition: PartitionId) -> Option<&mut AssignedPartition> {
         let known = self.known.get(&partition)?;
         self.places.get_mut(&partition).filter(|place| place.assignment == *known)
     }
@@ -200,7 +200,7 @@ impl State {
 ///
 /// Dropping it commits what is to be committed and leaves the group; that may take seconds.
 #[derive(Debug)]
-pub struct Source {
+pub struct CommandsSource {
     topic: ConsumedTopic,
     // The thread ends when it has the member alone, and takes it along; then the end is waited for.
     member: Arc<Member>,
@@ -211,7 +211,7 @@ pub struct Source {
 #[derive(Debug)]
 struct End(Receiver<()>);
 
-impl Source {
+impl CommandsSource {
     /// Joins the group. Asks the brokers for the topic: it may take as long as `call_timeout_ms`.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl Source {
             let _ = ended.send(());
         });
         thread.map_err(|error| io_text(format!("a thread: {error}")))?;
-        Ok(Source { topic, member, _end: End(closed) })
+        Ok(CommandsSource { topic, member, _end: End(closed) })
     }
 
     /// The topic.
@@ -304,8 +304,9 @@ impl Lag {
     pub fn by_partition(&self) -> BTreeMap<PartitionId, u64> {
         let Some(state) = self.0.upgrade() else { return BTreeMap::new() };
         let state = state.lock();
-        let behind =
-            |(partition, place): (&PartitionId, &Place)| (*partition, place.end.saturating_sub(place.done));
+        let behind = |(partition, place): (&PartitionId, &AssignedPartition)| {
+            (*partition, place.end.saturating_sub(place.done))
+        };
         state.places.iter().map(behind).collect()
     }
 }

@@ -11,7 +11,7 @@ use rdkafka::consumer::BaseConsumer;
 
 use crate::client::consumer::assign;
 use crate::client::librdkafka::{Seen, see};
-use crate::client::log_lines::Voice;
+use crate::client::log_lines::ClientLog;
 use crate::errors::{io, io_text};
 use crate::options::Options;
 
@@ -22,7 +22,7 @@ const FETCH_WAIT: Duration = Duration::from_millis(5);
 
 /// Looks at single offsets of a topic, beside whoever reads it.
 pub(crate) struct Prober {
-    consumer: BaseConsumer<Voice>,
+    consumer: BaseConsumer<ClientLog>,
     topic: String,
 }
 
@@ -31,7 +31,7 @@ impl Prober {
         let mut config = options.commands_reader("commands-probe", FETCH_WAIT);
         config.set("fetch.error.backoff.ms", FETCH_WAIT.as_millis().to_string());
         config.set("queued.min.messages", "1");
-        let voice = Voice::new("commands-probe");
+        let voice = ClientLog::new("commands-probe");
         let consumer = config.create_with_context(voice).map_err(|error| io("a consumer", &error))?;
         Ok(Self { consumer, topic: topic.to_owned() })
     }

@@ -7,21 +7,21 @@ use everlog_log::{Error, Offset, PartitionId};
 use rdkafka::consumer::Consumer;
 
 use crate::client::consumer::Ends;
-use crate::control::control_topic::Control;
+use crate::control::control_topic::ControlTopic;
 use crate::control::node_group;
 use crate::errors::{io, refused};
 use crate::options::{Isolation, Options};
 use crate::record_format::Incarnation;
 
 /// What nodes tell each other, as somebody reads and writes it who is none of them.
-pub struct Board {
-    control: Control,
+pub struct ControlClient {
+    control: ControlTopic,
     ends: Arc<Ends>,
     options: Options,
     fixed: Incarnation,
 }
 
-impl Board {
+impl ControlClient {
     /// Opens it.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl Board {
     pub fn open(options: Options) -> Result<Self, Error> {
         options.validate()?;
         let ends = Arc::new(Ends::open(&options)?);
-        let control = Control::open(&options, Arc::clone(&ends))?.plain();
+        let control = ControlTopic::open(&options, Arc::clone(&ends))?.plain();
         let topic = options.topic("control");
         let is_missing = || refused(format!("there is no topic {topic}: make the topics first"));
         // Without it, its end would be asked for until time is up.

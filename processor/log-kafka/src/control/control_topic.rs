@@ -14,7 +14,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
 
 use crate::client::consumer::{Ends, consumer, scan};
-use crate::client::log_lines::{Voice, speaks};
+use crate::client::log_lines::{ClientLog, speaks};
 use crate::errors::{io, refused, unknown};
 use crate::options::{Isolation, Options};
 use crate::record_format;
@@ -25,12 +25,12 @@ const LOOK_AFTER: Duration = Duration::from_micros(200);
 
 /// The rows as far as they are read.
 struct View {
-    consumer: BaseConsumer<Voice>,
+    consumer: BaseConsumer<ClientLog>,
     next: Offset,
     rows: BTreeMap<Vec<u8>, (Offset, Bytes)>,
 }
 
-pub(crate) struct Control {
+pub(crate) struct ControlTopic {
     topic: String,
     config: ClientConfig,
     producer: Mutex<Option<BaseProducer<Reports>>>,
@@ -39,10 +39,10 @@ pub(crate) struct Control {
     timeout: Duration,
 }
 
-impl Control {
+impl ControlTopic {
     pub(crate) fn open(options: &Options, ends: Arc<Ends>) -> Result<Self, Error> {
         let consumer = consumer(options, "control", Isolation::Uncommitted)?;
-        Ok(Control {
+        Ok(ControlTopic {
             topic: options.topic("control"),
             config: options.control_producer(),
             producer: Mutex::default(),
@@ -60,7 +60,7 @@ impl Control {
     }
 
     /// What it reads and writes by.
-    pub(crate) fn into_clients(self) -> (BaseConsumer<Voice>, Option<impl Send>) {
+    pub(crate) fn into_clients(self) -> (BaseConsumer<ClientLog>, Option<impl Send>) {
         let View { consumer, .. } = self.view.into_inner();
         (consumer, self.producer.into_inner())
     }
@@ -75,7 +75,7 @@ impl Control {
     }
 
     fn new_producer(&self) -> Result<BaseProducer<Reports>, Error> {
-        let made = self.config.create_with_context(Reports { voice: Voice::new("control") });
+        let made = self.config.create_with_context(Reports { voice: ClientLog::new("control") });
         made.map_err(|error| io("a producer of control", &error))
     }
 
@@ -187,7 +187,7 @@ type Report = Mutex<Option<Result<Offset, String>>>;
 
 /// What librdkafka tells of a row.
 struct Reports {
-    voice: Voice,
+    voice: ClientLog,
 }
 
 speaks!(Reports);

@@ -10,7 +10,7 @@ use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
 use crate::client::consumer::{FOLLOW_WAIT, Next, assign, next};
-use crate::client::log_lines::Voice;
+use crate::client::log_lines::ClientLog;
 use crate::errors::{io, io_text};
 use crate::options::{Isolation, Options};
 use crate::record_format::CONTROL_RESERVED;
@@ -22,7 +22,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// What is told of `control`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News<'a> {
+pub enum ControlChange<'a> {
     /// A row has this value now; none = it is gone. Those that are there already come first, not all in their last form.
     Row(&'a [u8], Option<&'a [u8]>),
     /// Everything was told that is there.
@@ -39,13 +39,13 @@ pub struct Follow {
 impl Follow {
     pub(crate) fn start(
         options: &Options,
-        mut tell: impl FnMut(News<'_>) + Send + 'static,
+        mut tell: impl FnMut(ControlChange<'_>) + Send + 'static,
     ) -> Result<Self, Error> {
         let topic = options.topic("control");
         let config = options.consumer("control-news", Isolation::Uncommitted, FOLLOW_WAIT);
-        let reader = move |from: Offset| -> Result<BaseConsumer<Voice>, Error> {
+        let reader = move |from: Offset| -> Result<BaseConsumer<ClientLog>, Error> {
             let consumer = config
-                .create_with_context(Voice::new("control-news"))
+                .create_with_context(ClientLog::new("control-news"))
                 .map_err(|error| io("a consumer", &error))?;
             assign(&consumer, &topic, 0, from)?;
             Ok(consumer)
@@ -73,10 +73,10 @@ impl Follow {
                         reached = message.offset() as Offset + 1;
                         let key = message.key().unwrap_or_default();
                         if key.first() != Some(&CONTROL_RESERVED) {
-                            tell(News::Row(key, message.payload()));
+                            tell(ControlChange::Row(key, message.payload()));
                         }
                     }
-                    Ok(Next::End) => tell(News::UpToDate),
+                    Ok(Next::End) => tell(ControlChange::UpToDate),
                     Ok(Next::Nothing) => {}
                     Err(error) => {
                         if let Some(lasts) = outage.fails(Instant::now()) {

@@ -15,7 +15,7 @@ use rdkafka::types::RDKafkaRespErr;
 use crate::client::consumer::FOLLOW_WAIT;
 use crate::client::librdkafka;
 use crate::client::librdkafka::Roll;
-use crate::client::log_lines::{Voice, speaks};
+use crate::client::log_lines::{ClientLog, speaks};
 use crate::errors::{io, io_text};
 use crate::options::Options;
 
@@ -33,10 +33,10 @@ const CLIENT_PREFIX: &str = "everlog-";
 const CLIENT_SUFFIX: &str = "-nodes";
 
 /// This node among the others. Dropping it leaves the group, which the brokers hear of at once.
-pub struct Members {
+pub struct NodeGroup {
     told: Arc<Told>,
     /// Asks who is there.
-    asker: Mutex<BaseConsumer<Voice>>,
+    asker: Mutex<BaseConsumer<ClientLog>>,
     options: Options,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,15 +49,15 @@ struct Told {
 }
 
 /// What the group tells: heard inside of the consumer's poll only.
-struct Tidings {
+struct NodeGroupListener {
     told: Arc<Told>,
     wake: Box<dyn Fn() + Send + Sync>,
-    voice: Voice,
+    voice: ClientLog,
 }
 
-speaks!(Tidings);
+speaks!(NodeGroupListener);
 
-impl Members {
+impl NodeGroup {
     /// Joins the group; `wake` is called when this node begins to place, or ends to.
     ///
     /// # Errors
@@ -71,8 +71,12 @@ impl Members {
             config.set("heartbeat.interval.ms", HEARTBEAT_MS);
         }
         let topic = options.topic("control");
-        let tidings = Tidings { told: Arc::clone(&told), wake: Box::new(wake), voice: Voice::new("nodes") };
-        let consumer: BaseConsumer<Tidings> = config
+        let tidings = NodeGroupListener {
+            told: Arc::clone(&told),
+            wake: Box::new(wake),
+            voice: ClientLog::new("nodes"),
+        };
+        let consumer: BaseConsumer<NodeGroupListener> = config
             .create_with_context(tidings)
             .map_err(|error| io("a member of the nodes' group", &error))?;
         consumer.subscribe(&[&topic]).map_err(|error| io("joining the nodes' group", &error))?;
@@ -96,7 +100,7 @@ impl Members {
             }
         });
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
-        Ok(Members { told, asker: Mutex::new(asker), options: options.clone(), thread: Some(thread) })
+        Ok(NodeGroup { told, asker: Mutex::new(asker), options: options.clone(), thread: Some(thread) })
     }
 
     /// True while this node is the one that places.
@@ -127,19 +131,19 @@ impl Members {
 }
 
 /// The same, asked by somebody who is no member.
-pub(crate) fn live(asker: &BaseConsumer<Voice>, options: &Options) -> Result<Vec<String>, Error> {
+pub(crate) fn live(asker: &BaseConsumer<ClientLog>, options: &Options) -> Result<Vec<String>, Error> {
     Ok(all(rolls(asker, options)?))
 }
 
-fn asker(options: &Options) -> Result<BaseConsumer<Voice>, Error> {
+fn asker(options: &Options) -> Result<BaseConsumer<ClientLog>, Error> {
     let role = "nodes-asker";
-    let asker = options.client(role).create_with_context(Voice::new(role));
+    let asker = options.client(role).create_with_context(ClientLog::new(role));
     asker.map_err(|error| io("a client", &error))
 }
 
 /// The group as each broker has it that answers. A client's question fails as a whole for as long as it still knows of a
 /// broker that is gone, which is minutes; one made now hears only of those that live.
-fn rolls(asker_so_far: &BaseConsumer<Voice>, options: &Options) -> Result<Vec<Roll>, Error> {
+fn rolls(asker_so_far: &BaseConsumer<ClientLog>, options: &Options) -> Result<Vec<Roll>, Error> {
     let group = format!("{}{GROUP}", options.prefix);
     librdkafka::rolls(asker_so_far.client(), &group, TOLD_WITHIN).or_else(|refusal| {
         tracing::debug!(%refusal, "the brokers are asked again, by a new client");
@@ -169,7 +173,7 @@ fn name_of(client_id: &str) -> Option<&str> {
     client_id.strip_prefix(CLIENT_PREFIX)?.strip_suffix(CLIENT_SUFFIX)
 }
 
-impl Drop for Members {
+impl Drop for NodeGroup {
     fn drop(&mut self) {
         self.told.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -179,7 +183,7 @@ impl Drop for Members {
     }
 }
 
-impl ConsumerContext for Tidings {
+impl ConsumerContext for NodeGroupListener {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
         let is_given = code == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
         let nothing = TopicPartitionList::new();

@@ -18,7 +18,7 @@ use rdkafka::message::{DeliveryResult, Message, Timestamp};
 use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
 use rdkafka::statistics::Statistics;
 
-use crate::client::log_lines::{Voice, speaks};
+use crate::client::log_lines::{ClientLog, speaks};
 use crate::client::statistics::Meter;
 use crate::errors::{io, no_such_partition, refused, unknown};
 use crate::options::Options;
@@ -44,7 +44,7 @@ struct Append {
 }
 
 /// An append under way: what is known of its records.
-struct Flight {
+struct Delivery {
     count: usize,
     size_bytes: usize,
     seen: usize,
@@ -58,12 +58,12 @@ struct Flight {
 
 /// The appends that were handed over together.
 struct Round {
-    flights: Mutex<Vec<Flight>>,
+    flights: Mutex<Vec<Delivery>>,
     records_left: AtomicU64,
 }
 
 /// What comes back with each delivery: the partition, the round and the append's number in it.
-struct Ticket {
+struct DeliveryTag {
     partition: usize,
     round: Arc<Round>,
     flight: usize,
@@ -227,7 +227,7 @@ impl Drop for Journal {
 impl Shared {
     fn new_producer(self: &Arc<Self>) -> Result<BaseProducer<Deliveries>, Error> {
         let meter = Meter::of_journal(&self.counters.traffic);
-        let context = Deliveries { shared: Arc::clone(self), voice: Voice::new("journal"), meter };
+        let context = Deliveries { shared: Arc::clone(self), voice: ClientLog::new("journal"), meter };
         self.config.create_with_context(context).map_err(|error| io("a producer of the journals", &error))
     }
 
@@ -276,7 +276,7 @@ impl Shared {
         let mut flights = Vec::with_capacity(appends.len());
         for append in appends {
             records.push(append.records);
-            flights.push(Flight {
+            flights.push(Delivery {
                 count: records.last().map_or(0, Vec::len),
                 size_bytes: append.size_bytes,
                 seen: 0,
@@ -295,8 +295,8 @@ impl Shared {
         add(&self.counters.rounds, 1);
         for (flight, records) in records.iter().enumerate() {
             for bytes in records {
-                let ticket = Box::new(Ticket { partition: lane_id, round: Arc::clone(&round), flight });
-                let record: BaseRecord<'_, (), [u8], Box<Ticket>> =
+                let ticket = Box::new(DeliveryTag { partition: lane_id, round: Arc::clone(&round), flight });
+                let record: BaseRecord<'_, (), [u8], Box<DeliveryTag>> =
                     BaseRecord::with_opaque_to(&self.topic, ticket).partition(lane_id as i32).payload(bytes);
                 if let Err((error, _)) = producer.send(record) {
                     // Not taken: the producer has ended. Its thread answers all that is under way.
@@ -310,7 +310,7 @@ impl Shared {
     }
 
     /// A record was delivered or not; answers the append when it was its last one, goes on when it was the round's.
-    fn delivered(&self, ticket: &Ticket, outcome: Result<(Offset, Option<i64>), String>) {
+    fn delivered(&self, ticket: &DeliveryTag, outcome: Result<(Offset, Option<i64>), String>) {
         let lane_mutex = &self.lanes[ticket.partition];
         let failed = outcome.is_err();
         if let Ok((offset, _)) = &outcome {
@@ -450,7 +450,7 @@ impl Shared {
     }
 }
 
-impl Flight {
+impl Delivery {
     fn note(&mut self, outcome: Result<(Offset, Option<i64>), String>) {
         match outcome {
             Ok((offset, stamp_ms)) if self.seen == 0 => {
@@ -480,7 +480,7 @@ impl Flight {
 /// What librdkafka tells of each record.
 struct Deliveries {
     shared: Arc<Shared>,
-    voice: Voice,
+    voice: ClientLog,
     meter: Meter,
 }
 
@@ -492,9 +492,9 @@ speaks!(
 );
 
 impl ProducerContext for Deliveries {
-    type DeliveryOpaque = Box<Ticket>;
+    type DeliveryOpaque = Box<DeliveryTag>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, ticket: Box<Ticket>) {
+    fn delivery(&self, result: &DeliveryResult<'_>, ticket: Box<DeliveryTag>) {
         let outcome = match result {
             Ok(message) => {
                 let stamp_ms = match message.timestamp() {

@@ -18,7 +18,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 use crate::client::consumer::{Follows, Leaders, Next, follower, next, place};
 use crate::client::statistics::Meter;
 use crate::errors::{corrupt, io, io_text};
-use crate::group_context::Parts;
+use crate::group_context::GroupContext;
 use crate::journal::read::record_of;
 use crate::options::Isolation;
 
@@ -54,7 +54,7 @@ struct Shared {
     topic: String,
     consumer: BaseConsumer<Follows>,
     followers: Mutex<BTreeMap<PartitionId, Arc<Follower>>>,
-    parts: Arc<Parts>,
+    parts: Arc<GroupContext>,
     closing: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    pub(crate) fn open(parts: &Arc<Parts>) -> Result<Self, Error> {
+    pub(crate) fn open(parts: &Arc<GroupContext>) -> Result<Self, Error> {
         let options = &parts.options;
         let shared = Arc::new(Shared {
             topic: options.topic("journal"),

@@ -10,7 +10,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{BorrowedMessage, Timestamp};
 
 use crate::client::consumer::{Ends, Leaders, Next, assign, consumer, next};
-use crate::client::log_lines::Voice;
+use crate::client::log_lines::ClientLog;
 use crate::errors::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
 
@@ -19,7 +19,7 @@ const IDLE_MAX: usize = 4;
 
 /// Where a consumer stands.
 struct Cursor {
-    consumer: BaseConsumer<Voice>,
+    consumer: BaseConsumer<ClientLog>,
     partition: PartitionId,
     next: Offset,
     /// Known to be durable.
@@ -31,15 +31,15 @@ struct Cursor {
 }
 
 /// Readers of the journals.
-pub(crate) struct Reader {
+pub(crate) struct JournalReader {
     options: Options,
     topic: String,
     idle: Mutex<Vec<Cursor>>,
 }
 
-impl Reader {
+impl JournalReader {
     pub(crate) fn new(options: &Options) -> Self {
-        Reader { options: options.clone(), topic: options.topic("journal"), idle: Mutex::default() }
+        JournalReader { options: options.clone(), topic: options.topic("journal"), idle: Mutex::default() }
     }
 
     /// Durable records from an offset on, see `Log::read`.

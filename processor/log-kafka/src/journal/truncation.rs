@@ -18,7 +18,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
 /// Trims of the journals.
-pub(crate) struct Trims {
+pub(crate) struct Truncation {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -37,7 +37,7 @@ struct Wanted {
     closing: bool,
 }
 
-impl Trims {
+impl Truncation {
     pub(crate) fn open(admin: &Arc<Admin>, topic: String) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             admin: Arc::clone(admin),
@@ -48,7 +48,7 @@ impl Trims {
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("trims".into()).spawn(move || of_thread.run());
         let thread = thread.map_err(|error| io_text(format!("a thread for trims: {error}")))?;
-        Ok(Trims { shared, thread: Some(thread) })
+        Ok(Truncation { shared, thread: Some(thread) })
     }
 
     /// Deletes below an offset, soon, and again until it is done. Never waits.
@@ -60,7 +60,7 @@ impl Trims {
     }
 }
 
-impl Drop for Trims {
+impl Drop for Truncation {
     fn drop(&mut self) {
         self.shared.wanted().closing = true;
         self.shared.changed.notify_one();

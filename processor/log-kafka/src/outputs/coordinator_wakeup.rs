@@ -15,7 +15,7 @@ use rdkafka::consumer::Consumer;
 
 use crate::client::consumer::Ends;
 use crate::errors::{io, io_text};
-use crate::group_context::Parts;
+use crate::group_context::GroupContext;
 use crate::options::Options;
 use crate::topics::topic_io::{Ending, Outgoing, Producer};
 
@@ -38,7 +38,7 @@ pub(crate) struct Rouse {
 /// Rouses the coordinator of a transactional id, in the background.
 ///
 /// A record of `commands` is aborted for it, in that partition: nobody who reads committed records sees it.
-pub(crate) fn coordinator_of(id: &str, parts: &Arc<Parts>, partition: PartitionId) {
+pub(crate) fn coordinator_of(id: &str, parts: &Arc<GroupContext>, partition: PartitionId) {
     if parts.rouse.is_under_way.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -68,7 +68,7 @@ pub(crate) fn coordinator_of(id: &str, parts: &Arc<Parts>, partition: PartitionI
 }
 
 /// Ends a transaction of another id; gives that id.
-fn end_of_nothing(id: &str, parts: &Parts, partition: PartitionId) -> Result<String, Error> {
+fn end_of_nothing(id: &str, parts: &GroupContext, partition: PartitionId) -> Result<String, Error> {
     let Options { call_timeout_ms, transaction_timeout_ms, .. } = parts.options;
     let call_timeout_ms = WITHIN_MS.min(call_timeout_ms).min(transaction_timeout_ms);
     let options = Options { call_timeout_ms, ..parts.options.clone() };

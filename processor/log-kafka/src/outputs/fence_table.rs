@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// Whether the latest fence of a partition can commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum FenceStatus {
     /// None was given, or it is about to be replaced.
     #[default]
     None,
@@ -20,11 +20,11 @@ pub(crate) enum Standing {
 
 /// One partition.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Owned {
+pub(crate) struct FenceState {
     /// The latest fence that was given here; 0 before the first.
     pub(crate) given: u64,
     /// Whether that fence can commit.
-    pub(crate) standing: Standing,
+    pub(crate) standing: FenceStatus,
     /// Number of the last commit under the fence.
     pub(crate) commits: u64,
     /// The last committed position, if the standing is good and there is one.
@@ -38,28 +38,28 @@ pub(crate) struct Owned {
 }
 
 /// All partitions.
-pub(crate) struct Table(Vec<Mutex<Owned>>);
+pub(crate) struct FenceTable(Vec<Mutex<FenceState>>);
 
-impl Table {
+impl FenceTable {
     pub(crate) fn new(partitions: u32) -> Self {
-        Table((0..partitions).map(|_| Mutex::default()).collect())
+        FenceTable((0..partitions).map(|_| Mutex::default()).collect())
     }
 
     /// Keep it short.
-    pub(crate) fn of(&self, partition: PartitionId) -> MutexGuard<'_, Owned> {
+    pub(crate) fn of(&self, partition: PartitionId) -> MutexGuard<'_, FenceState> {
         self.0[partition as usize].lock()
     }
 }
 
-impl Owned {
+impl FenceState {
     /// Whether a fence may commit.
     pub(crate) fn admit(&self, partition: PartitionId, fence: Fence) -> Result<(), Error> {
         let old = Error::Fenced { partition, given: fence, current: Fence(self.given) };
         match self.standing {
             _ if fence.0 != self.given => Err(old),
-            Standing::Good => Ok(()),
-            Standing::None | Standing::Fenced => Err(old),
-            Standing::Doubtful => {
+            FenceStatus::Good => Ok(()),
+            FenceStatus::None | FenceStatus::Fenced => Err(old),
+            FenceStatus::Doubtful => {
                 let detail = format!(
                     "partition {partition}: the producer of its group was given up; nothing of this commit was \
                      written, but take the partition over again"

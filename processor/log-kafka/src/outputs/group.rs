@@ -19,8 +19,8 @@ use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId}
 use rdkafka::config::ClientConfig;
 
 use crate::errors::{io_text, unknown};
-use crate::group_context::Parts;
-use crate::outputs::fence_table::Standing;
+use crate::group_context::GroupContext;
+use crate::outputs::fence_table::FenceStatus;
 use crate::outputs::transaction::{Connected, Lost, Outgoing, Reached, Transactions};
 use crate::record_format;
 use crate::record_format::Position;
@@ -72,7 +72,7 @@ impl Group {
     pub(crate) fn open(
         number: u32,
         partitions: std::ops::Range<PartitionId>,
-        parts: Arc<Parts>,
+        parts: Arc<GroupContext>,
     ) -> Result<Self, Error> {
         let (jobs, received) = sync_channel(JOBS_MAX);
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
@@ -159,7 +159,7 @@ struct Worker {
     config: ClientConfig,
     pause: Duration,
     partitions: std::ops::Range<PartitionId>,
-    parts: Arc<Parts>,
+    parts: Arc<GroupContext>,
     transactions: Option<Transactions>,
     /// A producer for the next fence, and when it was made.
     connected: Option<(Connected, Instant)>,
@@ -400,8 +400,8 @@ impl Worker {
             let mut owned = self.parts.table.of(partition);
             owned.position = None;
             owned.standing = match (owned.standing, &lost) {
-                (Standing::Good, Lost::Fenced(_)) => Standing::Fenced,
-                (Standing::Good, Lost::Unknown(_)) => Standing::Doubtful,
+                (FenceStatus::Good, Lost::Fenced(_)) => FenceStatus::Fenced,
+                (FenceStatus::Good, Lost::Unknown(_)) => FenceStatus::Doubtful,
                 (other, _) => other,
             };
         }

@@ -15,7 +15,7 @@ use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::statistics::Statistics;
 
-use crate::client::log_lines::{Voice, speaks};
+use crate::client::log_lines::{ClientLog, speaks};
 use crate::client::statistics::Meter;
 use crate::errors::{io, is_fence};
 use crate::options::SENT_ONCE_WITHIN;
@@ -100,7 +100,7 @@ impl Connected {
     ) -> Result<Self, Error> {
         let heard: Arc<Mutex<Heard>> = Arc::default();
         let meter = Meter::new(&counters.traffic);
-        let context = Deliveries { heard: Arc::clone(&heard), voice: Voice::new("outputs"), meter };
+        let context = Deliveries { heard: Arc::clone(&heard), voice: ClientLog::new("outputs"), meter };
         let made = config.create_with_context(context);
         let producer: BaseProducer<Deliveries> =
             made.map_err(|error| io("a transactional producer", &error))?;
@@ -294,7 +294,7 @@ fn is_retriable(error: &KafkaError) -> bool {
 
 struct Deliveries {
     heard: Arc<Mutex<Heard>>,
-    voice: Voice,
+    voice: ClientLog,
     meter: Meter,
 }
 

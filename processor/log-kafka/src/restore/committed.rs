@@ -9,7 +9,7 @@ use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
 
 use crate::client::consumer::{Ends, Leaders, consumer, scan};
-use crate::client::log_lines::Voice;
+use crate::client::log_lines::ClientLog;
 use crate::errors::corrupt;
 use crate::options::{Isolation, Options};
 use crate::record_format;
@@ -40,7 +40,7 @@ pub(crate) struct Committed {
 }
 
 struct Client {
-    consumer: BaseConsumer<Voice>,
+    consumer: BaseConsumer<ClientLog>,
     leaders: Leaders,
 }
 

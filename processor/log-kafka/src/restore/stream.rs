@@ -13,7 +13,7 @@ use bytes::Bytes;
 use everlog_log::{Error, Offset, PartitionId, RestoreChunk, RestoreChunkDone, Topic};
 
 use crate::errors::io_text;
-use crate::group_context::Parts;
+use crate::group_context::GroupContext;
 use crate::record_format;
 
 /// Questions that may wait: one of each partition, and some.
@@ -36,19 +36,19 @@ pub(crate) struct Job {
 }
 
 /// The thread, seen from outside.
-pub(crate) struct Slices {
+pub(crate) struct RestoreStream {
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Slices {
-    pub(crate) fn open(parts: Arc<Parts>) -> Result<Self, Error> {
+impl RestoreStream {
+    pub(crate) fn open(parts: Arc<GroupContext>) -> Result<Self, Error> {
         let (jobs, received) = sync_channel(JOBS_MAX);
         let thread = std::thread::Builder::new().name("slices".into());
         let mut shelf = Shelf { parts, kept: HashMap::new() };
         let thread = thread.spawn(move || shelf.serve(&received));
         let thread = thread.map_err(|error| io_text(format!("a thread: {error}")))?;
-        Ok(Slices { jobs: Some(jobs), thread: Some(thread) })
+        Ok(RestoreStream { jobs: Some(jobs), thread: Some(thread) })
     }
 
     /// Queues a question; never blocks.
@@ -64,7 +64,7 @@ impl Slices {
     }
 }
 
-impl Drop for Slices {
+impl Drop for RestoreStream {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
@@ -79,7 +79,7 @@ type Kept = (Offset, RestoreChunk, usize);
 
 /// What was read and not asked for yet, in order.
 struct Shelf {
-    parts: Arc<Parts>,
+    parts: Arc<GroupContext>,
     kept: HashMap<(usize, PartitionId), VecDeque<Kept>>,
 }
 

@@ -15,13 +15,13 @@ use rdkafka::admin::{
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
-use crate::client::log_lines::Voice;
+use crate::client::log_lines::ClientLog;
 use crate::errors::{answered, io, io_text, refused};
 use crate::options::Options;
 use crate::topics::definition::{Existing, Wanted};
 
 pub(crate) struct Admin {
-    client: AdminClient<Voice>,
+    client: AdminClient<ClientLog>,
     servers: String,
     timeout: Duration,
 }
@@ -30,7 +30,7 @@ impl Admin {
     pub(crate) fn open(options: &Options) -> Result<Self, Error> {
         let client = options
             .client("admin")
-            .create_with_context(Voice::new("admin"))
+            .create_with_context(ClientLog::new("admin"))
             .map_err(|error| io("an admin client", &error))?;
         Ok(Admin { client, servers: options.bootstrap_servers.clone(), timeout: options.call_timeout() })
     }

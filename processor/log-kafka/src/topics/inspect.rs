@@ -10,8 +10,8 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::consumer::{Ends, consumer, scan};
 use crate::client::librdkafka;
-use crate::client::log_lines::Voice;
-use crate::control::control_topic::Control;
+use crate::client::log_lines::ClientLog;
+use crate::control::control_topic::ControlTopic;
 use crate::errors::{io, missing, refused};
 use crate::options::{Isolation, Options};
 use crate::record_format::Position;
@@ -117,8 +117,8 @@ struct Examiner<'a> {
     options: &'a Options,
     admin: Admin,
     ends: Arc<Ends>,
-    uncommitted: BaseConsumer<Voice>,
-    committed: BaseConsumer<Voice>,
+    uncommitted: BaseConsumer<ClientLog>,
+    committed: BaseConsumer<ClientLog>,
 }
 
 /// Gets key, value and stamp in ms of a record; false ends it.
@@ -142,7 +142,7 @@ impl<'a> Examiner<'a> {
 
     fn journals(&self) -> Result<Vec<Journal>, Error> {
         let topic = self.options.topic("journal");
-        let fixed = Control::open(self.options, Arc::clone(&self.ends))?.incarnation()?;
+        let fixed = ControlTopic::open(self.options, Arc::clone(&self.ends))?.incarnation()?;
         let fixed =
             fixed.ok_or_else(|| refused("the control topic does not say how the topics were made"))?;
         let journal = |partition| {
@@ -210,7 +210,7 @@ impl<'a> Examiner<'a> {
 
     fn scan(
         &self,
-        consumer: &BaseConsumer<Voice>,
+        consumer: &BaseConsumer<ClientLog>,
         topic: &str,
         partition: PartitionId,
         range: Range<Offset>,
@@ -243,10 +243,10 @@ impl<'a> Examiner<'a> {
     fn commands(&self) -> Result<Vec<Commands>, Error> {
         let topic = self.options.topic("commands");
         let timeout = self.options.call_timeout();
-        let member: BaseConsumer<Voice> = self
+        let member: BaseConsumer<ClientLog> = self
             .options
             .member("ingress", std::time::Duration::from_millis(100))
-            .create_with_context(Voice::new("examiner"))
+            .create_with_context(ClientLog::new("examiner"))
             .map_err(|error| io("a consumer", &error))?;
         let id = librdkafka::topic_id(member.client(), &topic, timeout)?.ok_or_else(|| missing(&topic))?;
         let mut list = TopicPartitionList::new();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use everlog_log::Error;
 
 use crate::client::consumer::Ends;
-use crate::control::control_topic::Control;
+use crate::control::control_topic::ControlTopic;
 use crate::errors::refused;
 use crate::options::Options;
 use crate::record_format::Incarnation;
@@ -59,7 +59,7 @@ pub fn create(options: &Options) -> Result<Vec<Difference>, Error> {
                 partitions: options.partitions,
                 group_partitions: options.group_partitions,
             };
-            Control::open(options, std::sync::Arc::clone(&ends))?.propose(wish)?
+            ControlTopic::open(options, std::sync::Arc::clone(&ends))?.propose(wish)?
         }
     };
     let topics = wanted(options, fixed.partitions);
@@ -100,7 +100,7 @@ fn recorded(
     if admin.topics(&control)?.is_empty() {
         return Ok(None);
     }
-    Control::open(options, std::sync::Arc::clone(ends))?.incarnation()
+    ControlTopic::open(options, std::sync::Arc::clone(ends))?.incarnation()
 }
 
 pub(crate) fn compare(options: &Options, admin: &Admin, partitions: u32) -> Result<Vec<Difference>, Error> {

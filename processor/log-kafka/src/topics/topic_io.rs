@@ -17,7 +17,7 @@ use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
 
 use crate::client::consumer::{FOLLOW_WAIT, is_lasting, left_until, range};
 use crate::client::librdkafka;
-use crate::client::log_lines::{Voice, speaks};
+use crate::client::log_lines::{ClientLog, speaks};
 use crate::errors::{io, missing, refused, unknown};
 use crate::options::{Isolation, Options};
 use crate::topics::admin::Admin;
@@ -67,7 +67,7 @@ pub enum Step {
 /// Reads a topic outside of any group; it commits nothing.
 pub struct Tail {
     topic: String,
-    consumer: BaseConsumer<Voice>,
+    consumer: BaseConsumer<ClientLog>,
     /// Partitions whose end was not met yet.
     open: BTreeSet<PartitionId>,
     has_ended: bool,
@@ -86,8 +86,8 @@ impl Tail {
     ) -> Result<Self, Error> {
         options.validate()?;
         let config = options.consumer("public", Isolation::Committed, FOLLOW_WAIT);
-        let made = config.create_with_context(Voice::new("public"));
-        let consumer: BaseConsumer<Voice> = made.map_err(|error| io("a consumer", &error))?;
+        let made = config.create_with_context(ClientLog::new("public"));
+        let consumer: BaseConsumer<ClientLog> = made.map_err(|error| io("a consumer", &error))?;
         let all = partitions(&consumer, topic, options.call_timeout())?;
         let open: BTreeSet<_> = match partition {
             Some(one) if one < all => [one].into(),
@@ -135,7 +135,7 @@ impl Tail {
     }
 }
 
-fn partitions(consumer: &BaseConsumer<Voice>, topic: &str, within: Duration) -> Result<u32, Error> {
+fn partitions(consumer: &BaseConsumer<ClientLog>, topic: &str, within: Duration) -> Result<u32, Error> {
     // Without a question for all topics, a broker may make the one that is asked for.
     let metadata = consumer.fetch_metadata(None, within).map_err(|error| io("no broker answers", &error))?;
     let found = metadata.topics().iter().find(|found| found.name() == topic);
@@ -146,7 +146,7 @@ fn partitions(consumer: &BaseConsumer<Voice>, topic: &str, within: Duration) -> 
 }
 
 fn start(
-    consumer: &BaseConsumer<Voice>,
+    consumer: &BaseConsumer<ClientLog>,
     topic: &str,
     partition: PartitionId,
     from: From,
@@ -248,7 +248,7 @@ impl Producer {
         // As Java's producers do, so that a key goes where it went before.
         config.set("partitioner", "murmur2_random");
         let reports: Arc<Mutex<Reported>> = Arc::default();
-        let context = Reports { reports: Arc::clone(&reports), voice: Voice::new("public") };
+        let context = Reports { reports: Arc::clone(&reports), voice: ClientLog::new("public") };
         let producer = config.create_with_context(context).map_err(|error| io("a producer", &error))?;
         Ok(Producer { producer, reports, known: BTreeSet::new(), timeout: options.call_timeout() })
     }
@@ -349,7 +349,7 @@ type Reported = BTreeMap<usize, Result<Place, String>>;
 
 struct Reports {
     reports: Arc<Mutex<Reported>>,
-    voice: Voice,
+    voice: ClientLog,
 }
 
 speaks!(Reports);
@@ -395,8 +395,8 @@ impl Trimmer {
 /// `Refused`: there is none; `Io`: no broker answers.
 pub fn topic(options: &Options, name: &str) -> Result<ConsumedTopic, Error> {
     options.validate()?;
-    let client = options.client("public").create_with_context(Voice::new("public"));
-    let client: BaseConsumer<Voice> = client.map_err(|error| io("a client", &error))?;
+    let client = options.client("public").create_with_context(ClientLog::new("public"));
+    let client: BaseConsumer<ClientLog> = client.map_err(|error| io("a client", &error))?;
     let incarnation = librdkafka::topic_id(client.client(), name, options.call_timeout())?;
     Ok(ConsumedTopic { name: name.to_owned(), incarnation: incarnation.ok_or_else(|| missing(name))? })
 }

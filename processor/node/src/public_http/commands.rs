@@ -24,7 +24,7 @@ use crate::services::names::Names;
 use crate::services::schemas::Lookup;
 
 /// Takes commands in and numbers them.
-pub type Commands = everlog_ingress::Inbox<Lookup, Names>;
+pub type Commands = everlog_ingress::HttpSource<Lookup, Names>;
 
 /// Takes commands, so many at once.
 #[derive(Clone)]

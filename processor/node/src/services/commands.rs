@@ -11,7 +11,7 @@ use everlog_ingress::{Ingress, Options, Shared, Stats};
 use everlog_log::clock::now_ms;
 use everlog_log::consumer::{ConsumedTopic, Polled, SourceError};
 use everlog_log::{Log, Outage};
-use everlog_log_kafka::commands::retention::Keeper;
+use everlog_log_kafka::commands::retention::CommandsRetention;
 use everlog_log_kafka::commands::source;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -159,13 +159,13 @@ impl Reading {
 
     /// Opens the topic, however long that takes. A node that has just come leaves it to the others: the group waits for each
     /// reader that has gone without a word, so one that comes and goes would keep the partitions of another from being read.
-    async fn open(&self) -> source::Source {
+    async fn open(&self) -> source::CommandsSource {
         self.cluster.until_host().await;
         self.health.set_trouble(Some(NOT_YET.into()));
         let (mut pause, mut outage) = (PAUSE_MIN, Outage::default());
         loop {
             let kafka = self.kafka.clone();
-            let opened = tokio::task::spawn_blocking(move || source::Source::open(&kafka)).await;
+            let opened = tokio::task::spawn_blocking(move || source::CommandsSource::open(&kafka)).await;
             let why = match opened {
                 Ok(Ok(source)) => {
                     if let Some(lasted) = outage.works(std::time::Instant::now()) {
@@ -198,7 +198,7 @@ async fn keep(kafka: everlog_log_kafka::Options, keep_ms: u64, mut stopped: watc
         }
         let (kafka, known) = (kafka.clone(), keeper.take());
         let trimmed = tokio::task::spawn_blocking(move || {
-            let keeper = known.map_or_else(|| Keeper::open(&kafka), Ok)?;
+            let keeper = known.map_or_else(|| CommandsRetention::open(&kafka), Ok)?;
             keeper.trim(now_ms().saturating_sub(i64::try_from(keep_ms).unwrap_or(i64::MAX)))?;
             Ok::<_, everlog_log::Error>(keeper)
         });
@@ -213,20 +213,20 @@ async fn keep(kafka: everlog_log_kafka::Options, keep_ms: u64, mut stopped: watc
 /// The consumer of the topic, as the ingress knows it.
 struct Consumer {
     /// None while it is dropped.
-    source: Option<source::Source>,
+    source: Option<source::CommandsSource>,
     topic: ConsumedTopic,
     closed: Option<oneshot::Sender<()>>,
 }
 
 impl Consumer {
     /// The receiver hears when it has left its group.
-    fn new(source: source::Source) -> (Self, oneshot::Receiver<()>) {
+    fn new(source: source::CommandsSource) -> (Self, oneshot::Receiver<()>) {
         let topic = source.topic().clone();
         let (closed, heard) = oneshot::channel();
         (Self { source: Some(source), topic, closed: Some(closed) }, heard)
     }
 
-    fn with(&mut self, act: impl FnOnce(&mut source::Source)) {
+    fn with(&mut self, act: impl FnOnce(&mut source::CommandsSource)) {
         if let Some(source) = &mut self.source {
             act(source);
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use everlog_log::{Fence, Offset, PartitionId};
 
-use crate::outputs::fence_table::Standing;
+use crate::outputs::fence_table::FenceStatus;
 use crate::outputs::group::Worker;
 use crate::outputs::transaction::{Lost, Outgoing, Reached, Transactions};
 use crate::record_format;
@@ -56,7 +56,8 @@ impl Worker {
         let Some(transactions) = &self.transactions else { return };
         // What hangs of any other partition may have to be aborted: `hanging_transactions.rs` tells, when it is taken.
         let is_here = |partition: &PartitionId| {
-            self.parts.table.of(*partition).standing == Standing::Good || self.seen.left.contains(partition)
+            self.parts.table.of(*partition).standing == FenceStatus::Good
+                || self.seen.left.contains(partition)
         };
         let partitions: Vec<_> = self.partitions.clone().filter(is_here).collect();
         let Some(open) = self.parts.ends.open_from(&self.places(&partitions)) else { return };

@@ -7,8 +7,8 @@ use std::time::Instant;
 use everlog_log::{Error, Fence, Offset, PartitionId};
 
 use crate::errors::{corrupt, io_text};
-use crate::group_context::Parts;
-use crate::outputs::fence_table::{Owned, Standing};
+use crate::group_context::GroupContext;
+use crate::outputs::fence_table::{FenceState, FenceStatus};
 use crate::outputs::group::{Fenced, Job, Worker};
 use crate::outputs::transaction::{Connected, Lost, Outgoing};
 use crate::outputs::{coordinator_wakeup, hanging_transactions};
@@ -66,7 +66,7 @@ impl Worker {
             // Whatever comes of this, the former fence is over.
             let mut owned = self.parts.table.of(*partition);
             let (given, reached, marks, trimmed) = (owned.given, owned.reached, owned.marks, owned.trimmed);
-            *owned = Owned { given, reached, marks, trimmed, ..Owned::default() };
+            *owned = FenceState { given, reached, marks, trimmed, ..FenceState::default() };
         }
         let partitions: Vec<_> = wanted.iter().map(|(partition, _)| *partition).collect();
         match self.take(&partitions) {
@@ -247,7 +247,7 @@ impl Worker {
     }
 }
 
-fn begin_at_position(parts: &Parts, partition: PartitionId, fence: Fence) -> Result<Fence, Error> {
+fn begin_at_position(parts: &GroupContext, partition: PartitionId, fence: Fence) -> Result<Fence, Error> {
     let reached = parts.table.of(partition).reached[0];
     let position = parts.read_position(partition, reached)?;
     let applied = position.as_ref().map_or(0, |(applied, _)| *applied);
@@ -257,6 +257,6 @@ fn begin_at_position(parts: &Parts, partition: PartitionId, fence: Fence) -> Res
         return Err(corrupt(&parts.options.topic("journal"), partition as i32, detail));
     }
     let mut owned = parts.table.of(partition);
-    (owned.given, owned.standing, owned.position) = (fence.0, Standing::Good, position);
+    (owned.given, owned.standing, owned.position) = (fence.0, FenceStatus::Good, position);
     Ok(fence)
 }
