@@ -27,9 +27,6 @@ use crate::resets;
 use crate::updates;
 use crate::workflow::LEAF;
 
-const SPACES: [(Topic, Space); 3] =
-    [(Topic::Changelog, Space::State), (Topic::History, Space::History), (Topic::Timers, Space::Timers)];
-
 /// Everything that does not hold.
 pub fn check(broker: &Shared, book: &Book, owner: Option<&Node>) -> Vec<String> {
     let mut found = Vec::new();
@@ -347,7 +344,8 @@ fn times(events: &[HistoryEvent]) -> Option<String> {
 
 fn live(kept: &Kept) -> BTreeMap<(Space, Bytes), Bytes> {
     let mut rows = BTreeMap::new();
-    for (topic, space) in SPACES {
+    for space in Space::ALL {
+        let topic = space.topic();
         let topic = kept.topics[index(topic)].live();
         rows.extend(topic.into_iter().map(|(key, value)| ((space, key), value)));
     }

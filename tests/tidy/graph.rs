@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("everlog-engine", &[]),
     ("everlog-log", &[]),
     ("everlog-log-kafka", &["everlog-log"]),
-    ("everlog-store", &[]),
+    ("everlog-store", &["everlog-log"]),
     ("everlog-rocks", &["everlog-log", "everlog-store"]),
     ("everlog-listen", &["everlog-log"]),
     ("everlog-temporal-api", &["everlog-engine"]),

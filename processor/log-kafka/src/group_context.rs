@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_log::{Error, Offset, PartitionId, Restored, Topic, Visit};
+use everlog_log::{Error, Offset, PartitionId, PerTopic, Restored, Topic, Visit};
 
 use crate::client::consumer::Ends;
 use crate::control::control_topic::ControlTopic;
@@ -12,8 +12,6 @@ use crate::journal::append::Journal;
 use crate::options::Options;
 use crate::outputs::coordinator_wakeup::Rouse;
 use crate::outputs::fence_table::{FenceStatus, FenceTable};
-use crate::record_format;
-use crate::record_format::OUTPUTS;
 use crate::restore::committed::{Committed, VisitAt, after};
 use crate::stats::Counters;
 
@@ -21,7 +19,7 @@ use crate::stats::Counters;
 pub(crate) struct GroupContext {
     pub(crate) options: Options,
     pub(crate) incarnation: [u8; 16],
-    pub(crate) topics: Arc<[String; 6]>,
+    pub(crate) topics: Arc<PerTopic<String>>,
     pub(crate) table: FenceTable,
     pub(crate) ends: Arc<Ends>,
     pub(crate) committed: Committed,
@@ -68,22 +66,20 @@ impl GroupContext {
         if !topic.is_compacted() {
             return Err(refused(format!("{topic:?} is append-only: it is read, not restored")));
         }
-        let number = record_format::number(topic);
-        let reached = self.table.of(partition).reached[number];
-        self.committed.restore(&self.topics[number], partition, from, reached, visit)
+        let reached = self.table.of(partition).reached[topic];
+        self.committed.restore(&self.topics[topic], partition, from, reached, visit)
     }
 
     /// Up to where a restore goes that begins now.
     pub(crate) fn restored_to(&self, topic: Topic, partition: PartitionId) -> Result<Offset, Error> {
-        let number = record_format::number(topic);
-        let reached = self.table.of(partition).reached[number];
-        Ok(self.ends.committed_to(&self.topics[number], partition as i32, after(reached))?.end)
+        let reached = self.table.of(partition).reached[topic];
+        Ok(self.ends.committed_to(&self.topics[topic], partition as i32, after(reached))?.end)
     }
 
     /// The rows below an offset are restored.
     pub(crate) fn restored(&self, topic: Topic, partition: PartitionId, next: Offset) {
         let mut owned = self.table.of(partition);
-        let mark = &mut owned.marks[record_format::number(topic)];
+        let mark = &mut owned.marks[topic];
         *mark = next.max(*mark);
     }
 
@@ -94,7 +90,7 @@ impl GroupContext {
             if owned.standing == FenceStatus::Good {
                 return Ok(owned.position.clone());
             }
-            owned.reached[0]
+            owned.reached[Topic::Changelog]
         };
         self.read_position(partition, reached)
     }
@@ -107,13 +103,13 @@ impl GroupContext {
         let Some(found) = self.committed.last(partition, reached)?.position else { return Ok(None) };
         if found.incarnation != self.incarnation {
             let detail = "its position row belongs to topics that were made before these";
-            return Err(corrupt(&self.topics[0], partition as i32, detail));
+            return Err(corrupt(&self.topics[Topic::Changelog], partition as i32, detail));
         }
         Ok(Some((found.applied, found.row)))
     }
 }
 
 /// The topics' names in the order of their numbers.
-pub(crate) fn topic_names(options: &Options) -> Arc<[String; 6]> {
-    Arc::new(OUTPUTS.map(|topic| options.topic(topic.name())))
+pub(crate) fn topic_names(options: &Options) -> Arc<PerTopic<String>> {
+    Arc::new(PerTopic::new(|topic| options.topic(topic.name())))
 }

@@ -203,7 +203,7 @@ impl Kafka {
 
     /// Reads what is read first when a partition is taken.
     fn rehearse(&self, partition: PartitionId) -> Result<(), Error> {
-        self.parts.committed.rehearse(&self.parts.topics[crate::record_format::OWN], partition)?;
+        self.parts.committed.rehearse(&self.parts.topics, partition)?;
         let bounds = self.bounds(partition)?;
         if !bounds.is_empty() {
             self.read(partition, bounds.end - 1, 1)?;
@@ -214,7 +214,7 @@ impl Kafka {
     /// The next committed offset of the changelog of each partition; every commit moves it. None where brokers do not answer
     /// at once.
     pub fn changelog_ends(&self, partitions: Range<PartitionId>) -> Vec<Option<Offset>> {
-        let topic = self.parts.topics[crate::record_format::number(Topic::Changelog)].as_str();
+        let topic = self.parts.topics[Topic::Changelog].as_str();
         let places: Vec<_> = partitions.map(|partition| (topic, partition as i32, 0)).collect();
         self.parts.ends.committed(&places)
     }
@@ -287,9 +287,8 @@ impl Kafka {
                 "{topic:?} is compacted: its rows are restored, not read by offset"
             )));
         }
-        let number = crate::record_format::number(topic);
-        let reached = self.parts.table.of(partition).reached[number];
-        Ok((&self.parts.topics[number], reached))
+        let reached = self.parts.table.of(partition).reached[topic];
+        Ok((&self.parts.topics[topic], reached))
     }
 }
 
@@ -374,7 +373,11 @@ impl Log for Kafka {
     fn marks(&self, partition: PartitionId) -> Result<Marks, Error> {
         self.known(partition)?;
         let marks = self.parts.table.of(partition).marks;
-        Ok(Marks { changelog: marks[0], history: marks[1], timers: marks[2] })
+        Ok(Marks {
+            changelog: marks[Topic::Changelog],
+            history: marks[Topic::History],
+            timers: marks[Topic::Timers],
+        })
     }
 
     fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error> {

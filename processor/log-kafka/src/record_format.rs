@@ -3,13 +3,6 @@
 use bytes::Bytes;
 use everlog_log::{Error, Fence, Offset, PartitionId, Topic};
 
-/// The topics that outputs go to, in the order of their numbers here.
-pub(crate) const OUTPUTS: [Topic; 6] =
-    [Topic::Changelog, Topic::History, Topic::Timers, Topic::Events, Topic::Replies, Topic::Rejections];
-
-/// The outputs, by number, that only nodes read.
-pub(crate) const OWN: std::ops::Range<usize> = 0..3;
-
 /// Changelog keys that begin so are the log's own: buckets end at 0x3fff.
 const RESERVED: [u8; 2] = [0xff, 0xff];
 const POSITION: u8 = b'p';
@@ -23,17 +16,6 @@ const INCARNATION_FORMAT: u8 = 1;
 /// Carried by every output: fence (u64), number of the commit under that fence (u64), the commit's `applied` (u64),
 /// place of the record in its commit (u32), all big endian. The position row comes last, its place is their count.
 pub(crate) const HEADER: &str = "everlog";
-
-pub(crate) fn number(topic: Topic) -> usize {
-    match topic {
-        Topic::Changelog => 0,
-        Topic::History => 1,
-        Topic::Timers => 2,
-        Topic::Events => 3,
-        Topic::Replies => 4,
-        Topic::Rejections => 5,
-    }
-}
 
 pub(crate) fn header(fence: Fence, commit: u64, applied: Offset, place: u32) -> [u8; 28] {
     let mut bytes = [0; 28];
@@ -72,8 +54,8 @@ pub(crate) fn fence_key(partition: PartitionId) -> [u8; 7] {
 
 /// Of a tombstone that is written for the end of its transaction only. In a public topic it is empty, which no Workflow Id
 /// is.
-pub(crate) fn end_key(topic: usize, partition: PartitionId) -> Vec<u8> {
-    if OWN.contains(&topic) { reserved_key(END, partition).to_vec() } else { Vec::new() }
+pub(crate) fn end_key(topic: Topic, partition: PartitionId) -> Vec<u8> {
+    if topic.is_compacted() { reserved_key(END, partition).to_vec() } else { Vec::new() }
 }
 
 /// A position row: `applied`, incarnation, fence, then the caller's row.
@@ -196,6 +178,5 @@ mod tests {
             assert!(!is_reserved(&(bucket as u16).to_be_bytes()));
         }
         assert!(is_reserved(&position_key(3)) && is_reserved(&fence_key(3)));
-        assert!(OUTPUTS.iter().enumerate().all(|(n, topic)| number(*topic) == n));
     }
 }

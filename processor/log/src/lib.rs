@@ -9,6 +9,7 @@ pub mod contract;
 mod error;
 mod outage;
 mod slice;
+mod topic;
 
 use std::ops::Range;
 
@@ -17,6 +18,7 @@ use bytes::Bytes;
 pub use error::Error;
 pub use outage::Outage;
 pub use slice::{RestoreChunk, RestoreChunkDone, restore_chunk};
+pub use topic::{PerTopic, Space, Topic};
 
 /// A slice of the Workflow Ids, counted from 0.
 pub type PartitionId = u32;
@@ -49,45 +51,6 @@ pub struct Appended {
 /// The right to commit outputs of a partition; only the latest one is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence(pub u64);
-
-/// Where an output goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Topic {
-    /// Public events, append-only.
-    Events,
-    /// Rows that decisions need, compacted.
-    Changelog,
-    /// Batches of a run's events, compacted.
-    History,
-    /// Alarms, compacted.
-    Timers,
-    /// Outcomes of public commands, append-only.
-    Replies,
-    /// Refused public commands, append-only.
-    Rejections,
-}
-
-impl Topic {
-    /// As it is called, without a prefix.
-    pub fn name(self) -> &'static str {
-        match self {
-            Topic::Events => "events",
-            Topic::Changelog => "changelog",
-            Topic::History => "history",
-            Topic::Timers => "timers",
-            Topic::Replies => "replies",
-            Topic::Rejections => "rejections",
-        }
-    }
-
-    /// Compacted topics keep the last value of each key and know tombstones; the others keep every entry.
-    pub fn is_compacted(self) -> bool {
-        match self {
-            Topic::Changelog | Topic::History | Topic::Timers => true,
-            Topic::Events | Topic::Replies | Topic::Rejections => false,
-        }
-    }
-}
 
 /// One thing that applying the journal yields.
 #[derive(Clone, Debug)]

@@ -89,7 +89,7 @@ impl Layer {
 
     /// Lays `above` over this layer: its rows win, but what is new is said by the lower layer.
     pub(crate) fn absorb(&mut self, above: Layer) {
-        for (space, rows) in [Space::State, Space::History, Space::Timers].into_iter().zip(above.spaces) {
+        for (space, rows) in Space::ALL.into_iter().zip(above.spaces) {
             for (key, row) in rows {
                 match row.value {
                     Some(value) => self.put(space, key, value, row.new),

@@ -8,21 +8,11 @@ mod layer;
 mod store;
 
 pub use base::{CommittedRows, MemoryRows, RowChange, RowsCheckpoint, Seek};
+pub use everlog_log::Space;
 pub use store::Store;
 
 /// One row of a commit: None deletes.
 pub type Change = (Space, bytes::Bytes, Option<bytes::Bytes>);
-
-/// The three kinds of rows, each ordered by its own keys.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Space {
-    /// Rows that decisions need.
-    State,
-    /// Batches of a run's events.
-    History,
-    /// Alarms.
-    Timers,
-}
 
 /// Why a row could not be read.
 #[derive(Clone, Debug, thiserror::Error)]

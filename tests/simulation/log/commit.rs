@@ -130,7 +130,7 @@ impl Broker {
         }
         kept.position = Some((commit.applied, commit.position.clone()));
         if cleans {
-            for topic in [Topic::Changelog, Topic::History, Topic::Timers] {
+            for topic in Topic::compacted() {
                 let topic = &mut kept.topics[index(topic)];
                 topic.clean(topic.next.saturating_sub(keeps));
             }

@@ -1,7 +1,7 @@
 //! What is known of each partition whose outputs this log may commit.
 
 use bytes::Bytes;
-use everlog_log::{Error, Fence, Offset, PartitionId};
+use everlog_log::{Error, Fence, Offset, PartitionId, PerTopic};
 use parking_lot::{Mutex, MutexGuard};
 
 /// Whether the latest fence of a partition can commit.
@@ -29,10 +29,10 @@ pub(crate) struct FenceState {
     pub(crate) commits: u64,
     /// The last committed position, if the standing is good and there is one.
     pub(crate) position: Option<(Offset, Bytes)>,
-    /// Behind the last record that was committed here, by topic number.
-    pub(crate) reached: [Offset; 6],
-    /// Where the next restore may begin, by topic number: 0 before the first commit or restore.
-    pub(crate) marks: [Offset; 6],
+    /// Behind the last record that was committed here.
+    pub(crate) reached: PerTopic<Offset>,
+    /// Where the next restore may begin: 0 before the first commit or restore.
+    pub(crate) marks: PerTopic<Offset>,
     /// Below this offset the journal was trimmed by this log, or is about to be.
     pub(crate) trimmed: Offset,
 }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId};
+use everlog_log::{Commit, CommitDone, Error, Fence, Offset, Output, PartitionId, Topic};
 use rdkafka::config::ClientConfig;
 
 use crate::errors::{io_text, unknown};
@@ -322,8 +322,8 @@ impl Worker {
                 owned.commits = number;
                 // What other nodes committed before is behind a fence, and was restored since.
                 let owned = &mut *owned;
-                for (mark, next) in owned.marks.iter_mut().zip(owned.reached) {
-                    *mark = (*mark).max(next);
+                for topic in Topic::all() {
+                    owned.marks[topic] = owned.marks[topic].max(owned.reached[topic]);
                 }
                 owned.position = Some((commit.applied, commit.position));
             }
@@ -421,7 +421,7 @@ fn outgoing<'a>(
     let header =
         move |place: usize| record_format::header(commit.fence, number, commit.applied, place as u32);
     let outputs = commit.outputs.iter().enumerate().map(move |(place, output)| Outgoing {
-        topic: record_format::number(output.topic),
+        topic: output.topic,
         partition,
         key: &output.key,
         value: output.value.as_deref(),
@@ -430,7 +430,7 @@ fn outgoing<'a>(
     });
     let place = commit.outputs.len();
     let (value, header) = (Some(position), header(place));
-    let position = Outgoing { topic: 0, partition, key, value, header, headers: &[] };
+    let position = Outgoing { topic: Topic::Changelog, partition, key, value, header, headers: &[] };
     outputs.chain(std::iter::once(position))
 }
 

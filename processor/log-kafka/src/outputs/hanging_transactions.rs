@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
-use everlog_log::{Error, Offset, PartitionId};
+use everlog_log::{Error, Offset, PartitionId, PerTopic, Topic};
 use rdkafka::Message;
 use rdkafka::message::BorrowedMessage;
 
@@ -16,7 +16,6 @@ use crate::client::consumer::{Ends, consumer, scan};
 use crate::client::librdkafka;
 use crate::options::{Isolation, Options};
 use crate::record_format;
-use crate::record_format::OUTPUTS;
 
 /// How long a marker may be on its way once its transaction is over.
 const MARKED_WITHIN: Duration = Duration::from_secs(1);
@@ -25,8 +24,8 @@ const LOOK_BACK: Offset = 64;
 
 /// What hangs of the outputs of one partition.
 pub(crate) struct Hanging {
-    /// Numbers of the topics.
-    pub(crate) topics: Vec<usize>,
+    /// In which topics.
+    pub(crate) topics: Vec<Topic>,
     /// Whether it must be committed; else it must be aborted.
     pub(crate) is_commit: bool,
 }
@@ -52,19 +51,19 @@ impl Part {
 pub(crate) fn find(
     options: &Options,
     ends: &Ends,
-    names: &[String; 6],
+    names: &PerTopic<String>,
     partition: PartitionId,
 ) -> Result<Option<Hanging>, Error> {
-    let mut open: [Option<Range<Offset>>; 6] = Default::default();
+    let mut open: PerTopic<Option<Range<Offset>>> = PerTopic::default();
     // The public ones too: what was aborted everywhere else would be committed there by the next output.
-    for topic in 0..OUTPUTS.len() {
+    for topic in Topic::all() {
         open[topic] = ends.left_open(&names[topic], partition as i32, MARKED_WITHIN)?;
     }
-    if open.iter().all(Option::is_none) {
+    if open.iter().all(|(_, open)| open.is_none()) {
         return Ok(None);
     }
     let (mut parts, mut seen) = (BTreeMap::<Number, Part>::new(), BTreeSet::new());
-    for (topic, open) in open.iter().enumerate() {
+    for (topic, open) in open.iter() {
         let name = &names[topic];
         let (range, isolation) = match open {
             Some(range) => (range.clone(), Isolation::Uncommitted),
@@ -88,7 +87,7 @@ pub(crate) fn find(
             Ok(true)
         })?;
     }
-    let topics = (0..OUTPUTS.len()).filter(|topic| open[*topic].is_some()).collect();
+    let topics = Topic::all().filter(|topic| open[*topic].is_some()).collect();
     Ok(Some(Hanging { topics, is_commit: must_commit(&parts, &seen) }))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_log::{Error, Offset, PartitionId};
+use everlog_log::{Error, Offset, PartitionId, PerTopic, Topic};
 use parking_lot::Mutex;
 use rdkafka::Message;
 use rdkafka::config::ClientConfig;
@@ -42,8 +42,8 @@ const END_WITHIN_MIN: Duration = Duration::from_secs(1);
 
 /// A record of a transaction.
 pub(crate) struct Outgoing<'a> {
-    /// The number of its topic, see `record_format::OUTPUTS`.
-    pub(crate) topic: usize,
+    /// Its topic.
+    pub(crate) topic: Topic,
     pub(crate) partition: PartitionId,
     pub(crate) key: &'a [u8],
     pub(crate) value: Option<&'a [u8]>,
@@ -61,8 +61,8 @@ pub(crate) enum Lost {
     Unknown(String),
 }
 
-/// The offsets behind the last record of each topic (by number) and partition.
-pub(crate) type Reached = BTreeMap<(usize, PartitionId), Offset>;
+/// The offsets behind the last record of each topic and partition.
+pub(crate) type Reached = BTreeMap<(Topic, PartitionId), Offset>;
 
 /// What was heard of the records of the transaction under way.
 #[derive(Default)]
@@ -75,7 +75,7 @@ struct Heard {
 pub(crate) struct Transactions {
     producer: BaseProducer<Deliveries>,
     heard: Arc<Mutex<Heard>>,
-    topics: Arc<[String; 6]>,
+    topics: Arc<PerTopic<String>>,
     timeout: Duration,
     rouse: Rouse,
     is_spent: Cell<bool>,
@@ -94,7 +94,7 @@ impl Connected {
     /// Makes it, and lets it connect.
     pub(crate) fn open(
         config: &ClientConfig,
-        topics: &[String; 6],
+        topics: &PerTopic<String>,
         timeout: Duration,
         counters: &Counters,
     ) -> Result<Self, Error> {
@@ -105,7 +105,7 @@ impl Connected {
         let producer: BaseProducer<Deliveries> =
             made.map_err(|error| io("a transactional producer", &error))?;
         // Without a connection `init_transactions` looks again only after 500 ms.
-        let topic = topics.first().map(String::as_str);
+        let topic = Some(topics[Topic::Changelog].as_str());
         let metadata = producer.client().fetch_metadata(topic, timeout);
         metadata.map_err(|error| io("reaching the brokers for transactions", &error))?;
         Ok(Connected { producer, heard })
@@ -120,7 +120,7 @@ impl Connected {
     /// aborted.
     pub(crate) fn begin(
         self,
-        topics: Arc<[String; 6]>,
+        topics: Arc<PerTopic<String>>,
         timeout: Duration,
         rouse: Rouse,
     ) -> Result<Transactions, Error> {
@@ -233,7 +233,7 @@ impl Transactions {
     }
 
     fn send(&self, record: &Outgoing<'_>) -> Result<(), Lost> {
-        let opaque = record.topic << 32 | record.partition as usize;
+        let opaque = record.topic.number() << 32 | record.partition as usize;
         let header = Header { key: HEADER, value: Some(&record.header[..]) };
         let mut headers = OwnedHeaders::new_with_capacity(1 + record.headers.len()).insert(header);
         for (key, value) in record.headers {
@@ -314,7 +314,8 @@ impl ProducerContext for Deliveries {
         match result {
             Ok(message) => {
                 heard.delivered += 1;
-                let place = (opaque >> 32, (opaque & 0xffff_ffff) as PartitionId);
+                let Some(topic) = Topic::all().nth(opaque >> 32) else { return };
+                let place = (topic, (opaque & 0xffff_ffff) as PartitionId);
                 let next = message.offset() as Offset + 1;
                 let reached = heard.reached.entry(place).or_default();
                 *reached = next.max(*reached);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everlog_log::{Error, Fence, Offset, PartitionId, Restored, TopicEntry};
+use everlog_log::{Error, Fence, Offset, PartitionId, PerTopic, Restored, Topic, TopicEntry};
 use parking_lot::{Mutex, MutexGuard};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;
@@ -155,10 +155,10 @@ impl Committed {
 
     /// Makes a client ready to read what a partition keeps in these topics, and reads its last position. With as many at once
     /// as partitions are taken together each of them finds one.
-    pub(crate) fn rehearse(&self, topics: &[String], partition: PartitionId) -> Result<(), Error> {
+    pub(crate) fn rehearse(&self, topics: &PerTopic<String>, partition: PartitionId) -> Result<(), Error> {
         let mut client = self.client()?;
-        for topic in topics {
-            client.leaders.know(&client.consumer, topic);
+        for topic in Topic::compacted() {
+            client.leaders.know(&client.consumer, &topics[topic]);
         }
         self.keep(client);
         self.last(partition, 0).map(drop)

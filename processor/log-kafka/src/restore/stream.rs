@@ -14,7 +14,6 @@ use everlog_log::{Error, Offset, PartitionId, RestoreChunk, RestoreChunkDone, To
 
 use crate::errors::io_text;
 use crate::group_context::GroupContext;
-use crate::record_format;
 
 /// Questions that may wait: one of each partition, and some.
 const JOBS_MAX: usize = 8_192;
@@ -80,7 +79,7 @@ type Kept = (Offset, RestoreChunk, usize);
 /// What was read and not asked for yet, in order.
 struct Shelf {
     parts: Arc<GroupContext>,
-    kept: HashMap<(usize, PartitionId), VecDeque<Kept>>,
+    kept: HashMap<(Topic, PartitionId), VecDeque<Kept>>,
 }
 
 impl Shelf {
@@ -107,7 +106,7 @@ impl Shelf {
         from: Offset,
         bytes_max: usize,
     ) -> Result<RestoreChunk, Error> {
-        let place = (record_format::number(topic), partition);
+        let place = (topic, partition);
         let mut kept = self.kept.remove(&place).unwrap_or_default();
         let slice = match kept.pop_front() {
             // What was committed since stands behind it, and is told of by the end.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use everlog_log::Topic;
+
 use crate::options::{Options, RECORD_OVERHEAD_BYTES};
 
 /// Tombstones stay for 7 days, so that a directory or a standby that was away for less hears of them.
@@ -76,17 +78,11 @@ impl std::fmt::Display for Difference {
 
 /// The topics of a log with so many partitions.
 pub fn wanted(options: &Options, partitions: u32) -> Vec<Wanted> {
-    let topics = [
-        ("journal", Use::Journal),
-        ("changelog", Use::Rows),
-        ("history", Use::Rows),
-        ("timers", Use::Rows),
-        ("control", Use::Rows),
-        ("events", Use::Stream),
-        ("replies", Use::Stream),
-        ("rejections", Use::Stream),
-        ("commands", Use::Commands),
-    ];
+    let topics = std::iter::once(("journal", Use::Journal))
+        .chain(Topic::compacted().map(|topic| (topic.name(), Use::Rows)))
+        .chain([("control", Use::Rows)])
+        .chain(Topic::append_only().map(|topic| (topic.name(), Use::Stream)))
+        .chain([("commands", Use::Commands)]);
     let topic = |(name, purpose)| Wanted {
         name: options.topic(name),
         partitions: if name == "control" { 1 } else { partitions },
@@ -94,13 +90,13 @@ pub fn wanted(options: &Options, partitions: u32) -> Vec<Wanted> {
         purpose,
         message_bytes_max: options.record_bytes_max + RECORD_OVERHEAD_BYTES,
     };
-    topics.into_iter().map(topic).collect()
+    topics.map(topic).collect()
 }
 
 /// How long the topics of rows tell at least that one was deleted, in ms; none: for ever.
 pub(crate) fn tombstones_ms(existing: &BTreeMap<String, Existing>, options: &Options) -> Option<i64> {
-    let topics = ["changelog", "history", "timers"].map(|name| existing.get(&options.topic(name)));
-    let kept = topics.into_iter().flatten().filter_map(|topic| topic.settings.get("delete.retention.ms"));
+    let topics = Topic::compacted().map(|topic| existing.get(&options.topic(topic.name())));
+    let kept = topics.flatten().filter_map(|topic| topic.settings.get("delete.retention.ms"));
     let kept_ms = kept.filter_map(|text| text.parse().ok()).filter(|kept_ms: &i64| *kept_ms >= 0);
     kept_ms.min()
 }

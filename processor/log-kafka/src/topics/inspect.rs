@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use everlog_log::{Error, Offset, PartitionId};
+use everlog_log::{Error, Offset, PartitionId, Topic};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Message, Timestamp};
 use rdkafka::topic_partition_list::{Offset as At, TopicPartitionList};
@@ -102,7 +102,7 @@ pub fn examine(options: &Options) -> Result<Examined, Error> {
     if !["control", "journal", "changelog"].iter().any(|name| is_missing(name)) {
         journals = examiner.journals()?;
     }
-    for name in ["changelog", "history", "timers", "events", "replies", "rejections", "commands"] {
+    for name in Topic::all().map(Topic::name).chain(["commands"]) {
         if !is_missing(name) {
             open.extend(examiner.open_transactions(&options.topic(name))?);
         }

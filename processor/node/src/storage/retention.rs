@@ -14,7 +14,6 @@ const PREFIX: &[u8] = b"retention/";
 const NOTES: u64 = 8;
 /// However long the retention is, the node looks once in so long: it may not run for longer.
 const LOOK_MS_MAX: u64 = 3_600_000;
-const TOPICS: [Topic; 3] = [Topic::Events, Topic::Replies, Topic::Rejections];
 
 /// Ends of all partitions of the topics, by the time of the note in ms since 1970.
 type Notes = BTreeMap<i64, Vec<u64>>;
@@ -73,7 +72,7 @@ fn key(time_ms: i64) -> Vec<u8> {
 
 fn places(log: &Arc<Embedded>) -> impl Iterator<Item = (Topic, u32)> {
     let partitions = log.partitions();
-    TOPICS.into_iter().flat_map(move |topic| (0..partitions).map(move |partition| (topic, partition)))
+    Topic::append_only().flat_map(move |topic| (0..partitions).map(move |partition| (topic, partition)))
 }
 
 fn ends(log: &Arc<Embedded>) -> Result<Vec<u8>, Error> {

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use everlog_log::{Commit, Log, Output, Topic};
-use everlog_store::{CommittedRows, Space};
+use everlog_log::{Commit, Log, Output};
+use everlog_store::CommittedRows;
 
 use crate::error::Error;
 use crate::invariants::{Rule, Rules};
@@ -21,12 +21,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Partition<L, B, R> {
         self.keep_letters();
         let mut outputs = self.outputs.begin_commit();
         for (space, key, value) in self.runs.store().begin_commit() {
-            let topic = match space {
-                Space::State => Topic::Changelog,
-                Space::History => Topic::History,
-                Space::Timers => Topic::Timers,
-            };
-            outputs.push(Output::new(topic, key, value));
+            outputs.push(Output::new(space.topic(), key, value));
         }
         let (send, id) = (self.send.clone(), self.id);
         let (applied, position) = (self.position.applied, self.position.encode());

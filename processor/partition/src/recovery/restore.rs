@@ -158,7 +158,7 @@ impl<L: Log + ?Sized, B: CommittedRows, R: Rules> Restorer<'_, L, B, R> {
 
     fn holds_rows(&self) -> Result<bool, Error> {
         let mut found = false;
-        for space in [Space::State, Space::History, Space::Timers] {
+        for space in Space::ALL {
             // Every key begins with its bucket, far below this.
             self.base.scan(space, &[], &[u8::MAX], &mut |_, _| {
                 found = true;

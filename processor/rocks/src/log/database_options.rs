@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use everlog_log::Error;
+use everlog_log::{Error, Topic};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType,
     DBRecoveryMode, LogLevel,
@@ -52,7 +52,7 @@ fn open_with(options: &Options, memory: &LogMemory, dir: &Path, create: bool) ->
     database.set_stats_dump_period_sec(0);
     database.set_stats_persist_period_sec(0);
     let families =
-        rows::FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, family(options, &memory.cache, name)));
+        rows::families().map(|name| ColumnFamilyDescriptor::new(name, family(options, &memory.cache, name)));
     DB::open_cf_descriptors(&database, dir, families).map_err(|e| open_error(dir, &e))
 }
 
@@ -97,7 +97,7 @@ fn family(options: &Options, cache: &Cache, name: &str) -> rocksdb::Options {
         blocks.set_bloom_filter(10.0, false);
     }
     let mut family = rocksdb::Options::default();
-    if scanned || name == rows::TIMERS {
+    if scanned || name == Topic::Timers.name() {
         // A read by key looks into each of these files; here rows are scanned, but for a letter that arrives.
         family.set_level_zero_file_num_compaction_trigger(FILES_PER_MERGE);
         family.set_level_zero_slowdown_writes_trigger(3 * FILES_PER_MERGE);

@@ -3,10 +3,11 @@
 //! Rows that are flushed in a small file are written again the more often, the more rows there are already, and a cache that is
 //! small beside the rows misses. Both want a size that follows the rows: what is more is only held, and after a crash read again.
 
+use everlog_log::Topic;
 use rocksdb::{Cache, DB, WriteBufferManager, properties};
 
+use super::Options;
 use super::read::handle;
-use super::{Options, rows};
 
 /// What the cache and the write buffers have each, from the first row on, where they are given so much.
 const LEAST_BYTES: usize = 32 << 20;
@@ -59,7 +60,7 @@ impl LogMemory {
 fn rows_in_files(db: &DB) -> Option<u64> {
     let size =
         |name| db.property_int_value_cf(handle(db, name), properties::LIVE_SST_FILES_SIZE).ok().flatten();
-    [rows::CHANGELOG, rows::HISTORY, rows::TIMERS].into_iter().map(size).sum()
+    Topic::compacted().map(Topic::name).map(size).sum()
 }
 
 fn share(file_bytes: u64, max_bytes: usize) -> usize {

@@ -5,15 +5,15 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use everlog_log::{Error, Offset, PartitionId};
+use everlog_log::{Error, Offset, PartitionId, Topic};
 use rocksdb::{DB, WriteBatch, WriteOptions};
 
 use super::disk_reserve::DiskReserve;
 use super::durable_watermark::{Bound, DurableWatermark, PARTITIONS_MAX};
 use super::memory::LogMemory;
 use super::read::{error_of, last_row, translate, walk};
-use super::rows::{self, APPEND_ONLY};
-use super::shared::{Ends, Shared, Slot};
+use super::rows;
+use super::shared::{Shared, Slot};
 use super::writer::{Tail, Writer};
 use super::{Embedded, Options, Recover, Recovery, WAY_OUT, database_options, files};
 
@@ -96,8 +96,9 @@ fn start(
 fn published(tail: &Tail) -> Slot {
     let slot = Slot::default();
     slot.journal.publish(tail.start, tail.next);
-    for (ends, (start, next)) in slot.topics.iter().zip(tail.topics) {
-        Ends::publish(ends, start, next);
+    for topic in Topic::append_only() {
+        let (start, next) = tail.topics[topic];
+        slot.topics[topic].publish(start, next);
     }
     slot
 }
@@ -243,7 +244,8 @@ fn load_tail(db: &DB, partition: PartitionId) -> Result<Tail, Error> {
     if let Some(fence) = row(&rows::fence_key(partition))? {
         tail.fence = rows::decode_u64_and(&fence).map_or(0, |(fence, _)| fence);
     }
-    for (topic, (start, next)) in APPEND_ONLY.into_iter().zip(&mut tail.topics) {
+    for topic in Topic::append_only() {
+        let (start, next) = &mut tail.topics[topic];
         let stored = row(&rows::topic_start_key(topic, partition))?;
         *start = stored.and_then(|row| Some(rows::decode_u64_and(&row)?.0)).unwrap_or(0);
         let top = rows::topic_key(topic, partition, Offset::MAX);

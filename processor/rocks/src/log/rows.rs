@@ -11,15 +11,11 @@ pub(super) const META: &str = "default";
 pub(super) const JOURNAL: &str = "journal";
 /// topic u8 | partition u32 | offset u64 -> crc32 | key length u32 | key | value
 pub(super) const TOPICS: &str = "topics";
-/// Rows under the caller's keys, bucket first.
-pub(super) const CHANGELOG: &str = "changelog";
-/// As changelog.
-pub(super) const HISTORY: &str = "history";
-/// As changelog.
-pub(super) const TIMERS: &str = "timers";
-pub(super) const FAMILIES: [&str; 6] = [META, JOURNAL, TOPICS, CHANGELOG, HISTORY, TIMERS];
 
-pub(super) const APPEND_ONLY: [Topic; 3] = [Topic::Events, Topic::Replies, Topic::Rejections];
+/// All column families: a compacted topic has one of its name, for rows under the caller's keys, bucket first.
+pub(super) fn families() -> impl Iterator<Item = &'static str> {
+    [META, JOURNAL, TOPICS].into_iter().chain(Topic::compacted().map(Topic::name))
+}
 
 pub(super) const KEY_FORMAT: &[u8] = b"f";
 pub(super) const KEY_INCARNATION: &[u8] = b"i";
@@ -91,12 +87,7 @@ fn topic_code(topic: Topic) -> u8 {
 
 /// The column family of a compacted topic's rows; None for append-only topics.
 pub(super) fn family(topic: Topic) -> Option<&'static str> {
-    match topic {
-        Topic::Changelog => Some(CHANGELOG),
-        Topic::History => Some(HISTORY),
-        Topic::Timers => Some(TIMERS),
-        Topic::Events | Topic::Replies | Topic::Rejections => None,
-    }
+    topic.is_compacted().then(|| topic.name())
 }
 
 /// First and past-the-last key of a partition's rows in a compacted topic; no last for the last partition.

@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use everlog_log::{AppendDone, Commit, CommitDone, Error, Offset, PartitionId, Topic, bucket_owner};
+use everlog_log::{
+    AppendDone, Commit, CommitDone, Error, Offset, PartitionId, PerTopic, Topic, bucket_owner,
+};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rocksdb::DB;
 
+use super::Limits;
 use super::disk_reserve::DiskReserve;
 use super::queue::{Job, Queue};
-use super::rows::APPEND_ONLY;
 use super::stats::{Counters, Stats};
-use super::{Limits, rows};
 
 /// First offset that is there and next to be written, as readers may see them.
 #[derive(Default)]
@@ -38,8 +39,8 @@ impl Ends {
 #[derive(Default)]
 pub(super) struct Slot {
     pub(super) journal: Ends,
-    /// By the order of `APPEND_ONLY`.
-    pub(super) topics: [Ends; APPEND_ONLY.len()],
+    /// Of the append-only ones.
+    pub(super) topics: PerTopic<Ends>,
 }
 
 pub(super) struct Shared {
@@ -87,8 +88,8 @@ impl Shared {
     }
 
     pub(super) fn topic_ends(&self, topic: Topic, partition: PartitionId) -> Result<&Ends, Error> {
-        let at = append_only_index(topic)?;
-        Ok(&self.slot(partition)?.topics[at])
+        check_append_only(topic)?;
+        Ok(&self.slot(partition)?.topics[topic])
     }
 
     pub(super) fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone) {
@@ -220,10 +221,10 @@ impl Shared {
     }
 }
 
-/// The place of an append-only topic in `APPEND_ONLY`; `Refused` for a compacted one.
-pub(super) fn append_only_index(topic: Topic) -> Result<usize, Error> {
-    rows::APPEND_ONLY
-        .iter()
-        .position(|t| *t == topic)
-        .ok_or_else(|| Error::refused(format!("{topic:?} is compacted, not append-only")))
+/// `Refused` for a compacted topic.
+pub(super) fn check_append_only(topic: Topic) -> Result<(), Error> {
+    if topic.is_compacted() {
+        return Err(Error::refused(format!("{topic:?} is compacted, not append-only")));
+    }
+    Ok(())
 }

@@ -7,7 +7,9 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use everlog_log::{AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, Topic};
+use everlog_log::{
+    AppendDone, Appended, Commit, CommitDone, Error, Fence, Offset, PartitionId, PerTopic, Topic,
+};
 use rocksdb::{WriteBatch, WriteOptions, properties};
 
 use super::disk_reserve::DiskCheck;
@@ -15,8 +17,8 @@ use super::durable_watermark::DurableWatermark;
 use super::memory::LogMemory;
 use super::queue::Job;
 use super::read::{error_of, handle};
-use super::rows::{self, APPEND_ONLY};
-use super::shared::{Shared, append_only_index};
+use super::rows;
+use super::shared::{Shared, check_append_only};
 use super::stats::Counters;
 use super::{Clock, Sync};
 
@@ -40,8 +42,8 @@ pub(super) struct Tail {
     pub(super) stamp_ms: i64,
     pub(super) applied: Offset,
     pub(super) fence: u64,
-    /// (start, next) by the order of `APPEND_ONLY`.
-    pub(super) topics: [(Offset, Offset); APPEND_ONLY.len()],
+    /// (start, next) of the append-only ones.
+    pub(super) topics: PerTopic<(Offset, Offset)>,
 }
 
 pub(super) struct Writer {
@@ -206,12 +208,11 @@ impl Writer {
                 (Some(name), Some(value)) => draft.rows.put_cf(handle(db, name), &output.key, value),
                 (Some(name), None) => draft.rows.delete_cf(handle(db, name), &output.key),
                 (None, value) => {
-                    let at = append_only_index(output.topic)?;
-                    let place = rows::topic_key(output.topic, partition, tail.topics[at].1);
+                    let place = rows::topic_key(output.topic, partition, tail.topics[output.topic].1);
                     let value = value.as_deref().unwrap_or_default();
                     rows::encode_entry(&place, &output.key, value, &mut draft.scratch);
                     draft.rows.put_cf(handle(db, rows::TOPICS), place, &draft.scratch);
-                    tail.topics[at].1 += 1;
+                    tail.topics[output.topic].1 += 1;
                 }
             }
         }
@@ -251,7 +252,8 @@ impl Writer {
         partition: PartitionId,
         below: Offset,
     ) -> Result<(), Error> {
-        let (start, next) = &mut self.tails[partition as usize].topics[append_only_index(topic)?];
+        check_append_only(topic)?;
+        let (start, next) = &mut self.tails[partition as usize].topics[topic];
         if below > *next {
             return Err(Error::OutOfRange { partition, wanted: below, start: *start, end: *next });
         }
@@ -343,8 +345,9 @@ impl Writer {
     fn publish(&self) {
         for (slot, tail) in self.shared.slots.iter().zip(&self.tails) {
             slot.journal.publish(tail.start, tail.next);
-            for (ends, (start, next)) in slot.topics.iter().zip(tail.topics) {
-                ends.publish(start, next);
+            for topic in Topic::append_only() {
+                let (start, next) = tail.topics[topic];
+                slot.topics[topic].publish(start, next);
             }
         }
     }

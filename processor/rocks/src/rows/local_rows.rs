@@ -17,7 +17,6 @@ use super::shared_rows::{SharedRows, family_name, translate};
 
 const MARK: &[u8] = b"mark";
 const META: &str = "default";
-const SPACES: [Space; 3] = [Space::State, Space::History, Space::Timers];
 const BLOCK_BYTES: usize = 8 << 10;
 const METADATA_BLOCK_BYTES: usize = 4 << 10;
 /// What a family takes at a time for rows in memory. Each partition has four, and all share the write buffers: with blocks of
@@ -72,7 +71,7 @@ impl LocalRows {
         database.set_stats_dump_period_sec(0);
         database.set_stats_persist_period_sec(0);
         whole(dir)?;
-        let names = SPACES.map(family_name).into_iter().chain([META]);
+        let names = Space::ALL.map(family_name).into_iter().chain([META]);
         let families = names.map(|name| ColumnFamilyDescriptor::new(name, family(memory)));
         let db = Arc::new(DB::open_cf_descriptors(&database, dir, families).map_err(of_opening)?);
         Ok(LocalRows { rows: SharedRows::new(Arc::clone(&db))?, db })
@@ -105,7 +104,7 @@ impl LocalRows {
         let mut options = FlushOptions::default();
         options.set_wait(true);
         let families: Vec<_> =
-            SPACES.into_iter().map(|space| self.rows.family(space)).chain([self.meta()]).collect();
+            Space::ALL.into_iter().map(|space| self.rows.family(space)).chain([self.meta()]).collect();
         self.db.flush_cfs_opt(&families, &options).map_err(translate)
     }
 }

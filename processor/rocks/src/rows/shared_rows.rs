@@ -17,7 +17,7 @@ pub struct SharedRows {
 impl SharedRows {
     /// Rows of a database that has the three column families; `Io` if it has not.
     pub fn new(db: Arc<DB>) -> Result<Self, Error> {
-        for name in [Space::State, Space::History, Space::Timers].map(family_name) {
+        for name in Space::ALL.map(family_name) {
             if db.cf_handle(name).is_none() {
                 return Err(Error::Io { detail: format!("the database has no column family {name}") });
             }
@@ -112,11 +112,7 @@ impl CommittedRows for SharedRows {
 }
 
 pub(super) fn family_name(space: Space) -> &'static str {
-    match space {
-        Space::State => "changelog",
-        Space::History => "history",
-        Space::Timers => "timers",
-    }
+    space.topic().name()
 }
 
 pub(super) fn translate(error: rocksdb::Error) -> Error {

@@ -7,16 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use everlog_log::{Fence, Offset, PartitionId};
+use everlog_log::{Fence, Offset, PartitionId, Topic};
 
 use crate::outputs::fence_table::FenceStatus;
 use crate::outputs::group::Worker;
 use crate::outputs::transaction::{Lost, Outgoing, Reached, Transactions};
 use crate::record_format;
-use crate::record_format::OUTPUTS;
 
-/// A topic's number, and a partition of it.
-type Place = (usize, PartitionId);
+/// A topic, and a partition of it.
+type Place = (Topic, PartitionId);
 
 /// What a group has seen of the ends of its transactions.
 #[derive(Default)]
@@ -61,8 +60,7 @@ impl Worker {
         };
         let partitions: Vec<_> = self.partitions.clone().filter(is_here).collect();
         let Some(open) = self.parts.ends.open_from(&self.places(&partitions)) else { return };
-        let places =
-            partitions.iter().flat_map(|partition| (0..OUTPUTS.len()).map(|topic| (topic, *partition)));
+        let places = partitions.iter().flat_map(|partition| Topic::all().map(|topic| (topic, *partition)));
         let open: BTreeMap<_, _> =
             places.zip(open).filter_map(|(place, from)| from.map(|from| (place, from))).collect();
         if open.is_empty() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use everlog_log::{Error, Fence, Offset, PartitionId};
+use everlog_log::{Error, Fence, Offset, PartitionId, Topic};
 
 use crate::errors::{corrupt, io_text};
 use crate::group_context::GroupContext;
@@ -13,7 +13,6 @@ use crate::outputs::group::{Fenced, Job, Worker};
 use crate::outputs::transaction::{Connected, Lost, Outgoing};
 use crate::outputs::{coordinator_wakeup, hanging_transactions};
 use crate::record_format;
-use crate::record_format::{OUTPUTS, OWN};
 use crate::restore::committed::after;
 
 impl Worker {
@@ -108,7 +107,7 @@ impl Worker {
         let names = &self.parts.topics;
         let of = |partition: &PartitionId| {
             let partition = *partition as i32;
-            names.iter().map(move |name| (name.as_str(), partition, 0))
+            names.iter().map(move |(_, name)| (name.as_str(), partition, 0))
         };
         partitions.iter().flat_map(of).collect()
     }
@@ -136,10 +135,12 @@ impl Worker {
     /// What a former owner had begun is aborted by now: waits until every reader sees the same rows.
     fn settle(&self, partitions: &[PartitionId]) -> Result<(), Error> {
         let parts = &self.parts;
-        let reached = |partition: PartitionId, topic: usize| after(parts.table.of(partition).reached[topic]);
+        let reached = |partition: PartitionId, topic: Topic| after(parts.table.of(partition).reached[topic]);
         let places: Vec<_> = partitions
             .iter()
-            .flat_map(|partition| OWN.map(|topic| (topic, *partition, reached(*partition, topic))))
+            .flat_map(|partition| {
+                Topic::compacted().map(|topic| (topic, *partition, reached(*partition, topic)))
+            })
             .collect();
         let named: Vec<_> = places
             .iter()
@@ -158,7 +159,7 @@ impl Worker {
     /// whose commit would commit what hangs in the changelog.
     fn end_hanging(&mut self, partitions: &[PartitionId]) -> Result<(), Error> {
         let settled = self.parts.ends.are_settled(&self.places(partitions));
-        for (partition, settled) in partitions.iter().zip(settled.chunks(OUTPUTS.len())) {
+        for (partition, settled) in partitions.iter().zip(settled.chunks(Topic::COUNT)) {
             if !settled.iter().all(|is_settled| *is_settled) {
                 self.end_hanging_of(*partition)?;
             }
@@ -207,7 +208,7 @@ impl Worker {
                 })
                 .collect();
             let outgoing = rows.iter().map(|(partition, fence, key, value)| Outgoing {
-                topic: 0,
+                topic: Topic::Changelog,
                 partition: *partition,
                 key,
                 value: Some(value),
@@ -248,7 +249,7 @@ impl Worker {
 }
 
 fn begin_at_position(parts: &GroupContext, partition: PartitionId, fence: Fence) -> Result<Fence, Error> {
-    let reached = parts.table.of(partition).reached[0];
+    let reached = parts.table.of(partition).reached[Topic::Changelog];
     let position = parts.read_position(partition, reached)?;
     let applied = position.as_ref().map_or(0, |(applied, _)| *applied);
     let end = parts.journal_end(partition, applied)?;

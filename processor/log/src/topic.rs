@@ -1,0 +1,151 @@
+//! The topics that outputs go to: one table says of each its name, and which rows it keeps.
+
+/// Where an output goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Topic {
+    /// Public events, append-only.
+    Events,
+    /// Rows that decisions need, compacted.
+    Changelog,
+    /// Batches of a run's events, compacted.
+    History,
+    /// Timers, compacted.
+    Timers,
+    /// Outcomes of public commands, append-only.
+    Replies,
+    /// Refused public commands, append-only.
+    Rejections,
+}
+
+/// The kinds of rows, each ordered by its own keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Space {
+    /// Rows that decisions need.
+    State,
+    /// Batches of a run's events.
+    History,
+    /// Timers.
+    Timers,
+}
+
+/// A line of the table.
+struct Line {
+    topic: Topic,
+    /// Without a prefix.
+    name: &'static str,
+    /// The rows that it keeps, by key; None: it is append-only.
+    space: Option<Space>,
+}
+
+/// In the order of their numbers: compacted topics first.
+const TABLE: [Line; 6] = [
+    Line { topic: Topic::Changelog, name: "changelog", space: Some(Space::State) },
+    Line { topic: Topic::History, name: "history", space: Some(Space::History) },
+    Line { topic: Topic::Timers, name: "timers", space: Some(Space::Timers) },
+    Line { topic: Topic::Events, name: "events", space: None },
+    Line { topic: Topic::Replies, name: "replies", space: None },
+    Line { topic: Topic::Rejections, name: "rejections", space: None },
+];
+
+impl Topic {
+    /// How many there are.
+    pub const COUNT: usize = TABLE.len();
+
+    /// All, in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = Topic> + Clone {
+        TABLE.iter().map(|line| line.topic)
+    }
+
+    /// Those that keep the last value of each key.
+    pub fn compacted() -> impl Iterator<Item = Topic> + Clone {
+        Self::all().filter(|topic| topic.is_compacted())
+    }
+
+    /// Those that keep every entry.
+    pub fn append_only() -> impl Iterator<Item = Topic> + Clone {
+        Self::all().filter(|topic| !topic.is_compacted())
+    }
+
+    /// Its number in memory, from 0. It is written nowhere.
+    pub fn number(self) -> usize {
+        match self {
+            Topic::Changelog => 0,
+            Topic::History => 1,
+            Topic::Timers => 2,
+            Topic::Events => 3,
+            Topic::Replies => 4,
+            Topic::Rejections => 5,
+        }
+    }
+
+    /// As it is called, without a prefix.
+    pub fn name(self) -> &'static str {
+        TABLE[self.number()].name
+    }
+
+    /// The rows that a compacted topic keeps.
+    pub fn space(self) -> Option<Space> {
+        TABLE[self.number()].space
+    }
+
+    /// Compacted topics keep the last value of each key and know tombstones; the others keep every entry.
+    pub fn is_compacted(self) -> bool {
+        self.space().is_some()
+    }
+}
+
+impl Space {
+    /// All, in order.
+    pub const ALL: [Space; 3] = [Space::State, Space::History, Space::Timers];
+
+    /// The topic that keeps its rows.
+    pub fn topic(self) -> Topic {
+        match self {
+            Space::State => Topic::Changelog,
+            Space::History => Topic::History,
+            Space::Timers => Topic::Timers,
+        }
+    }
+}
+
+/// A value for each topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerTopic<T>([T; Topic::COUNT]);
+
+impl<T> PerTopic<T> {
+    /// Makes the value of each topic.
+    pub fn new(mut of: impl FnMut(Topic) -> T) -> Self {
+        Self(std::array::from_fn(|number| of(TABLE[number].topic)))
+    }
+
+    /// All, in the order of the topics' numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (Topic, &T)> {
+        Topic::all().zip(&self.0)
+    }
+}
+
+impl<T> std::ops::Index<Topic> for PerTopic<T> {
+    type Output = T;
+
+    fn index(&self, topic: Topic) -> &T {
+        &self.0[topic.number()]
+    }
+}
+
+impl<T> std::ops::IndexMut<Topic> for PerTopic<T> {
+    fn index_mut(&mut self, topic: Topic) -> &mut T {
+        &mut self.0[topic.number()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_topic_has_the_line_of_its_number_and_each_space_one_topic() {
+        assert!(TABLE.iter().enumerate().all(|(number, line)| line.topic.number() == number));
+        assert!(Space::ALL.iter().all(|space| space.topic().space() == Some(*space)));
+        assert_eq!(Topic::compacted().count(), Space::ALL.len());
+    }
+}
