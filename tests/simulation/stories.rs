@@ -10,7 +10,7 @@ use everlog_engine::machine::{activity_attempt, start, timer, workflow_task, wor
 use everlog_engine::request::Order;
 use everlog_engine::time::Duration;
 use everlog_partition::{ActivityTask, Delivery, Error, Poll};
-use everlog_wire::ingress::{InvalidCommand, SourcePosition};
+use everlog_wire::public_command::{InvalidCommand, SourcePosition};
 use everlog_wire::{Barrier, Body, Record};
 
 use crate::clock::Clock;

@@ -12,7 +12,9 @@ use everlog_avro::command::{
 use everlog_log::consumer::{ConsumedTopic, Fetched};
 use everlog_partition::Address;
 use everlog_wire::Body;
-use everlog_wire::ingress::{Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
+use everlog_wire::public_command::{
+    Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition,
+};
 use tokio::time::Instant;
 
 use crate::options::{Names, Options};

@@ -8,7 +8,7 @@ use std::time::Instant;
 use everlog_log::Outage;
 use everlog_log::consumer::Fetched;
 use everlog_wire::Body;
-use everlog_wire::ingress::SourcePosition;
+use everlog_wire::public_command::SourcePosition;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 

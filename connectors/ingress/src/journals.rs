@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everlog_log::Log;
 use everlog_partition::{Answer, Event, Failure, Send as Post};
-use everlog_wire::ingress::SourcePosition;
+use everlog_wire::public_command::SourcePosition;
 use everlog_wire::{Body, Record};
 use tokio::sync::oneshot::{self, Receiver};
 

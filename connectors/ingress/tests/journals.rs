@@ -6,7 +6,7 @@ use everlog_ingress::{Journals, Owned, Shared, Undelivered};
 use everlog_log::Log;
 use everlog_partition::{Event, Failure};
 use everlog_rocks::log::{Embedded, Options};
-use everlog_wire::ingress::{InvalidCommand, SourcePosition};
+use everlog_wire::public_command::{InvalidCommand, SourcePosition};
 use everlog_wire::{Body, Record};
 
 fn bodies() -> Vec<Body> {

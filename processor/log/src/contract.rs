@@ -270,7 +270,7 @@ fn slices_bring_what_a_restore_visits<P: Backend>(place: &P) {
         let rows =
             (0..10).map(|n| row(&log, 0, &format!("{}", (n * commit) % 30), Some(&commit.to_string())));
         let position = commit.to_string();
-        self::commit(&log, 0, fence, 1, &position, rows.collect()).expect("commit");
+        crate::contract::commit(&log, 0, fence, 1, &position, rows.collect()).expect("commit");
     }
     let (mut rows, mut next, mut slices) = (BTreeMap::new(), 0, 0);
     loop {
@@ -291,7 +291,7 @@ fn slices_bring_what_a_restore_visits<P: Backend>(place: &P) {
         if slices == 2 {
             // What is deleted while they are brought is told of by a later one.
             let gone = row(&log, 0, "1", None);
-            self::commit(&log, 0, fence, 1, "gone", vec![gone]).expect("commit");
+            crate::contract::commit(&log, 0, fence, 1, "gone", vec![gone]).expect("commit");
         }
         assert!(slice.next > next, "it goes on behind {next}");
         next = slice.next;

@@ -8,17 +8,17 @@ pub mod consumer;
 pub mod contract;
 mod error;
 mod outage;
-mod slice;
+mod restore_chunk;
 mod topic;
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-pub use error::Error;
-pub use outage::Outage;
-pub use slice::{RestoreChunk, RestoreChunkDone, restore_chunk};
-pub use topic::{PerTopic, Space, Topic};
+pub use crate::error::Error;
+pub use crate::outage::Outage;
+pub use crate::restore_chunk::{RestoreChunk, RestoreChunkDone, restore_chunk};
+pub use crate::topic::{PerTopic, Space, Topic};
 
 /// A slice of the Workflow Ids, counted from 0.
 pub type PartitionId = u32;

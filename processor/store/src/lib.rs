@@ -3,13 +3,14 @@
 //! Knows nothing of workflows or of the log: a commit is handed out as a list of rows, and whoever writes it to the
 //! log says when it is there; where the log does not keep rows itself, they are written to a base of our own then.
 
-mod base;
-mod layer;
+mod committed_rows;
+mod overlay;
 mod store;
 
-pub use base::{CommittedRows, MemoryRows, RowChange, RowsCheckpoint, Seek};
 pub use everlog_log::Space;
-pub use store::Store;
+
+pub use crate::committed_rows::{CommittedRows, MemoryRows, RowChange, RowsCheckpoint, Seek};
+pub use crate::store::Store;
 
 /// One row of a commit: None deletes.
 pub type Change = (Space, bytes::Bytes, Option<bytes::Bytes>);

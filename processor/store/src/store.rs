@@ -5,7 +5,7 @@ use std::iter::Peekable;
 
 use bytes::Bytes;
 
-use crate::layer::{Layer, Row};
+use crate::overlay::{Layer, Row};
 use crate::{Change, CommittedRows, Error, Seek, Space};
 
 /// Rows with two layers of changes in memory; every read sees all three as one.

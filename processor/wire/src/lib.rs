@@ -1,12 +1,12 @@
 //! How it is written: journal records, state rows and positions, as tagged fields that can grow.
 
-pub mod ingress;
 mod position;
+pub mod public_command;
 mod record;
 pub mod rows;
 
-pub use position::{MessageCursor, Position, RestoreCheckpoint};
-pub use record::{Barrier, Body, NamespaceDeleted, OutboxMessage, Owner, Record, VERSION};
+pub use crate::position::{MessageCursor, Position, RestoreCheckpoint};
+pub use crate::record::{Barrier, Body, NamespaceDeleted, OutboxMessage, Owner, Record, VERSION};
 
 /// Bytes that cannot be read as what they should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

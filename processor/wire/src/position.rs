@@ -5,7 +5,7 @@ use everlog_engine::{Settings, level};
 use prost::Message;
 
 use crate::Error;
-use crate::ingress::SourcePosition;
+use crate::public_command::SourcePosition;
 
 /// Committed together with the outputs up to it.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -6,7 +6,7 @@ use everlog_engine::request::Input;
 use prost::Message;
 
 use crate::Error;
-use crate::ingress::{DeliverDelayed, InvalidCommand, PublicCommand};
+use crate::public_command::{DeliverDelayed, InvalidCommand, PublicCommand};
 
 /// The newest version of a record that this release writes and reads.
 pub const VERSION: u32 = 1;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use everlog_ingress::Undelivered;
 use everlog_wire::Body;
-use everlog_wire::ingress::SourcePosition;
+use everlog_wire::public_command::SourcePosition;
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use everlog_engine::request::Input;
 use everlog_engine::{Reply, TaskGrant};
 use everlog_log::Appended;
 use everlog_wire::Body;
-use everlog_wire::ingress::SourcePosition;
+use everlog_wire::public_command::SourcePosition;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::model::admission::{Answer, Failure, Slot};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::Input;
-use everlog_wire::ingress::SourcePosition;
+use everlog_wire::public_command::SourcePosition;
 use uuid::Uuid;
 
 /// Slices of the Workflow Ids; every stored key begins with one, so that partitions can be split by moving buckets.

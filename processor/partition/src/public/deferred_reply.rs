@@ -10,7 +10,7 @@ use everlog_engine::request::Input;
 use everlog_engine::{Change, Reply, Step};
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
-use everlog_wire::ingress::{PublicCommand, SourcePosition};
+use everlog_wire::public_command::{PublicCommand, SourcePosition};
 use everlog_wire::rows::promise_prefix;
 use prost::Message;
 

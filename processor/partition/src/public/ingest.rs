@@ -9,7 +9,7 @@ use everlog_avro::outcome::of_rejection;
 use everlog_engine::Reply;
 use everlog_log::Log;
 use everlog_store::{CommittedRows, Space};
-use everlog_wire::ingress::{DeliverDelayed, InvalidCommand, PublicCommand, SourcePosition};
+use everlog_wire::public_command::{DeliverDelayed, InvalidCommand, PublicCommand, SourcePosition};
 use everlog_wire::{Body, Position, Record};
 use prost::Message;
 use tokio::sync::oneshot;

@@ -13,7 +13,7 @@ use everlog_avro::{Error as PublicError, PublicTopic};
 use everlog_engine::event::HistoryEvent;
 use everlog_log::{Log, Output, Topic};
 use everlog_store::CommittedRows;
-use everlog_wire::ingress::{InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
+use everlog_wire::public_command::{InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
 
 use crate::invariants::Rules;
 use crate::model::keys::incarnation;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use everlog_engine::request::Input;
-use everlog_wire::ingress::SourcePosition;
+use everlog_wire::public_command::SourcePosition;
 
 use crate::model::keys::{WorkflowKey, incarnation};
 

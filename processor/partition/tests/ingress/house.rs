@@ -23,7 +23,7 @@ use everlog_patience as patience;
 use everlog_rocks::log::{Embedded, Options};
 use everlog_rocks::rows::SharedRows;
 use everlog_store::Store;
-use everlog_wire::ingress::{Header, Original, PublicCommand, ReplyTo, SourcePosition};
+use everlog_wire::public_command::{Header, Original, PublicCommand, ReplyTo, SourcePosition};
 use everlog_wire::{Body, Record};
 use tokio::sync::oneshot;
 

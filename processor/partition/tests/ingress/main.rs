@@ -13,7 +13,7 @@ use everlog_engine::machine::{activity_attempt, close};
 use everlog_engine::request::Order;
 use everlog_partition::Delivery;
 use everlog_wire::Body;
-use everlog_wire::ingress::{InvalidCommand, Original, PublicCommand, SourcePosition};
+use everlog_wire::public_command::{InvalidCommand, Original, PublicCommand, SourcePosition};
 
 use house::{BEGIN_MS, House, a_signal, begin, forwarded, input, original, owner, reply_to, source};
 

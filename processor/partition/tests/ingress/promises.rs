@@ -7,7 +7,7 @@ use everlog_engine::machine::close;
 use everlog_engine::machine::update::{Admit, Body as Saying, Message, Meta, Refer, given};
 use everlog_engine::request::Order;
 use everlog_wire::Body;
-use everlog_wire::ingress::PublicCommand;
+use everlog_wire::public_command::PublicCommand;
 use prost::Message as _;
 
 use super::house::{House, begin, forwarded};

@@ -15,7 +15,7 @@ use everlog_engine::{Rejection, Reply};
 use everlog_partition::{Address, Delivery, Poll, Want};
 use everlog_rocks::rows::SharedRows;
 use everlog_store::{CommittedRows, Space};
-use everlog_wire::ingress::PublicCommand;
+use everlog_wire::public_command::PublicCommand;
 use everlog_wire::{Body, OutboxMessage};
 use uuid::Uuid;
 

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use everlog_engine::machine::cancel;
 use everlog_engine::request::{Input, Order};
-use everlog_wire::ingress::{Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition};
+use everlog_wire::public_command::{
+    Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition,
+};
 use expect_test::expect;
 use prost::Message;
 

@@ -16,7 +16,7 @@ use everlog_engine::machine::{
     memo_and_search_attributes, parent_child, reset, start, timer, update, workflow_task_completed,
 };
 use everlog_engine::request::{Delete, Input, Order, ResetSticky, Sender};
-use everlog_wire::ingress::{
+use everlog_wire::public_command::{
     DeliverDelayed, Header, InvalidCommand, Original, PublicCommand, ReplyTo, SourcePosition,
 };
 use everlog_wire::{Barrier, Body, MessageCursor, NamespaceDeleted, OutboxMessage, Owner, Position, Record};
