@@ -1,4 +1,4 @@
-//! What the broker or the client said, as errors that a caller of the log can act on.
+//! Errors of brokers and clients as errors that a caller of the log can act on.
 
 use everlog_log::{Error, PartitionId};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -67,7 +67,7 @@ pub(crate) fn is_fence(code: RDKafkaErrorCode) -> bool {
     )
 }
 
-/// What is said where a topic is not there.
+/// The error of a topic that does not exist.
 pub(crate) fn missing(name: &str) -> Error {
     refused(format!("there is no topic {name}: make the topics first (everlog topics create)"))
 }

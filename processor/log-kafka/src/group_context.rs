@@ -1,4 +1,4 @@
-//! The parts that the groups of partitions and their log share.
+//! What the partition groups and their log share: clients, tables, and the restores through them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::outputs::fence_table::{FenceStatus, FenceTable};
 use crate::restore::committed::{Committed, VisitAt, after};
 use crate::stats::Counters;
 
-/// What all groups share.
+/// Shared by all partition groups of a log.
 pub(crate) struct GroupContext {
     pub(crate) options: Options,
     pub(crate) incarnation: [u8; 16],

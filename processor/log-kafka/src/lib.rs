@@ -1,8 +1,8 @@
-//! The Kafka home of the log: journals by idempotent producers, outputs in transactions, rows in compacted topics.
+//! The log on Kafka: journals by idempotent producers, outputs in transactions, rows in compacted topics.
 //!
-//! A journal is never written in a transaction, so its offsets have no gaps and its records are visible when they are
-//! replicated. Outputs are committed per partition group by one transactional producer: whoever initialises its
-//! transactional id fences everyone before. Nothing here waits for the group of a consumer.
+//! A journal is never written in a transaction, so its offsets have no gaps and its records are visible once they are
+//! replicated. One transactional producer commits the outputs of a partition group. A new owner initialises its
+//! transactional id, which fences the previous one. No fence waits for a consumer group.
 
 mod client;
 pub mod commands;
@@ -48,10 +48,10 @@ pub use crate::client::statistics::{Traffic, Wait};
 pub use crate::options::{Options, PARTITIONS_MAX};
 pub use crate::stats::{CYCLE_BOUNDS_US, Stats};
 
-/// What the brokers leave unanswered for so long is trouble: longer than a partition is without a leader after a broker was
-/// killed, which is `broker.session.timeout.ms`, 9 s.
+/// A request without an answer for so long is reported. It is longer than a killed broker leaves a partition without a
+/// leader, which is `broker.session.timeout.ms`, 9 s.
 const TROUBLE_AFTER: Duration = Duration::from_secs(10);
-/// Brokers that are silent for so long are not waited for: one of several may be asked twice before it is known to hang.
+/// Brokers that have not answered for so long are not waited for. It allows for two questions to one broker that hangs.
 const UNREACHABLE_AFTER: Duration = Duration::from_secs(5);
 
 /// The log on Kafka. Dropping it writes what waits, within 5 s, then closes.
@@ -194,7 +194,7 @@ impl Kafka {
             for partition in self.group_of(partition) {
                 threads.spawn(move || {
                     if let Err(error) = self.rehearse(partition) {
-                        tracing::debug!(partition, %error, "a partition cannot be read at the moment");
+                        tracing::debug!(partition, %error, "a partition cannot be read");
                     }
                 });
             }

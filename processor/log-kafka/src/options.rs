@@ -1,4 +1,4 @@
-//! How the Kafka home is opened, and the client configurations that follow from it.
+//! Options of the log on Kafka, and the client configurations made from them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use rdkafka::ClientConfig;
 
 use crate::errors::refused;
 
-/// Most partitions that topics are made with.
+/// Most partitions of a topic that is created.
 pub const PARTITIONS_MAX: u32 = 4_096;
-/// What a record may need besides key, value and headers.
+/// Bytes of a record besides key, value and headers.
 pub(crate) const RECORD_OVERHEAD_BYTES: usize = 1_024;
-/// Fetched and not yet taken by one reader, in KiB.
+/// Records that one reader fetches ahead, in KiB.
 const FETCH_QUEUE_KBYTES: usize = 16_384;
 const FETCH_BYTES: usize = 8 << 20;
-/// How long a broker may take to answer a reader, before it is asked again by another connection: a cut swallows answers.
+/// Timeout of a reader's request before it is sent again on a new connection, because a network partition loses answers.
 const ANSWER_WITHIN_MS: &str = "10000";
-/// How long a connection may take until it can be used: of one that a cut keeps from being made, the next attempt comes sooner.
+/// Timeout of a connection's setup, so that the next attempt comes soon after a network partition.
 const CONNECT_WITHIN_MS: &str = "5000";
-/// A member that is not heard of for so long is taken for dead.
+/// A member without a heartbeat for so long leaves the group.
 const SESSION_TIMEOUT_MS: &str = "10000";
-/// After so long, less a fifth, the client itself sends a request of a transactional producer again.
+/// librdkafka resends a transactional producer's request after this, less a fifth.
 const RETRY_BACKOFF_MS: u64 = 2_000;
-/// An end of a transaction that came sooner was sent once.
+/// A transaction's end that was answered within this was sent once; below RETRY_BACKOFF_MS less its fifth.
 pub(crate) const SENT_ONCE_WITHIN: Duration = Duration::from_millis(RETRY_BACKOFF_MS * 7 / 10);
 
 /// Client properties that safety or order depends on.

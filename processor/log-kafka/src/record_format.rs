@@ -1,4 +1,4 @@
-//! What the log itself writes into Kafka: reserved keys, position rows, fence rows, and the header of an output.
+//! What the log itself writes to Kafka: reserved keys, position rows, fence rows, and the header of an output.
 
 use bytes::Bytes;
 use everlog_log::{Error, Fence, Offset, PartitionId, Topic};

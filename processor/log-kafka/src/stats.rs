@@ -1,4 +1,4 @@
-//! What the log counts, for metrics.
+//! Counters of the log on Kafka, read by the metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

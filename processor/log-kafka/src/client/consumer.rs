@@ -1,4 +1,6 @@
-//! Reading: how far a topic reaches, and its records from one offset to another.
+//! Reads Kafka: the ends of a partition, and its records from one offset to another.
+//!
+//! It decides nothing about the records. Answers of a broker that lost the others are asked for again of the new leader.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -17,23 +19,23 @@ use crate::client::statistics::Meter;
 use crate::errors::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
 
-/// How long the broker keeps a fetch of who reads to an end and no further.
+/// `fetch.wait.max.ms` of a consumer that reads up to a known end: a short wait, because the records are there.
 const FETCH_WAIT: Duration = Duration::from_millis(5);
-/// The same for who waits there: a journal that is followed too begins no sooner.
+/// `fetch.wait.max.ms` of a consumer that waits at the end. A further journal joins the fetch only after it.
 pub(crate) const FOLLOW_WAIT: Duration = Duration::from_millis(100);
-/// How long a question is rested that a broker could not answer yet.
+/// Pause before a question is repeated that a broker could not answer yet.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// How long a leader may take to answer at first, before it is asked who leads: twice as long each time.
+/// First timeout of a question to a leader; then the leader is looked up again. The timeout doubles each time.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// How long a broker may take to tell who leads a topic's partitions, before they are asked again.
+/// Timeout of a metadata request for the leaders of a topic; then it is sent again.
 const METADATA_WITHIN: Duration = Duration::from_secs(1);
-/// How long a reader waits to be told who leads before it reads; without an answer it finds out by itself.
+/// How long a reader waits for the leaders before it reads. Without an answer the client looks them up itself.
 const LEADER_WITHIN: Duration = Duration::from_millis(250);
-/// How long it remembers that it was told. The client forgets a topic that it does not read after a quarter of an hour.
+/// How long known leaders count as known. librdkafka forgets a topic that it does not read after 15 minutes.
 const LEADERS_KNOWN_FOR: Duration = Duration::from_secs(300);
-/// How often who leads is asked again where a topic ends before what is known to be there: a broker that has lost the others
-/// leads for itself, and tells an end that is old.
+/// How often the leader is looked up again while a partition ends before a known offset. A broker that lost the others
+/// still leads for itself and reports an old end.
 const LEADER_EVERY: Duration = Duration::from_millis(250);
 
 /// How far topics reach.
@@ -93,7 +95,7 @@ impl Ends {
         }
     }
 
-    /// Asks anew who leads a topic's partitions: whoever answers for one of them may lead it no more.
+    /// Looks up the leaders of a topic's partitions again, because the broker that answered may not lead any more.
     fn seek_leaders(&self, topic: &str) {
         for client in [&self.uncommitted, &self.committed] {
             seek_leaders(client, topic);
@@ -134,13 +136,13 @@ impl Ends {
         }
     }
 
-    /// The next committed offset of each place, by one question to each broker; none where there was no answer at once.
+    /// The next committed offset of each partition, by one request to each broker. None: no answer at once.
     pub(crate) fn committed(&self, places: &[(&str, i32, Offset)]) -> Vec<Option<Offset>> {
         ends(&self.committed, places).unwrap_or_else(|_passing| vec![None; places.len()])
     }
 
-    /// Which of these places have no open transaction and reach their offset, as far as one look tells. None of them
-    /// where brokers do not answer at once.
+    /// Which of these partitions have no open transaction and reach their offset, by one look. None of them where the
+    /// brokers do not answer at once.
     pub(crate) fn are_settled(&self, places: &[(&str, i32, Offset)]) -> Vec<bool> {
         let look = || {
             // In this order: what is behind the first answer may be open.
@@ -156,8 +158,8 @@ impl Ends {
             .collect()
     }
 
-    /// From where on a transaction is open, for each place: none where none is. Nothing where a broker does not answer at
-    /// once.
+    /// The first offset of an open transaction in each partition; None where none is open. Nothing where a broker does
+    /// not answer at once.
     pub(crate) fn open_from(&self, places: &[(&str, i32, Offset)]) -> Option<Vec<Option<Offset>>> {
         let all = ends(&self.uncommitted, places).ok()?;
         let stable = ends(&self.committed, places).ok()?;
@@ -233,7 +235,7 @@ fn ends(
     Ok(places.iter().map(next).collect())
 }
 
-/// First offset and next offset, as a consumer sees them; what passes by itself is waited out.
+/// First offset and next offset, as a consumer sees them. Transient errors are retried.
 pub(crate) fn range<C: ConsumerContext>(
     consumer: &BaseConsumer<C>,
     topic: &str,
@@ -286,7 +288,7 @@ pub(crate) fn reaching<C: ConsumerContext>(
         if found.end >= until || left.is_zero() {
             return Ok(found);
         }
-        tracing::debug!(topic, partition, end = found.end, until, "whoever leads tells an end that is old");
+        tracing::debug!(topic, partition, end = found.end, until, "the leader reports an old end");
         seek_leaders(consumer, topic);
         std::thread::sleep(LEADER_EVERY);
     }
@@ -315,7 +317,7 @@ impl Leaders {
     }
 }
 
-/// What a broker says while leaders move or topics are new.
+/// Errors that a broker returns while leaders move or topics are new.
 fn is_passing(error: &KafkaError) -> bool {
     matches!(
         error.rdkafka_error_code(),
@@ -346,7 +348,7 @@ pub(crate) fn consumer(
     config.create_with_context(ClientLog::new(role)).map_err(|error| io("a consumer", &error))
 }
 
-/// What the client of who follows has to say, and what it counts.
+/// Log lines and statistics of a following client.
 pub(crate) struct Follows {
     voice: ClientLog,
     meter: Meter,
@@ -377,7 +379,7 @@ pub(crate) fn place(topic: &str, partition: i32, at: Offset) -> Result<TopicPart
     Ok(list)
 }
 
-/// Lets a consumer read one partition from an offset on; what it held of another place is forgotten.
+/// Assigns one partition to a consumer, from an offset on. Records fetched of another partition are dropped.
 pub(crate) fn assign<C: ConsumerContext>(
     consumer: &BaseConsumer<C>,
     topic: &str,
@@ -403,7 +405,7 @@ pub(crate) fn left_until(deadline: Instant) -> Duration {
     Duration::from_millis(left.as_micros().div_ceil(1_000).try_into().unwrap_or(u64::MAX))
 }
 
-/// Waits for the next message; what passes by itself is waited out.
+/// Waits for the next message. Transient errors are retried.
 pub(crate) fn next<'a, C: ConsumerContext>(
     consumer: &'a BaseConsumer<C>,
     what: &str,

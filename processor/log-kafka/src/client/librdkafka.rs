@@ -1,4 +1,6 @@
-//! What librdkafka knows and its Rust bindings do not tell: the ids of topics, headers of any name, and where an error is.
+//! Calls of librdkafka that its Rust bindings lack: topic ids, headers with any name, the offset of an error.
+//!
+//! The only unsafe code of the crate.
 #![allow(unsafe_code, reason = "the bindings have no safe call for any of these")]
 
 use std::ffi::{CStr, CString, c_char, c_void};

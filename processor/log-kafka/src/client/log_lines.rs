@@ -1,4 +1,4 @@
-//! What a client of Kafka has to say, as log lines: each trouble once in a while, by the name of the client.
+//! Log lines of librdkafka's clients, limited: each kind of line once in ten minutes and client.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-/// After so long the same kind of line is worth another: clients try again every second, each node has a dozen of them, and what
-/// comes of it is told by the node once a minute.
+/// A kind of line is repeated after this. A dozen clients a node reconnect every second, and the node itself logs the
+/// consequence once a minute.
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
-/// Kinds of lines that are told apart.
+/// Kinds of lines that are remembered; beyond, each line is logged.
 const KINDS_MAX: usize = 64;
 
-/// The voice of one client.
+/// The log lines of one client.
 #[derive(Debug)]
 pub(crate) struct ClientLog {
     client: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct ClientLog {
 #[derive(Debug)]
 struct Said {
     at: Instant,
-    /// Since then, unsaid.
+    /// Lines suppressed since then.
     times: u64,
 }
 
@@ -34,7 +34,7 @@ impl ClientLog {
         ClientLog { client, said: Mutex::default() }
     }
 
-    /// Whether a line of this kind is worth saying now, and how often it was not since the last one.
+    /// Some: a line of this kind is logged now, after so many were suppressed since the last one.
     fn is_news(&self, kind: &str, now: Instant) -> Option<u64> {
         let mut said = self.said.lock();
         if let Some(last) = said.get_mut(kind) {
@@ -78,7 +78,7 @@ impl ClientContext for ClientLog {
             | RDKafkaLogLevel::Warning
             | RDKafkaLogLevel::Notice => {}
         }
-        // What comes of it is said by the call that it disturbs.
+        // The call that it disturbs reports the consequence.
         if let Some(unsaid) = self.is_news(facility, Instant::now()) {
             tracing::warn!(target: "everlog::kafka", client, facility, unsaid, "{text}");
         }
@@ -86,7 +86,7 @@ impl ClientContext for ClientLog {
 
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
-        // The end of a partition is none, each line of a connection that breaks was logged, and that none is left is told by the node.
+        // The end of a partition is no error, broken connections were logged already, and the node logs that no broker is left.
         if matches!(
             code,
             Some(

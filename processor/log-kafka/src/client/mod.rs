@@ -1,4 +1,4 @@
-//! The clients of Kafka: what librdkafka does and tells, and a consumer that reads from one offset to another.
+//! Clients of Kafka: log lines, statistics, calls that the bindings lack, and reading from one offset to another.
 
 pub(crate) mod consumer;
 pub(crate) mod librdkafka;

@@ -1,7 +1,7 @@
-//! Whether any broker answers: one is asked every two seconds, by a thread of its own.
+//! Whether any broker answers: a thread asks one every two seconds.
 //!
-//! It owns the time since when none has answered. Which partition has a leader is not its question: what the brokers do not
-//! acknowledge is known to the journals.
+//! It owns the time since which none has answered. It does not watch partitions: a journal knows by itself which of its
+//! appends are not acknowledged.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use crate::client::consumer::Ends;
 use crate::errors::io_text;
 use crate::options::Options;
 
-/// The rest between two questions.
+/// Pause between two questions.
 const ASK_EVERY: Duration = Duration::from_secs(2);
-/// How long any broker may take to answer one.
+/// Timeout of a question.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// The rest after a question that came to nothing.
+/// Pause after a question without an answer.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// Since when no broker answers.

@@ -1,7 +1,7 @@
-//! What the clients have sent and received, and where their produce requests have waited, by librdkafka's own count.
+//! Bytes and requests that the clients have sent and received, and where produce requests waited, as librdkafka counts.
 //!
-//! It counts only where `Options::statistics_interval_ms` asks for it, and only for clients that somebody polls all the
-//! time: others would pile up reports that nobody takes. Those ask their questions at the start and at a take-over.
+//! It counts only where `Options::statistics_interval_ms` asks for it, and only clients that are polled all the time:
+//! reports of the others would pile up. Those ask only at the start and when partitions are taken.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

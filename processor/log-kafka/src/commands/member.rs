@@ -1,4 +1,4 @@
-//! A member of the group that reads the public commands: its thread, and what the group tells it.
+//! The member of the consumer group that reads the public commands: its thread, and the group's callbacks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::errors::{io, io_text, missing};
 use crate::options::Options;
 use crate::topic_id;
 
-/// How long the thread waits for a record before it looks after its other duties.
+/// How long the thread waits for a record before it does its other work.
 const POLL: Duration = Duration::from_millis(20);
-/// How often commits go out.
+/// How often offsets are committed.
 const COMMIT_EVERY: Duration = Duration::from_millis(100);
-/// How long one question about new partitions may take: the group must be served meanwhile.
+/// Timeout of one question about new partitions: the group must be polled meanwhile.
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
-/// The pause before it is asked again.
+/// Pause before the question is repeated.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How often it is noted how much there is to read: no broker is asked for that.
+/// How often the ends of the partitions are read from the client's cache, for the lag; no broker is asked.
 const SEE_ENDS_EVERY: Duration = Duration::from_millis(500);
-/// How often it is asked whether the topic is still the same.
+/// How often the topic's id is compared with the one that was opened.
 const WATCH_EVERY: Duration = Duration::from_secs(10);
 
 /// What the group tells: heard inside of the consumer's poll only.
@@ -178,7 +178,7 @@ impl Member {
         let outcome = if rests { self.consumer.pause(&list) } else { self.consumer.resume(&list) };
         if let Err(error) = outcome {
             // It can only be a partition that is not read any more; nothing of it comes then.
-            tracing::debug!(partition, %error, "a partition of the commands was not steered");
+            tracing::debug!(partition, %error, "a partition of the commands was not paused or resumed");
         }
     }
 
@@ -304,7 +304,7 @@ impl Member {
             let mut list = TopicPartitionList::new();
             list.add_partition(&self.topic.name, partition as i32);
             if let Err(error) = self.consumer.incremental_unassign(&list) {
-                tracing::debug!(partition, %error, "a partition of the commands was not let go of");
+                tracing::debug!(partition, %error, "a partition of the commands was not released");
             }
         }
     }
@@ -352,7 +352,7 @@ impl Member {
         if is_read && duties.watched.is_none_or(|watched| watched.elapsed() >= WATCH_EVERY) {
             duties.watched = Some(Instant::now());
             if let Err(error) = self.is_same() {
-                tracing::debug!(%error, "the id of the commands topic is not known at the moment");
+                tracing::debug!(%error, "the id of the commands topic cannot be read");
             }
         }
     }
@@ -411,7 +411,7 @@ impl Member {
                 lost.start,
                 lost.end - 1
             );
-            tracing::warn!(partition, reason, "commands are passed over");
+            tracing::warn!(partition, reason, "commands skipped");
             self.begin_again(partition, lost.end);
             let (offset, lost) = (lost.start, Some(reason));
             self.tell(Event::Record(Fetched { partition, offset, lost, ..Fetched::default() }));
@@ -479,7 +479,7 @@ fn send_commits<C: ConsumerContext>(
         return;
     }
     if let Err(error) = consumer.commit(&list, CommitMode::Async) {
-        tracing::debug!(%error, "offsets of the commands were not committed; later ones make up for them");
+        tracing::debug!(%error, "offsets of the commands were not committed; the next commit includes them");
     }
 }
 
@@ -515,13 +515,13 @@ impl ConsumerContext for GroupListener {
             outcome
         };
         if let Err(error) = outcome {
-            tracing::warn!(%error, "the group of the commands is not answered; it will ask again");
+            tracing::warn!(%error, "a rebalance of the commands group was not answered; the group will repeat it");
         }
     }
 
     fn commit_callback(&self, outcome: KafkaResult<()>, _offsets: &TopicPartitionList) {
         if let Err(error) = outcome {
-            tracing::debug!(%error, "offsets of the commands were not committed; later ones make up for them");
+            tracing::debug!(%error, "offsets of the commands were not committed; the next commit includes them");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The public commands: the member of the group that reads them, and how long they are kept.
+//! The public commands: the member of the consumer group that reads them, and their retention.
 
 pub(crate) mod member;
 pub mod retention;

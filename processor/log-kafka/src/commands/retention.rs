@@ -1,5 +1,6 @@
-//! How long public commands stay in their topic: until the group that reads them has committed what is behind them,
-//! and for a while after that. Nothing goes by its age alone.
+//! Retention of public commands: a record is deleted once the reading group has committed past it and it is old enough.
+//!
+//! No record is deleted by its age alone.
 
 use everlog_log::{Error, Offset, PartitionId};
 use rdkafka::consumer::{BaseConsumer, Consumer};

@@ -1,5 +1,6 @@
-//! The public commands topic as a member of a group reads it: committed records only, each partition from where it is
-//! told to, and what cannot go on said as a value. Nothing is ever reset.
+//! The public commands, read by a member of a consumer group: committed records only, each partition from a given offset.
+//!
+//! A partition that cannot be read on is reported as a value; no offset is ever reset.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -15,14 +16,14 @@ use crate::commands::member::Member;
 use crate::errors::io_text;
 use crate::options::Options;
 
-/// Records that are handed over at once.
+/// Records of one poll.
 const TAKEN_RECORDS_MAX: usize = 1_000;
-/// Bytes that are handed over at once, save that one record always is.
+/// Bytes of one poll; one record is always returned.
 const TAKEN_BYTES_MAX: usize = 2 << 20;
-/// Records and bytes that wait; beyond, no partition is fetched until half are taken.
+/// Records and bytes that wait to be polled. Beyond, every partition is paused until half of them are taken.
 const WAITING_RECORDS_MAX: usize = 20_000;
 const WAITING_BYTES_MAX: usize = 16 << 20;
-/// How long the group is waited for when a source is dropped; what it has not heard then, it finds out by itself.
+/// How long a dropped source waits to leave its group; after that the group's session timeout removes the member.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What waits to be taken.

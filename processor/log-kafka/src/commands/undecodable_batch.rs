@@ -1,7 +1,7 @@
-//! Batches of records that the client cannot unpack: where one ends, so that what stands behind it can be read.
+//! Record batches that the client cannot decompress: finds where one ends, so that the records behind it can be read.
 //!
-//! A producer compresses batches, and the brokers bound what a batch has before it is unpacked. The client has a bound
-//! for afterwards; beyond, it fails at the same offset for ever.
+//! Brokers limit the compressed size of a batch, the client the decompressed one. Beyond that limit the client fails at
+//! the same offset for ever.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use crate::client::log_lines::ClientLog;
 use crate::errors::{io, io_text};
 use crate::options::Options;
 
-/// How long one look may take.
+/// Timeout of one look.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
-/// How long the broker keeps a fetch that finds nothing, and how soon the client tries again.
+/// `fetch.wait.max.ms`, and the client's pause before it repeats a fetch.
 const FETCH_WAIT: Duration = Duration::from_millis(5);
 
 /// Looks at single offsets of a topic, beside whoever reads it.

@@ -1,5 +1,6 @@
-//! The topic `control` by itself, for whoever looks at the nodes or tells them something: no other topic is checked, and no
-//! other client made than that takes.
+//! The topic `control` alone, for command line tools that read or write its rows.
+//!
+//! It checks no other topic and makes only the clients that this takes.
 
 use std::sync::Arc;
 

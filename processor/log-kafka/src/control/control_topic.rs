@@ -1,4 +1,4 @@
-//! The control topic: rows that every node sees, what was fixed with the topics, and the numbers of fences.
+//! The control topic: rows that every node sees, the fixed partition counts, and the numbers of fences.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::options::{Isolation, Options};
 use crate::record_format;
 use crate::record_format::{CONTROL_RESERVED, Incarnation};
 
-/// How often a delivery is looked for.
+/// How often a producer is polled for a delivery.
 const LOOK_AFTER: Duration = Duration::from_micros(200);
 
 /// The rows as far as they are read.

@@ -1,4 +1,4 @@
-//! The rows of `control` as they change: a thread reads all that are there, then whatever is written.
+//! Follows `control`: a thread reads all rows, then every change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +15,9 @@ use crate::errors::{io, io_text};
 use crate::options::{Isolation, Options};
 use crate::record_format::CONTROL_RESERVED;
 
-/// How long the thread waits for a row before it looks whether it is still wanted.
+/// How long the thread waits for a row before it checks whether it was stopped.
 const POLL: Duration = Duration::from_millis(50);
-/// The rest after brokers could not be read from.
+/// Pause after a failed read.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// What is told of `control`.
@@ -59,14 +59,14 @@ impl Follow {
                 if doubts.swap(false, Ordering::Relaxed) {
                     match reader(reached) {
                         Ok(other) => consumer = other,
-                        Err(error) => tracing::debug!(%error, "control is read on as before"),
+                        Err(error) => tracing::debug!(%error, "the reading of control was not restarted"),
                     }
                 }
                 let came = next(&consumer, "control", POLL);
                 if matches!(came, Ok(Next::Message(_) | Next::End))
                     && let Some(lasted) = outage.works(Instant::now())
                 {
-                    tracing::info!(after_s = lasted.as_secs(), "control can be read again");
+                    tracing::info!(after_s = lasted.as_secs(), "control read again");
                 }
                 match came {
                     Ok(Next::Message(message)) => {
@@ -80,7 +80,7 @@ impl Follow {
                     Ok(Next::Nothing) => {}
                     Err(error) => {
                         if let Some(lasts) = outage.fails(Instant::now()) {
-                            tracing::warn!(%error, for_s = lasts.as_secs(), "control cannot be read at the moment");
+                            tracing::warn!(%error, for_s = lasts.as_secs(), "control unreadable");
                         }
                         std::thread::sleep(AGAIN_AFTER);
                         doubts.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The topic `control`: its rows, whoever follows them, and the group of the nodes.
+//! The topic `control`: its rows, their followers, and the consumer group of the nodes.
 
 pub mod client;
 pub(crate) mod control_topic;

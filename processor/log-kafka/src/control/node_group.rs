@@ -1,5 +1,6 @@
-//! The nodes that share a log. Each is a member of one group of consumers: the brokers find out who is gone, and whoever
-//! is given the one partition that the group has, that of `control`, places what is to be done. Nothing is read.
+//! The consumer group of the nodes that share a log: the brokers detect a dead member and elect the coordinator.
+//!
+//! The group has one partition, that of `control`; its owner is the coordinator. No record is read through the group.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,14 +20,14 @@ use crate::client::log_lines::{ClientLog, speaks};
 use crate::errors::{io, io_text};
 use crate::options::Options;
 
-/// The group's name behind the prefix.
+/// The group's name after the prefix.
 const GROUP: &str = "nodes";
-/// The shortest that brokers allow by themselves.
+/// The shortest that brokers allow by default.
 const SESSION_TIMEOUT_MS: &str = "6000";
 const HEARTBEAT_MS: &str = "2000";
-/// How long the thread waits for what the group tells.
+/// How long the thread waits for an event of the group.
 const POLL: Duration = Duration::from_millis(50);
-/// How long the brokers may take to tell who is there.
+/// Timeout of a request for the members.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// What stands around a node's name in its member's client id.
 const CLIENT_PREFIX: &str = "everlog-";
@@ -92,7 +93,7 @@ impl NodeGroup {
                     if is_away {
                         consumer.unsubscribe();
                     } else if let Err(error) = consumer.subscribe(&[&topic]) {
-                        tracing::error!(%error, "the nodes' group cannot be joined again");
+                        tracing::error!(%error, "the node group cannot be joined again");
                     }
                 }
                 // Nothing is fetched: what comes is the group's, or an error that the voice has told.
@@ -146,7 +147,7 @@ fn asker(options: &Options) -> Result<BaseConsumer<ClientLog>, Error> {
 fn rolls(asker_so_far: &BaseConsumer<ClientLog>, options: &Options) -> Result<Vec<Roll>, Error> {
     let group = format!("{}{GROUP}", options.prefix);
     librdkafka::rolls(asker_so_far.client(), &group, TOLD_WITHIN).or_else(|refusal| {
-        tracing::debug!(%refusal, "the brokers are asked again, by a new client");
+        tracing::debug!(%refusal, "the members are requested again by a new client");
         librdkafka::rolls(asker(options)?.client(), &group, TOLD_WITHIN)
     })
 }
@@ -192,7 +193,7 @@ impl ConsumerContext for NodeGroupListener {
             false => consumer.incremental_unassign(&nothing),
         };
         if let Err(error) = outcome {
-            tracing::warn!(%error, "the nodes' group is not answered; it will ask again");
+            tracing::warn!(%error, "a rebalance of the node group was not answered; the group will repeat it");
         }
         if list.count() > 0 {
             self.told.is_placer.store(is_given, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! Appends to the journals: gathered per partition, a round or two under way at a time.
+//! Appends to the journals: gathered per partition into rounds, of which one or two are in flight.
 //!
-//! A producer whose deliveries fail is dropped, and a new one made before anything further is appended: what was
-//! under way has an unknown outcome, what still waited was not written.
+//! A producer whose delivery fails is dropped. Appends in flight then have an unknown outcome, waiting ones were not
+//! written, and nothing is appended before there is a new producer.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -24,16 +24,16 @@ use crate::errors::{io, no_such_partition, refused, unknown};
 use crate::options::Options;
 use crate::stats::{Counters, add};
 
-/// Bytes from which a round takes no further append: one produce request carries a million.
+/// Bytes after which a round takes no further append: a produce request carries 1,000,000.
 const ROUND_BYTES_MAX: usize = 900_000;
-/// How long a producer is waited for when the log closes.
+/// How long a closing log waits for deliveries.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// How often a producer's thread looks whether it must end. The client waits in whole milliseconds and spins for the rest:
-/// without deliveries through the tenth of one, with them through half of one on average, which must be seldom.
+/// How often a producer's thread checks whether it was stopped. librdkafka waits whole milliseconds and spins through the
+/// rest of one, so the fraction is small and the wait long.
 const POLL: Duration = Duration::from_micros(250_100);
-/// An append that comes so long after others were given up does not go on with what they waited for.
+/// An append counts as waiting on the same outage as appends that were given up within this.
 const SAME_WAIT_WITHIN: Duration = Duration::from_secs(10);
-/// How soon a client that could not be made is tried again.
+/// Pause before a producer that could not be created is created again.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// An append that waits.

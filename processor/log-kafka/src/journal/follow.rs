@@ -1,4 +1,4 @@
-//! Following journals: one consumer for all of them, one bounded queue for each.
+//! Follows journals: one consumer for all, one bounded queue for each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -22,14 +22,14 @@ use crate::group_context::GroupContext;
 use crate::journal::read::record_of;
 use crate::options::Isolation;
 
-/// Bytes that wait for one follower; beyond, its partition rests until half are taken.
+/// Bytes that wait in one queue. Beyond, its partition is paused until half are taken.
 const QUEUE_BYTES_MAX: usize = 8 << 20;
-/// What a record counts besides its bytes.
+/// Memory of a waiting record besides its bytes.
 const RECORD_BYTES: usize = 64;
-/// How often the thread looks whether it must end.
+/// How often the thread checks whether it was stopped.
 const POLL: Duration = Duration::from_millis(50);
-/// How long it rests after it has handed records over. Most are the owner's own, and applied by then: fetching each as it
-/// comes would cost the brokers as much as appending it. The first one after a silence is brought at once.
+/// Pause after records were handed over, so that a fetch carries several: a fetch a record would cost the brokers as much
+/// as the append. The first record after a silence is handed over at once.
 const REST: Duration = Duration::from_millis(5);
 
 struct Queue {

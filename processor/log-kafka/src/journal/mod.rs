@@ -1,4 +1,4 @@
-//! The journals: appended to, followed, read and truncated.
+//! The journals: append, follow, read, truncate.
 
 pub(crate) mod append;
 pub(crate) mod follow;

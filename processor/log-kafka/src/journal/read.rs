@@ -1,4 +1,4 @@
-//! Reading a journal from anywhere: a few consumers that remember where they stand.
+//! Reads journals from any offset, by a few consumers that keep their position.
 
 use std::time::Instant;
 
@@ -14,7 +14,8 @@ use crate::client::log_lines::ClientLog;
 use crate::errors::{corrupt, io, io_text};
 use crate::options::{Isolation, Options};
 
-/// Consumers that are kept for the next call, each with what it has fetched ahead: the partitions of a group are taken side by side.
+/// Consumers kept for the next call, each with the records that it fetched ahead. The partitions of a group are taken
+/// in parallel.
 const IDLE_MAX: usize = 4;
 
 /// Where a consumer stands.

@@ -1,4 +1,6 @@
-//! What is to be deleted below the positions: on a thread of its own, for a broker that is away keeps who asks waiting.
+//! Deletes journal records below the committed positions.
+//!
+//! A thread of its own does it, because an unreachable broker blocks the caller.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +13,10 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::errors::io_text;
 use crate::topics::admin::Admin;
 
-/// The pause after a round in which something was not deleted; it doubles each time.
+/// Pause after a round in which a delete failed; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How long a log that is closed still tries.
+/// How long a closed log still tries.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
 /// Trims of the journals.
@@ -86,7 +88,7 @@ impl Shared {
                     return;
                 }
                 if let Err(error) = self.admin.delete_below(&self.topic, partition as i32, below) {
-                    tracing::debug!(partition, below, %error, "the journal is trimmed later");
+                    tracing::debug!(partition, below, %error, "the journal was not truncated; it is tried again");
                     left.insert(partition, below);
                 }
             }

@@ -1,9 +1,9 @@
-//! Coordinators that rest: one that could not write down the end of a transaction tries again when it has something else
-//! to do, and else after its brokers' `request.timeout.ms` (30 s).
+//! Wakes a stalled transaction coordinator: one that could not write the end of a transaction retries only with its next
+//! work, or after its brokers' `request.timeout.ms` (30 s).
 //!
-//! So it is with Kafka 4.4.0 when a broker is lost just then and is missed only after `transaction.timeout.ms`: what waits
-//! in the coordinator's queue wakes nobody, and until then it refuses the transactional id to whoever asks. The end of
-//! any other transaction wakes it. Here one of nothing is ended, of another id that the same coordinator has.
+//! Kafka 4.4.0 does this when a broker is lost at that moment. Until the retry the coordinator refuses the transactional
+//! id to a new owner. The end of any other transaction wakes it, so an empty one is ended here, under another id of the
+//! same coordinator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ use crate::group_context::GroupContext;
 use crate::options::Options;
 use crate::topics::topic_io::{Ending, Outgoing, Producer};
 
-/// The topic in which coordinators keep what they know: whoever leads an id's partition of it has the id.
+/// The topic of the coordinators' state: the leader of an id's partition is the id's coordinator.
 const STATES: &str = "__transaction_state";
-/// How many partitions it has where nobody lets us look: Kafka's own default.
+/// Its partitions where they cannot be read: Kafka's default.
 const STATES_PARTITIONS: u32 = 50;
-/// How long each step may take: whoever is refused asks again by then.
+/// Timeout of each step; the refused owner asks again by then.
 const WITHIN_MS: u64 = 2_000;
-/// Ids that are tried: of so many one has the same partition, however many partitions there are.
+/// Ids that are tried: among so many one falls into the wanted partition, however many there are.
 const IDS_MAX: u32 = 100_000;
 
 /// One coordinator at a time is roused: whoever still waits comes again.
@@ -49,12 +49,12 @@ pub(crate) fn coordinator_of(id: &str, parts: &Arc<GroupContext>, partition: Par
         match ended {
             Ok(used) => {
                 outage.works(Instant::now());
-                tracing::info!(id, used, "a coordinator that gave no transactional id was roused");
+                tracing::info!(id, used, "transaction coordinator woken up");
             }
             Err(error) => {
                 if let Some(lasts) = outage.fails(Instant::now()) {
                     let for_s = lasts.as_secs();
-                    tracing::info!(id, %error, for_s, "the coordinator cannot be roused at the moment");
+                    tracing::info!(id, %error, for_s, "transaction coordinator not woken up");
                 }
             }
         }
@@ -62,7 +62,7 @@ pub(crate) fn coordinator_of(id: &str, parts: &Arc<GroupContext>, partition: Par
         shared.rouse.is_under_way.store(false, Ordering::Release);
     };
     if let Err(error) = std::thread::Builder::new().name("rouse".into()).spawn(rouse) {
-        tracing::debug!(%error, "no thread to rouse a coordinator");
+        tracing::debug!(%error, "no thread to wake up a coordinator");
         parts.rouse.is_under_way.store(false, Ordering::Release);
     }
 }

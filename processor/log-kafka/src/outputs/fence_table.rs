@@ -1,24 +1,24 @@
-//! What is known of each partition whose outputs this log may commit.
+//! The fence, its status and the last offsets of each partition whose outputs this log may commit.
 
 use bytes::Bytes;
 use everlog_log::{Error, Fence, Offset, PartitionId, PerTopic};
 use parking_lot::{Mutex, MutexGuard};
 
-/// Whether the latest fence of a partition can commit.
+/// Whether the latest fence of a partition may commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FenceStatus {
-    /// None was given, or it is about to be replaced.
+    /// No fence was given, or it is being replaced.
     #[default]
     None,
     /// It can.
     Good,
-    /// Not after an outcome of its group was unknown.
+    /// An outcome of its group is unknown.
     Doubtful,
     /// Another process has the transactional id of its group.
     Fenced,
 }
 
-/// One partition.
+/// The fence of one partition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FenceState {
     /// The latest fence that was given here; 0 before the first.

@@ -1,7 +1,7 @@
-//! A partition group: one thread, one transactional producer, the commits of its partitions.
+//! A partition group: one thread and one transactional producer for the commits of its partitions.
 //!
-//! Commits that wait go into one transaction. After an outcome that is not known the producer is dropped, and nothing
-//! more is committed here until a partition is taken over again.
+//! Waiting commits share one transaction. After an unknown outcome the producer is dropped, and a partition commits
+//! nothing more until it is fenced again.
 
 pub(crate) mod ending;
 pub(crate) mod fencing;
@@ -28,22 +28,22 @@ use crate::stats::add;
 
 /// Jobs that may wait.
 const JOBS_MAX: usize = 1_024;
-/// Bytes from which a transaction takes no further commit.
+/// Bytes after which a transaction takes no further commit.
 const TRANSACTION_BYTES_MAX: usize = 64 << 20;
-/// How often a producer without work is looked after.
+/// How often an idle producer is polled.
 const IDLE: Duration = Duration::from_millis(200);
-/// How often a group without work looks for ends of its transactions that are missing, and one with.
+/// How often an idle group looks for missing ends of its transactions, and how often a busy one does.
 const LOOK_FOR_ENDS_EVERY: Duration = Duration::from_secs(2);
 const LOOK_FOR_ENDS_MEANWHILE_EVERY: Duration = Duration::from_secs(10);
-/// How long the first commit waits for those of the other partitions: their threads come to them at about the same
-/// moment, and nobody waits for a transaction.
+/// How long the first commit waits for those of the other partitions, which come at about the same moment. No caller waits
+/// for a transaction.
 const GATHER: Duration = Duration::from_millis(5);
-/// How long a producer is kept for a fence that was said to come.
+/// How long a producer is kept for an announced fence.
 const EXPECTED_WITHIN: Duration = Duration::from_secs(30);
-/// How long a successor may take from its epoch to its first fence row, and how often that is looked for.
+/// How long a successor may take from its producer epoch to its first fence row, and how often that row is looked for.
 const SUCCESSOR_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A row of an output besides key and value.
+/// Bytes of an output besides key and value.
 const OUTPUT_BYTES: usize = 64;
 
 /// Who hears the fence of a partition.

@@ -1,8 +1,8 @@
-//! Transactions that hang: over for their coordinator, while a partition has got no marker of their end.
+//! Hanging transactions: ended for their coordinator, while a partition has no marker of the end.
 //!
-//! Kafka 4.4.0 leaves one behind when a partition has no leader at the moment its marker is due (KAFKA-20734): the
-//! coordinator takes such a partition for deleted. So it is after a restart of all brokers that have the partition.
-//! Nobody ends it by itself, but the next transaction of the same transactional id does, with its own end.
+//! Kafka 4.4.0 leaves one when a partition has no leader at the moment its marker is due (KAFKA-20734), because the
+//! coordinator takes the partition for deleted. A restart of all brokers of a partition does this. Only the next
+//! transaction of the same transactional id ends it, with its own end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,9 +17,9 @@ use crate::client::librdkafka;
 use crate::options::{Isolation, Options};
 use crate::record_format;
 
-/// How long a marker may be on its way once its transaction is over.
+/// How long a marker may take after its transaction has ended.
 const MARKED_WITHIN: Duration = Duration::from_secs(1);
-/// Offsets in which another record of the same commit is looked for: the partition was written to by nobody since.
+/// Offsets in which other records of the same commit are looked for: no other commit was written since.
 const LOOK_BACK: Offset = 64;
 
 /// What hangs of the outputs of one partition.

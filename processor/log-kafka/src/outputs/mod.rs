@@ -1,4 +1,4 @@
-//! Outputs: the transactions of a partition group, its fences, and transactions that hang.
+//! Outputs: the transactions of a partition group, its fences, and hanging transactions.
 
 pub(crate) mod coordinator_wakeup;
 pub(crate) mod fence_table;

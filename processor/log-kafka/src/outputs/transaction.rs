@@ -22,22 +22,21 @@ use crate::options::SENT_ONCE_WITHIN;
 use crate::record_format::HEADER;
 use crate::stats::{Counters, add};
 
-/// How long a drain rests between two looks: nobody waits for it. The client's own poll waits in whole milliseconds, and
-/// spins for the rest of one.
+/// Pause between two polls of a drain. librdkafka's own poll spins through the fraction of a millisecond.
 const REST: Duration = Duration::from_millis(1);
 
-/// How many lines of a client are said at once, the last time that it is heard.
+/// Log lines that are taken from a client before it is dropped.
 const LINES_MAX: usize = 64;
 
-/// How soon a coordinator that refuses a transactional id is asked again, at least: it does so for as long as it ends what the
-/// owner before has left open. By itself a client asks again after 500 ms.
+/// How often a coordinator that refuses a transactional id is asked again. It refuses while it ends the transaction of the
+/// previous owner. The client itself would ask again only after 500 ms.
 const ASKS_EVERY: Duration = Duration::from_millis(20);
 
-/// How long a coordinator may refuse an id, or a transaction take without a single record, before the coordinator is
-/// roused, and how soon again: a hand-over takes less.
+/// How long a coordinator may refuse an id, or a transaction stay without a delivery, before the coordinator is woken up,
+/// and again after that: a hand-over takes less.
 const RESTS_FOR: Duration = Duration::from_secs(2);
 
-/// How long the end of a transaction may take at least.
+/// Least timeout of the end of a transaction.
 const END_WITHIN_MIN: Duration = Duration::from_secs(1);
 
 /// A record of a transaction.

@@ -1,4 +1,4 @@
-//! Reading what is committed: rows, entries, and the last position of a partition.
+//! Reads committed rows, entries, and the last position of a partition.
 
 use std::sync::Arc;
 
@@ -15,11 +15,10 @@ use crate::options::{Isolation, Options};
 use crate::record_format;
 use crate::record_format::Position;
 
-/// Offsets that are looked through for the last position at first: a commit ends with it, then come a marker and
-/// at most a fence or two.
+/// Offsets that are first searched for the last position: a commit ends with it; behind it are a marker and a fence or two.
 const LOOK_BACK: Offset = 16;
 
-/// Consumers that are kept: the partitions of a group are taken side by side.
+/// Consumers that are kept: the partitions of a group are taken in parallel.
 const IDLE_MAX: usize = 4;
 
 /// The last rows of the log itself in a changelog.

@@ -1,4 +1,4 @@
-//! Committed rows, read for a restore.
+//! Restores: committed rows and positions, read at once or in chunks.
 
 pub(crate) mod committed;
 pub(crate) mod stream;

@@ -1,6 +1,6 @@
-//! Slices of compacted topics, for those who do not wait for them: one thread reads them, one after the other.
+//! Restores compacted topics in chunks for callers that must not block: one thread reads them one after the other.
 //!
-//! A fetch brings more than a slice, so the next slices of a partition are kept until they are asked for.
+//! A fetch brings more than a chunk, so the next chunks of a partition are kept until they are asked for.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -15,14 +15,14 @@ use everlog_log::{Error, Offset, PartitionId, RestoreChunk, RestoreChunkDone, To
 use crate::errors::io_text;
 use crate::group_context::GroupContext;
 
-/// Questions that may wait: one of each partition, and some.
+/// Requests that may wait: one of each partition, and a margin.
 const JOBS_MAX: usize = 8_192;
-/// What a row of a slice costs besides its bytes, about.
+/// Memory of a row besides its bytes.
 const ROW_BYTES: usize = 64;
-/// Bytes that are read at a time for one partition, and bytes that are kept for all.
+/// Bytes that are read at a time for one partition, and bytes that are kept for all together.
 const READ_BYTES: usize = 8 << 20;
 const KEPT_BYTES_MAX: usize = 64 << 20;
-/// How long slices are kept that nobody asks for.
+/// How long chunks are kept that are not asked for.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
 /// A question.
@@ -128,7 +128,7 @@ impl Shelf {
         Ok(slice)
     }
 
-    /// At least one slice.
+    /// At least one chunk.
     fn read(
         &self,
         topic: Topic,

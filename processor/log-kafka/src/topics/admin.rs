@@ -1,4 +1,4 @@
-//! What is asked of the cluster as a whole: which topics there are, how they are set, records to delete.
+//! Administrative requests: list, create and remove topics, read their settings, delete records.
 
 use std::collections::BTreeMap;
 use std::future::Future;

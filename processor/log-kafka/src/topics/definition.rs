@@ -1,4 +1,4 @@
-//! How the topics must be, and what differs from it. Nothing is asked of the cluster here.
+//! The required topics and their settings, and how existing ones differ. No request is sent from here.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use everlog_log::Topic;
 
 use crate::options::{Options, RECORD_OVERHEAD_BYTES};
 
-/// Tombstones stay for 7 days, so that a directory or a standby that was away for less hears of them.
+/// Tombstones are kept for 7 days, so that rows on a node that was down for less can be restored from their checkpoint.
 const DELETE_RETENTION_MS: i64 = 7 * 24 * 3_600_000;
-/// With less no restore is safe that begins at a mark.
+/// With less a restore from a checkpoint may miss deletions.
 const DELETE_RETENTION_MIN_MS: i64 = 24 * 3_600_000;
-/// Only closed segments are compacted.
+/// Segments of compacted topics: only closed ones are compacted.
 const COMPACTED_SEGMENT_BYTES: i64 = 128 << 20;
 
 /// What a topic is for: what its policy follows from.

@@ -1,4 +1,4 @@
-//! A log on Kafka, looked at from outside: nothing is fenced, written or moved by it.
+//! Inspects a log on Kafka, read-only: it fences, writes and commits nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::topics::Difference;
 use crate::topics::admin::Admin;
 use crate::{record_format, topic_id, topics};
 
-/// Offsets that are looked through for the last position of a partition: its commits end with one.
+/// Offsets that are first searched for the last position of a partition; each commit ends with one.
 const LOOK_BACK: Offset = 4_096;
 
 /// What there is.

@@ -1,4 +1,4 @@
-//! The topics of a log: how they must be, how they are made and inspected, and records in them by hand.
+//! The topics of a log: their required settings, their creation and inspection, and records read or written by hand.
 
 pub(crate) mod admin;
 pub(crate) mod definition;

@@ -1,4 +1,4 @@
-//! Makes, checks and removes the topics.
+//! Creates, checks and removes the topics.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::record_format::Incarnation;
 use crate::topics::admin::Admin;
 use crate::topics::definition::{Difference, plan, wanted};
 
-/// How often it is looked whether topics that were made are listed.
+/// How often it is checked whether created topics are listed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What differs from how the topics of the cluster must be, the worst first.
 ///

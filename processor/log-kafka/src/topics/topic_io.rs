@@ -1,5 +1,5 @@
-//! Public topics by hand: records read to the end or for ever, committed ones only, and records produced, by
-//! themselves or in a transaction. For the command line, for programs that stand beside a node, and for tests.
+//! Reads and writes public topics by hand: committed records to the end or for ever, and records produced with or without
+//! a transaction. For the command line and for tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::errors::{io, missing, refused, unknown};
 use crate::options::{Isolation, Options};
 use crate::topics::admin::Admin;
 
-/// How often a producer looks for its deliveries.
+/// How often a producer is polled for deliveries.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A record of a public topic.

@@ -1,8 +1,8 @@
-//! Ends of a group's own transactions that the brokers have not written, see `hanging_transactions.rs`.
+//! Ends the group's own transactions that the brokers left open, see `hanging_transactions.rs`.
 //!
-//! Who goes on does not notice: its commits are answered, and the next output ends what hangs. Readers notice, and where
-//! no output comes they get no further. So a group looks whether its transactions have come to their ends. A producer
-//! that is lost over it is replaced: as long as nothing is to be committed, nobody takes the partitions over again.
+//! The owner does not notice one: its commits are acknowledged, and its next output ends it. Readers of committed records
+//! stop there until then. So the group checks the ends of its transactions. A producer lost while it ends one is replaced
+//! without a new fence, as long as no commit waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ impl Worker {
                     Lost::Unknown(_) => partitions.into_iter().collect(),
                     Lost::Fenced(_) => BTreeSet::new(),
                 };
-                tracing::warn!(?lost, "an end could not be written");
+                tracing::warn!(?lost, "a transaction could not be ended");
             }
         }
     }
@@ -98,7 +98,7 @@ impl Worker {
             Some(true) => self.seen.left.clear(),
             Some(false) => {
                 if let Err(error) = self.produce() {
-                    tracing::debug!(%error, "no producer for an end at the moment");
+                    tracing::debug!(%error, "no producer to end a transaction");
                 }
             }
         }

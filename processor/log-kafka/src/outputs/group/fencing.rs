@@ -1,4 +1,4 @@
-//! How a group takes partitions: those whose fences come at about the same moment together.
+//! Fences of a partition group: partitions that are taken at about the same moment share one transaction.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -55,7 +55,7 @@ impl Worker {
         ) {
             Ok(connected) => self.connected = Some((connected, Instant::now())),
             // The fence tries again, and says so.
-            Err(error) => tracing::debug!(%error, "a producer cannot be made ready at the moment"),
+            Err(error) => tracing::debug!(%error, "no producer could be prepared"),
         }
     }
 
@@ -97,7 +97,7 @@ impl Worker {
             hanging_ms = ms(produced, ended),
             rows_ms = ms(ended, drawn),
             settled_ms = ms(drawn, Instant::now()),
-            "fenced"
+            "partitions fenced"
         );
         Ok(fences)
     }
