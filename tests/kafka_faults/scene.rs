@@ -29,7 +29,7 @@ use crate::story::{Story, line};
 use crate::worker::employ;
 
 /// What a node says when it has a group of partitions.
-pub const TOOK_A_GROUP: &str = "took a group of partitions over";
+pub const TOOK_A_GROUP: &str = "partition group taken over";
 /// What it says when it takes calls, and has told the others of itself.
 pub const SERVES: &str = "\"message\":\"serving\"";
 /// Between two readings of everything.

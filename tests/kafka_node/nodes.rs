@@ -58,7 +58,7 @@ async fn told(stranger: &mut Process, why: &str) -> anyhow::Result<()> {
         looks.tick().await;
         let page = stranger.page("/health/ready").await.unwrap_or_default();
         let said = stranger.said()?;
-        let is_on_page = page.contains("not among the assigned ones") && page.contains("; one: ");
+        let is_on_page = page.contains("not in the assignment") && page.contains("; one: ");
         if is_on_page && page.contains(why) && said.contains("do not trust each other") && said.contains(why)
         {
             return Ok(());
@@ -85,7 +85,7 @@ async fn a_late_word_on_who_has_a_group_is_put_right() -> anyhow::Result<()> {
     let mut second = node(&place, "two", &apart)?;
     second.ready().await?;
     let (deadline, mut looks) = (patience::deadline(), patience::looks());
-    while !second.said()?.contains("took a group of partitions over") {
+    while !second.said()?.contains("partition group taken over") {
         looks.tick().await;
         ensure!(!deadline.is_over(), "nothing is moved: {}\n{}", first.said()?, second.said()?);
     }

@@ -1,4 +1,5 @@
-//! What nodes tell each other through the topic `control`: rows in JSON, which tools can read.
+//! The rows of nodes in the topic `control`, in JSON, and the table that they make. Names in JSON are read by nodes
+//! of other releases and by tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,66 +16,66 @@ const PIN: &str = "pin/";
 const DRAIN: &str = "drain/";
 const ASSIGNMENT: &str = "placement";
 
-/// A node that is there, or was.
+/// A member, or a former one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// Where other nodes reach it.
     pub address: String,
     /// Where clients reach it.
     pub calls: String,
-    /// Random, of this start.
+    /// Random, one for each start.
     pub instance: String,
-    /// It is to have no groups: it ends, or an operator wants it so.
+    /// It leaves: no group is assigned to it.
     pub leaves: bool,
     /// Groups whose rows it keeps.
     pub rows: BTreeSet<usize>,
     /// Other nodes that it has not reached for a while.
     #[serde(rename = "misses", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unreachable: BTreeSet<String>,
-    /// The highest level of decisions that it knows; releases that knew of none say nothing.
+    /// The highest level of decisions that its release knows; 0 where the release knew of no levels.
     #[serde(default)]
     pub level: u32,
 }
 
-/// Since when a node is not there that has not said that it goes: told by the one that places.
+/// A node that died. The coordinator writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoneRow {
-    /// In ms since 1970-01-01 UTC, by the clock of whoever tells it.
+    /// In ms since 1970-01-01 UTC, by the coordinator's clock.
     pub since_ms: i64,
 }
 
-/// Who has a group.
+/// The owner of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerRow {
-    /// The node.
+    /// The owner.
     pub node: String,
-    /// It serves all of the group, or did; else it is about to take it over.
+    /// The owner serves the group, or did. False while it takes the group over.
     pub serves: bool,
 }
 
-/// Who is to have what.
+/// Which node every group is assigned to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The nodes that live, by name, in order.
+    /// The live nodes, by name.
     pub nodes: BTreeSet<String>,
-    /// Who is to have each partition group.
+    /// The node of each group.
     pub groups: Vec<Option<String>>,
-    /// Who says so.
+    /// The coordinator that wrote it.
     pub by: String,
-    /// How often those that are to have groups have become others: when they are again who they were before, this tells.
+    /// Counts the changes of the set of nodes with groups. It tells two times apart at which the set was the same.
     #[serde(default)]
     pub generation: u64,
 }
 
 impl Assignment {
-    /// What is assigned after this.
+    /// The assignment that follows this one.
     pub fn then(&self, nodes: BTreeSet<String>, groups: Vec<Option<String>>, by: &str) -> Self {
         let then = Self { nodes, groups, by: by.to_owned(), generation: self.generation };
         let generation = self.generation + u64::from(then.hosts() != self.hosts());
         Self { generation, ..then }
     }
 
-    /// Those that are to have groups, and all nodes while nobody is.
+    /// The nodes with groups; all nodes while none has groups.
     fn hosts(&self) -> BTreeSet<String> {
         let assigned: BTreeSet<_> = self.groups.iter().flatten().cloned().collect();
         if assigned.is_empty() { self.nodes.clone() } else { assigned }
@@ -84,22 +85,22 @@ impl Assignment {
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// A node; none = it is gone.
+    /// A member; none removes it.
     Node(String, Option<NodeRow>),
-    /// A node that is not there any more; none = it is, or is forgotten.
+    /// A node that died; none = it is back, or forgotten.
     Gone(String, Option<GoneRow>),
-    /// Who has a group.
+    /// The owner of a group.
     Owner(usize, Option<OwnerRow>),
-    /// Who an operator wants to have a group.
+    /// The node that an operator has pinned a group to.
     Pin(usize, Option<String>),
-    /// A node that is to have nothing; none = it may.
+    /// A node that an operator has drained; none = no longer.
     Drain(String, Option<bool>),
-    /// Who is to have what.
+    /// Which node every group is assigned to.
     Assignment(Assignment),
 }
 
 impl Row {
-    /// None where the row is not about nodes, or is of a later release.
+    /// None where the row is not about nodes, or was written by a later release.
     pub fn read(key: &[u8], value: Option<&[u8]>) -> Option<Self> {
         let key = std::str::from_utf8(key).ok()?;
         if key == ASSIGNMENT {
@@ -142,28 +143,28 @@ fn bytes<T: Serialize>(row: &T) -> Vec<u8> {
     serde_json::to_vec(row).expect("rows have nothing that JSON cannot say")
 }
 
-/// All rows, as far as they are told.
+/// All rows that were read.
 #[derive(Clone, Debug, Default)]
 pub struct ControlView {
     /// Nodes by name.
     pub nodes: BTreeMap<String, NodeRow>,
-    /// Those of them that are not there any more.
+    /// Those of them that died.
     pub gone: BTreeMap<String, GoneRow>,
-    /// Who is to have what.
+    /// Which node every group is assigned to.
     pub assignment: Assignment,
-    /// The nodes that queues may have their home at, as assigned: they have groups. One that is new, or comes and goes, has none, so
-    /// no poll and no task is with it when it goes again.
+    /// The nodes that queues may have their home at: those with groups. A new or unsteady node has none, so no poll
+    /// and no task is lost with it.
     pub hosts: BTreeSet<String>,
-    /// Who has each group.
+    /// The owner of each group.
     pub owners: BTreeMap<usize, OwnerRow>,
-    /// What an operator wants.
+    /// Groups that an operator has pinned.
     pub pins: BTreeMap<usize, String>,
-    /// Nodes that an operator wants empty.
+    /// Nodes that an operator has drained.
     pub drains: BTreeSet<String>,
 }
 
 impl ControlView {
-    /// Takes a row in.
+    /// Applies a row.
     pub fn take(&mut self, row: Row) {
         fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
             match value {
@@ -185,22 +186,22 @@ impl ControlView {
         }
     }
 
-    /// Takes in that a node gives a group to another, who tells so itself when it takes it. What others have told of it since
-    /// outranks that: a wish that was long on its way is about what is over, and nobody would ever tell its end.
+    /// Applies that a node hands a group over to another. The new owner's own row outranks it: an old request to hand
+    /// over may arrive late, and nothing would ever correct it.
     pub fn give(&mut self, group: usize, from: &str, to: &str) {
         if self.owners.get(&group).is_none_or(|known| known.node == from) {
             self.owners.insert(group, OwnerRow { node: to.to_owned(), serves: false });
         }
     }
 
-    /// The highest level of decisions that all nodes know, those included that are away and not forgotten yet.
+    /// The highest level of decisions that all nodes know, including dead nodes that are not forgotten yet.
     pub fn level(&self) -> u32 {
         self.nodes.values().map(|row| row.level).fold(level::LATEST, u32::min)
     }
 
-    /// Another number whenever the nodes that homes are chosen among, or their processes, are others, also where they are
-    /// those of a while ago: a node that has seen nothing of the time between has to learn that it was there. The same wherever
-    /// the rows are; never 0.
+    /// The number of the present set of homes and their processes. It changes when a node or its process changes,
+    /// also back to an earlier set, because a node that missed the time between has to notice it. All nodes compute
+    /// the same; never 0.
     pub fn era(&self) -> u64 {
         let instance = |name| self.nodes.get(name).map_or("", |row| &row.instance);
         let hosts = self.hosts.iter().flat_map(|name| [name.as_bytes(), instance(name).as_bytes()]);
@@ -238,7 +239,7 @@ mod tests {
             (Ok(Row::Node("a".into(), Some(node("1", true)))), false),
             (Ok(Row::Owner(0, Some(OwnerRow { node: "a".into(), serves: true }))), false),
             (assigned(&["b"]), true),
-            // As a while ago, and yet another one.
+            // As before, and yet another number.
             (assigned(&["a", "b"]), true),
             (Ok(Row::Node("a".into(), Some(node("3", false)))), true),
             (assigned(&["b"]), true),
@@ -281,7 +282,7 @@ mod tests {
     fn the_level_of_decisions_is_one_that_all_nodes_know() {
         let mut view = ControlView::default();
         assert_eq!(view.level(), level::LATEST, "nobody knows less");
-        // As a node of an earlier release tells of itself.
+        // The row of a node of an earlier release.
         let earlier = br#"{"address":"","calls":"","instance":"","leaves":false,"rows":[]}"#;
         let node = |level| Some(NodeRow { level, ..NodeRow::default() });
         let steps = [

@@ -1,6 +1,5 @@
-//! What the topic `control` says, as far as it has reached this node, and the way to write to it.
-//!
-//! Owns the table of rows and the follower of the topic. Does not decide anything: whoever writes a row knows why.
+//! The rows of the topic `control` that have reached this node, and the way to write rows. Does not decide anything:
+//! the components that write know why.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
@@ -63,12 +62,12 @@ impl ControlTable {
         Ok(())
     }
 
-    /// The follower of the topic, which is followed no more when it is dropped; dropping it waits for its thread.
+    /// The follower of the topic. Dropping it ends it, and waits for its thread.
     pub fn take_follow(&self) -> Option<Follow> {
         lock(&self.follow).take()
     }
 
-    /// Reads the topic with a new client: somebody knows a row that has not reached this node.
+    /// Reads the topic with a new client, because another node knows a row that has not reached this one.
     pub fn refresh(&self) {
         lock(&self.follow).iter().for_each(Follow::doubt);
     }
@@ -120,18 +119,18 @@ impl ControlTable {
         self.published.load()
     }
 
-    /// The rows, for whoever keeps them for longer.
+    /// The rows, to keep for longer.
     pub fn view_full(&self) -> Arc<ControlView> {
         self.published.load_full()
     }
 
-    /// Applies a row before the topic brings it, so that what follows from it waits for nothing.
+    /// Applies a row before the topic brings it, so that nothing waits for the topic.
     pub fn apply_and_publish(&self, row: Row) {
         self.apply(row);
         self.publish();
     }
 
-    /// Applies a row, and remembers the owner whom it takes a group from.
+    /// Applies a row, and remembers the former owner of a group.
     fn apply(&self, row: Row) {
         let mut rows = lock(&self.rows);
         if let Row::Owner(group, next) = &row
@@ -175,13 +174,13 @@ impl ControlTable {
             Ok(()) => {
                 if let Some(lasted) = outage.works(Instant::now()) {
                     let after_s = lasted.as_secs();
-                    tracing::info!(after_s, "the brokers take again what this node tells others");
+                    tracing::info!(after_s, "rows of control written again");
                 }
             }
             Err(error) => {
                 if let Some(lasts) = outage.fails(Instant::now()) {
                     let for_s = lasts.as_secs();
-                    tracing::warn!(%error, for_s, "the brokers do not take what this node tells others");
+                    tracing::warn!(%error, for_s, "rows of control not written");
                 }
             }
         }
@@ -218,7 +217,7 @@ impl ControlTable {
         self.log.upgrade()
     }
 
-    /// True where no broker answers, and none is to be waited for.
+    /// True where no broker answers, and the node should not wait for one.
     pub fn is_log_unreachable(&self) -> bool {
         self.log.upgrade().is_some_and(|log| log.is_unreachable())
     }

@@ -1,4 +1,4 @@
-//! The other nodes, as the gateway of this node sees them: it forwards calls to them.
+//! The gateway's way to the other nodes: it looks up owners and homes, and forwards calls.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::metrics::Outcome;
 use crate::peers::body_timeout::{BodyTimeout, FRAME_TIMEOUT};
 use crate::peers::server::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
 
-/// The other nodes, for a gateway.
+/// Forwards calls of this node's gateway.
 pub struct PeerForwarder(pub Arc<Cluster>);
 
 impl Peers for PeerForwarder {

@@ -1,8 +1,8 @@
-//! Several nodes on one log: who is there, who has what, and how calls and tasks find their way between them.
+//! Several nodes on one log: membership, assignment of partition groups, forwarded calls, tasks between nodes.
 //!
-//! The nodes are a group of consumers: the brokers notice who is gone, and choose the one that places the partition
-//! groups. What it decides, and who has what, stands in the topic `control`, which all of them follow. None of that is
-//! trusted with the truth: whoever takes a partition over fences everybody before, as the log does it.
+//! The nodes are a consumer group on Kafka: the brokers notice a dead node, and elect the coordinator. Assignment and
+//! owners are rows of the topic `control`, which all nodes read. No safety depends on these rows: a take-over fences
+//! all former owners through the log.
 
 mod assignment;
 pub mod control_rows;
@@ -48,10 +48,10 @@ pub use local::{LocalNode, LocalPartitions, RemotePartitions, RowListener, Takeo
 pub use membership::join_leave::{DEPART_WITHIN, LEAVE_WITHIN};
 pub use peers::client::{PeerAuth, PeerClient, StatusReply};
 
-/// How often a node looks at what it is to have, if nothing changes.
+/// How often the reconciler looks, if nothing changes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What a node is told of itself.
+/// What a node is among the others, and how it treats them.
 pub struct ClusterOptions {
     /// Its name among the nodes.
     pub name: String,
@@ -59,20 +59,20 @@ pub struct ClusterOptions {
     pub address: String,
     /// Where clients reach it.
     pub calls: String,
-    /// What it shows others, and whom it takes for one.
+    /// How it authenticates to other nodes, and they to it.
     pub trust: PeerAuth,
     /// Partitions whose rows it keeps.
     pub rows: BTreeSet<u32>,
     /// A node that is gone for so long is forgotten.
     pub forget_after: Duration,
-    /// How many other nodes follow each group's rows.
+    /// How many standbys each group has.
     pub replicas: u32,
-    /// Random, of this start.
+    /// Random, one for each start.
     pub instance: String,
 }
 
 impl ClusterOptions {
-    /// What others are told.
+    /// Its row in `control`.
     fn row(&self, group_partitions: u32) -> NodeRow {
         NodeRow {
             address: self.address.clone(),
@@ -167,13 +167,13 @@ impl Cluster {
         self.gateway.set(gateway)
     }
 
-    /// Somebody else has taken a partition of this node: it gives up the group. False where that somebody goes by this
-    /// node's name: then there is nothing for it to do any more.
+    /// Another node has taken a partition of this node: its group is released. False where the other node has the
+    /// name of this one; then this node has to end.
     pub async fn step_down(&self, partition: u32) -> bool {
         self.reconciler.step_down(partition).await
     }
 
-    /// Asks the brokers now and then how far journals reach beyond what is applied here, until the node ends.
+    /// Asks the brokers for the ends of journals, for metrics, until the node ends.
     pub async fn watch_lag(self: Arc<Self>) {
         let (control, node, groups) =
             (Arc::clone(&self.control), Arc::clone(&self.node), Arc::clone(&self.groups));
@@ -181,7 +181,8 @@ impl Cluster {
         Arc::new(JournalLag { control, node, groups }).run().await;
     }
 
-    /// Keeps to what is assigned until the node ends; `failed` hears of partitions that cannot be recovered.
+    /// Reconciles what this node owns with the assignment until the node ends. `failed` is called for partitions that
+    /// cannot be recovered.
     pub async fn run(self: Arc<Self>, failed: Arc<TakeoverFailed>) {
         let mut changes = self.control.changes();
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -191,7 +192,7 @@ impl Cluster {
         self.start_components();
         let exchange = &self.matching.exchange;
         if nodes.iter().eq([&self.node.name]) {
-            // Whatever was offered is here.
+            // All offers are on this node.
             exchange.begin_alone(self.control.view().era());
         }
         loop {
@@ -209,7 +210,7 @@ impl Cluster {
             let view = self.control.view_full();
             if view.assignment.nodes != nodes {
                 nodes.clone_from(&view.assignment.nodes);
-                tracing::info!(nodes = ?nodes, "the nodes are others now");
+                tracing::info!(nodes = ?nodes, "cluster membership changed");
             }
             if view.era() != exchange.era() {
                 exchange.begin(view.era());
@@ -219,7 +220,7 @@ impl Cluster {
         }
     }
 
-    /// Starts what runs beside the loop, until the node ends.
+    /// Starts the components that run beside this loop, until the node ends.
     fn start_components(&self) {
         let known = (&self.control, &self.node);
         let (control, node) = (Arc::clone(&self.control), Arc::clone(&self.node));
@@ -235,8 +236,7 @@ impl Cluster {
         }
     }
 
-    /// Why this node does not do its part, if it does not. One that an operator has drained does: it answers calls by asking
-    /// the others.
+    /// Why this node is not ready, if it is not. A drained node is ready: it forwards calls.
     pub fn not_ready_reason(&self) -> Option<String> {
         let view = self.control.view();
         let is_assigned = self.node.takes_part(&view);
@@ -244,8 +244,8 @@ impl Cluster {
             return None;
         }
         let lacking = match is_assigned {
-            true => "the node has not got its partitions yet",
-            false => "the node is not among the assigned ones yet",
+            true => "the node does not own all of its partitions yet",
+            false => "the node is not in the assignment yet",
         };
         let others = view.nodes.iter().filter(|(name, _)| **name != self.node.name);
         let strangers = others.filter_map(|(name, row)| Some((name, self.peers.refusal(&row.address)?)));
@@ -262,18 +262,18 @@ impl Cluster {
         Some(format!("{lacking}{told}{}", missed.unwrap_or_default()))
     }
 
-    /// True where this node is one of those that are to have partitions.
+    /// True where groups are assigned to this node, or could be.
     pub fn is_host(&self) -> bool {
         self.control.view().hosts.contains(&self.node.name)
     }
 
-    /// Waits until it is, or the node ends.
+    /// Waits until [`Self::is_host`], or until the node ends.
     pub async fn until_host(&self) {
         let mut changes = self.control.changes();
         while !self.is_host() && changes.changed().await.is_ok() {}
     }
 
-    /// What somebody should know of this node that does its part.
+    /// What an operator should know of a node that is ready.
     pub fn notice(&self) -> Option<String> {
         let is_drained = self.control.view().drains.contains(&self.node.name);
         let has_some = self.groups.iter().any(|group| group.is_owned());
@@ -284,7 +284,7 @@ impl Cluster {
     }
 }
 
-/// Nothing panics while it holds one of these locks, save the system without memory.
+/// No code panics while it holds one of these locks, except when memory is exhausted.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

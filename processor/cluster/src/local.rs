@@ -1,4 +1,5 @@
-//! What a cluster has of the node that it is in, and what the node has of the cluster where a partition is not here.
+//! The border between a cluster and its node: what the cluster uses of the node, and what the node's partitions use
+//! of the cluster.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use everlog_partition::{Dispatcher, Error, Event, Stats};
 use everlog_temporal::Sealer;
 
-/// What a cluster has of the node that it is in.
+/// What a cluster uses of its node.
 pub struct LocalNode {
     /// Takes partitions over and lets go of them.
     pub partitions: Arc<dyn LocalPartitions>,
@@ -14,51 +15,50 @@ pub struct LocalNode {
     pub stats: Vec<Arc<Stats>>,
     /// Where ready tasks and polls meet.
     pub dispatcher: Arc<Dispatcher>,
-    /// The way to the partitions.
+    /// Sends events to partitions.
     pub send: everlog_partition::Send,
     /// Makes and reads task tokens.
     pub sealer: Sealer,
-    /// Hears of the rows of `control` that are not about nodes.
+    /// Called for rows of `control` that are not about nodes.
     pub learn: Box<RowListener>,
 }
 
 /// The partitions of this node.
 pub trait LocalPartitions: Send + Sync {
-    /// Takes partitions over; returns when each is at work, rests because of something that may pass, or is closed by what is in
-    /// the log: those, and why.
+    /// Takes partitions over. Returns when each serves, waits for something that may go away by itself, or is closed
+    /// by what is in the log. Returns the closed ones, each with the reason.
     ///
     /// # Errors
-    /// Why one of them cannot be recovered by this node. The others come all the same.
+    /// Why one of them cannot be recovered by this node. The others are taken over all the same.
     fn take(&self, partitions: Vec<u32>) -> Result<Vec<(u32, Error)>, Error>;
 
-    /// Brings the rows of partitions that others have, so that taking them over has little left to do. None of them may be here.
-    /// Blocks.
+    /// Restores the rows of partitions that other nodes own, so that a take-over has little left to do. Blocks.
     ///
     /// # Errors
-    /// Why those of one of them could not be brought; those behind it were not tried.
+    /// Why the rows of one of them could not be restored. Those behind it were not tried.
     fn prepare(&self, partitions: Range<u32>) -> Result<(), Error>;
 
-    /// True for an error that goes by itself: brokers that do not answer.
+    /// True for an error that goes away by itself: brokers that do not answer.
     fn may_pass(&self, error: &Error) -> bool;
 
-    /// Closes rows of partitions that were brought, and are not taken over for now. Blocks.
+    /// Closes rows that were restored and are not needed for now. Blocks.
     fn forget(&self, partitions: Range<u32>);
 
-    /// Lets go of partitions; returns when nothing of them is here any more. What they have taken is answered and
-    /// committed first, as far as that does not take long.
+    /// Releases partitions. Returns when they are gone from this node. Their requests are replied to and committed
+    /// first, as far as that is quick.
     fn leave(&self, partitions: Range<u32>);
 
-    /// What is for partitions that are not here goes there. Said once.
+    /// Events for partitions that are not here go to `elsewhere`. Called once.
     fn send_elsewhere(&self, elsewhere: Arc<dyn RemotePartitions>);
 }
 
-/// What reaches a partition that is not here.
+/// Takes events for partitions that are not at this node.
 pub trait RemotePartitions: Send + Sync {
-    /// Brings an event to whoever has the partition, or tells that nobody here does. A poll that was to get something of it waits on; that
-    /// something reached nobody is told to who serves it, this node or another, once somebody does.
+    /// Forwards an event to the owner of the partition, or refuses it. A poll that wanted a task waits on. A lost
+    /// delivery is forwarded to the next owner, once there is one.
     fn bring(&self, partition: u32, event: Event);
 
-    /// The node that is to have a partition now, if that is another one. Asks the brokers.
+    /// The node that the partition is assigned to now, if it is another one. Asks the brokers.
     ///
     /// # Errors
     /// They do not answer.
@@ -68,8 +68,8 @@ pub trait RemotePartitions: Send + Sync {
     fn level(&self) -> u32;
 }
 
-/// Is told the key and the value of a row of `control`.
+/// Called with the key and the value of a row of `control`.
 pub type RowListener = dyn Fn(&[u8], &[u8]) + Send + Sync;
 
-/// Is told which partition this node cannot take over, and why.
+/// Called with a partition that this node cannot take over, and the reason.
 pub type TakeoverFailed = dyn Fn(u32, &Error) + Send + Sync;

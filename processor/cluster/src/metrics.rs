@@ -1,4 +1,4 @@
-//! What a node counts of its life among the others; read by whoever exports metrics.
+//! Counters and gauges of a cluster, which the node exports.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use crate::Cluster;
 
-/// Bounds of the times that groups are away, in ms; a last bucket has what took longer.
+/// Bounds of the times that groups are unavailable, in ms. A last bucket has longer times.
 pub const AWAY_BOUNDS_MS: [u64; 10] = [100, 250, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 30_000, 120_000];
 
-/// What became of something that was asked of another node.
+/// The outcome of a request to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was answered, or given.
+    /// It was answered.
     Answered,
-    /// It was refused: what it is about is not there any more.
+    /// It was refused, because what it is about is gone.
     Refused,
     /// It has not reached the node.
     Unsent,
-    /// Nobody knows whether it has.
+    /// Nobody knows whether it has reached the node.
     Unanswered,
 }
 
@@ -26,7 +26,7 @@ impl Outcome {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Answered, Self::Refused, Self::Unsent, Self::Unanswered];
 
-    /// As a label has it.
+    /// The value of the label.
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -46,7 +46,7 @@ impl Outcomes {
         self.0[outcome as usize].fetch_add(1, Relaxed);
     }
 
-    /// How often it came so.
+    /// How often this was the outcome.
     pub fn of(&self, outcome: Outcome) -> u64 {
         self.0[outcome as usize].load(Relaxed)
     }
@@ -55,29 +55,29 @@ impl Outcomes {
 /// Counters of one node.
 #[derive(Debug, Default)]
 pub struct ClusterCounters {
-    /// Groups that were taken over, or could not be.
+    /// Groups that were taken over.
     pub taken: AtomicU64,
-    /// See above.
+    /// Take-overs that failed.
     pub failed: AtomicU64,
-    /// Groups that were given to other nodes.
+    /// Groups that were handed over to other nodes.
     pub groups_handed_over: AtomicU64,
-    /// Groups by the time that they were away, see [`AWAY_BOUNDS_MS`].
+    /// Groups by the time that they were unavailable, see [`AWAY_BOUNDS_MS`].
     pub away: [AtomicU64; AWAY_BOUNDS_MS.len() + 1],
-    /// The same time, summed, in ms.
+    /// The sum of these times in ms.
     pub away_ms: AtomicU64,
-    /// Calls that were brought to other nodes.
+    /// Calls that were forwarded to other nodes.
     pub forwarded_out: Outcomes,
-    /// Calls that other nodes have brought.
+    /// Calls that other nodes have forwarded here.
     pub forwarded_in: AtomicU64,
-    /// Offers that other nodes have got.
+    /// Offers sent to other nodes.
     pub offers_sent: AtomicU64,
-    /// Offers of other nodes.
+    /// Offers received from other nodes.
     pub offers_received: AtomicU64,
-    /// Claims at the nodes that have offered tasks.
+    /// Claims sent to other nodes.
     pub claims: Outcomes,
-    /// Claims of other nodes.
+    /// Claims received from other nodes.
     pub claimed: Outcomes,
-    /// Answers that were given back because nobody spoke of them.
+    /// Receipts that were given back because nobody settled them.
     pub receipts_expired: AtomicU64,
 }
 
@@ -91,38 +91,38 @@ impl ClusterCounters {
     }
 }
 
-/// How a node stands among the others.
+/// What a cluster is at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterGauges {
-    /// Nodes that groups are assigned on.
+    /// Nodes that groups are assigned to.
     pub nodes: usize,
-    /// Nodes that are gone and not forgotten.
+    /// Nodes that died and are not forgotten.
     pub gone: usize,
-    /// Nodes that this one does not reach, though the brokers hear of them.
+    /// Nodes that this one does not reach, although they are members.
     pub unreachable: usize,
-    /// This one is among the assigned.
+    /// Groups may be assigned to this node.
     pub is_assigned: bool,
-    /// An operator wants this one to have nothing.
+    /// An operator has drained this node.
     pub is_drained: bool,
-    /// This one assigned last.
+    /// This node has assigned groups last.
     pub is_coordinator: bool,
-    /// Groups that are at work here.
+    /// Groups that this node owns.
     pub groups_owned: usize,
-    /// Groups that are assigned here.
+    /// Groups that are assigned to this node.
     pub groups_wanted: usize,
-    /// Offers that wait to be brought to other nodes.
+    /// Offers that wait to be sent.
     pub offers_waiting: usize,
-    /// Answers of which it is not known yet whether they have reached somebody.
+    /// Receipts that are not settled.
     pub receipts_open: usize,
 }
 
 impl Cluster {
-    /// What was counted so far.
+    /// All counters.
     pub fn counters(&self) -> &ClusterCounters {
         &self.counters
     }
 
-    /// As it stands now.
+    /// All gauges.
     pub fn gauges(&self) -> ClusterGauges {
         let view = self.control.view();
         let assignment = &view.assignment;

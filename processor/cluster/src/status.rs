@@ -1,4 +1,4 @@
-//! What a node tells of itself to whoever asks: other nodes, and who looks at them by hand.
+//! The status of a node, for other nodes and for commands by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,46 +8,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cluster, lock};
 
-/// As it stands. What a node of an earlier release does not tell is empty.
+/// The status. Fields that an earlier release does not send are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Its name.
     pub name: String,
-    /// Random, of its start.
+    /// Random, one for each start.
     pub instance: String,
     /// Its release.
     #[serde(default)]
     pub version: String,
-    /// What the keys of task tokens are told apart by that it accepts; the first one makes tokens.
+    /// Ids of the keys of task tokens that it accepts. The first one signs.
     #[serde(default)]
     pub keys: Vec<String>,
-    /// The partitions that it is to serve.
+    /// The partitions that are assigned to it.
     pub partitions: Vec<PartitionStatus>,
-    /// Partitions of other nodes whose rows it is bringing to take them over or follow them, and the percent that is here.
+    /// Partitions of other nodes that it restores for a take-over or as a standby, and the percent of rows that is
+    /// here.
     #[serde(default)]
     pub brings: BTreeMap<u32, u64>,
-    /// Partitions of other nodes whose rows it follows.
+    /// Partitions that it is the standby of.
     #[serde(default)]
     pub follows: BTreeSet<u32>,
-    /// How many nodes are to follow the rows of each partition, by its settings.
+    /// How many standbys each partition has, by its settings.
     #[serde(default)]
     pub replicas: u32,
 }
 
-/// One of them.
+/// The status of a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionStatus {
     /// Its number.
     pub partition: u32,
-    /// Orders are taken.
+    /// It serves calls.
     pub serves: bool,
-    /// What is in the log keeps it from being served.
+    /// It cannot be served because of what is in the log.
     #[serde(default)]
     pub is_closed: bool,
     /// The number of the fence under which its outputs are committed.
     #[serde(default)]
     pub fence: u64,
-    /// The journal offset of the record by which the node owns it: every owner has a higher one.
+    /// The journal offset of the owner's record. Every owner has a higher one than the owner before.
     #[serde(default)]
     pub term: u64,
     /// The next journal offset to apply.
@@ -55,9 +56,9 @@ pub struct PartitionStatus {
     /// The journal offset up to which outputs are committed.
     #[serde(default)]
     pub committed: u64,
-    /// Of the rows that it needs before it serves.
+    /// Percent of the rows that it needs before it serves.
     pub restored_percent: u64,
-    /// Of the histories, which come behind.
+    /// Percent of the histories, which are restored while it serves.
     pub histories_percent: u64,
 }
 

@@ -20,8 +20,8 @@ const TIMES: u64 = 10;
 /// Each question is a new client.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 /// What a node says that does not reach others, and when it reaches them again.
-const MISSES: &str = "this node does not reach others";
-const REACHES: &str = "this node reaches all others";
+const MISSES: &str = "nodes unreachable";
+const REACHES: &str = "all nodes reachable";
 
 /// F9: a broker from the others but not from the nodes; a node from the brokers but not from the other nodes; nodes
 /// from each other.

@@ -189,7 +189,7 @@ pub async fn all_killed<const NODES: usize>(site: Site, size: Size) -> anyhow::R
 }
 
 /// What a node says that ends, and whose groups nobody has taken in time.
-const WAITED_IN_VAIN: &str = "nobody has taken all partitions";
+const WAITED_IN_VAIN: &str = "not all partition groups handed over";
 
 /// F5: SIGTERM, one after the other; SDK clients, each at one of them, see no call fail.
 pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Result<Outcome> {
@@ -206,7 +206,7 @@ pub async fn rolled<const NODES: usize>(site: Site, size: Size) -> anyhow::Resul
             ensure!(status.success(), "it ended with {status}: {}", node.last_words());
             // What others have is not waited for, however they came to it.
             ensure!(node.times_said(WAITED_IN_VAIN) == 0, "it waited in vain: {}", node.last_words());
-            node.times_said("gave a group of partitions up") > 0
+            node.times_said("partition group handed over") > 0
         };
         outcome.injected += 1;
         // Whoever ends gives what it has to the other.

@@ -1,35 +1,37 @@
-//! Which node is to have which partition group: decided by one of them, from what it sees, as a function of nothing else.
+//! Which node gets which partition group. Owns the decision, as a pure function of the coordinator's input. Does not
+//! read or write `control`: the coordinator does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the node that places sees.
+/// What the coordinator decides from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AssignmentInput {
-    /// Nodes that live and are to have groups, by name.
+    /// Live nodes that may get groups, by name.
     pub nodes: BTreeSet<String>,
-    /// Other nodes that live, and that an operator wants empty: they serve what they have until it has gone.
+    /// Live nodes that an operator has drained. A drained node serves its groups until each has been handed over.
     pub drained: BTreeSet<String>,
-    /// Nodes that live and have lived for a while: what they get moves for the sake of balance.
+    /// Live nodes with a steady uptime. Groups move to these only when they move for balance.
     pub settled: BTreeSet<String>,
-    /// Who was to have each group until now.
+    /// The node that each group was assigned to until now.
     pub assigned: Vec<Option<String>>,
-    /// Who has each group.
+    /// The owner of each group.
     pub owners: Vec<Option<String>>,
-    /// Some group is about to be taken over.
+    /// A take-over is in progress.
     pub is_moving: bool,
-    /// Groups whose rows a node keeps.
+    /// The groups whose rows a node keeps.
     pub rows: BTreeMap<String, BTreeSet<usize>>,
-    /// Groups that an operator wants on a node.
+    /// Groups that an operator has pinned to a node.
     pub pinned: BTreeMap<usize, String>,
-    /// A node follows the rows of each group, see [`follower`].
+    /// Each group has a standby, see [`follower`].
     pub has_followers: bool,
 }
 
 impl AssignmentInput {
-    /// Who is to have each group from now on; none where no node is there.
+    /// The assignment of each group from now on; none where no node is live.
     ///
-    /// A group whose node is gone is assigned at once. Otherwise one group moves at a time, and only when the move before it
-    /// is done: first what an operator wants, then from a node that is drained, then from whoever has most to whoever has least.
+    /// A group whose node is gone is assigned at once. Otherwise one group moves at a time, after the move before it
+    /// is complete. Pinned groups move first, then groups of drained nodes, then one from the most to the least
+    /// loaded node.
     pub fn assign(&self) -> Vec<Option<String>> {
         let mut next = self.assigned.clone();
         for (group, node) in next.iter_mut().enumerate() {
@@ -49,18 +51,18 @@ impl AssignmentInput {
         next
     }
 
-    /// Whether a group may be where it was assigned; a node that is drained begins nothing.
+    /// Whether a group may stay at its node. A drained node starts to serve no group.
     fn may_keep(&self, group: usize, node: &String) -> bool {
         let is_owned = || self.owners[group].as_ref() == Some(node);
         self.nodes.contains(node) || (self.drained.contains(node) && is_owned())
     }
 
-    /// Who gets a group that leaves its node, if anybody is there.
+    /// The node that gets a group which leaves its node, if any node is live.
     fn successor(&self, next: &[Option<String>], group: usize) -> Option<String> {
         self.follower(group).or_else(|| self.least_loaded(next, group))
     }
 
-    /// Whoever has followed the group's rows while its node was there.
+    /// The standby of the group while its node was live.
     fn follower(&self, group: usize) -> Option<String> {
         let was_placed = self.assigned[group].is_some();
         let nodes = self.nodes.iter().map(String::as_str);
@@ -87,7 +89,7 @@ impl AssignmentInput {
         let Some((least, least_groups)) = candidates.min_by_key(|(_, groups)| groups.len()) else { return };
         let mut others: Vec<_> =
             loads.iter().filter(|(_, groups)| groups.len() >= least_groups.len() + 2).collect();
-        // Of whoever has most an operator may want all to stay there.
+        // The most loaded node may have pinned groups only.
         others.sort_by_key(|(_, groups)| std::cmp::Reverse(groups.len()));
         for (node, groups) in others {
             let is_free =
@@ -101,7 +103,7 @@ impl AssignmentInput {
         }
     }
 
-    /// Whoever has fewest groups; of several one that keeps this group's rows.
+    /// The least loaded node. Of several, one that keeps this group's rows.
     fn least_loaded(&self, next: &[Option<String>], group: usize) -> Option<String> {
         let loads = self.loads(next);
         let least = loads.iter().min_by_key(|(node, groups)| (groups.len(), !self.keeps_rows(node, group)));
@@ -124,8 +126,8 @@ impl AssignmentInput {
     }
 }
 
-/// The one of the nodes that something has its home at: all who see the same nodes choose the same, and when one of them
-/// goes only what was at home there moves.
+/// The home among the nodes, by rendezvous hash. All nodes that see the same nodes choose the same home. When a node
+/// goes, only its own homes move.
 pub fn home<'a>(nodes: impl Iterator<Item = &'a str>, of: &[&[u8]]) -> Option<&'a str> {
     nodes.max_by_key(|node| {
         let parts = std::iter::once(node.as_bytes()).chain(of.iter().copied());
@@ -133,12 +135,13 @@ pub fn home<'a>(nodes: impl Iterator<Item = &'a str>, of: &[&[u8]]) -> Option<&'
     })
 }
 
-/// The one of the nodes that follows the rows of a group: of those that the group is not assigned on.
+/// The standby of a group, among the nodes that it is not assigned to.
 pub fn follower<'a>(others: impl Iterator<Item = &'a str>, group: usize) -> Option<&'a str> {
     home(others, &[b"follower", &(group as u64).to_be_bytes()])
 }
 
-/// FNV-1a with 64 bits over the parts and their ends, then the finalizer of MurmurHash3: the same on every release.
+/// FNV-1a with 64 bits over the parts and their ends, then the finalizer of MurmurHash3. Every release computes the
+/// same.
 pub fn weight<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut mix = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -165,7 +168,7 @@ mod tests {
         nodes.iter().map(|node| Some((*node).to_owned()).filter(|node| !node.is_empty())).collect()
     }
 
-    /// All nodes have lived for a while, and every group is where it was assigned.
+    /// All nodes have a steady uptime, and every group is where it was assigned.
     fn seen(nodes: &[&str], assigned: &[&str]) -> AssignmentInput {
         AssignmentInput {
             nodes: names(nodes),
@@ -176,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Places until nothing moves any more, each move done at once.
+    /// Assigns until nothing moves any more; each move is complete at once.
     fn settle(mut seen: AssignmentInput) -> (Vec<Option<String>>, usize) {
         let mut moves = 0;
         loop {

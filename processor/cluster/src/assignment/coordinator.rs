@@ -1,4 +1,5 @@
-//! Who places partition groups, while it is this node that does.
+//! The coordinator assigns partition groups while the brokers have elected this node. It writes the assignment to
+//! `control`, and records departed nodes. What to assign is decided in `assign`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,9 +17,9 @@ use crate::membership::reachability::fully_connected;
 use crate::membership::this_node::ThisNode;
 use crate::peers::client::PeerClient;
 
-/// How often it looks at what is there, if nothing changes.
+/// How often the coordinator looks, if nothing changes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long the brokers' word for who is there is good.
+/// How long a list of live members from the brokers is reused.
 const LIVE_FOR: Duration = Duration::from_secs(1);
 
 /// Assigns partition groups while this node is elected.
@@ -31,7 +32,7 @@ pub struct Coordinator {
     has_followers: bool,
     /// As of the last look.
     is_coordinator: bool,
-    /// Who lives by the brokers' word, and when they gave it.
+    /// The live members, and when the brokers listed them.
     live: Option<(Instant, BTreeSet<String>)>,
     uptimes: FlapDamping,
 }
@@ -59,7 +60,8 @@ impl Coordinator {
         }
     }
 
-    /// Assigns groups, where it is this node that does, until it ends. Brokers that answer late keep nothing else waiting.
+    /// Assigns groups while this node is elected, until it ends. It runs beside the reconciler, because brokers that
+    /// answer late must not delay that one.
     pub async fn run(mut self) {
         let (mut changes, mut ends) = (self.control.changes(), self.peers.ends());
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -81,12 +83,7 @@ impl Coordinator {
         let is_chosen = self.node.is_elected();
         let is_coordinator = is_chosen || self.stands_in().await;
         if std::mem::replace(&mut self.is_coordinator, is_coordinator) != is_coordinator {
-            tracing::info!(
-                is_coordinator,
-                is_chosen,
-                by = view.assignment.by,
-                "whether this node places has changed"
-            );
+            tracing::info!(is_coordinator, is_chosen, by = view.assignment.by, "coordinator changed");
         }
         if !is_coordinator {
             self.uptimes.end();
@@ -105,13 +102,14 @@ impl Coordinator {
         let staying: BTreeSet<_> = nodes.iter().filter(|node| !view.nodes[*node].leaves).cloned().collect();
         let (drained, wanted) =
             staying.into_iter().partition::<BTreeSet<_>, _>(|node| view.drains.contains(node));
-        // Somebody has to have them: in need those that are drained, in the worst case those that leave.
+        // Somebody must own the groups: drained nodes if there are no others, and leaving nodes if there are only
+        // these.
         let (nodes, drained) = match (wanted.is_empty(), drained.is_empty()) {
             (false, _) => (wanted, drained),
             (true, false) => (drained, BTreeSet::new()),
             (true, true) => (nodes, BTreeSet::new()),
         };
-        // One that is drained and does not come to serve a group is not waited for.
+        // A drained node that does not serve a group yet is not waited for.
         let has = |owner: &&OwnerRow| owner.serves || !drained.contains(&owner.node);
         let groups = self.groups.numbers();
         let mut assigned = view.assignment.groups.clone();
@@ -132,18 +130,18 @@ impl Coordinator {
         let groups = seen.assign();
         if groups != view.assignment.groups || seen.nodes != view.assignment.nodes {
             let assignment = view.assignment.then(seen.nodes, groups, &self.node.name);
-            tracing::info!(nodes = ?assignment.nodes, groups = ?assignment.groups, ?left_out, "assigned");
+            tracing::info!(nodes = ?assignment.nodes, groups = ?assignment.groups, ?left_out, "partition groups assigned");
             let row = Row::Assignment(assignment);
             match self.control.write(row.clone()).await {
                 Ok(()) => self.control.apply_and_publish(row),
-                Err(error) => tracing::debug!(%error, "what was assigned cannot be told"),
+                Err(error) => tracing::debug!(%error, "assignment not written"),
             }
         }
         self.departed.record(&there).await;
     }
 
-    /// Those of the living that somebody listens for, and that this node and they trust each other; none where it is this node that is
-    /// a stranger, for all that it can tell: then it places nothing.
+    /// The live nodes that listen, and that trust this node and are trusted by it. None if no other node trusts this
+    /// one: then this node is probably the stranger, and assigns nothing.
     async fn trusted(&self, view: &ControlView, live: BTreeSet<String>) -> Option<BTreeSet<String>> {
         let (mut nodes, mut trusts) = (BTreeSet::new(), Vec::new());
         for node in live {
@@ -167,7 +165,7 @@ impl Coordinator {
         (!is_stranger).then_some(nodes)
     }
 
-    /// The node that assigned last is gone, and nobody has been chosen yet: the first of the others does.
+    /// The former coordinator is gone and none is elected yet: the first of the other nodes stands in.
     async fn stands_in(&self) -> bool {
         let view = self.control.view_full();
         let by = &view.assignment.by;
@@ -190,7 +188,7 @@ impl Coordinator {
         }
         let live = self.node.live_members().await?;
         if self.live.as_ref().is_none_or(|(_, before)| *before != live) {
-            tracing::debug!(?live, "the brokers hear of others now");
+            tracing::debug!(?live, "live members changed");
         }
         self.live = Some((Instant::now(), live.clone()));
         Some(live)

@@ -14,35 +14,35 @@ use crate::control_rows::ControlView;
 /// A partition group.
 #[derive(Default)]
 pub struct Group {
-    /// Its partitions are at work here.
+    /// This node owns it.
     pub is_owned: AtomicBool,
     /// It is being taken over.
     pub is_acquiring: AtomicBool,
-    /// How many nodes ask for it at this moment, of which one gets it.
+    /// How many nodes ask for it at this moment; one of them gets it.
     pub handovers: AtomicUsize,
-    /// The brokers did not take the row that says that it is here, or comes.
+    /// The brokers did not take the row that announces this node as its owner.
     pub is_unannounced: AtomicBool,
-    /// In how many looks in a row `control` named another owner, though it is here.
+    /// At how many looks in a row `control` named another owner, although this node owns it.
     pub contradicted: AtomicU32,
-    /// How often in a row something failed with it that does not pass by itself.
+    /// How many attempts in a row failed for a reason that does not go away by itself.
     pub failures: AtomicU32,
-    /// How long it is left to another node that has taken it.
+    /// How long this node leaves it to another node that has taken it.
     pub backoff: Mutex<TakeoverBackoff>,
-    /// Held by whoever restores it, takes it over or releases it.
+    /// Held while it is restored, taken over or released.
     pub transition: tokio::sync::Mutex<()>,
-    /// How far the changelog of each partition was when its rows were restored last, while this node is its standby.
+    /// As a standby: the end of each partition's changelog when its rows were restored last.
     pub standby_ends: Mutex<BTreeMap<u32, Offset>>,
 }
 
 impl Group {
-    /// It could not be restored or taken over.
+    /// Counts an attempt to restore it or to take it over that failed.
     pub fn count_failure(&self, may_pass: bool) {
         if !may_pass {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Its partitions are at work here.
+    /// This node owns it.
     pub fn is_owned(&self) -> bool {
         self.is_owned.load(Ordering::Acquire)
     }
@@ -58,7 +58,7 @@ pub struct GroupTable {
 }
 
 impl GroupTable {
-    /// None of them is here.
+    /// This node owns none of them.
     pub fn new(partitions: u32, group_partitions: u32, stats: Vec<Arc<Stats>>) -> Self {
         let groups = partitions.div_ceil(group_partitions);
         Self { groups: (0..groups).map(|_| Group::default()).collect(), partitions, group_partitions, stats }
@@ -90,23 +90,23 @@ impl GroupTable {
         first..first.saturating_add(self.group_partitions).min(self.partitions)
     }
 
-    /// True where a partition is at work here.
+    /// True where this node owns a partition.
     pub fn owns(&self, partition: u32) -> bool {
         self.groups.get(self.group_of(partition)).is_some_and(Group::is_owned)
     }
 
-    /// True where a partition is at work here and does not rest.
+    /// True where this node owns a partition, and the partition serves.
     pub fn serves(&self, partition: u32) -> bool {
         let is_serving = |stats: &Arc<Stats>| stats.serving.load(Ordering::Relaxed) == 1;
         self.owns(partition) && self.stats.get(partition as usize).is_some_and(is_serving)
     }
 
-    /// True where all partitions are closed, and all at this node.
+    /// True where all partitions are owned here and closed.
     pub fn is_closed_whole(&self) -> bool {
         self.stats.iter().all(|stats| stats.closed.load(Ordering::Relaxed) == 1)
     }
 
-    /// True while a group is here, or is being handed over.
+    /// True while this node owns a group or hands one over.
     pub fn are_in_use(&self) -> bool {
         let is_in_use = |group: &Group| group.is_owned() || group.handovers.load(Ordering::Acquire) > 0;
         self.groups.iter().any(is_in_use)

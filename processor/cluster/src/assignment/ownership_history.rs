@@ -1,17 +1,18 @@
-//! Who had which groups until a while ago: what a poll has claimed there before a group went is taken back by whoever has it now.
+//! The former owners of groups. When a node dies, the present owners take back what polls had claimed from it. A
+//! group may have moved just before.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Far longer than the longest poll waits, which is a minute.
+/// Five times the longest poll, which waits for a minute.
 const KNOWN_FOR: Duration = Duration::from_secs(300);
 
-/// Each group and node once, and since when somebody else is to have it.
+/// Each pair of group and node once, with the time when the group left the node.
 #[derive(Debug, Default)]
 pub struct OwnershipHistory(Vec<(usize, String, Instant)>);
 
 impl OwnershipHistory {
-    /// A node has a group no longer, or only until the next one takes it.
+    /// Notes that a group leaves a node.
     pub fn note(&mut self, group: usize, node: &str, now: Instant) {
         self.0.retain(|(known_group, known, since)| {
             (*known_group, known.as_str()) != (group, node)
@@ -20,7 +21,7 @@ impl OwnershipHistory {
         self.0.push((group, node.to_owned(), now));
     }
 
-    /// The groups that a node had.
+    /// The groups that a node owned until a while ago.
     pub fn groups_of(&self, node: &str, now: Instant) -> BTreeSet<usize> {
         let is_of = |(_, known, since): &&(usize, String, Instant)| {
             known == node && now.saturating_duration_since(*since) < KNOWN_FOR

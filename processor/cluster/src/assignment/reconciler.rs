@@ -1,4 +1,5 @@
-//! Who sees to it that this node has what it is to have: it takes groups over, and gives them up.
+//! The reconciler brings what this node owns in line with the assignment. It takes groups over, hands them over, and
+//! announces the owner in `control`. It does not assign: the coordinator does.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,24 +18,26 @@ use crate::metrics::ClusterCounters;
 use crate::peers::client::PeerClient;
 use crate::peers::protocol::ReleaseGroup;
 
-/// How often a node looks at what it is to have, if nothing changes.
+/// How often the owner of a group is asked again while restore slots are taken.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long the owner of a group may take to finish what it has begun.
+/// How long the owner of a group may take to finish what is in progress.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
-/// The rest after a group could not be taken; it doubles while something fails that does not pass by itself.
+/// The pause after a group could not be taken over. It doubles with each failure that does not go away by itself.
 const TAKE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const TAKE_AGAIN_AFTER_MAX: Duration = Duration::from_secs(10);
-/// How often it is tried whether closed partitions can be served.
+/// How often closed partitions are tried again.
 const REOPEN_EVERY: Duration = Duration::from_secs(30);
-/// How many groups are brought at once from nodes that serve them: each takes a thread, and others need some too.
+/// How many groups are restored at once while their owners serve. Each takes a blocking thread, and the node has 32
+/// of them.
 const RESTORES_MAX: usize = 4;
-/// How often the owner of a group is asked whether it is there, until it counts as gone.
+/// How often the owner of a group is asked for an answer before it counts as gone.
 const OWNER_ASKED: usize = 3;
 
-/// After so many looks at which others say that somebody else has a group, whoever has it says so again.
+/// After so many looks at which `control` names another owner, the owner announces itself again.
 const DENIED_LOOKS: u32 = 10;
 
-/// While it is there a group is given to somebody: whoever ends meanwhile would break off what the other waits for.
+/// While it exists, a group is being handed over. A node that ends waits for it, because the other node waits for the
+/// reply.
 struct Handover<'a>(&'a AtomicUsize);
 
 impl<'a> Handover<'a> {
@@ -50,14 +53,14 @@ impl Drop for Handover<'_> {
     }
 }
 
-/// What came of bringing the rows of a group before it is taken over.
+/// The outcome of restoring a group before it is taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prepared {
-    /// They are here, as far as they could be had.
+    /// The rows are here, as far as they could be restored.
     Brought,
-    /// Its owner serves no more, and somebody waits: there is no time for it.
+    /// The owner no longer serves and callers wait, so restoring would take too long.
     Orphaned,
-    /// They could not be brought, and its owner may serve on.
+    /// The rows could not be restored; the owner serves on.
     Failed,
 }
 
@@ -70,11 +73,11 @@ pub struct Reconciler {
     local: Arc<dyn LocalPartitions>,
     exchange: Arc<Exchange>,
     counters: Arc<ClusterCounters>,
-    /// All that was assigned to this node was here once: an assignment of an earlier start says nothing yet.
+    /// This node has owned all that was assigned to it since its start. An earlier assignment says nothing.
     has_assigned_groups: AtomicBool,
     /// Bounds the groups whose rows are restored while their owners serve.
     restore_slots: Semaphore,
-    /// Held by whoever writes rows of owners.
+    /// Held while rows of owners are written.
     owner_rows: Mutex<()>,
 }
 
@@ -102,17 +105,17 @@ impl Reconciler {
         }
     }
 
-    /// True once all that was assigned to this node was here.
+    /// True once this node has owned all that was assigned to it.
     pub fn has_assigned_groups(&self) -> bool {
         self.has_assigned_groups.load(Ordering::Acquire)
     }
 
-    /// Whether all that was assigned to this node is here.
+    /// Sets whether this node owns all that was assigned to it.
     pub fn set_assigned_groups(&self, has_all: bool) {
         self.has_assigned_groups.store(has_all, Ordering::Release);
     }
 
-    /// Takes groups over; returns their partitions that stay closed, and why.
+    /// Takes groups over. Returns the partitions that stay closed, each with the reason.
     pub async fn take_over_all(self: &Arc<Self>, groups: Vec<usize>) -> Result<Vec<(u32, Error)>, Error> {
         self.announce_owners(&groups, false);
         let (reconciler, wanted) = (Arc::clone(self), groups.clone());
@@ -124,7 +127,7 @@ impl Reconciler {
             Err(Error::Journal { partition: 0, detail: format!("its recovery panicked: {panicked}") })
         });
         for group in &groups {
-            // In this order: in between it is both, and never neither.
+            // In this order, because a group must never seem neither owned nor acquired.
             self.groups[*group].is_owned.store(taken.is_ok(), Ordering::Release);
             self.groups[*group].is_acquiring.store(false, Ordering::Release);
             if taken.is_ok() {
@@ -139,7 +142,7 @@ impl Reconciler {
         taken
     }
 
-    /// Tells that groups are here, or about to be. Nothing waits until others know it: calls for them wait here.
+    /// Announces this node as the owner of groups. Nothing waits for that: calls for the groups wait here.
     fn announce_owners(self: &Arc<Self>, groups: &[usize], serves: bool) {
         let own = OwnerRow { node: self.node.name.clone(), serves };
         let view = self.control.view_full();
@@ -156,32 +159,32 @@ impl Reconciler {
     fn write_owners(self: &Arc<Self>, news: Vec<(usize, OwnerRow)>) {
         let reconciler = Arc::clone(self);
         tokio::task::spawn_blocking(move || {
-            // One after the other: a later row must not come before an earlier one.
+            // One at a time, because a later row must not come before an earlier one.
             let _turn = lock(&reconciler.owner_rows);
             for (group, owner) in news {
                 if owner.serves && !reconciler.groups[group].is_owned.load(Ordering::Acquire) {
-                    // It has been given away meanwhile.
+                    // It has been handed over meanwhile.
                     continue;
                 }
                 if let Err(error) = reconciler.control.put(&Row::Owner(group, Some(owner))) {
-                    tracing::debug!(group, %error, "others are not told yet who has a group");
+                    tracing::debug!(group, %error, "owner not announced yet");
                     reconciler.groups[group].is_unannounced.store(true, Ordering::Release);
                 }
             }
         });
     }
 
-    /// Tells again what the brokers did not take, and what a late row of somebody else contradicts: while a group is on
-    /// its way no other one is moved, so the last word on each has to be that of whoever has it.
+    /// Announces again what the brokers did not take, and what a late row of another node contradicts. The
+    /// coordinator moves no other group meanwhile, so the owner has the last word.
     pub fn reannounce_owners(self: &Arc<Self>) {
         let view = self.control.view_full();
         let news = self.groups.numbers().filter_map(|number| {
             let group = &self.groups[number];
             let serves = group.is_owned.load(Ordering::Acquire);
             let is_mine = serves || group.is_acquiring.load(Ordering::Acquire);
-            // Whoever has it now tells so itself.
+            // The new owner announces itself.
             let is_unannounced = group.is_unannounced.swap(false, Ordering::AcqRel) && is_mine;
-            // Others may be right for a while: whoever is taking it tells so before this node has noticed.
+            // Another node may be right for a while: it announces a take-over before this node notices it.
             let is_denied =
                 serves && view.owners.get(&number).is_some_and(|owner| owner.node != self.node.name);
             let looks = if is_denied { group.contradicted.fetch_add(1, Ordering::AcqRel) + 1 } else { 0 };
@@ -197,7 +200,7 @@ impl Reconciler {
         }
     }
 
-    /// Takes a group over from whoever has it.
+    /// Takes a group over from its owner.
     pub async fn take_over(self: Arc<Self>, group: usize, failed: Arc<TakeoverFailed>) {
         let _turn = self.groups[group].transition.lock().await;
         let (began, mut asked) = (Instant::now(), Instant::now());
@@ -209,13 +212,13 @@ impl Reconciler {
                 false => Prepared::Orphaned,
             };
             if prepared == Prepared::Failed {
-                // Whoever has it serves on, which this node could not.
+                // The owner serves on, which this node could not.
                 self.local.forget(self.groups.partitions_of(group));
                 return self.back_off(group).await;
             }
             let assigned = self.control.view().assignment.groups.get(group).cloned().flatten();
             if assigned.as_ref() != Some(&self.node.name) {
-                // It is to go elsewhere meanwhile.
+                // The group is assigned to another node meanwhile.
                 self.local.forget(self.groups.partitions_of(group));
                 return;
             }
@@ -229,7 +232,7 @@ impl Reconciler {
                     .await
                     .is_some();
             if !has_left {
-                tracing::info!(group, owner, "the owner of a group does not give it up: it is fenced");
+                tracing::info!(group, owner, "partition group not released by its owner, which is fenced");
             }
         }
         match self.take_over_all(vec![group]).await {
@@ -237,12 +240,12 @@ impl Reconciler {
                 let (took_ms, away_ms) =
                     (everlog_log::clock::elapsed_ms(began), everlog_log::clock::elapsed_ms(asked));
                 self.counters.took(asked.elapsed());
-                tracing::info!(group, from = owner, took_ms, away_ms, "took a group of partitions over");
+                tracing::info!(group, from = owner, took_ms, away_ms, "partition group taken over");
             }
             Err(error) => {
-                // Those that did come go again: a group is in one place.
+                // The partitions that were recovered are released, because one node owns a whole group.
                 self.release_group(group).await;
-                tracing::warn!(group, %error, "a group of partitions could not be taken over");
+                tracing::warn!(group, %error, "partition group not taken over");
                 self.counters.failed.fetch_add(1, Ordering::Relaxed);
                 if !is_lost_to_another(&error) {
                     // The node ends.
@@ -254,8 +257,9 @@ impl Reconciler {
         }
     }
 
-    /// The brokers hear of a node, by the word of whoever places. One that they do not hear of serves nothing, though it may answer;
-    /// one that leaves, or is left out because some nodes do not reach each other, serves on.
+    /// True for a node that may serve: the coordinator has assigned groups to it, or it leaves, or it was left out
+    /// because some nodes do not reach each other. A node that is none of these serves nothing, although it may
+    /// answer.
     fn is_alive(&self, node: &str) -> bool {
         let view = self.control.view();
         let row = view.nodes.get(node);
@@ -265,7 +269,7 @@ impl Reconciler {
         view.assignment.nodes.contains(node) || is_leaving || unreachable || is_unowned()
     }
 
-    /// Brings the rows of a group while its owner serves on.
+    /// Restores the rows of a group while its owner serves on.
     async fn prepare(self: &Arc<Self>, group: usize, owner: &str) -> Prepared {
         let _slot = loop {
             if !self.answers(owner).await {
@@ -293,15 +297,15 @@ impl Reconciler {
                 Prepared::Failed
             }
             Err(panicked) => {
-                tracing::error!(group, %panicked, "the rows of a group could not be brought before it");
+                tracing::error!(group, %panicked, "rows of a partition group not restored");
                 self.groups[group].count_failure(false);
                 Prepared::Failed
             }
         }
     }
 
-    /// True where the owner of a group answers. One that is slow to is asked again, as long as its process and the brokers do not
-    /// say that it is gone: fencing one that serves makes its callers wait for all that is to be brought.
+    /// True where the owner of a group answers. A slow owner is asked again while its process and the brokers do not
+    /// show that it is gone. Fencing an owner that serves would make its callers wait for the whole restore.
     async fn answers(&self, owner: &str) -> bool {
         for _ask in 0..OWNER_ASKED {
             let Some(address) = self.control.address_of(owner) else { return false };
@@ -315,7 +319,7 @@ impl Reconciler {
         false
     }
 
-    /// The rest after a group could not be taken over.
+    /// The pause after a group could not be taken over.
     async fn back_off(&self, group: usize) {
         let failures = self.groups[group].failures.load(Ordering::Relaxed);
         tokio::time::sleep((TAKE_AGAIN_AFTER * 2_u32.saturating_pow(failures)).min(TAKE_AGAIN_AFTER_MAX))
@@ -334,20 +338,21 @@ impl Reconciler {
             }
         });
         if let Err(panicked) = left.await {
-            tracing::error!(group, %panicked, "a group of partitions did not leave well");
+            tracing::error!(group, %panicked, "partition group not released cleanly");
         }
         self.control.notify();
     }
 
-    /// Gives a group to a node that is to have it: what was taken is answered and committed first. False where it is not
-    /// here.
+    /// Hands a group over to the node that it is assigned to, after its requests are replied to and committed. False
+    /// where this node does not own it.
     pub async fn hand_over(self: &Arc<Self>, group: usize, to: &str) -> bool {
         let Some(given) = self.groups.get(group) else { return false };
         let _giving = Handover::begin(&given.handovers);
         let known = self.control.view().assignment.clone();
         let is_placed_here = known.groups.get(group).cloned().flatten().as_ref() == Some(&self.node.name);
         if is_placed_here && given.is_owned.load(Ordering::Acquire) {
-            // One of the two does not know the latest assignment. Said first: what is not held is missed.
+            // One of the two nodes does not know the latest assignment. The backoff begins before the group counts as
+            // unowned.
             lock(&given.backoff).begin(known, Instant::now());
             self.control.refresh();
         }
@@ -356,7 +361,7 @@ impl Reconciler {
         }
         let began = Instant::now();
         let _turn = given.transition.lock().await;
-        // What comes from now on goes there, and waits.
+        // New calls are forwarded to the new owner, and wait there.
         self.control.hand_over(group, &self.node.name, to);
         self.release_group(group).await;
         self.counters.groups_handed_over.fetch_add(1, Ordering::Relaxed);
@@ -364,13 +369,13 @@ impl Reconciler {
             group,
             to,
             took_ms = everlog_log::clock::elapsed_ms(began),
-            "gave a group of partitions up"
+            "partition group handed over"
         );
         true
     }
 
-    /// Somebody else has taken a partition of this node: it gives up the group. False where that somebody goes by this
-    /// node's name: then there is nothing for it to do any more.
+    /// Another node has taken a partition of this node: its group is released. False where the other node has the
+    /// name of this one; then this node has to end.
     pub async fn step_down(self: &Arc<Self>, partition: u32) -> bool {
         let (control, key) = (Arc::clone(&self.control), self.node.removed_row().write().0);
         let instance = tokio::task::spawn_blocking(move || match control.read(&key) {
@@ -381,7 +386,7 @@ impl Reconciler {
             return false;
         }
         let group = self.groups.group_of(partition);
-        // Each partition of the group is told of, and it is lost once.
+        // Every partition of the group reports it; the group is released once.
         if self.groups[group].is_owned.load(Ordering::Acquire) {
             let known = self.control.view().assignment.clone();
             lock(&self.groups[group].backoff).begin(known, Instant::now());
@@ -394,7 +399,8 @@ impl Reconciler {
         true
     }
 
-    /// Takes over what is assigned to this node and not here; `failed` hears of partitions that cannot be recovered.
+    /// Takes over what is assigned to this node and not owned by it. `failed` is called for partitions that cannot be
+    /// recovered.
     pub fn reconcile(self: &Arc<Self>, view: &ControlView, failed: &Arc<TakeoverFailed>) {
         for (group, node) in view.assignment.groups.iter().enumerate().take(self.groups.numbers().end) {
             let is_unowned = node.as_ref() == Some(&self.node.name) && !self.groups[group].is_owned();
@@ -413,7 +419,7 @@ impl Reconciler {
         }
     }
 
-    /// Tries from time to time whether partitions that are closed can be served: somebody may have put the log right.
+    /// Tries from time to time whether closed partitions can be served, because somebody may have repaired the log.
     pub fn retry_closed(self: &Arc<Self>, last: &mut Instant) {
         if last.elapsed() < REOPEN_EVERY {
             return;
@@ -433,7 +439,7 @@ impl Reconciler {
                 let Ok(_turn) = reconciler.groups[group].transition.try_lock() else { return };
                 if reconciler.groups[group].is_owned.load(Ordering::Acquire) {
                     let local = Arc::clone(&reconciler.local);
-                    // Why not is told where that is found.
+                    // The partition itself logs why not.
                     let _ = tokio::task::spawn_blocking(move || local.take(closed)).await;
                 }
             });
@@ -441,7 +447,7 @@ impl Reconciler {
     }
 }
 
-/// True for what a successor of a partition leads to.
+/// True for an error that a new owner of the partition causes.
 fn is_lost_to_another(error: &Error) -> bool {
     matches!(error, Error::Superseded { .. } | Error::Log(everlog_log::Error::Fenced { .. }))
 }

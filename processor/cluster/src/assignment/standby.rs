@@ -1,4 +1,4 @@
-//! A node that follows the rows of groups that others have: whoever takes one over has little left to bring.
+//! The standby keeps the rows of groups that other nodes own. A take-over of such a group has little left to restore.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::local::LocalPartitions;
 use crate::lock;
 use crate::membership::this_node::ThisNode;
 
-/// How often a follower looks whether something was committed.
+/// How often the standby looks for new commits.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The rest of a group whose rows could not be brought.
+/// The pause for a group whose rows could not be restored.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// Keeps the rows of groups that other nodes own near their end.
@@ -33,7 +33,7 @@ pub struct Standby {
 }
 
 impl Standby {
-    /// Follows what this node is to follow, until it ends.
+    /// Follows the groups that this node is the standby of, until the node ends.
     pub async fn run(self: Arc<Self>) {
         let mut resting = BTreeMap::new();
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -44,11 +44,11 @@ impl Standby {
                 _ = looks.tick() => {}
             }
             for group in self.groups.numbers() {
-                // Whoever takes it over, or lets go of it, sees to its rows.
+                // A take-over or a release cares for the rows itself.
                 let Ok(_turn) = self.groups[group].transition.try_lock() else { continue };
                 let Group { is_owned, is_acquiring, .. } = &self.groups[group];
                 if is_owned.load(Ordering::Acquire) || is_acquiring.load(Ordering::Acquire) {
-                    // The rows are whose it comes to.
+                    // The owner keeps its rows itself.
                     self.stop_standby(group);
                 } else if self.is_follower(group) {
                     if resting.get(&group).is_none_or(|until| *until <= Instant::now()) {
@@ -71,7 +71,7 @@ impl Standby {
         assigned.is_some() && follower(others.map(String::as_str), group) == Some(self.node.name.as_str())
     }
 
-    /// Brings what was committed since; false where that fails, and nobody should think that the rows are here.
+    /// Restores what was committed since the last time. False where that fails: then nobody should count on the rows.
     async fn follow(self: &Arc<Self>, group: usize) -> bool {
         let standby = Arc::clone(self);
         let brought = tokio::task::spawn_blocking(move || {
@@ -99,25 +99,25 @@ impl Standby {
             }
             Ok(false) => false,
             Err(panicked) => {
-                tracing::error!(group, %panicked, "the rows of a group are not standby_ends at the moment");
+                tracing::error!(group, %panicked, "standby rows not restored");
                 self.stop_standby(group);
                 false
             }
         }
     }
 
-    /// True where it was followed.
+    /// True where this node was its standby.
     fn stop_standby(&self, group: usize) -> bool {
         !std::mem::take(&mut *lock(&self.groups[group].standby_ends)).is_empty()
     }
 
-    /// Another node follows it now: its rows are closed.
+    /// Another node is the standby now: the rows are closed.
     async fn forget(self: &Arc<Self>, group: usize) {
         let standby = Arc::clone(self);
         let closed =
             tokio::task::spawn_blocking(move || standby.local.forget(standby.groups.partitions_of(group)));
         if let Err(panicked) = closed.await {
-            tracing::error!(group, %panicked, "rows that were standby_ends are not closed");
+            tracing::error!(group, %panicked, "standby rows not closed");
         }
     }
 }

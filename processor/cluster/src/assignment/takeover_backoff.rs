@@ -1,17 +1,17 @@
-//! How long a node leaves a group to another one that has taken it, though it is assigned here as far as this node knows: one
-//! of the two does not know the latest assignment, and as long as both take it back at once nobody serves it.
+//! The pause before this node takes back a group that another node has taken. One of the two does not know the latest
+//! assignment. If both took the group back at once, nobody would serve it.
 
 use std::time::{Duration, Instant};
 
 use crate::control_rows::Assignment;
 
-/// The first pause, and the longest.
+/// The shortest and the longest pause.
 const FIRST: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(16);
-/// A group that is lost so long after a pause was over is lost for the first time again.
+/// After so long without a loss, the next pause is the shortest again.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(32);
 
-/// The patience with a group. It doubles each time that the group is taken away again soon.
+/// The pause of one group. It doubles each time that the group is lost again soon.
 #[derive(Debug, Default)]
 pub struct TakeoverBackoff {
     known: Assignment,
@@ -20,7 +20,7 @@ pub struct TakeoverBackoff {
 }
 
 impl TakeoverBackoff {
-    /// Another node has taken the group; `known`: the latest assignment that this node knows.
+    /// Another node has taken the group. `known`: the latest assignment that this node knows.
     pub fn begin(&mut self, known: Assignment, now: Instant) {
         let is_soon = self.until.is_some_and(|until| now < until + FORGOTTEN_AFTER);
         self.pause = if is_soon { (2 * self.pause).min(MOST) } else { FIRST };
@@ -28,7 +28,7 @@ impl TakeoverBackoff {
         self.known = known;
     }
 
-    /// True where a group that this assignment gives to the node may be taken.
+    /// True where this node may take the group by this assignment.
     pub fn is_over(&self, assignment: &Assignment, now: Instant) -> bool {
         *assignment != self.known || self.until.is_none_or(|until| now >= until)
     }

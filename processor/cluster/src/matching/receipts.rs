@@ -1,4 +1,5 @@
-//! Receipts of answers that other nodes carry to their polls: settled by what those nodes say, or given back after a while.
+//! Receipts of answers that other nodes carry to polls. The carrying node settles each; a receipt that nobody settles
+//! is given back after a while, and its task is requeued.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use everlog_partition::{Receipt, RunKey};
 
-/// An answer of which nothing is heard for so long has reached nobody: the node that was to bring it on is gone. Long enough for
-/// a worker that takes a large answer slowly.
+/// A receipt that is not settled for so long is given back, because the node that carried the answer is gone. Long
+/// enough for a worker that reads a large answer slowly.
 const RECEIVED_WITHIN: Duration = Duration::from_secs(8);
 
-/// Whose answer a receipt is of.
+/// The poll that an answer is for.
 pub struct Recipient {
     /// The poll.
     pub poll_id: String,
-    /// What it has claimed a task of, by partition and key; none where it is a query that it has got.
+    /// The partition and the run of the task that it has claimed; none where it got a query.
     pub claimed: Option<(u32, RunKey)>,
 }
 
-/// Answers of which it is not known yet whether they have reached their polls.
+/// Receipts that are not settled yet.
 #[derive(Default)]
 pub struct Receipts {
     last: AtomicU64,
@@ -27,14 +28,14 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// Keeps a receipt until it is settled, or too old.
+    /// Keeps a receipt until it is settled or too old. Returns its id.
     pub fn keep(&self, receipt: Receipt) -> u64 {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.open().insert(id, (Instant::now(), receipt));
         id
     }
 
-    /// The answer has reached its poll, or nobody.
+    /// Settles a receipt: the answer has reached its poll, or nobody.
     pub fn settle(&self, id: u64, is_taken: bool) {
         let found = self.open().remove(&id);
         if let Some((_, receipt)) = found.filter(|_| is_taken) {
@@ -42,18 +43,18 @@ impl Receipts {
         }
     }
 
-    /// Gives back what nobody has spoken of for too long; how many that were.
+    /// Gives back receipts that are too old. Returns how many.
     pub fn sweep(&self) -> u64 {
         let is_old = |began: &Instant| began.elapsed() > RECEIVED_WITHIN;
         // They are dropped behind the lock.
         let old: Vec<_> = self.open().extract_if(|_, (began, _)| is_old(began)).collect();
         if !old.is_empty() {
-            tracing::debug!(count = old.len(), "nobody has told of answers for too long: they go back");
+            tracing::debug!(count = old.len(), "delivery receipts expired");
         }
         old.len() as u64
     }
 
-    /// How many are open.
+    /// How many are not settled.
     pub fn count(&self) -> usize {
         self.open().len()
     }

@@ -1,4 +1,5 @@
-//! Tasks whose owner, queue and worker are on several nodes: offers to the homes of queues, claims of what was offered, receipts.
+//! Matching between nodes: offers to the homes of queues, claims of what was offered, receipts of what was delivered.
+//! Which task goes to which poll is decided by the dispatcher at the home.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -31,21 +32,22 @@ use crate::peers::protocol::{
     Release,
 };
 
-/// How long a message between nodes may take.
+/// How long a message to another node may take.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
-/// How long a node may take to say what it keeps back: somebody waits for it, and it is told about.
+/// How long another node may take to say what waits there. It is only shown, and somebody waits for it.
 const KEPT_WITHIN: Duration = Duration::from_secs(1);
 /// How long a claim may take: it goes through a journal.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
-/// The rest before something that failed is tried again.
+/// The pause before a failed attempt is repeated.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// The same where it may be any node.
+/// The pause where every node was asked.
 const ASKED_AROUND_AFTER: Duration = Duration::from_secs(1);
-/// How long it is tried to bring something back to an owner: one that died is missed first, and followed then.
+/// How long a loss is forwarded to the owner of a partition. Longer than the brokers take to notice a dead owner, and
+/// a successor to serve.
 const OWNER_WITHIN: Duration = Duration::from_secs(60);
-/// When a node goes all that it was asked breaks off together: so long that is gathered.
+/// When a node dies, all calls to it break off at once. Lost polls are gathered for so long.
 const LOST_TOGETHER: Duration = Duration::from_millis(100);
-/// The nodes between which tasks and polls go.
+/// Tasks and polls between this node and the others.
 pub struct RemoteMatching {
     /// The rows of `control`.
     pub control: Arc<ControlTable>,
@@ -58,18 +60,19 @@ pub struct RemoteMatching {
     counters: Arc<ClusterCounters>,
     dispatcher: Arc<Dispatcher>,
     send: everlog_partition::Send,
-    /// Windows of offers to other nodes, and of their offers.
+    /// Offers to other nodes, and offers of other nodes.
     pub exchange: Arc<Exchange>,
-    /// Answers that other nodes carry.
+    /// Receipts of answers that other nodes carry.
     pub receipts: Receipts,
-    /// Forwarded polls that broke off, by node, until its successors are asked to take back what they have claimed.
+    /// Forwarded polls that broke off, by node. They are reported to the successors, which take back what the polls
+    /// had claimed.
     lost_polls: Mutex<HashMap<String, Vec<String>>>,
     runtime: Handle,
     this: Weak<Self>,
 }
 
 impl RemoteMatching {
-    /// Matching that has offered nothing yet.
+    /// A component that has offered nothing yet.
     pub fn new(
         (control, node): (&Arc<ControlTable>, &Arc<ThisNode>),
         groups: &Arc<GroupTable>,
@@ -109,12 +112,12 @@ impl RemoteMatching {
         }
     }
 
-    /// Sends an event to a partition that is at work here; false where it is not.
+    /// Sends an event to a partition that serves here. False where it does not.
     pub fn deliver(&self, partition: u32, event: Event) -> bool {
         self.groups.serves(partition) && (self.send)(partition, event)
     }
 
-    /// A poll waits on that was to get something of a partition which is not here.
+    /// A poll waits on, because the partition that it wanted a task of is not here.
     pub fn poll_again(&self, waiting: Waiting) {
         self.dispatcher.poll_again(waiting, &self.send);
     }
@@ -135,7 +138,7 @@ impl RemoteMatching {
         self.peers.ask_node(&self.control, node, path, question, within).await
     }
 
-    /// The node that brings the polls and the tasks of a queue together.
+    /// The home of a queue: the node where its polls and tasks meet.
     pub fn home_of(&self, queue: &QueueKey) -> Option<String> {
         let view = self.control.view();
         let kind = [u8::from(queue.activities)];
@@ -143,7 +146,7 @@ impl RemoteMatching {
         home(view.hosts.iter().map(String::as_str), &of).map(str::to_owned)
     }
 
-    /// What the other nodes that have partitions keep until there is room for it at the home of a queue.
+    /// What waits at other nodes for room at the home of a queue.
     async fn remote_backlog(self: Arc<Self>, queue: QueueKey) -> KeptBack {
         let view = self.control.view();
         let owners: BTreeSet<&String> = view.owners.values().map(|row| &row.node).collect();
@@ -160,7 +163,7 @@ impl RemoteMatching {
         kept_back
     }
 
-    /// Gives something of a partition of this node to a poll at the home of its queue, in words.
+    /// Delivers a task or a query of this node to a poll at the home of its queue, encoded as the API's answer.
     pub async fn claimed(&self, ready: Ready, poll: Poll) -> ClaimedWire {
         let namespace_id = poll.namespace_id.clone();
         let delivered = tokio::time::timeout(CLAIMED_WITHIN, self.exchange.give(ready, poll)).await;
@@ -175,7 +178,7 @@ impl RemoteMatching {
         }
     }
 
-    /// Claims something of the node that has offered it, for a poll at home here. `claimed`: what it is a task of.
+    /// Claims what a node has offered, for a poll at home here. `claimed`: the partition and run of the task.
     async fn claim(
         self: Arc<Self>,
         node: Arc<str>,
@@ -202,7 +205,8 @@ impl RemoteMatching {
         }
     }
 
-    /// Tells the node that something came from whether it has reached its poll.
+    /// The receipt of an answer that came from another node. Settling it tells that node whether the answer has
+    /// reached its poll.
     pub fn receipt(self: &Arc<Self>, node: Arc<str>, receipt: u64, asker: Recipient) -> Receipt {
         let claimed = asker.claimed.clone();
         let settle = |is_taken, asker: Option<Recipient>| {
@@ -211,7 +215,7 @@ impl RemoteMatching {
                 let runtime = matching.runtime.clone();
                 runtime.spawn(async move {
                     let received = Received { receipt, is_taken };
-                    // Unheard, it counts as lost after a while, where the node lives.
+                    // The other node counts it as lost after a while, if it lives.
                     if matching.ask(&node, "/node/received", &received, TOLD_WITHIN).await.is_none() {
                         let lost = asker.and_then(|Recipient { poll_id, claimed }| Some((claimed?, poll_id)));
                         if let Some(((partition, run), poll_id)) = lost {
@@ -228,14 +232,14 @@ impl RemoteMatching {
         }
     }
 
-    /// A poll has got nothing of what it has claimed of a run, or may have.
+    /// Forwards that a poll has not got the task which it has claimed, or may have.
     fn run_poll_lost(self: &Arc<Self>, partition: u32, run: RunKey, poll_id: String) {
         let lost = Event::PollsLost { poll_ids: [poll_id].into(), run: Some(run) };
         self.runtime.spawn(Arc::clone(self).forward_loss(partition, lost));
     }
 
-    /// A poll that was brought to a node has broken off. Where that node has gone whoever follows it takes back what it has
-    /// claimed of that node's own partitions; the owners of others see for themselves that nobody tells of their receipts.
+    /// A poll that was forwarded to a node has broken off. If that node is gone, its successors take back what the
+    /// poll had claimed of its partitions. Other owners notice it by their receipts.
     pub fn poll_lost_at(self: &Arc<Self>, node: &str, poll_id: String) {
         let mut all = lock(&self.lost_polls);
         let polls = all.entry(node.to_owned()).or_default();
@@ -259,15 +263,15 @@ impl RemoteMatching {
         }
     }
 
-    /// Tells whoever serves a partition something that nobody waits for; tried again while nobody does. While it rests here for the
-    /// brokers' sake another node may have it, of which this one does not hear.
+    /// Forwards a loss to the owner of a partition, and tries again while nobody takes it. A partition that waits
+    /// here for the brokers may have another owner that this node does not know.
     async fn forward_loss(self: Arc<Self>, partition: u32, event: Event) {
         let mut deadline = Instant::now() + OWNER_WITHIN;
         let lost = if let Event::PollsLost { poll_ids, .. } = &event { poll_ids.as_ref() } else { &[] };
-        tracing::debug!(partition, ?lost, "that something reached nobody is told to who has the partition");
+        tracing::debug!(partition, ?lost, "lost delivery forwarded to the owner");
         while Instant::now() < deadline {
             if self.groups.serves(partition) {
-                // Where it count_failure meanwhile it is told of once more.
+                // If the partition fails meanwhile, the loss is reported again.
                 (self.send)(partition, event);
                 return;
             }
@@ -285,10 +289,10 @@ impl RemoteMatching {
             }
             tokio::time::sleep(pause).await;
         }
-        tracing::warn!(partition, "a task that reached nobody could not be given back; its timeout does it");
+        tracing::warn!(partition, "lost delivery not forwarded: the task waits for its timeout");
     }
 
-    /// Brings such a thing to the node that owns the partition; none where it did not take it.
+    /// Sends a loss to the owner of a partition; none where it did not take it.
     async fn tell(&self, node: &str, partition: u32, event: &Event) -> Option<Bytes> {
         match event {
             Event::Release { input } => {
@@ -353,14 +357,14 @@ impl Line for RemoteMatching {
     fn question_lost(&self, node: Arc<str>, partition: u32, query_id: String) {
         let Some(matching) = self.this.upgrade() else { return };
         self.runtime.spawn(async move {
-            // Unheard, it waits for its deadline.
+            // The query waits for its deadline.
             let _ = matching.ask(&node, "/node/lost", &Lost { partition, query_id }, TOLD_WITHIN).await;
         });
     }
 
     fn kept_back(&self, queue: QueueKey, reply: oneshot::Sender<KeptBack>) {
         let Some(matching) = self.this.upgrade() else { return };
-        // Whoever asks may be gone.
+        // The caller may be gone.
         self.runtime.spawn(async move { reply.send(matching.remote_backlog(queue).await) });
     }
 

@@ -1,4 +1,4 @@
-//! Events for partitions that are not at this node, on their way to whoever has them.
+//! Events for partitions that are not at this node: refused, or forwarded to the owner.
 
 use std::sync::Weak;
 
@@ -8,14 +8,14 @@ use crate::control_rows::{Assignment, Row};
 use crate::local::RemotePartitions;
 use crate::matching::remote::RemoteMatching;
 
-/// What is for partitions of a node that are not there.
+/// Takes events for partitions that are not here.
 pub struct RemoteOwners(pub Weak<RemoteMatching>);
 
 impl RemotePartitions for RemoteOwners {
     fn bring(&self, partition: u32, event: Event) {
         let Some(matching) = self.0.upgrade() else { return event.refuse(Failure::Unavailable) };
         match event {
-            // The partition was here when it was offered: whoever has it now has offered its tasks again.
+            // The new owner has offered its tasks again.
             Event::Claim { waiting, .. } | Event::HandQuery { waiting, .. } => {
                 matching.poll_again(waiting);
             }

@@ -1,5 +1,5 @@
-//! Nodes that are gone without a word: the one that places tells since when, and forgets them in the end. Nothing of theirs is
-//! lost by it: a node that comes back says anew where it is and whose rows it keeps.
+//! Nodes that died: the coordinator records when, and forgets them after a while. Nothing is lost by that: a node
+//! that comes back registers again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::control_rows::{ControlView, GoneRow, Row};
 use crate::control_table::ControlTable;
 use crate::peers::client::PeerClient;
 
-/// Nodes of which something is to be written because they are not among `live`.
+/// Nodes that something has to be written of, because they are not in `live`.
 fn missed<'a>(
     view: &'a ControlView,
     live: &BTreeSet<String>,
@@ -23,7 +23,7 @@ fn missed<'a>(
     missing.filter(move |name| view.gone.get(*name).is_none_or(|gone| is_due(gone.since_ms)))
 }
 
-/// What is to be written of nodes of which only `live` are there.
+/// The rows to write where only `live` nodes are live.
 fn news(view: &ControlView, live: &BTreeSet<String>, now_ms: i64, forget_after_ms: i64) -> Vec<Row> {
     let mut rows = Vec::new();
     for name in view.nodes.keys() {
@@ -54,25 +54,25 @@ pub struct DepartedNodes {
 }
 
 impl DepartedNodes {
-    /// Tells which nodes are gone, and forgets those that are for long; for the one that places.
+    /// Records which nodes have died, and forgets those that died long ago. For the coordinator.
     pub async fn record(&self, live: &BTreeSet<String>) {
         let (view, now_ms) = (self.control.view_full(), now_ms());
         let forget_after_ms = i64::try_from(self.forget_after.as_millis()).unwrap_or(i64::MAX);
         let mut live = live.clone();
         let missed: Vec<_> = missed(&view, &live, now_ms, forget_after_ms).cloned().collect();
         for name in missed {
-            // One that has just come is no member yet.
+            // A node that has just started is no member yet.
             if self.peers.instance(&name, &view.nodes[&name].address).await.is_some() {
                 live.insert(name);
             }
         }
         for row in news(&view, &live, now_ms, forget_after_ms) {
             if let Row::Node(node, None) = &row {
-                tracing::info!(node, "a node is gone for long: it is forgotten");
+                tracing::info!(node, "departed node forgotten");
             }
             match self.control.write(row.clone()).await {
                 Ok(()) => self.control.apply_and_publish(row),
-                Err(error) => tracing::debug!(%error, "who is gone is told in a while"),
+                Err(error) => tracing::debug!(%error, "departed node not recorded yet"),
             }
         }
     }

@@ -1,36 +1,36 @@
-//! Since when nodes live, as the one that places remembers it: what a node gets for the sake of balance goes again with it, so
-//! one that comes and goes waits for it longer each time.
+//! The uptime of each node, as the coordinator has seen it. Groups that moved to a node for balance move again when
+//! it dies. So a node that dies often waits longer for them each time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::control_rows::NodeRow;
 
-/// A node that lives for so long is settled; each time that it was lost before doubles that.
+/// After this uptime a node is steady. Each death before doubles it.
 const SETTLES_IN: Duration = Duration::from_secs(3);
 const SETTLES_IN_AT_MOST: Duration = Duration::from_secs(30);
-/// A loss counts for so long.
+/// A death counts for so long.
 const COUNTS_FOR: Duration = Duration::from_secs(300);
 
-/// Who lives, who was lost, and when.
+/// Uptimes and deaths.
 #[derive(Default)]
 pub struct FlapDamping {
     by_name: BTreeMap<String, Uptime>,
-    /// When nodes were lost without a word.
+    /// When nodes died.
     losses: BTreeMap<String, Vec<Instant>>,
 }
 
 struct Uptime {
-    /// The start that it lives by.
+    /// The start that it runs by.
     start: String,
-    /// None: since before this node assigned.
+    /// None: since before this node was the coordinator.
     since: Option<Instant>,
-    /// It has said that it ends.
+    /// It has said that it leaves.
     leaves: bool,
 }
 
 impl FlapDamping {
-    /// These nodes are there, and no others; those that `was_there` were, if this is the first look, are settled.
+    /// The live nodes at this look. At the first look, nodes that `was_there` knows are steady.
     pub fn see<'a>(
         &mut self,
         nodes: impl Iterator<Item = (&'a String, &'a NodeRow)>,
@@ -57,7 +57,7 @@ impl FlapDamping {
         }
     }
 
-    /// Whether a node has lived for long enough.
+    /// Whether a node has been up for long enough.
     pub fn is_settled(&self, name: &str, now: Instant) -> bool {
         let Some(life) = self.by_name.get(name) else { return false };
         let losses = self.losses.get(name).map_or(0, Vec::len);
@@ -66,7 +66,7 @@ impl FlapDamping {
         life.since.is_none_or(|since| now.saturating_duration_since(since) >= settles_in)
     }
 
-    /// It is another node that places: what is seen next is seen for the first time.
+    /// Another node is the coordinator: the next look is the first.
     pub fn end(&mut self) {
         self.by_name.clear();
     }
@@ -76,7 +76,7 @@ impl FlapDamping {
 mod tests {
     use super::*;
 
-    /// Nodes of one placer, and the time that it has.
+    /// Nodes as one coordinator sees them, and the time.
     struct Place {
         lives: FlapDamping,
         now: Instant,
@@ -100,7 +100,7 @@ mod tests {
             self.lives.see(rows.iter().map(|(name, row)| (name, row)), was_there, self.now);
         }
 
-        /// After how many seconds it is settled.
+        /// After how many seconds it is steady.
         fn settles_in(&self, name: &str) -> Option<u64> {
             (0..100).find(|after| self.lives.is_settled(name, self.now + Duration::from_secs(*after)))
         }
@@ -122,7 +122,7 @@ mod tests {
         let mut place = Place::new();
         let waits: Vec<_> = (1..=6)
             .map(|start| {
-                // Some are back before anybody has looked.
+                // Some are back before the coordinator has looked.
                 if start % 2 == 0 {
                     place.see(&[("placer", 1, false)]);
                 }

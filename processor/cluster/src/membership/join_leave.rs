@@ -1,4 +1,4 @@
-//! How a node comes among the others, and how it leaves them.
+//! How a node joins the others and leaves them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use crate::Cluster;
 use crate::control_rows::Row;
 use crate::peers::client::PeerClient;
 
-/// How often it is looked whether silent nodes answer or are gone.
+/// How often silent nodes are asked whether they answer.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long the rows of `control` may take to be there at the start.
+/// How long the rows of `control` may take at the start.
 const TOLD_WITHIN: Duration = Duration::from_secs(30);
-/// How long a node that ends waits for others to take what it has.
+/// How long a leaving node waits until others have taken its groups.
 pub const DEPART_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take to leave the group of nodes: others find out by themselves.
+/// How long leaving the consumer group may take. Other nodes notice it by themselves.
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_AT_DEPARTURE_EVERY: Duration = Duration::from_millis(10);
 
 impl Cluster {
-    /// Says that this node is there. Where no other one is, it takes all partitions over before it returns.
+    /// Registers this node. Where no other node answers, it takes all partitions over before it returns.
     ///
     /// # Errors
-    /// Another node has this name; `control` cannot be read or written.
+    /// Another node has this name, or `control` cannot be read or written.
     pub async fn begin(self: &Arc<Self>) -> Result<Result<(), Error>> {
         let mut is_caught_up = self.control.caught_up();
         let told = tokio::time::timeout(TOLD_WITHIN, is_caught_up.wait_for(|told| *told)).await.is_ok();
         if !told {
-            bail!("the topic control could not be read within {} s", TOLD_WITHIN.as_secs());
+            bail!("the topic control was not read to its end within {} s", TOLD_WITHIN.as_secs());
         }
         let namesake = self.control.view().nodes.get(&self.node.name).cloned();
         if let Some(row) = namesake
@@ -55,10 +55,7 @@ impl Cluster {
             while !is_there() && changes.changed().await.is_ok() {}
         });
         if seen.await.is_err() {
-            bail!(
-                "the topic control did not bring a row that was written within {} s",
-                TOLD_WITHIN.as_secs()
-            );
+            bail!("the topic control did not deliver a row that was written {} s ago", TOLD_WITHIN.as_secs());
         }
         if self.any_peer_answers().await {
             return Ok(Ok(()));
@@ -79,7 +76,7 @@ impl Cluster {
         }
         let taken = self.reconciler.take_over_all(self.groups.numbers().collect()).await;
         self.reconciler.set_assigned_groups(taken.is_ok());
-        // Where no partition can be served there is nothing to go on with.
+        // Where no partition can be served, the node has to end.
         Ok(taken.and_then(|closed| match closed.into_iter().next() {
             Some((_, error)) if self.is_closed_whole() => Err(error),
             _some_serve => Ok(()),
@@ -108,9 +105,9 @@ impl Cluster {
         false
     }
 
-    /// Nodes that live by the brokers' word, and are not to be spoken to from here: they are slow to answer, cannot be reached, or one
-    /// of the two does not trust the other. What they have is not to be taken as if nobody were there. One whose process is gone
-    /// refuses connections.
+    /// Nodes that are live for the brokers and do not answer this node: they are slow, not reached, or one of the two
+    /// does not trust the other. Their groups must not be taken over. A dead process refuses connections, and is not
+    /// among them.
     async fn silent(self: &Arc<Self>) -> BTreeSet<String> {
         let nodes = self.control.view().nodes.clone();
         let mut asked = tokio::task::JoinSet::new();
@@ -127,13 +124,12 @@ impl Cluster {
         }
     }
 
-    /// Waits until another node answers (true), or those that are silent are gone. Meanwhile it is no member of the group: it might
-    /// be chosen to place.
+    /// Waits until another node answers (true), or the silent nodes are gone. Meanwhile this node is no member,
+    /// because it could be elected.
     async fn waits_for(self: &Arc<Self>, silent: &BTreeSet<String>) -> bool {
         tracing::warn!(
             nodes = ?silent,
-            "another node lives by the brokers' word and does not answer, or does not trust this one: nothing is taken over until \
-             that changes"
+            "live nodes do not answer this one, or do not trust it: nothing is taken over until that changes"
         );
         self.node.set_away(true);
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -148,7 +144,7 @@ impl Cluster {
         }
     }
 
-    /// Gives all groups to other nodes, where there are some and the brokers tell them of it, and leaves.
+    /// Hands all groups over to other nodes, if there are some.
     pub async fn depart(self: &Arc<Self>) {
         let has_others = {
             let view = self.control.view();
@@ -158,18 +154,20 @@ impl Cluster {
             return;
         }
         if tokio::time::timeout(DEPART_WITHIN, self.give_all()).await.is_err() || self.groups.are_in_use() {
-            tracing::warn!("nobody has taken all partitions; others take them over when they notice");
+            tracing::warn!(
+                "not all partition groups handed over: other nodes take them over when this one is gone"
+            );
         }
     }
 
-    /// Waits until others have all groups, or cannot be told to take them.
+    /// Waits until other nodes own all groups, or cannot be told to take them.
     async fn give_all(self: &Arc<Self>) {
         if self.control.is_log_unreachable() {
             return;
         }
         let row = self.node.change_row(|row| row.leaves = true);
-        // Where it is this node that places, what it places must come behind: to whoever reads that first this node is gone, and
-        // is fenced.
+        // The row comes before an assignment that this node may write as the coordinator. In the other order a reader
+        // would take this node for dead, and fence it.
         let told = self.control.write(row.clone()).await;
         self.control.apply_and_publish(row);
         while told.is_ok() && self.groups.are_in_use() && !self.control.is_log_unreachable() {
@@ -177,11 +175,11 @@ impl Cluster {
         }
     }
 
-    /// Leaves the group of nodes; what others bring is answered no more.
+    /// Leaves the consumer group and removes the row. Calls of other nodes are refused from now on.
     pub async fn end(self: &Arc<Self>) {
         self.node.end();
         if tokio::time::timeout(LEAVE_WITHIN, self.leave_members()).await.is_err() {
-            tracing::debug!("the group of nodes was left without a word; others find out by themselves");
+            tracing::debug!("left the consumer group without waiting for it");
         }
     }
 
@@ -192,12 +190,12 @@ impl Cluster {
             && !self.control.is_log_unreachable()
             && let Err(error) = self.control.write(self.node.removed_row()).await
         {
-            tracing::debug!(%error, "others find out by themselves that this node is gone");
+            tracing::debug!(%error, "row of this node not removed");
         }
         // Both wait for their threads.
         let ended = tokio::task::spawn_blocking(move || drop((members, follow)));
         if ended.await.is_err() {
-            tracing::warn!("the group of nodes was not left well");
+            tracing::warn!("leaving the consumer group failed");
         }
     }
 }

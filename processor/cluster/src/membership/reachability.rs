@@ -1,5 +1,6 @@
-//! Whom a node does not reach, though the brokers hear of both: it tells so, and whoever places leaves a node out, so that
-//! those that are left reach each other. A queue whose home nobody reaches would wait as long as the cut lasts.
+//! Which nodes this node does not reach, although they are members. Each node writes it to its row, and the
+//! coordinator leaves nodes out until all assigned nodes reach each other. A queue whose home is not reached would
+//! wait as long as the network is cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use crate::control_table::ControlTable;
 use crate::membership::this_node::ThisNode;
 use crate::peers::client::PeerClient;
 
-/// How often a node looks whether it reaches the others. One with an open connection is not asked: that shows by itself
-/// whether it lives.
+/// How often other nodes are tried. A node with an open connection is not asked, because the connection shows whether
+/// it lives.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// One that is not reached for so long is told: later than the connection to it has ended, which takes 3 s, and than the brokers
-/// tell of one that is dead, which takes 6 s.
+/// A node counts as unreachable after so long. Longer than a connection takes to end (3 s); a dead node is reported
+/// by the brokers after 6 s.
 const MISSED_AFTER: Duration = Duration::from_secs(5);
 
-/// Looks whom this node reaches.
+/// Finds out which nodes this one reaches.
 pub struct Reachability {
     /// The rows of `control`.
     pub control: Arc<ControlTable>,
@@ -31,7 +32,7 @@ pub struct Reachability {
 }
 
 impl Reachability {
-    /// Looks whom this node reaches, and tells whom it does not, until it ends.
+    /// Tries the other nodes and records which are unreachable, until the node ends.
     pub async fn run(self) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -52,7 +53,7 @@ impl Reachability {
         }
     }
 
-    /// Whether there is a way to each of the other nodes that are not known to be gone; all are tried at once.
+    /// Whether this node reaches each of the other nodes that are not dead. All are tried at once.
     async fn reached(&self, view: &ControlView) -> BTreeMap<String, bool> {
         let is_other = |name: &String| *name != self.node.name && !view.gone.contains_key(name);
         let mut tried = JoinSet::new();
@@ -67,8 +68,8 @@ impl Reachability {
     }
 }
 
-/// Those of the nodes that all reach each other: who misses most, or is missed by most, is left out until nobody is missed; of several
-/// one that has nothing assigned on it, then the last.
+/// Nodes that all reach each other. The node with most cuts is left out until there is no cut. Of several, one
+/// without groups is left out, then the last.
 pub(crate) fn fully_connected(view: &ControlView, nodes: &BTreeSet<String>) -> BTreeSet<String> {
     let mut nodes = nodes.clone();
     let mut cuts: BTreeSet<[&String; 2]> = BTreeSet::new();
@@ -101,7 +102,7 @@ mod tests {
         names.chars().map(String::from).collect()
     }
 
-    /// What is left of all nodes that tell something; each tells whom it misses.
+    /// The nodes that are left when each tells which it does not reach.
     fn left(assigned: &str, told: &[(&str, &str)]) -> BTreeSet<String> {
         let mut view = ControlView {
             assignment: Assignment { nodes: names(assigned), ..Assignment::default() },

@@ -1,4 +1,5 @@
-//! This node as a member: its name, its row in `control`, its place in the group of nodes.
+//! This node as a member: its name, its row in `control`, its membership in the consumer group. Does not assign or
+//! take over anything.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -14,10 +15,10 @@ use crate::lock;
 pub struct ThisNode {
     /// Its name among the nodes.
     pub name: String,
-    /// Random, of this start.
+    /// Random, one for each start.
     pub instance: String,
     control: Arc<ControlTable>,
-    /// What it last wrote of itself, or is about to.
+    /// The row that it has written last, or is about to write.
     row: Mutex<NodeRow>,
     members: Mutex<Option<NodeGroup>>,
     ended: watch::Sender<bool>,
@@ -78,7 +79,7 @@ impl ThisNode {
         match self.control.write(row.clone()).await {
             Ok(()) => self.control.apply_and_publish(row),
             // The next row of this node says it.
-            Err(error) => tracing::debug!(%error, "others do not know yet which rows are kept here"),
+            Err(error) => tracing::debug!(%error, "kept rows not announced yet"),
         }
     }
 
@@ -91,23 +92,23 @@ impl ThisNode {
             is_news = row.unreachable != unreachable;
             row.unreachable.clone_from(&unreachable);
         });
-        // One that has no row ends, or writes all of itself anew.
+        // A node without a row ends, or registers again.
         if is_recorded || self.is_ended() {
             return;
         }
-        // What the brokers did not take is written again, to them alone.
+        // What the brokers did not take is written again.
         if is_news && unreachable.is_empty() {
-            tracing::info!("this node reaches all others");
+            tracing::info!("all nodes reachable");
         } else if is_news {
-            tracing::warn!(nodes = ?unreachable, "this node does not reach others that the brokers hear of");
+            tracing::warn!(nodes = ?unreachable, "nodes unreachable");
         }
         match self.control.write(row.clone()).await {
             Ok(()) => self.control.apply_and_publish(row),
-            Err(error) => tracing::debug!(%error, "whom this node does not reach is told later"),
+            Err(error) => tracing::debug!(%error, "unreachable nodes not recorded yet"),
         }
     }
 
-    /// Writes its row again where it was removed: the node slept, or has just come back.
+    /// Registers again where its row was removed: the node was suspended, or has just come back.
     pub async fn register_again(&self) {
         if self.control.view().nodes.contains_key(&self.name) || self.is_ended() {
             return;
@@ -115,7 +116,7 @@ impl ThisNode {
         let row = self.change_row(|_row| {});
         match self.control.write(row.clone()).await {
             Ok(()) => self.control.apply_and_publish(row),
-            Err(error) => tracing::debug!(%error, "others do not know that this node is there"),
+            Err(error) => tracing::debug!(%error, "node not registered again yet"),
         }
     }
 
@@ -129,7 +130,7 @@ impl ThisNode {
         lock(&self.members).take()
     }
 
-    /// Says to the brokers that this node is away, or back: it cannot be elected meanwhile.
+    /// Tells the brokers that this node is away, or back. A node that is away cannot be elected.
     pub fn set_away(&self, is_away: bool) {
         lock(&self.members).iter().for_each(|members| members.is_away(is_away));
     }
@@ -139,14 +140,14 @@ impl ThisNode {
         lock(&self.members).as_ref().is_some_and(NodeGroup::is_placer)
     }
 
-    /// The nodes that live by the brokers' word; none where they do not say.
+    /// The members that are live for the brokers; none where the brokers do not answer.
     pub async fn live_members(self: &Arc<Self>) -> Option<BTreeSet<String>> {
         let asked = Arc::clone(self);
         let live = tokio::task::spawn_blocking(move || lock(&asked.members).as_ref().map(NodeGroup::live));
         match live.await.ok().flatten()? {
             Ok(live) => Some(live.into_iter().collect()),
             Err(error) => {
-                tracing::debug!(%error, "who lives is not known at the moment");
+                tracing::debug!(%error, "live members unknown");
                 None
             }
         }

@@ -1,4 +1,4 @@
-//! A body that comes from another node: where that stalls, it ends with an error, and nobody waits for the rest.
+//! A response body that ends with an error when the other node sends nothing for too long.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-/// How long the next piece may take, once it is asked for.
+/// How long the next frame may take, once it is asked for.
 pub const FRAME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The body, watched.
+/// The body with its timeout.
 pub struct BodyTimeout<B> {
     body: B,
     within: Duration,
@@ -21,7 +21,7 @@ pub struct BodyTimeout<B> {
 }
 
 impl<B> BodyTimeout<B> {
-    /// Each piece may take so long.
+    /// Each frame may take so long.
     pub fn new(body: B, within: Duration) -> Self {
         Self { body, within, patience: Box::pin(tokio::time::sleep(within)), is_waiting: false }
     }
@@ -44,14 +44,14 @@ where
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         if !self.is_waiting {
-            // From now on: before, it was the reader who took its time.
+            // From now on, because before that the reader did not ask.
             self.is_waiting = true;
             let until = Instant::now() + self.within;
             self.patience.as_mut().reset(until);
         }
         match self.patience.as_mut().poll(context) {
             Poll::Ready(()) => {
-                Poll::Ready(Some(Err("the other node stalls in the middle of its answer".into())))
+                Poll::Ready(Some(Err("the other node has stopped in the middle of its response".into())))
             }
             Poll::Pending => Poll::Pending,
         }
@@ -90,7 +90,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_stalls_ends_and_what_is_slow_in_being_read_does_not() {
-        // It is over at once, as far as the other node is waited for; the reader's own rest counts for nothing.
+        // The timeout is over at once. The reader's own pause does not count.
         let within = Duration::ZERO;
         let (handovers, given) = mpsc::unbounded_channel();
         let mut body = BodyTimeout::new(Given(given), within);

@@ -1,5 +1,5 @@
-//! The way to other nodes: one connection to each, which carries many calls at once and breaks soon when nobody is there.
-//! A peer that is silent holds up nobody but those who ask it, and those no longer than one attempt takes.
+//! The client of other nodes: one HTTP/2 connection to each, for all calls. A dead connection is noticed within 3 s.
+//! A silent node delays only calls to it, each by one attempt at most.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -27,50 +27,52 @@ use crate::peers::tls;
 use crate::peers::tls::Tls;
 use crate::status::Status;
 
-/// What nodes show each other.
+/// The header with the secret of the nodes.
 pub const SECRET_HEADER: &str = "everlog-secret";
-/// How long a node may take to answer whether it is there.
+/// How long a node may take to answer whether it lives.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(500);
-/// How long a node of the same name may take to answer, on a machine that is overloaded: a mistake here makes two of it.
+/// How long a node of the same name may take to answer on an overloaded machine. A mistake would make two nodes of
+/// one name.
 const NAMESAKE_WITHIN: Duration = Duration::from_secs(3);
 /// How often it is asked meanwhile.
 const NAMESAKE_EVERY: Duration = Duration::from_millis(100);
-/// How long it may take to tell how it stands: somebody waits for it, and nothing hangs on it.
+/// How long a node may take to send its status, which is only shown.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
-/// How long it has to go on that a node and this one do not trust each other, until that is said: a node that stops takes less.
+/// How long a refusal must last before it is logged: a node that stops refuses for a shorter time.
 const TOLD_AFTER: Duration = Duration::from_secs(3);
 /// How long a connection may take to be made.
 const CONNECT_WITHIN: Duration = Duration::from_millis(500);
-/// How often a connection shows that it lives, and how long it has for that: calls end with it.
+/// How often a connection is probed, and how long it may take to answer. Calls end with the connection.
 pub const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// See [`ALIVE_EVERY`].
 pub const ALIVE_WITHIN: Duration = Duration::from_secs(2);
-/// Bytes under way in one answer before its reader takes some.
+/// Bytes of one response that its reader has not read.
 pub const STREAM_WINDOW: u32 = 256 << 10;
-/// The same of a whole connection: room for all answers that it may carry, so that clients that do not read theirs hold up nobody else.
+/// Bytes of all responses of a connection: as many as it can carry, so that a client which does not read delays no
+/// other.
 pub const CONNECTION_WINDOW: u32 = 1 << 30;
-/// Bytes of an answer to what nodes ask each other; a task may be as large as a message of the API, and more.
+/// Bytes of a reply of a node. A task may be larger than a message of the API.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// What comes of a question to a node how it stands.
+/// The reply to a request for a node's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatusReply {
-    /// This.
+    /// Its status.
     Status(Status),
-    /// It does not trust whoever asks.
+    /// It does not trust the caller.
     Refused,
-    /// Nothing that can be understood.
+    /// No reply, or one that cannot be read.
     Unreadable,
 }
 
-/// A connection, and whether anything has come by it.
+/// A connection, and whether it has carried a response.
 #[derive(Clone)]
 struct Sender {
     calls: SendRequest<Full<Bytes>>,
     has_answered: Arc<AtomicBool>,
 }
 
-/// What a node shows others, and whom it takes for one.
+/// How a node authenticates itself and others.
 #[derive(Default)]
 pub struct PeerAuth {
     secret: Option<HeaderValue>,
@@ -78,11 +80,11 @@ pub struct PeerAuth {
 }
 
 impl PeerAuth {
-    /// A secret, if nodes show one, and the files of TLS, if they speak it: certificate, key and authorities. `server_name` is what
-    /// all certificates have; empty where each has its host.
+    /// `secret`: shown to other nodes, if set. `tls_files`: certificate, key and authorities, if nodes use TLS.
+    /// `server_name`: the name in all certificates; empty where each has its host.
     ///
     /// # Errors
-    /// A file cannot be read or used; says which.
+    /// A file cannot be read or used.
     pub fn read(
         secret: Option<HeaderValue>,
         tls_files: Option<[PathBuf; 3]>,
@@ -101,18 +103,18 @@ pub struct PeerClient {
     ends: watch::Sender<()>,
 }
 
-/// One of them.
+/// The connection to one node.
 #[derive(Default)]
 struct Peer(tokio::sync::Mutex<Line>);
 
 #[derive(Default)]
 struct Line {
     sender: Option<Sender>,
-    /// When the latest attempt that came to nothing ended.
+    /// When the latest failed attempt ended.
     failed: Option<Instant>,
 }
 
-/// Why nodes at these addresses and this one do not trust each other.
+/// Why this node and those at these addresses do not trust each other.
 #[derive(Default)]
 struct Refusals(Mutex<BTreeMap<String, Refusal>>);
 
@@ -127,7 +129,7 @@ impl Refusals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A node that stops hangs up as well: only what goes on is worth a warning.
+    /// A node that stops closes connections as well, so only a lasting refusal is logged.
     fn note(&self, address: &str, why: String) {
         let mut now = self.now();
         let new = || Refusal { why: why.clone(), since: Instant::now(), is_caught_up: false };
@@ -137,54 +139,55 @@ impl Refusals {
         }
         if !known.is_caught_up && known.since.elapsed() >= TOLD_AFTER {
             known.is_caught_up = true;
-            tracing::warn!(address, why, "a node and this one do not trust each other");
+            tracing::warn!(address, why, "peers do not trust each other");
         }
     }
 
     fn forget(&self, address: &str) {
         if self.now().remove(address).is_some_and(|known| known.is_caught_up) {
-            tracing::info!(address, "a node and this one trust each other");
+            tracing::info!(address, "peers trust each other");
         }
     }
 }
 
 impl PeerClient {
-    /// None yet.
+    /// A client without connections.
     pub fn new(trust: PeerAuth) -> Self {
         let (links, refusals, (ends, _)) = (Mutex::default(), Arc::default(), watch::channel(()));
         Self { trust, links, refusals, ends }
     }
 
-    /// True where a call may come from another node: it shows this node's secret, or none where this node has none. One that has a
-    /// secret refuses those that have none, so that those have to refuse it: only whoever is refused can say why.
+    /// True where a request may come from another node: it has this node's secret, or none where this node has none.
+    /// A node with a secret refuses nodes without one, because only a refused node can log why.
     pub fn trusts<T>(&self, request: &Request<T>) -> bool {
-        // Both are the operator's own; how long the comparison takes tells at most their common beginning, and a secret of
-        // random bytes is not guessed so.
+        // Both secrets are the operator's. The comparison leaks at most the length of their common prefix, and random
+        // bytes cannot be guessed by that.
         request.headers().get(SECRET_HEADER) == self.trust.secret.as_ref()
     }
 
-    /// What nodes know each other by, if they speak TLS.
+    /// The certificates, if nodes use TLS.
     pub fn tls(&self) -> Option<&Tls> {
         self.trust.tls.as_ref()
     }
 
-    /// Why the node at an address and this one do not trust each other, where the latest attempt has shown that.
+    /// Why the node at an address and this one do not trust each other, by the latest attempt.
     pub fn refusal(&self, address: &str) -> Option<String> {
         self.refusals.now().get(address).map(|refusal| refusal.why.clone())
     }
 
-    /// Changes whenever a connection has ended: the earliest sign that a node is gone.
+    /// Changes when a connection ends: the earliest sign of a dead node.
     pub fn ends(&self) -> watch::Receiver<()> {
         self.ends.subscribe()
     }
 
-    /// Whether nobody listens at an address: the process is gone, though its machine is there.
+    /// Whether nobody listens at an address: the process is gone, and its machine lives.
     pub async fn refuses(address: &str) -> bool {
         let connected = tokio::time::timeout(CONNECT_WITHIN, TcpStream::connect(address)).await;
         matches!(connected, Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused)
     }
 
-    /// Whether a node is reached: it has answered on a connection that lives, answers now, or says that it does not trust this one.
+    /// Whether a node is reached: its open connection has carried a response, or it answers now, or it refuses this
+    /// node.
     pub async fn reaches(&self, name: &str, address: &str) -> bool {
         let is_open =
             |sender: &Sender| !sender.calls.is_closed() && sender.has_answered.load(Ordering::Relaxed);
@@ -194,10 +197,10 @@ impl PeerClient {
         self.instance(name, address).await.is_some() || self.refusal(address).is_some()
     }
 
-    /// Brings a call to an address; completes with the beginning of its answer.
+    /// Sends a request to an address. Returns the head of the response.
     ///
     /// # Errors
-    /// [`Broken`]: whether the call may have reached somebody.
+    /// [`Broken`]: whether the request may have reached the node.
     pub async fn call(
         &self,
         address: &str,
@@ -219,18 +222,17 @@ impl PeerClient {
         })?;
         sender.has_answered.store(true, Ordering::Relaxed);
         if response.status() == StatusCode::UNAUTHORIZED {
-            self.refusals
-                .note(address, "it is shown another secret than its own (cluster.secret_file)".into());
+            self.refusals.note(address, "it has another secret than this node (cluster.secret_file)".into());
             return Err(Broken::Unsent);
         }
         self.refusals.forget(address);
         Ok(response)
     }
 
-    /// Asks a node something, and waits for all of the answer.
+    /// Sends a message to a node and returns its whole reply.
     ///
     /// # Errors
-    /// [`Broken`]; an answer that is not one counts as none.
+    /// [`Broken`]; an error status counts as no reply.
     pub async fn ask(
         &self,
         address: &str,
@@ -251,7 +253,7 @@ impl PeerClient {
         tokio::time::timeout(within, asked).await.unwrap_or(Err(Broken::Unanswered))
     }
 
-    /// Asks the node of this name; none where there is no answer.
+    /// Sends a message to the node of this name; none where there is no reply.
     pub async fn ask_node(
         &self,
         control: &ControlTable,
@@ -264,15 +266,14 @@ impl PeerClient {
         self.ask(&address, path, question, within).await.ok()
     }
 
-    /// The instance of a node, if it is there.
+    /// The instance of a node, if it answers.
     pub async fn instance(&self, name: &str, address: &str) -> Option<String> {
         let answer = self.ask(address, "/node/alive", &(), ANSWERS_WITHIN).await.ok()?;
         let (told, instance) = std::str::from_utf8(&answer).ok()?.split_once('\n')?;
         (told == name).then(|| instance.to_owned())
     }
 
-    /// The instance of a node that would be in the way if it is there: one that is slow to answer is asked again, unless
-    /// nothing listens where it should be.
+    /// The instance of a node of this node's name. A slow node is asked again, unless nobody listens at its address.
     pub async fn instance_of_namesake(&self, name: &str, address: &str) -> Option<String> {
         let asked = async {
             loop {
@@ -288,7 +289,7 @@ impl PeerClient {
         tokio::time::timeout(NAMESAKE_WITHIN, asked).await.ok().flatten()
     }
 
-    /// What a node tells of itself, whoever it is.
+    /// The status of the node at an address.
     pub async fn status(&self, address: &str) -> StatusReply {
         let asked = async {
             let request =
@@ -315,7 +316,7 @@ impl PeerClient {
             return Some(open.clone());
         }
         if line.failed.is_some_and(|failed| failed >= came) {
-            // Whoever was before has tried meanwhile: all who waited have their answer.
+            // Another call has tried meanwhile: all calls that waited get the same result.
             return None;
         }
         line.sender = self.connect(address).await;
@@ -325,7 +326,7 @@ impl PeerClient {
 
     async fn connect(&self, address: &str) -> Option<Sender> {
         let stream = tokio::time::timeout(CONNECT_WITHIN, TcpStream::connect(address)).await.ok()?.ok()?;
-        // A call is not kept back until the one before it is acknowledged.
+        // Small packets are sent at once.
         stream.set_nodelay(true).ok()?;
         let Some(tls) = &self.trust.tls else { return self.converse(address, stream).await };
         match tls.connect(address, stream).await {
@@ -369,7 +370,7 @@ impl PeerClient {
             ends.send_replace(());
             let is_silent = !has_answered.load(Ordering::Relaxed);
             if let Err(error) = &ended {
-                tracing::debug!(address, %error, "the connection to a node has ended");
+                tracing::debug!(address, %error, "peer connection ended");
             }
             if let Some(why) = distrust(ended, is_silent) {
                 refusals.note(&address, why);
@@ -379,11 +380,11 @@ impl PeerClient {
     }
 }
 
-/// What the end of a connection says about trust; none where it is an end like others. In TLS 1.3 whoever has connected hears
-/// only so that its certificate is not taken.
+/// What the end of a connection says about trust; none for another end. With TLS 1.3 a client learns only here that
+/// its certificate is refused.
 fn distrust(ended: hyper::Result<()>, is_silent: bool) -> Option<String> {
     let hung_up = || {
-        is_silent.then(|| "it hangs up on whoever speaks as this node does (cluster.certificate_file)".into())
+        is_silent.then(|| "it closes the connection: one of the two uses TLS, the other does not (cluster.certificate_file)".into())
     };
     let Err(error) = ended else { return hung_up() };
     let source = error.source()?;
@@ -392,7 +393,7 @@ fn distrust(ended: hyper::Result<()>, is_silent: bool) -> Option<String> {
     }
     let is_ours = |error: &h2::Error| error.is_library() && !error.is_remote();
     let is_other = source.downcast_ref::<h2::Error>().is_some_and(is_ours);
-    is_other.then(|| "it speaks something else than this node does (cluster.certificate_file)".into())
+    is_other.then(|| "it does not use the protocol of this node: one of the two uses TLS, the other does not (cluster.certificate_file)".into())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ impl LocalGateway {
     /// # Errors
     /// Its services cannot be made.
     pub fn set(&self, gateway: &Arc<Gateway>) -> Result<(), Error> {
-        // Set once: by whoever starts the node.
+        // Set once, when the node starts.
         let _ = self.calls.set(Mutex::new(gateway.calls()?));
         let _ = self.gateway.set(Arc::clone(gateway));
         Ok(())

@@ -1,4 +1,4 @@
-//! What nodes send each other besides calls of clients, as it stands on the wire.
+//! Messages between nodes, besides forwarded calls. Tags are part of the protocol between releases.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct QueueWire {
     activities: bool,
 }
 
-/// A task that is ready, by reference.
+/// A ready task, by reference.
 #[derive(Clone, PartialEq, Message)]
 pub struct TaskWire {
     #[prost(bytes = "bytes", tag = "1")]
@@ -28,12 +28,12 @@ pub struct TaskWire {
     scheduled_event_id: i64,
     #[prost(int32, tag = "3")]
     attempt: i32,
-    /// The level that it waits at; 0 = the usual one.
+    /// Its priority; 0 = the default.
     #[prost(uint32, tag = "4")]
     level: u32,
     #[prost(string, tag = "5")]
     fairness_key: String,
-    /// 0 = the usual one.
+    /// 0 = the default.
     #[prost(uint32, tag = "6")]
     stride: u32,
     /// See [`TaskRef`].
@@ -41,7 +41,7 @@ pub struct TaskWire {
     term: Option<u64>,
 }
 
-/// Something ready.
+/// A ready task or query.
 #[derive(Clone, PartialEq, Message)]
 pub struct ReadyWire {
     #[prost(uint32, tag = "1")]
@@ -58,12 +58,12 @@ pub enum ReadyKind {
     /// A task.
     #[prost(message, tag = "3")]
     Task(TaskWire),
-    /// A question.
+    /// A query.
     #[prost(message, tag = "5")]
     Query(QueryWire),
 }
 
-/// A question and the run that is asked.
+/// A query and the run that it asks.
 #[derive(Clone, PartialEq, Message)]
 pub struct QueryWire {
     #[prost(string, tag = "1")]
@@ -72,7 +72,7 @@ pub struct QueryWire {
     run: Bytes,
 }
 
-/// Something ready on its way to its queue's home.
+/// A ready task or query, on its way to its queue's home.
 #[derive(Clone, PartialEq, Message)]
 pub struct OfferWire {
     #[prost(message, optional, tag = "1")]
@@ -81,21 +81,21 @@ pub struct OfferWire {
     ready: Option<ReadyWire>,
 }
 
-/// Several of them.
+/// Offers of one node.
 #[derive(Clone, PartialEq, Message)]
 pub struct Offers {
     /// In the order in which they became ready.
     #[prost(message, repeated, tag = "1")]
     pub offers: Vec<OfferWire>,
-    /// The nodes by which their homes were chosen: see `OfferWindows::era`.
+    /// The era by which their homes were chosen: see `OfferWindows::era`.
     #[prost(uint64, tag = "2")]
     pub era: u64,
-    /// The node that offers them, and of which they are claimed.
+    /// The node that offers them and gets the claims.
     #[prost(string, tag = "3")]
     pub node: String,
 }
 
-/// A poll at the home of its queue that is to get something of a partition elsewhere.
+/// A claim: a poll at the home of its queue wants an offered task or query.
 #[derive(Clone, PartialEq, Message)]
 pub struct Claim {
     #[prost(message, optional, tag = "1")]
@@ -112,35 +112,35 @@ pub struct Claim {
     normal_queue: Option<String>,
 }
 
-/// What became of it.
+/// The reply to a claim.
 #[derive(Clone, PartialEq, Message)]
 pub struct Claimed {
-    /// The answer to the poll; none where what was ready is gone.
+    /// The answer to the poll; none where the task or query is gone.
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub answer: Option<Bytes>,
-    /// What the receipt is known by; 0 = it needs none.
+    /// The id of the receipt; 0 = it needs none.
     #[prost(uint64, tag = "2")]
     pub receipt: u64,
 }
 
-/// Whether an answer has reached its poll.
+/// Settles a receipt.
 #[derive(Clone, PartialEq, Message)]
 pub struct Received {
     /// As in [`Claimed`].
     #[prost(uint64, tag = "1")]
     pub receipt: u64,
-    /// False where it reached nobody.
+    /// False where the answer reached nobody.
     #[prost(bool, tag = "2")]
     pub is_taken: bool,
 }
 
-/// An order for a partition that nobody waits for.
+/// A request to requeue a task.
 #[derive(Clone, PartialEq, Message)]
 pub struct Release {
     /// The partition.
     #[prost(uint32, tag = "1")]
     pub partition: u32,
-    /// The order.
+    /// The request.
     #[prost(message, optional, tag = "2")]
     pub input: Option<Input>,
 }
@@ -154,42 +154,42 @@ pub struct PollsLost {
     /// Their ids.
     #[prost(string, repeated, tag = "2")]
     pub poll_ids: Vec<String>,
-    /// The key of the run of which they have; empty = not known.
+    /// The key of the claimed run; empty = not known.
     #[prost(bytes = "bytes", tag = "3")]
     pub run: Bytes,
 }
 
-/// A question that reached nobody.
+/// A query that reached nobody.
 #[derive(Clone, PartialEq, Message)]
 pub struct Lost {
-    /// The partition that asks.
+    /// The partition of its run.
     #[prost(uint32, tag = "1")]
     pub partition: u32,
-    /// The question.
+    /// The query.
     #[prost(string, tag = "2")]
     pub query_id: String,
 }
 
-/// What a node keeps back of a queue.
+/// What waits at a node for room at the home of a queue.
 #[derive(Clone, PartialEq, Message)]
 pub struct BacklogReply {
     #[prost(message, repeated, tag = "1")]
     levels: Vec<BacklogLevel>,
 }
 
-/// What it keeps back at one level.
+/// What waits at one priority.
 #[derive(Clone, PartialEq, Message)]
 pub struct BacklogLevel {
     #[prost(uint32, tag = "1")]
     level: u32,
     #[prost(uint64, tag = "2")]
     count: u64,
-    /// How long the oldest waits.
+    /// The age of the oldest.
     #[prost(int64, tag = "3")]
     age_ms: i64,
 }
 
-/// A group is asked for by the node that is to have it.
+/// The node that a group is assigned to asks its owner to release it.
 #[derive(Clone, PartialEq, Message)]
 pub struct ReleaseGroup {
     /// The group.
@@ -224,7 +224,7 @@ impl From<KeptBack> for BacklogReply {
 }
 
 impl BacklogReply {
-    /// Level, how much, and how long the oldest waits in ms. Levels that nobody knows are left out.
+    /// Priority, count, and the age of the oldest in ms. Unknown priorities are left out.
     pub fn read(self) -> impl Iterator<Item = (u8, (usize, i64))> {
         let level = |BacklogLevel { level, count, age_ms }| {
             Some((u8::try_from(level).ok()?, (usize::try_from(count).ok()?, age_ms)))
@@ -302,14 +302,14 @@ impl From<Offer> for OfferWire {
 }
 
 impl OfferWire {
-    /// As `node` offers it. None where it says nothing that can be understood.
+    /// The offer of `node`. None where it cannot be read.
     pub fn read(self, node: &Arc<str>) -> Option<Offer> {
         Some(Offer { queue: self.queue?.into(), ready: self.ready?.read(Some(Arc::clone(node)))? })
     }
 }
 
 impl Claim {
-    /// Of something ready, for a poll.
+    /// A claim of a ready task or query, for a poll.
     pub fn new(ready: Ready, poll: &Poll) -> Self {
         Self {
             ready: Some(ready.into()),
@@ -321,7 +321,7 @@ impl Claim {
         }
     }
 
-    /// None where it says nothing that can be understood.
+    /// None where it cannot be read.
     pub fn read(self) -> Option<(Ready, Poll)> {
         let Self { ready, queue, sticky, identity, poll_id, normal_queue } = self;
         let QueueWire { namespace_id, name, activities } = queue?;

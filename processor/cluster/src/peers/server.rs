@@ -1,4 +1,5 @@
-//! Where other nodes come in: calls of their clients, and what nodes ask each other.
+//! The server for other nodes: forwarded calls, and messages between nodes. Decides nothing: every message goes to
+//! its component.
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -29,20 +30,20 @@ use crate::peers::protocol::{
     BacklogReply, Claim, Lost, Offers, PollsLost, QueueWire, Received, Release, ReleaseGroup,
 };
 
-/// What the receipt of an answer is known by: whoever brought the call says whether it reached the worker.
+/// The header with the id of a receipt. The node that forwarded the poll settles it.
 pub const RECEIPT_HEADER: &str = "everlog-receipt";
-/// What the receipt is of: the partition, a dot, and the key of the run, in base64.
+/// The header with the partition and run of the claimed task: the partition, a dot, and the run's key in base64.
 pub const CLAIMED_HEADER: &str = "everlog-claimed";
-/// Calls of one node at once: most of them are polls, which wait.
+/// Calls of one node at once. Most are polls, which wait.
 const STREAMS_MAX: u32 = 100_000;
-/// Bytes of what nodes ask each other.
+/// Bytes of a message between nodes.
 const QUESTION_BYTES_MAX: usize = 64 << 20;
-/// How long such a question may take to arrive.
+/// How long such a message may take to arrive.
 const QUESTION_WITHIN: Duration = Duration::from_secs(10);
-/// How long whoever has come may take to bring something that a node would bring.
+/// How long a connection may take to send the first request that is trusted.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Serves for as long as the future lives.
+/// Serves until the future is dropped.
 pub async fn serve(listener: Listener, cluster: Arc<Cluster>) {
     loop {
         let (stream, lease) = listener.accept().await;
@@ -59,7 +60,7 @@ async fn admit(stream: TcpStream, cluster: Arc<Cluster>, lease: Lease) {
 
 async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer) {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a node's connection keeps answers back");
+        tracing::debug!(%error, "TCP_NODELAY not set on a peer connection");
     }
     if cluster.peers.tls().is_none() {
         return converse(stream, cluster, connection).await;
@@ -71,11 +72,11 @@ async fn introduced(stream: TcpStream, cluster: Arc<Cluster>, connection: &Peer)
     };
     match known {
         Ok(stream) => converse(stream, cluster, connection).await,
-        // Other nodes look whether somebody listens here, and hang up.
+        // Other nodes connect to find out whether somebody listens, and close the connection.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            tracing::debug!(from, %error, "somebody hung up before saying who it is");
+            tracing::debug!(from, %error, "peer connection closed before the TLS handshake");
         }
-        Err(error) => tracing::info!(from, %error, "somebody who is no node is refused"),
+        Err(error) => tracing::info!(from, %error, "peer refused"),
     }
 }
 
@@ -92,7 +93,7 @@ where
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(STREAMS_MAX);
     let node = Arc::clone(&cluster.node);
-    // A node's connection has a call under way for good: it makes room for nobody.
+    // A node's connection is never closed to make room, because it always counts as busy.
     let is_trusted: Arc<OnceLock<Call>> = Arc::default();
     let trusted = Arc::clone(&is_trusted);
     let connection = Arc::clone(connection);
@@ -117,10 +118,10 @@ where
     tokio::select! {
         ended = conversation.as_mut() => {
             if let Err(error) = ended {
-                tracing::debug!(%error, "a node's connection has ended");
+                tracing::debug!(%error, "peer connection ended");
             }
         }
-        () = stranger => tracing::info!("somebody who brings nothing that a node would bring is hung up on"),
+        () = stranger => tracing::info!("peer connection closed: no trusted request came in time"),
         () = node.until_ended() => {}
     }
 }
@@ -142,7 +143,7 @@ async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Respo
             request.extensions_mut().insert(slip.clone());
             let mut response = calls.answer(request.map(Body::new)).await;
             if let Some(receipt) = slip.take() {
-                // The task has reached its worker when whoever brought the poll says so.
+                // The delivery is confirmed when the node that forwarded the poll settles the receipt.
                 let claimed = receipt.claimed().map(|claimed| write_claimed(&claimed));
                 let id = cluster.matching.receipts.keep(receipt);
                 response.headers_mut().insert(RECEIPT_HEADER, id.into());
@@ -160,7 +161,7 @@ fn write_claimed((partition, run): &(u32, RunKey)) -> String {
     format!("{partition}.{}", BASE64.encode(run.bytes()))
 }
 
-/// None where it says nothing that can be understood.
+/// None where it cannot be read.
 pub fn read_claimed(text: &str) -> Option<(u32, RunKey)> {
     let (partition, run) = text.split_once('.')?;
     Some((partition.parse().ok()?, RunKey::read(&BASE64.decode(run).ok()?)?))
@@ -234,7 +235,7 @@ async fn asked(cluster: &Arc<Cluster>, path: &str, body: Bytes) -> Response<Body
     }
 }
 
-/// Brings something to a partition if that is at work here.
+/// Sends an event to a partition that serves here.
 fn told(cluster: &Cluster, partition: u32, event: Event) -> Response<Body> {
     let is_here = cluster.matching.deliver(partition, event);
     plain(if is_here { StatusCode::OK } else { StatusCode::CONFLICT }, Bytes::new())

@@ -1,5 +1,5 @@
-//! TLS between nodes: each shows a certificate, and takes only those that the operator's authorities have signed. Tells who
-//! somebody is, not what they may do: whoever has such a certificate is a node.
+//! TLS between nodes: each shows a certificate, and accepts those that the operator's authorities have signed. It
+//! proves identity only: every holder of such a certificate is a node.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,26 +18,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-/// How long the two may take to know each other.
+/// How long a handshake may take.
 pub const KNOWN_WITHIN: Duration = Duration::from_secs(2);
-/// What a stranger may still say after it was refused.
+/// Bytes that are still read of a refused client.
 const HEARD_BYTES_MAX: usize = 64 << 10;
-/// What is spoken inside.
+/// The protocol inside TLS.
 const PROTOCOL: &[u8] = b"h2";
-/// The settings that name the files, in the files' order.
+/// The settings with the names of the files, in the same order.
 const KEYS: [&str; 3] = ["cluster.certificate_file", "cluster.key_file", "cluster.ca_file"];
 
-/// What a node shows, and whom it takes.
+/// The certificates of a node, and whom it accepts.
 pub struct Tls {
     /// Certificate, key and authorities.
     files: [PathBuf; 3],
-    /// None where each node's certificate has the host that others reach it by.
+    /// None where each certificate has the host of its node.
     name: Option<ServerName<'static>>,
     known: Mutex<Known>,
 }
 
 struct Known {
-    /// What the files looked like when they were read.
+    /// The files as they were when they were read.
     looks: [Option<Look>; 3],
     connector: TlsConnector,
     acceptor: TlsAcceptor,
@@ -47,26 +47,27 @@ struct Known {
 type Look = (SystemTime, u64);
 
 impl Tls {
-    /// Reads the files: certificate, key and authorities. `name` is what all certificates have; empty where each has its host.
+    /// Reads the files: certificate, key and authorities. `name` is in all certificates; empty where each has its
+    /// host.
     ///
     /// # Errors
-    /// A file cannot be read or used; says which, and what is wrong with it.
+    /// A file cannot be read or used; the error says which, and why.
     pub fn read(files: [PathBuf; 3], name: &str) -> Result<Self> {
         let name = match name {
             "" => None,
             name => Some(
                 ServerName::try_from(name.to_owned())
-                    .with_context(|| format!("\"{name}\" is no name of a host (cluster.server_name)"))?,
+                    .with_context(|| format!("\"{name}\" is no host name (cluster.server_name)"))?,
             ),
         };
         let known = Mutex::new(known(&files)?);
         Ok(Self { files, name, known })
     }
 
-    /// Makes sure of whoever has been reached at an address.
+    /// Connects over TLS as a client.
     ///
     /// # Errors
-    /// One of the two does not trust the other, or says nothing.
+    /// One of the two does not trust the other, or is silent.
     pub async fn connect(&self, address: &str, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -79,7 +80,7 @@ impl Tls {
         Ok(made.unwrap_or_else(|_silent| Err(ErrorKind::TimedOut.into()))?.into())
     }
 
-    /// Makes sure of whoever has come.
+    /// Accepts a TLS connection.
     ///
     /// # Errors
     /// As for [`Self::connect`].
@@ -89,7 +90,7 @@ impl Tls {
         match made {
             Ok(Ok(stream)) => Ok(stream.into()),
             Ok(Err((error, stream))) => {
-                // Closed at once, with something of it unread, it would never hear why.
+                // If it were closed at once, with data unread, the client would never learn why.
                 drop(tokio::time::timeout(KNOWN_WITHIN, hear_out(stream)).await);
                 Err(error)
             }
@@ -97,18 +98,18 @@ impl Tls {
         }
     }
 
-    /// What the files say now; where they cannot be used, what they said before.
+    /// The certificates in the files; if they cannot be used, those from before.
     fn known(&self) -> (TlsConnector, TlsAcceptor) {
         let mut now = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let looks = looks(&self.files);
         if now.looks != looks {
             match known(&self.files) {
                 Ok(read) => {
-                    tracing::info!("the certificates of TLS between nodes are others now");
+                    tracing::info!("peer certificates reloaded");
                     *now = read;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "certificates have changed and cannot be used: the former ones go on");
+                    tracing::warn!(%error, "changed peer certificates cannot be used: the former ones stay in use");
                     now.looks = looks;
                 }
             }
@@ -117,20 +118,20 @@ impl Tls {
     }
 }
 
-/// What an error says about trust; none where somebody was silent or gone.
+/// What an error says about trust; none where the other side was silent or gone.
 pub fn distrust(error: &std::io::Error) -> Option<String> {
     use rustls::Error;
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(Error::AlertReceived(alert)) => Some(format!("TLS: it does not take this node ({alert:?})")),
         Some(Error::InvalidMessage(_)) => Some("TLS: it does not speak it".to_owned()),
         Some(error) => Some(format!("TLS: this node does not take it ({error})")),
-        // What HTTP/2 leaves of an error of TLS.
+        // What HTTP/2 leaves of a TLS error.
         None => (error.kind() == ErrorKind::InvalidData)
             .then(|| format!("TLS: it does not take this node ({error})")),
     }
 }
 
-/// Takes what a stranger still sends, until it hangs up.
+/// Reads what a refused client still sends, until it closes the connection.
 async fn hear_out(mut stream: TcpStream) -> std::io::Result<()> {
     stream.shutdown().await?;
     let mut said = [0; 4_096];
@@ -153,7 +154,7 @@ fn looks(files: &[PathBuf; 3]) -> [Option<Look>; 3] {
 }
 
 fn known(files: &[PathBuf; 3]) -> Result<Known> {
-    // First, so that a change while they are read is seen.
+    // First, so that a change during the read is noticed.
     let looks = looks(files);
     let [certificate_file, key_file, ca_file] = files;
     let chain = certificates(certificate_file, KEYS[0])?;
@@ -171,7 +172,7 @@ fn known(files: &[PathBuf; 3]) -> Result<Known> {
         && let Err(error) = verifier.verify_client_cert(first, between, UnixTime::now())
     {
         let (certificate, authorities) = (certificate_file.display(), ca_file.display());
-        tracing::warn!(%certificate, %authorities, %error, "nodes with the same authorities will refuse this one");
+        tracing::warn!(%certificate, %authorities, %error, "own peer certificate is not valid for the own authorities: other nodes will refuse it");
     }
     let with = || format!("{} cannot be used with {}", certificate_file.display(), key_file.display());
     let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -186,7 +187,7 @@ fn known(files: &[PathBuf; 3]) -> Result<Known> {
         .with_context(with)?;
     server.alpn_protocols = vec![PROTOCOL.to_vec()];
     client.alpn_protocols = vec![PROTOCOL.to_vec()];
-    // Each connection is made sure of anew: they are few, and last.
+    // Every connection makes a full handshake: connections are few and last long.
     server.session_storage = Arc::new(NoServerSessionStorage {});
     server.send_tls13_tickets = 0;
     client.resumption = Resumption::disabled();
