@@ -6,7 +6,9 @@ use everlog_engine::Settings;
 use everlog_engine::api_types::{ReusePolicy, TaskQueue};
 use everlog_engine::machine::{signal, start};
 use everlog_partition::{Answer, Failure, Router};
-use everlog_temporal::{About, Config, Control, DEFAULT_NAMESPACE, Limits, Metrics, Namespaces, Row, Sealer};
+use everlog_temporal::{
+    About, Config, Control, DEFAULT_NAMESPACE, Limits, Metrics, Namespaces, Row, TokenSigner,
+};
 use everlog_temporal_api::common::{WorkflowExecution, WorkflowType};
 use everlog_temporal_api::errordetails::WorkflowExecutionAlreadyStartedFailure;
 use everlog_temporal_api::workflowservice::workflow_service_server::WorkflowService;
@@ -76,7 +78,7 @@ impl Gateway {
             about,
             limits,
             settings: Settings::standard(),
-            sealer: Sealer::new(&[vec![7; 32]]).expect("long enough"),
+            token_signer: TokenSigner::new(&[vec![7; 32]]).expect("long enough"),
             namespaces: Arc::new(namespaces.expect("memory does not fail")),
             router: router.clone(),
             metrics,

@@ -35,7 +35,7 @@ pub struct Connection {
     pub readers: Arc<Semaphore>,
     began: Instant,
     /// Whoever has come has said what it speaks.
-    was_heard: AtomicBool,
+    has_received: AtomicBool,
     calls: AtomicUsize,
     /// Since when it has been without a call, or has had one, in us since it began.
     idle_since_us: AtomicU64,
@@ -74,7 +74,7 @@ impl Connection {
             answers: Budget::new(bounds.answer_bytes_max),
             readers: Arc::new(Semaphore::new(READERS)),
             began: Instant::now(),
-            was_heard: AtomicBool::new(false),
+            has_received: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
             idle_since_us: AtomicU64::new(0),
             busy_since_us: AtomicU64::new(0),
@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// Lets go what is due; how much that was.
-    pub fn look(&self, now: Instant) -> u64 {
+    pub fn lapse_due(&self, now: Instant) -> u64 {
         let due = {
             let mut lapses = self.lapses.lock().unwrap_or_else(PoisonError::into_inner);
             let later = lapses.waiting.split_off(&(now, u64::MAX));
@@ -123,18 +123,18 @@ impl Connection {
         self.lapsed.load(Ordering::Relaxed) >= LAPSED_MAX
     }
 
-    pub(crate) fn heard(&self) {
-        self.was_heard.store(true, Ordering::Relaxed);
+    pub(crate) fn note_received(&self) {
+        self.has_received.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn was_heard(&self) -> bool {
-        self.was_heard.load(Ordering::Relaxed)
+    pub(crate) fn has_received(&self) -> bool {
+        self.has_received.load(Ordering::Relaxed)
     }
 
     /// It has said nothing for as long as it may.
     pub(crate) fn is_silent(&self, bounds: &Bounds, now: Instant) -> bool {
         let is_unheard =
-            !self.was_heard() && now.saturating_duration_since(self.began) >= bounds.hello_within;
+            !self.has_received() && now.saturating_duration_since(self.began) >= bounds.hello_within;
         let is_idle = |since| now.saturating_duration_since(since) >= bounds.idle_within;
         is_unheard || self.idle_since().is_some_and(is_idle)
     }
@@ -202,8 +202,8 @@ mod tests {
             })
             .collect();
         connection.lapse_no_more(&keys[0]);
-        assert_eq!(connection.look(now + Duration::from_secs(2)), 1);
-        assert_eq!(connection.look(now + Duration::from_secs(2)), 0);
+        assert_eq!(connection.lapse_due(now + Duration::from_secs(2)), 1);
+        assert_eq!(connection.lapse_due(now + Duration::from_secs(2)), 0);
         let gone = things.iter().map(|thing| thing.0.load(Ordering::Relaxed)).collect::<Vec<_>>();
         assert_eq!(gone, [false, true, false]);
     }

@@ -14,9 +14,9 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 use crate::Listener;
-use crate::heard::Heard;
-use crate::http2::{OnConnection, leave, told};
-use crate::listener::{LOOK_EVERY, Lease};
+use crate::first_bytes::FirstBytes;
+use crate::http2::{ConnectionService, close_gracefully, log_broken};
+use crate::listener::{CHECK_EVERY, Lease};
 
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -34,11 +34,11 @@ where
 {
     loop {
         let (stream, lease) = listener.accept().await;
-        drop(tokio::spawn(converse(stream, lease, service.clone(), listener.bounds().hello_within)));
+        drop(tokio::spawn(serve_connection(stream, lease, service.clone(), listener.bounds().hello_within)));
     }
 }
 
-async fn converse<S, B>(stream: TcpStream, lease: Lease, service: S, head_within: Duration)
+async fn serve_connection<S, B>(stream: TcpStream, lease: Lease, service: S, head_within: Duration)
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send + 'static,
@@ -49,15 +49,15 @@ where
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(head_within).max_buf_size(HEAD_BYTES_MAX);
     let connection = lease.connection.clone();
-    let service = OnConnection::new(TowerToHyperService::new(service), connection.clone());
-    let stream = TokioIo::new(Heard::new(stream, connection.clone()));
-    let mut conversation = std::pin::pin!(builder.serve_connection(stream, service));
-    let (began, mut looks) = (Instant::now(), tokio::time::interval(LOOK_EVERY));
+    let service = ConnectionService::new(TowerToHyperService::new(service), connection.clone());
+    let stream = TokioIo::new(FirstBytes::new(stream, connection.clone()));
+    let mut serving = std::pin::pin!(builder.serve_connection(stream, service));
+    let (began, mut checks) = (Instant::now(), tokio::time::interval(CHECK_EVERY));
     loop {
         tokio::select! {
-            ended = conversation.as_mut() => return told(ended),
+            ended = serving.as_mut() => return log_broken(ended),
             () = connection.closed() => break,
-            _ = looks.tick() => {
+            _ = checks.tick() => {
                 // An answer has as long to be taken as a request has to come, and to be answered.
                 if connection.busy_since().is_some_and(|since| since.elapsed() >= head_within * 2) {
                     lease.counts.lapsed.fetch_add(1, Ordering::Relaxed);
@@ -69,8 +69,8 @@ where
             }
         }
     }
-    if connection.was_heard() {
-        conversation.as_mut().graceful_shutdown();
-        leave(conversation, &connection, head_within).await;
+    if connection.has_received() {
+        serving.as_mut().graceful_shutdown();
+        close_gracefully(serving, &connection, head_within).await;
     }
 }

@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 use tower_service::Service;
 
 use crate::connection::Connection;
-use crate::heard::Heard;
-use crate::held::Held;
-use crate::listener::{CLOSED_WITHIN, LOOK_EVERY, Lease};
+use crate::first_bytes::FirstBytes;
+use crate::held_body::HeldBody;
+use crate::listener::{CHECK_EVERY, CLOSED_WITHIN, Lease};
 use crate::{Bounds, Call, Listener, Peer};
 
 /// Bytes of an answer that the HTTP/2 library holds ready for a client that has room for more.
@@ -53,7 +53,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (stopping, stops) = watch::channel(false);
-    let mut conversations = JoinSet::new();
+    let mut connections_served = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         tokio::select! {
@@ -61,18 +61,18 @@ where
             (stream, lease) = listener.accept() => {
                 let bounds = *listener.bounds();
                 let (service, stops) = (service.clone(), stops.clone());
-                conversations.spawn(converse(stream, lease, service, (bounds, options), stops));
+                connections_served.spawn(serve_connection(stream, lease, service, (bounds, options), stops));
             }
             // Those that are over are let go.
-            Some(_ended) = conversations.join_next(), if !conversations.is_empty() => {}
+            Some(_ended) = connections_served.join_next(), if !connections_served.is_empty() => {}
         }
     }
     drop(listener);
     stopping.send_replace(true);
-    while conversations.join_next().await.is_some() {}
+    while connections_served.join_next().await.is_some() {}
 }
 
-async fn converse<S, B>(
+async fn serve_connection<S, B>(
     stream: TcpStream,
     lease: Lease,
     service: S,
@@ -98,21 +98,21 @@ async fn converse<S, B>(
         .keep_alive_interval(options.alive_every)
         .keep_alive_timeout(options.alive_within);
     let connection = lease.connection.clone();
-    let service = OnConnection::new(TowerToHyperService::new(service), connection.clone());
-    let stream = TokioIo::new(Heard::new(stream, connection.clone()));
-    let mut conversation = std::pin::pin!(builder.serve_connection(stream, service));
-    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let service = ConnectionService::new(TowerToHyperService::new(service), connection.clone());
+    let stream = TokioIo::new(FirstBytes::new(stream, connection.clone()));
+    let mut serving = std::pin::pin!(builder.serve_connection(stream, service));
+    let mut checks = tokio::time::interval(CHECK_EVERY);
     loop {
         tokio::select! {
-            ended = conversation.as_mut() => return told(ended),
+            ended = serving.as_mut() => return log_broken(ended),
             () = stopped(&mut stops) => {
-                conversation.as_mut().graceful_shutdown();
-                return told(conversation.await);
+                serving.as_mut().graceful_shutdown();
+                return log_broken(serving.await);
             }
             () = connection.closed() => break,
-            _ = looks.tick() => {
+            _ = checks.tick() => {
                 let now = Instant::now();
-                lease.counts.lapsed.fetch_add(connection.look(now), Ordering::Relaxed);
+                lease.counts.lapsed.fetch_add(connection.lapse_due(now), Ordering::Relaxed);
                 if connection.takes_nothing() {
                     tracing::info!(from = %connection.address, "a connection that takes no answers is closed");
                     return;
@@ -124,23 +124,23 @@ async fn converse<S, B>(
             }
         }
     }
-    if connection.was_heard() {
+    if connection.has_received() {
         // It is told, so that no call of its own is lost.
-        conversation.as_mut().graceful_shutdown();
-        leave(conversation, &connection, bounds.idle_within).await;
+        serving.as_mut().graceful_shutdown();
+        close_gracefully(serving, &connection, bounds.idle_within).await;
     }
 }
 
 /// Lets a conversation end that was told to: a call that has come meanwhile has its time.
-pub(crate) async fn leave(
-    mut conversation: Pin<&mut impl Future<Output = hyper::Result<()>>>,
+pub(crate) async fn close_gracefully(
+    mut serving: Pin<&mut impl Future<Output = hyper::Result<()>>>,
     connection: &Connection,
     within: Duration,
 ) {
     let began = Instant::now();
     loop {
-        if let Ok(ended) = tokio::time::timeout(CLOSED_WITHIN, conversation.as_mut()).await {
-            return told(ended);
+        if let Ok(ended) = tokio::time::timeout(CLOSED_WITHIN, serving.as_mut()).await {
+            return log_broken(ended);
         }
         if connection.idle_since().is_some() || began.elapsed() >= within {
             return;
@@ -154,7 +154,7 @@ async fn stopped(stops: &mut watch::Receiver<bool>) {
 }
 
 /// How a conversation ended is of use to whoever looks for it only.
-pub(crate) fn told(ended: hyper::Result<()>) {
+pub(crate) fn log_broken(ended: hyper::Result<()>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke off");
     }
@@ -162,46 +162,47 @@ pub(crate) fn told(ended: hyper::Result<()>) {
 
 /// A service whose requests know their connection, and whose answers count as under way until they are sent.
 #[derive(Clone)]
-pub(crate) struct OnConnection<S> {
+pub(crate) struct ConnectionService<S> {
     service: TowerToHyperService<S>,
     connection: Peer,
 }
 
-impl<S> OnConnection<S> {
+impl<S> ConnectionService<S> {
     pub(crate) fn new(service: TowerToHyperService<S>, connection: Peer) -> Self {
         Self { service, connection }
     }
 }
 
-impl<S, B> hyper::service::Service<Request<Incoming>> for OnConnection<S>
+impl<S, B> hyper::service::Service<Request<Incoming>> for ConnectionService<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone,
 {
-    type Response = Response<Held<B, Option<Call>>>;
+    type Response = Response<HeldBody<B, Option<Call>>>;
     type Error = Infallible;
-    type Future = Answering<<TowerToHyperService<S> as hyper::service::Service<Request<Incoming>>>::Future>;
+    type Future =
+        ResponseFuture<<TowerToHyperService<S> as hyper::service::Service<Request<Incoming>>>::Future>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(Arc::clone(&self.connection));
-        Answering { answer: Box::pin(self.service.call(request)), call: Some(self.connection.call()) }
+        ResponseFuture { answer: Box::pin(self.service.call(request)), call: Some(self.connection.call()) }
     }
 }
 
 /// An answer to come.
-pub(crate) struct Answering<F> {
+pub(crate) struct ResponseFuture<F> {
     answer: Pin<Box<F>>,
     call: Option<Call>,
 }
 
-impl<F, B> Future for Answering<F>
+impl<F, B> Future for ResponseFuture<F>
 where
     F: Future<Output = Result<Response<B>, Infallible>>,
 {
-    type Output = Result<Response<Held<B, Option<Call>>>, Infallible>;
+    type Output = Result<Response<HeldBody<B, Option<Call>>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(self.answer.as_mut().poll(context));
         let call = self.call.take();
-        Poll::Ready(answer.map(|answer| answer.map(|body| Held::new(body, call))))
+        Poll::Ready(answer.map(|answer| answer.map(|body| HeldBody::new(body, call))))
     }
 }

@@ -7,8 +7,8 @@
 mod budget;
 mod connection;
 mod descriptors;
-mod heard;
-mod held;
+mod first_bytes;
+mod held_body;
 pub mod http1;
 pub mod http2;
 mod listener;
@@ -16,5 +16,5 @@ mod listener;
 pub use budget::{Budget, Share};
 pub use connection::{Call, Connection, Lapse, Peer};
 pub use descriptors::Descriptors;
-pub use held::Held;
+pub use held_body::HeldBody;
 pub use listener::{Bounds, Counts, Lease, Listener};

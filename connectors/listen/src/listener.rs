@@ -15,7 +15,7 @@ use crate::connection::Connection;
 /// The pause after a connection that could not be taken: there may be no descriptor left.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// How often a connection looks at itself.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// How long a connection that was told to end may take for that.
 pub(crate) const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
@@ -73,20 +73,20 @@ pub struct Counts {
 pub struct Listener {
     socket: TcpListener,
     bounds: Bounds,
-    open: Arc<Open>,
+    open: Arc<OpenConnections>,
 }
 
 /// Connections that are open.
 #[derive(Debug, Default)]
-struct Open {
-    places: Mutex<Places>,
+struct OpenConnections {
+    table: Mutex<ConnectionTable>,
     freed: Notify,
     counts: Arc<Counts>,
 }
 
 /// Connections that have a place, by the order in which they came, and how many each address has.
 #[derive(Debug, Default)]
-struct Places {
+struct ConnectionTable {
     connections: HashMap<u64, Arc<Connection>>,
     of_addresses: HashMap<IpAddr, usize>,
 }
@@ -98,7 +98,7 @@ pub struct Lease {
     pub connection: Arc<Connection>,
     pub(crate) counts: Arc<Counts>,
     serial: u64,
-    open: Arc<Open>,
+    open: Arc<OpenConnections>,
 }
 
 impl Listener {
@@ -173,21 +173,21 @@ impl Listener {
     }
 }
 
-impl Open {
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+impl OpenConnections {
+    fn lock(&self) -> MutexGuard<'_, ConnectionTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the connection to end that has been without a call for the longest, one that was never heard before all others, and
     /// takes its place from it. False where all have calls.
     fn close_idlest(&self, may: impl Fn(&Connection) -> bool) -> bool {
-        let mut places = self.lock();
-        let idle = places.connections.iter().filter(|(_, connection)| may(connection));
+        let mut table = self.lock();
+        let idle = table.connections.iter().filter(|(_, connection)| may(connection));
         let idle = idle.filter_map(|(serial, connection)| {
-            Some(((connection.was_heard(), connection.idle_since()?), *serial))
+            Some(((connection.has_received(), connection.idle_since()?), *serial))
         });
         let Some((_, serial)) = idle.min() else { return false };
-        if let Some(connection) = places.remove(serial) {
+        if let Some(connection) = table.remove(serial) {
             connection.close();
             self.counts.made_room.fetch_add(1, Ordering::Relaxed);
         }
@@ -196,7 +196,7 @@ impl Open {
     }
 }
 
-impl Places {
+impl ConnectionTable {
     fn add(&mut self, serial: u64, connection: &Arc<Connection>) {
         self.connections.insert(serial, Arc::clone(connection));
         *self.of_addresses.entry(connection.address).or_default() += 1;

@@ -39,21 +39,21 @@ pub use crate::codec::random_ids::id as random_id;
 pub use crate::limits::{LimitError, Limits};
 pub use crate::metrics::Metrics;
 pub use crate::namespaces::namespace::{Control, DEFAULT as DEFAULT_NAMESPACE, Namespaces, Row};
-pub use crate::routing::delivery_receipt::{Slip, passing};
+pub use crate::routing::delivery_receipt::{ReceiptSlot, with_receipt};
 pub use crate::routing::forward::Calls;
-pub use crate::routing::peers::{Broken, Brought, POLL_HEADER, Peers, Place};
+pub use crate::routing::peers::{Broken, Forwarded, Location, POLL_HEADER, Peers};
 pub use crate::rpc::is_served;
-pub use crate::tasks::token::{ActivityTask, KEY_BYTES_MIN, KeyError, Sealer};
+pub use crate::tasks::token::{ActivityTask, KEY_BYTES_MIN, KeyError, TokenSigner};
 pub use everlog_temporal_api::codec::STRUCTURE_BYTES_MAX;
 pub use tonic::body::Body;
 
 use crate::codec::validation::Checks;
-use crate::handlers::worker_registry::Roster;
-use crate::routing::forward::Forward;
-use crate::server::body_limits::{Bounded, Holdings};
-use crate::server::history_pacing::Pace;
+use crate::handlers::worker_registry::WorkerRegistry;
+use crate::routing::forward::ForwardLayer;
+use crate::server::body_limits::{BodyLimits, CallBudgets};
+use crate::server::history_pacing::HistoryPacing;
 use crate::server::transport::guarded;
-use crate::tasks::poller_registry::Workers;
+use crate::tasks::poller_registry::PollerRegistry;
 
 /// How long a connection may be silent before it is asked for a sign of life.
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -99,7 +99,7 @@ pub struct Config {
     /// The engine's limits: what requests are checked against before they become orders.
     pub settings: Settings,
     /// Makes and checks task and page tokens.
-    pub sealer: Sealer,
+    pub token_signer: TokenSigner,
     /// The namespaces, which others may know too.
     pub namespaces: Arc<Namespaces>,
     /// The way to the partitions.
@@ -129,20 +129,20 @@ pub struct Gateway {
     about: About,
     limits: Limits,
     settings: Settings,
-    sealer: Sealer,
+    token_signer: TokenSigner,
     namespaces: Arc<Namespaces>,
     router: Router,
-    workers: Arc<Workers>,
-    roster: Roster,
+    pollers: Arc<PollerRegistry>,
+    worker_registry: WorkerRegistry,
     calls: Arc<Budget>,
     polls: Arc<Budget>,
     /// Calls on their way to whoever answers them, here or at another node.
-    brought: Arc<Budget>,
-    holdings: Holdings,
+    forwarded: Arc<Budget>,
+    budgets: CallBudgets,
     /// Places for calls that read histories.
     readers: Arc<Semaphore>,
     /// How fast their answers leave.
-    pace: Pace,
+    history_pacing: HistoryPacing,
     metrics: Metrics,
     peers: Option<Arc<dyn Peers>>,
     stopping: watch::Sender<bool>,
@@ -154,20 +154,20 @@ impl Gateway {
     /// # Errors
     /// [`Error`]: a limit.
     pub fn new(config: Config) -> Result<Self, Error> {
-        let Config { about, limits, settings, sealer, namespaces, router, metrics, peers } = config;
+        let Config { about, limits, settings, token_signer, namespaces, router, metrics, peers } = config;
         limits.validate()?;
         let memory = Duration::from_millis(limits.stopped_worker_ms);
         Ok(Self {
-            sealer,
+            token_signer,
             namespaces,
-            roster: Roster::default(),
-            workers: Workers::new(limits.stopped_workers_max, memory),
+            worker_registry: WorkerRegistry::default(),
+            pollers: PollerRegistry::new(limits.stopped_workers_max, memory),
             calls: Budget::new(limits.calls_max),
             polls: Budget::new(limits.polls_max),
-            brought: Budget::new(limits.calls_max.saturating_add(limits.polls_max)),
-            holdings: Holdings::new(&limits),
+            forwarded: Budget::new(limits.calls_max.saturating_add(limits.polls_max)),
+            budgets: CallBudgets::new(&limits),
             readers: Arc::new(Semaphore::new(limits.readers_max)),
-            pace: Pace::new(limits.history_bytes_per_second),
+            history_pacing: HistoryPacing::new(limits.history_bytes_per_second),
             stopping: watch::Sender::new(false),
             about,
             limits,
@@ -194,7 +194,7 @@ impl Gateway {
         reporter.set_service_status(SERVICE_NAME, ServingStatus::Serving).await;
         let health = HealthServer::new(HealthService::from_health_reporter(reporter.clone()));
         let routes = self.services()?.add_service(health).prepare();
-        let inner = Forward { gateway: Arc::clone(&self) }.layer(routes);
+        let inner = ForwardLayer { gateway: Arc::clone(&self) }.layer(routes);
         let stop = async {
             shutdown.await;
             for service in ["", SERVICE_NAME] {
@@ -209,7 +209,7 @@ impl Gateway {
             alive_every: KEEPALIVE,
             alive_within: KEEPALIVE_TIMEOUT,
         };
-        let served = http2::serve(listener, Bounded { inner, gateway: Arc::clone(&self) }, options, stop);
+        let served = http2::serve(listener, BodyLimits { inner, gateway: Arc::clone(&self) }, options, stop);
         let drained = async {
             self.stopped().await;
             tokio::time::sleep(Duration::from_millis(self.limits.drain_ms)).await;
@@ -228,7 +228,7 @@ impl Gateway {
 
     /// Bytes of requests, and of answers that were not taken yet, of all connections.
     pub fn held(&self) -> [Arc<Budget>; 2] {
-        [Arc::clone(&self.holdings.requests), Arc::clone(&self.holdings.answers)]
+        [Arc::clone(&self.budgets.requests), Arc::clone(&self.budgets.answers)]
     }
 
     /// What answers calls.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everlog_partition::QueueKey;
-use everlog_temporal::{Body, Broken, Later, POLL_HEADER, Peers, Place, passing};
+use everlog_temporal::{Body, Broken, Later, Location, POLL_HEADER, Peers, with_receipt};
 use hyper::{Request, Response};
 use tokio::sync::watch;
 
@@ -18,14 +18,14 @@ use crate::peers::server::{CLAIMED_HEADER, RECEIPT_HEADER, read_claimed};
 pub struct PeerForwarder(pub Arc<Cluster>);
 
 impl Peers for PeerForwarder {
-    fn owner(&self, partition: u32) -> Place {
+    fn owner(&self, partition: u32) -> Location {
         self.0.matching.location_of(partition)
     }
 
-    fn home(&self, queue: &QueueKey) -> Place {
+    fn home(&self, queue: &QueueKey) -> Location {
         match self.0.matching.home_of(queue) {
-            Some(node) if node != self.0.node.name => Place::There(node.into()),
-            Some(_) | None => Place::Here,
+            Some(node) if node != self.0.node.name => Location::There(node.into()),
+            Some(_) | None => Location::Here,
         }
     }
 
@@ -74,9 +74,10 @@ impl Peers for PeerForwarder {
             let claimed = claimed.and_then(|claimed| read_claimed(claimed.to_str().ok()?));
             let response = response.map(|body| Body::new(BodyTimeout::new(body, FRAME_TIMEOUT)));
             Ok(match receipt {
-                Some(receipt) => {
-                    passing(response, cluster.matching.receipt(node, receipt, Recipient { poll_id, claimed }))
-                }
+                Some(receipt) => with_receipt(
+                    response,
+                    cluster.matching.receipt(node, receipt, Recipient { poll_id, claimed }),
+                ),
                 None => response,
             })
         })

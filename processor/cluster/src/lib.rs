@@ -27,7 +27,7 @@ use everlog_log::Log;
 use everlog_log_kafka::control::node_group::NodeGroup;
 use everlog_log_kafka::{Kafka, Options};
 use everlog_partition::Dispatcher;
-use everlog_temporal::Sealer;
+use everlog_temporal::TokenSigner;
 use tokio::time::MissedTickBehavior;
 
 use crate::assignment::coordinator::Coordinator;
@@ -98,7 +98,7 @@ pub struct Cluster {
     dispatcher: Arc<Dispatcher>,
     send: everlog_partition::Send,
     counters: Arc<ClusterCounters>,
-    sealer: Sealer,
+    token_signer: TokenSigner,
     forget_after: Duration,
     replicas: u32,
 }
@@ -115,7 +115,7 @@ impl Cluster {
         listener: Listener,
     ) -> anyhow::Result<Arc<Self>> {
         let row = options.row(log.group_partitions());
-        let LocalNode { partitions: local, stats, dispatcher, send, sealer, learn } = local;
+        let LocalNode { partitions: local, stats, dispatcher, send, token_signer, learn } = local;
         let control = Arc::new(ControlTable::new(log));
         let node = Arc::new(ThisNode::new(options.name, row, Arc::clone(&control)));
         let groups = Arc::new(GroupTable::new(log.partitions(), log.group_partitions(), stats));
@@ -141,7 +141,7 @@ impl Cluster {
             dispatcher,
             send,
             counters,
-            sealer,
+            token_signer,
             forget_after,
             replicas,
         });

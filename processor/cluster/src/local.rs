@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use everlog_partition::{Dispatcher, Error, Event, Stats};
-use everlog_temporal::Sealer;
+use everlog_temporal::TokenSigner;
 
 /// What a cluster uses of its node.
 pub struct LocalNode {
@@ -18,7 +18,7 @@ pub struct LocalNode {
     /// Sends events to partitions.
     pub send: everlog_partition::Send,
     /// Makes and reads task tokens.
-    pub sealer: Sealer,
+    pub token_signer: TokenSigner,
     /// Called for rows of `control` that are not about nodes.
     pub learn: Box<RowListener>,
 }

@@ -92,7 +92,7 @@ impl Cluster {
             name: self.node.name.clone(),
             instance: self.node.instance.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
-            keys: self.sealer.marks(),
+            keys: self.token_signer.marks(),
             partitions: wanted.map(|(partition, stats)| PartitionStatus::of(partition, stats)).collect(),
             brings: brought.map(|(partition, stats)| (partition, so_far(stats))).collect(),
             follows: self

@@ -96,7 +96,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
     keep_address(&backend, data, NodeFile { instance, metrics_address: listeners.metrics.1 });
     health.log_is_open(backend.health_source(), backend.log().partitions());
     metrics::watch_log(&registry, backend.health_source());
-    let sealer = gateway::open_sealer(config, data.path(), &backend)?;
+    let token_signer = gateway::open_token_signer(config, data.path(), &backend)?;
     let (namespaces, calls_metrics) = gateway::open_namespaces(config, &backend, &registry)?;
     let schemas = Arc::new(Schemas::open(config, &backend)?);
     metrics::watch_registry(&registry, &schemas);
@@ -110,7 +110,7 @@ async fn serve(config: &Config, data: &DataDir, memory: ProcessMemory, with_bann
             return Ok(ended);
         }
     };
-    let names = Names { namespaces: Arc::new(namespaces), sealer, ids };
+    let names = Names { namespaces: Arc::new(namespaces), token_signer, ids };
 
     let stats = watch_restores(&backend, (&health, &registry));
     let (running, failed, mut failures) = start_partitions(config, data, &backend, &names, stats)?;
@@ -386,10 +386,10 @@ fn join(
         stats: running.stats.clone(),
         dispatcher: running.dispatcher(),
         send: running.post(),
-        sealer: names.sealer.clone(),
+        token_signer: names.token_signer.clone(),
         learn: Box::new(move |key, value| {
             learner.namespaces.learn(key, value);
-            token_keys::learn(&learner.sealer, key, value, shares_keys);
+            token_keys::learn(&learner.token_signer, key, value, shares_keys);
         }),
     };
     let options = config.kafka.options(&config.server.name);

@@ -3,17 +3,17 @@
 use bytes::{Bytes, BytesMut};
 
 /// Beyond the largest message; enough for its prefix.
-pub(crate) const LOOK_BYTES: usize = 64;
+pub(crate) const PREFIX_ROOM_BYTES: usize = 64;
 
 /// What has come so far.
 #[derive(Default)]
-pub(crate) struct Pieces {
+pub(crate) struct BodyBuffer {
     first: Bytes,
     /// All of it, once there is more than one.
     whole: BytesMut,
 }
 
-impl Pieces {
+impl BodyBuffer {
     /// Adds what has come next.
     pub(crate) fn add(&mut self, piece: Bytes) {
         if self.len() == 0 {
@@ -44,13 +44,13 @@ mod tests {
     #[test]
     fn a_single_piece_is_used_as_it_is_and_several_are_put_together() {
         let single = Bytes::from_static(b"single");
-        let mut pieces = Pieces::default();
-        pieces.add(Bytes::new());
-        pieces.add(single.clone());
-        assert_eq!(pieces.len(), 6);
-        assert_eq!(pieces.into_bytes().as_ptr(), single.as_ptr());
-        let mut pieces = Pieces::default();
-        [&b"a"[..], b"", b"bc", b"d"].into_iter().for_each(|piece| pieces.add(Bytes::from_static(piece)));
-        assert_eq!((pieces.len(), pieces.into_bytes()), (4, Bytes::from_static(b"abcd")));
+        let mut buffer = BodyBuffer::default();
+        buffer.add(Bytes::new());
+        buffer.add(single.clone());
+        assert_eq!(buffer.len(), 6);
+        assert_eq!(buffer.into_bytes().as_ptr(), single.as_ptr());
+        let mut buffer = BodyBuffer::default();
+        [&b"a"[..], b"", b"bc", b"d"].into_iter().for_each(|piece| buffer.add(Bytes::from_static(piece)));
+        assert_eq!((buffer.len(), buffer.into_bytes()), (4, Bytes::from_static(b"abcd")));
     }
 }

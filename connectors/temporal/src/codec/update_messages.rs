@@ -8,7 +8,7 @@ use prost::Name;
 use prost_types::Any;
 
 /// The updates that go along with a started task, as its worker is told.
-pub(crate) fn messages(run: &Run, started_event_id: i64) -> Vec<protocol::Message> {
+pub(crate) fn for_worker(run: &Run, started_event_id: i64) -> Vec<protocol::Message> {
     let message = |update: &Update| protocol::Message {
         id: format!("{}/request", update.update_id),
         protocol_instance_id: update.update_id.clone(),
@@ -22,7 +22,7 @@ pub(crate) fn messages(run: &Run, started_event_id: i64) -> Vec<protocol::Messag
 }
 
 /// What a worker says of updates.
-pub(crate) fn said(messages: Vec<protocol::Message>) -> Vec<Message> {
+pub(crate) fn from_worker(messages: Vec<protocol::Message>) -> Vec<Message> {
     let said = |message: protocol::Message| Message {
         id: message.id,
         protocol_instance_id: message.protocol_instance_id,

@@ -129,17 +129,17 @@ fn of_word(word: &str) -> Result<Version, Status> {
 
 /// What the worker says of itself that completes a task.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ReportedVersion {
     pub behavior: i32,
     pub deployment_name: String,
     pub version: Option<Version>,
 }
 
 /// A version without a name or without a build is none.
-pub(crate) fn said(
+pub(crate) fn reported(
     checks: &Checks<'_>,
     request: &RespondWorkflowTaskCompletedRequest,
-) -> Result<Said, Status> {
+) -> Result<ReportedVersion, Status> {
     let deployment = read::<Deployment>("deployment", request.deployment.as_ref())?;
     let options = read::<WorkerDeploymentOptions>("deployment_options", request.deployment_options.as_ref())?;
     let is_versioned = options
@@ -164,7 +164,7 @@ pub(crate) fn said(
     let deployment_name = deployment_name.clone();
     let version = if is_versioned { named } else { former };
     let is_whole = !version.deployment_name.is_empty() && !version.build_id.is_empty();
-    Ok(Said { behavior, deployment_name, version: is_whole.then_some(version) })
+    Ok(ReportedVersion { behavior, deployment_name, version: is_whole.then_some(version) })
 }
 
 fn read<M: Message + Default>(field: &str, given: Option<&Bytes>) -> Result<Option<M>, Status> {
@@ -184,7 +184,7 @@ pub(crate) fn info(run: &Run) -> Option<WorkflowExecutionVersioningInfo> {
         behavior: *behavior,
         version: if *behavior == 0 { String::new() } else { word(version.as_ref()) },
         deployment_version: version.as_ref().map(|version| version.encode_to_vec().into()),
-        versioning_override: overriding.as_ref().map(told),
+        versioning_override: overriding.as_ref().map(override_message),
         ..WorkflowExecutionVersioningInfo::default()
     })
 }
@@ -194,7 +194,7 @@ fn word(version: Option<&Version>) -> String {
 }
 
 /// The encoded override: today's words, and behind them the old ones.
-fn told(overriding: &Override) -> Bytes {
+fn override_message(overriding: &Override) -> Bytes {
     let pinned_version = overriding.pinned.as_ref().map(|pinned| word(pinned.version.as_ref()));
     let old = VersioningOverride {
         behavior: overriding.behavior(),
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn what_a_worker_says_is_told_as_far_as_it_has_versions() {
         let told = |request: RespondWorkflowTaskCompletedRequest| {
-            let said = with_checks(|checks| said(&checks, &request)).expect("it is taken");
+            let said = with_checks(|checks| reported(&checks, &request)).expect("it is taken");
             (said.behavior, said.deployment_name, said.version)
         };
         let (unversioned, versioned) = (Some(1), Some(2));
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn a_behavior_of_no_version_is_refused() {
         let refused = |behavior, mode| {
-            refusal(with_checks(|checks| said(&checks, &completion(behavior, mode, "shop"))))
+            refusal(with_checks(|checks| reported(&checks, &completion(behavior, mode, "shop"))))
         };
         let words = "versioning behavior cannot be specified without deployment options being set with versioned mode";
         assert_eq!(refused(1, None), words);
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(refused(2, Some(1)), words);
         let long = completion(1, Some(2), &"x".repeat(1_001));
         let too_long = "DeploymentOptions.DeploymentName length exceeds limit.";
-        assert_eq!(refusal(with_checks(|checks| said(&checks, &long))), too_long);
+        assert_eq!(refusal(with_checks(|checks| reported(&checks, &long))), too_long);
     }
 
     fn run(versioning: Option<Versioning>) -> Run {

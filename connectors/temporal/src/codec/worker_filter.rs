@@ -13,10 +13,10 @@ const DEPTH_MAX: usize = 16;
 
 /// A query that was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Sieve {
+pub(crate) enum WorkerFilter {
     All,
-    Both(Box<Sieve>, Box<Sieve>),
-    Either(Box<Sieve>, Box<Sieve>),
+    Both(Box<WorkerFilter>, Box<WorkerFilter>),
+    Either(Box<WorkerFilter>, Box<WorkerFilter>),
     Compare(Attribute, Comparison, String),
 }
 
@@ -47,7 +47,7 @@ enum Word {
     Sign(&'static str),
 }
 
-impl Sieve {
+impl WorkerFilter {
     /// Reads a query; an empty one lets everything through.
     pub(crate) fn read(query: &str) -> Result<Self, Status> {
         if query.len() > QUERY_BYTES_MAX {
@@ -58,9 +58,9 @@ impl Sieve {
             return Ok(Self::All);
         }
         let mut rest = words.as_slice();
-        let sieve = either(&mut rest, 0)?;
+        let filter = either(&mut rest, 0)?;
         match rest {
-            [] => Ok(sieve),
+            [] => Ok(filter),
             _more => Err(malformed("something stands behind its end")),
         }
     }
@@ -120,30 +120,30 @@ impl Attribute {
     }
 }
 
-fn either(rest: &mut &[Word], depth: usize) -> Result<Sieve, Status> {
-    let mut sieve = both(rest, depth)?;
+fn either(rest: &mut &[Word], depth: usize) -> Result<WorkerFilter, Status> {
+    let mut filter = both(rest, depth)?;
     while is_next(rest, "OR") {
-        sieve = Sieve::Either(Box::new(sieve), Box::new(both(rest, depth)?));
+        filter = WorkerFilter::Either(Box::new(filter), Box::new(both(rest, depth)?));
     }
-    Ok(sieve)
+    Ok(filter)
 }
 
-fn both(rest: &mut &[Word], depth: usize) -> Result<Sieve, Status> {
-    let mut sieve = single(rest, depth)?;
+fn both(rest: &mut &[Word], depth: usize) -> Result<WorkerFilter, Status> {
+    let mut filter = single(rest, depth)?;
     while is_next(rest, "AND") {
-        sieve = Sieve::Both(Box::new(sieve), Box::new(single(rest, depth)?));
+        filter = WorkerFilter::Both(Box::new(filter), Box::new(single(rest, depth)?));
     }
-    Ok(sieve)
+    Ok(filter)
 }
 
-fn single(rest: &mut &[Word], depth: usize) -> Result<Sieve, Status> {
+fn single(rest: &mut &[Word], depth: usize) -> Result<WorkerFilter, Status> {
     match *rest {
         [Word::Sign("("), more @ ..] if depth < DEPTH_MAX => {
             *rest = more;
-            let sieve = either(rest, depth + 1)?;
+            let filter = either(rest, depth + 1)?;
             let [Word::Sign(")"), more @ ..] = *rest else { return Err(malformed("a bracket is left open")) };
             *rest = more;
-            Ok(sieve)
+            Ok(filter)
         }
         [Word::Name(name), sign, Word::Text(text), more @ ..] => {
             let attribute = Attribute::named(name);
@@ -155,7 +155,7 @@ fn single(rest: &mut &[Word], depth: usize) -> Result<Sieve, Status> {
                 _unknown => return Err(malformed("a comparison is =, != or STARTS_WITH")),
             };
             *rest = more;
-            Ok(Sieve::Compare(attribute, comparison, text.clone()))
+            Ok(WorkerFilter::Compare(attribute, comparison, text.clone()))
         }
         _other => Err(malformed("expected a name, a comparison and a text in quotes")),
     }
@@ -215,7 +215,7 @@ mod tests {
             status: WorkerStatus::Running.into(),
             ..WorkerHeartbeat::default()
         };
-        Sieve::read(query).expect(query).passes(&worker)
+        WorkerFilter::read(query).expect(query).passes(&worker)
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
             &deep,
             &long,
         ] {
-            let refusal = Sieve::read(query).expect_err(query);
+            let refusal = WorkerFilter::read(query).expect_err(query);
             assert!(refusal.message().starts_with("malformed query"), "{query}: {}", refusal.message());
         }
     }

@@ -57,7 +57,7 @@ pub(crate) async fn poll(
         version,
     };
     let (response, receipt) = match long_poll::wait(call, poll, &request.worker_instance_key).await? {
-        Some(Delivery::Activity(task)) => response::of_activity(call.voice(), *task),
+        Some(Delivery::Activity(task)) => response::of_activity(call.response_context(), *task),
         Some(Delivery::Told(told)) => response::read(told)?,
         // A task of the wrong kind goes back to its queue when it is dropped.
         Some(Delivery::Workflow(_) | Delivery::Query(_) | Delivery::Nothing) | None => Default::default(),
@@ -92,7 +92,7 @@ fn by_id(
     Ok((execution, Target { activity_id, ..Target::default() }))
 }
 
-async fn beat(call: &Call<'_>, attempt: Attempt, details: Option<Bytes>) -> Result<bool, Status> {
+async fn record_heartbeat(call: &Call<'_>, attempt: Attempt, details: Option<Bytes>) -> Result<bool, Status> {
     let (execution, target) = attempt;
     let order = Heartbeat { target: Some(target), details: kept(details) };
     match call.order(call.input(execution, Order::HeartbeatActivity(order))).await? {
@@ -106,7 +106,7 @@ pub(crate) async fn heartbeat(
     request: RecordActivityTaskHeartbeatRequest,
 ) -> Result<RecordActivityTaskHeartbeatResponse, Status> {
     let attempt = by_token(call, &request.identity)?;
-    let cancel_requested = beat(call, attempt, request.details).await?;
+    let cancel_requested = record_heartbeat(call, attempt, request.details).await?;
     Ok(RecordActivityTaskHeartbeatResponse { cancel_requested, ..Default::default() })
 }
 
@@ -115,11 +115,11 @@ pub(crate) async fn heartbeat_by_id(
     request: RecordActivityTaskHeartbeatByIdRequest,
 ) -> Result<RecordActivityTaskHeartbeatByIdResponse, Status> {
     let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
-    let cancel_requested = beat(call, attempt, request.details).await?;
+    let cancel_requested = record_heartbeat(call, attempt, request.details).await?;
     Ok(RecordActivityTaskHeartbeatByIdResponse { cancel_requested, ..Default::default() })
 }
 
-async fn finish(call: &Call<'_>, attempt: Attempt, report: Complete) -> Result<(), Status> {
+async fn respond_completed(call: &Call<'_>, attempt: Attempt, report: Complete) -> Result<(), Status> {
     let (execution, target) = attempt;
     let order = Complete { target: Some(target), ..report };
     call.order(call.input(execution, Order::CompleteActivity(order))).await?;
@@ -132,8 +132,12 @@ pub(crate) async fn complete(
 ) -> Result<RespondActivityTaskCompletedResponse, Status> {
     let attempt = by_token(call, &request.identity)?;
     let (identity, worker_version) = (request.identity, request.worker_version);
-    finish(call, attempt, Complete { target: None, result: request.result, identity, worker_version })
-        .await?;
+    respond_completed(
+        call,
+        attempt,
+        Complete { target: None, result: request.result, identity, worker_version },
+    )
+    .await?;
     Ok(RespondActivityTaskCompletedResponse::default())
 }
 
@@ -143,12 +147,12 @@ pub(crate) async fn complete_by_id(
 ) -> Result<RespondActivityTaskCompletedByIdResponse, Status> {
     let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
     let report = Complete { result: request.result, identity: request.identity, ..Complete::default() };
-    finish(call, attempt, report).await?;
+    respond_completed(call, attempt, report).await?;
     Ok(RespondActivityTaskCompletedByIdResponse::default())
 }
 
 /// Reports a failure; returns what was wrong with the report itself.
-async fn break_off(call: &Call<'_>, attempt: Attempt, report: Fail) -> Result<Vec<Bytes>, Status> {
+async fn respond_failed(call: &Call<'_>, attempt: Attempt, report: Fail) -> Result<Vec<Bytes>, Status> {
     let checks = call.checks();
     let mut remarks = Vec::new();
     let failure = match report.failure {
@@ -188,7 +192,7 @@ pub(crate) async fn fail(
         worker_version: request.worker_version,
         cause: request.cause,
     };
-    let failures = break_off(call, attempt, report).await?;
+    let failures = respond_failed(call, attempt, report).await?;
     Ok(RespondActivityTaskFailedResponse { failures })
 }
 
@@ -205,11 +209,11 @@ pub(crate) async fn fail_by_id(
         worker_version: None,
         cause: request.cause,
     };
-    let failures = break_off(call, attempt, report).await?;
+    let failures = respond_failed(call, attempt, report).await?;
     Ok(RespondActivityTaskFailedByIdResponse { failures })
 }
 
-async fn call_off(call: &Call<'_>, attempt: Attempt, report: Cancel) -> Result<(), Status> {
+async fn respond_canceled(call: &Call<'_>, attempt: Attempt, report: Cancel) -> Result<(), Status> {
     let (execution, target) = attempt;
     let order = if call.checks().is_oversize(report.details.as_ref()) {
         let failure = Some(failure::server("Cancel details exceed size limit.", None));
@@ -234,8 +238,12 @@ pub(crate) async fn cancel(
 ) -> Result<RespondActivityTaskCanceledResponse, Status> {
     let attempt = by_token(call, &request.identity)?;
     let (identity, worker_version) = (request.identity, request.worker_version);
-    call_off(call, attempt, Cancel { target: None, details: request.details, identity, worker_version })
-        .await?;
+    respond_canceled(
+        call,
+        attempt,
+        Cancel { target: None, details: request.details, identity, worker_version },
+    )
+    .await?;
     Ok(RespondActivityTaskCanceledResponse::default())
 }
 
@@ -245,6 +253,6 @@ pub(crate) async fn cancel_by_id(
 ) -> Result<RespondActivityTaskCanceledByIdResponse, Status> {
     let attempt = by_id(call, request.workflow_id, request.run_id, request.activity_id, &request.identity)?;
     let report = Cancel { details: request.details, identity: request.identity, ..Cancel::default() };
-    call_off(call, attempt, report).await?;
+    respond_canceled(call, attempt, report).await?;
     Ok(RespondActivityTaskCanceledByIdResponse::default())
 }

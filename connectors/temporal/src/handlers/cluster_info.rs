@@ -20,7 +20,7 @@ use crate::About;
 use crate::codec::status::{invalid, namespace_not_found};
 use crate::codec::validation::{not_yet, span_ms};
 use crate::codec::{proto_time, random_ids};
-use crate::namespaces::namespace::{self, Namespace, Record};
+use crate::namespaces::namespace::{self, Namespace, NamespaceRecord};
 use crate::server::call::Call;
 use crate::server::client_version;
 use crate::tasks::token::Purpose;
@@ -131,7 +131,7 @@ fn namespace_info(call: &Call<'_>, namespace: &Namespace) -> NamespaceInfo {
     }
 }
 
-fn config(record: &Record) -> NamespaceConfig {
+fn config(record: &NamespaceRecord) -> NamespaceConfig {
     NamespaceConfig {
         workflow_execution_retention_ttl: Some(proto_time::duration(record.retention_ms)),
         history_archival_state: ArchivalState::Disabled.into(),
@@ -151,7 +151,7 @@ fn replication(about: &About) -> NamespaceReplicationConfig {
 
 /// Where the next page of namespaces begins.
 #[derive(Clone, PartialEq, Message)]
-struct PageMark {
+struct NamespacesPageToken {
     /// The last name of the page before.
     #[prost(string, tag = "1")]
     after: String,
@@ -161,11 +161,12 @@ pub(crate) async fn list_namespaces(
     call: &Call<'_>,
     request: ListNamespacesRequest,
 ) -> Result<ListNamespacesResponse, Status> {
-    let sealer = &call.gateway.sealer;
+    let token_signer = &call.gateway.token_signer;
     let after = match request.next_page_token.is_empty() {
         true => String::new(),
         false => {
-            let mark: Option<PageMark> = sealer.open(Purpose::Namespaces, &[], &request.next_page_token);
+            let mark: Option<NamespacesPageToken> =
+                token_signer.open(Purpose::Namespaces, &[], &request.next_page_token);
             mark.ok_or_else(|| invalid("Invalid NextPageToken."))?.after
         }
     };
@@ -176,9 +177,11 @@ pub(crate) async fn list_namespaces(
     };
     let (page, more) = call.gateway.namespaces.after(&after, count);
     let next_page_token = match page.last() {
-        Some(last) if more => {
-            sealer.seal(Purpose::Namespaces, &[], &PageMark { after: last.record.name.clone() })
-        }
+        Some(last) if more => token_signer.seal(
+            Purpose::Namespaces,
+            &[],
+            &NamespacesPageToken { after: last.record.name.clone() },
+        ),
         Some(_) | None => bytes::Bytes::new(),
     };
     let namespaces = page.iter().map(|namespace| description(call, namespace)).collect();
@@ -208,7 +211,7 @@ pub(crate) async fn register_namespace(
     let elsewhere = request.clusters.iter().any(|cluster| foreign(&cluster.cluster_name));
     not_yet("clusters beyond this one", elsewhere)?;
     check_texts(call, &request.description, &request.owner_email, &request.data)?;
-    let record = Record {
+    let record = NamespaceRecord {
         id: random_ids::id(),
         name: request.namespace,
         description: request.description,
@@ -274,7 +277,7 @@ pub(crate) async fn update_namespace(
     let states = [NamespaceState::Unspecified.into(), NamespaceState::Registered.into()];
     not_yet("update_info.state", !states.contains(&update.state))?;
     check_texts(call, &update.description, &update.owner_email, &update.data)?;
-    let change = |record: &mut Record| {
+    let change = |record: &mut NamespaceRecord| {
         record.retention_ms = retention_ms.unwrap_or(record.retention_ms);
         if !update.description.is_empty() {
             record.description = update.description;

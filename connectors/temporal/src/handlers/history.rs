@@ -15,7 +15,7 @@ use tonic::Status;
 use crate::codec::status;
 use crate::codec::{close_event, history_bytes};
 use crate::server::call::Call;
-use crate::tasks::page_token::Bookmark;
+use crate::tasks::page_token::PageToken;
 use crate::tasks::token::Purpose;
 
 pub(crate) async fn get(
@@ -23,33 +23,34 @@ pub(crate) async fn get(
     request: GetWorkflowExecutionHistoryRequest,
 ) -> Result<GetWorkflowExecutionHistoryResponse, Status> {
     let mut address = call.address(call.checks().execution(request.execution)?);
-    let bookmark = Bookmark::open(call.voice(), Purpose::History, &address, &request.next_page_token)?;
-    let bookmark = bookmark.unwrap_or(Bookmark { event_id: 1, ..Bookmark::default() });
-    if !bookmark.run_id.is_empty() {
-        address.run_id.clone_from(&bookmark.run_id);
+    let page_token =
+        PageToken::open(call.response_context(), Purpose::History, &address, &request.next_page_token)?;
+    let page_token = page_token.unwrap_or(PageToken { event_id: 1, ..PageToken::default() });
+    if !page_token.run_id.is_empty() {
+        address.run_id.clone_from(&page_token.run_id);
     }
     let only_close = request.history_event_filter_type == i32::from(HistoryEventFilterType::CloseEvent);
     let (history, next) = match (only_close, request.wait_new_event) {
         (true, wait) => close_event(call, address, wait).await?,
-        (false, true) => tail(call, address, bookmark, request.maximum_page_size).await?,
-        (false, false) => page(call, address, bookmark, request.maximum_page_size).await?,
+        (false, true) => tail(call, address, page_token, request.maximum_page_size).await?,
+        (false, false) => page(call, address, page_token, request.maximum_page_size).await?,
     };
     let next_page_token = match next {
-        Some((bookmark, workflow_id)) => bookmark.seal(call.voice(), &workflow_id),
+        Some((page_token, workflow_id)) => page_token.seal(call.response_context(), &workflow_id),
         None => Bytes::new(),
     };
     Ok(GetWorkflowExecutionHistoryResponse { history: Some(history), next_page_token, ..Default::default() })
 }
 
 /// Events, and where to go on, with the Workflow Id that the token is bound to.
-type Piece = (Bytes, Option<(Bookmark, String)>);
+type HistoryPage = (Bytes, Option<(PageToken, String)>);
 
-fn go_on(run: &Run, event_id: i64, end_event_id: i64) -> Option<(Bookmark, String)> {
-    Some((Bookmark { end_event_id, ..Bookmark::of(run, event_id) }, run.start.workflow_id.clone()))
+fn next_page(run: &Run, event_id: i64, end_event_id: i64) -> Option<(PageToken, String)> {
+    Some((PageToken { end_event_id, ..PageToken::of(run, event_id) }, run.start.workflow_id.clone()))
 }
 
 /// Only the closing event: nothing and a token while the run is open, if the caller waits for it.
-async fn close_event(call: &Call<'_>, mut address: Address, wait: bool) -> Result<Piece, Status> {
+async fn close_event(call: &Call<'_>, mut address: Address, wait: bool) -> Result<HistoryPage, Status> {
     let deadline = Instant::now() + call.patience(call.gateway.limits.history_wait_ms);
     loop {
         let run = read(call, &address, Want::State).await?.run;
@@ -62,44 +63,54 @@ async fn close_event(call: &Call<'_>, mut address: Address, wait: bool) -> Resul
         if !wait {
             return Ok((Bytes::new(), None));
         }
-        if !news(call, &address, i64::MAX, deadline).await? {
-            return Ok((Bytes::new(), go_on(&run, 1, 0)));
+        if !wait_for_events(call, &address, i64::MAX, deadline).await? {
+            return Ok((Bytes::new(), next_page(&run, 1, 0)));
         }
     }
 }
 
 /// All events as they come: the token ends with the run. Where nothing is new for a while, nothing and a token.
-async fn tail(call: &Call<'_>, mut address: Address, from: Bookmark, batches: i32) -> Result<Piece, Status> {
+async fn tail(
+    call: &Call<'_>,
+    mut address: Address,
+    from: PageToken,
+    batches: i32,
+) -> Result<HistoryPage, Status> {
     let deadline = Instant::now() + call.patience(call.gateway.limits.history_wait_ms);
     let want = Want::History { from_event_id: from.event_id, batches_max: batches_max(call, batches) };
     loop {
         let Reading { run, page, .. } = read(call, &address, want).await?;
         address.run_id.clone_from(&run.start.run_id);
         if page.next_event_id != 0 {
-            return Ok((page.history, go_on(&run, page.next_event_id, 0)));
+            return Ok((page.history, next_page(&run, page.next_event_id, 0)));
         }
         if !run.is_open() {
             return Ok((page.history, None));
         }
         if !page.history.is_empty() {
-            return Ok((page.history, go_on(&run, run.head.next_event_id, 0)));
+            return Ok((page.history, next_page(&run, run.head.next_event_id, 0)));
         }
-        if !news(call, &address, from.event_id - 1, deadline).await? {
-            return Ok((Bytes::new(), go_on(&run, from.event_id, 0)));
+        if !wait_for_events(call, &address, from.event_id - 1, deadline).await? {
+            return Ok((Bytes::new(), next_page(&run, from.event_id, 0)));
         }
     }
 }
 
 /// A page of what is there. Whoever has the task is shown its events behind the last one, where they are not written yet; nobody
 /// else is.
-async fn page(call: &Call<'_>, address: Address, from: Bookmark, batches: i32) -> Result<Piece, Status> {
+async fn page(
+    call: &Call<'_>,
+    address: Address,
+    from: PageToken,
+    batches: i32,
+) -> Result<HistoryPage, Status> {
     let want = Want::History { from_event_id: from.event_id, batches_max: batches_max(call, batches) };
     let Reading { run, page, .. } = read(call, &address, want).await?;
     let end = from.end_event_id;
     let is_last = page.next_event_id == 0 || (end != 0 && page.next_event_id >= end);
     let history = if is_last && end != 0 { history_bytes::until(&page.history, end) } else { page.history };
     if !is_last {
-        return Ok((history, go_on(&run, page.next_event_id, end)));
+        return Ok((history, next_page(&run, page.next_event_id, end)));
     }
     let task = run.started_task().filter(|task| task.started_event_id + 1 == end);
     let unwritten = task.map(|task| task.tail()).unwrap_or_default();
@@ -111,11 +122,12 @@ pub(crate) async fn get_reverse(
     request: GetWorkflowExecutionHistoryReverseRequest,
 ) -> Result<GetWorkflowExecutionHistoryReverseResponse, Status> {
     let mut address = call.address(call.checks().execution(request.execution)?);
-    let bookmark = Bookmark::open(call.voice(), Purpose::Reverse, &address, &request.next_page_token)?;
-    let below_event_id = match bookmark {
-        Some(bookmark) => {
-            address.run_id = bookmark.run_id;
-            bookmark.event_id
+    let page_token =
+        PageToken::open(call.response_context(), Purpose::Reverse, &address, &request.next_page_token)?;
+    let below_event_id = match page_token {
+        Some(page_token) => {
+            address.run_id = page_token.run_id;
+            page_token.event_id
         }
         None => 0,
     };
@@ -123,7 +135,11 @@ pub(crate) async fn get_reverse(
     let Reading { run, page, .. } = read(call, &address, want).await?;
     let next_page_token = match page.next_event_id {
         0 => Bytes::new(),
-        below => Bookmark::of(&run, below).seal_for(call.voice(), Purpose::Reverse, &run.start.workflow_id),
+        below => PageToken::of(&run, below).seal_for(
+            call.response_context(),
+            Purpose::Reverse,
+            &run.start.workflow_id,
+        ),
     };
     let history = Some(history_bytes::reversed(&page.history));
     Ok(GetWorkflowExecutionHistoryReverseResponse { history, next_page_token })
@@ -131,7 +147,7 @@ pub(crate) async fn get_reverse(
 
 pub(crate) async fn read(call: &Call<'_>, address: &Address, want: Want) -> Result<Reading, Status> {
     if matches!(want, Want::History { .. } | Want::Reverse { .. }) {
-        call.reads().await;
+        call.acquire_history_permit().await;
     }
     let reading = call.gateway.router.read(address.clone(), want).await.map_err(status::of_failure)?;
     let unknown = || everlog_engine::Rejection::unknown_run(&address.workflow_id, &address.run_id);
@@ -139,7 +155,7 @@ pub(crate) async fn read(call: &Call<'_>, address: &Address, want: Want) -> Resu
 }
 
 /// Waits until the run has events after `known_event_id` or is closed; false where the time is over before that.
-async fn news(
+async fn wait_for_events(
     call: &Call<'_>,
     address: &Address,
     known_event_id: i64,
@@ -157,10 +173,10 @@ async fn news(
     }
 }
 
-fn batches_max(call: &Call<'_>, asked: i32) -> usize {
+fn batches_max(call: &Call<'_>, wanted: i32) -> usize {
     let most = call.gateway.limits.history_page_batches_max;
-    match usize::try_from(asked) {
-        Ok(asked) if asked > 0 => asked.min(most),
+    match usize::try_from(wanted) {
+        Ok(wanted) if wanted > 0 => wanted.min(most),
         Ok(_) | Err(_) => most,
     }
 }

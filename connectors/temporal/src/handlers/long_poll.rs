@@ -16,13 +16,13 @@ pub(crate) async fn wait(
 ) -> Result<Option<Delivery>, Status> {
     let patience = patience(call)?;
     let mut watch = poll.sticky.then(|| Watch::over(&call.gateway.router, &poll));
-    let mut seat = match worker_instance {
+    let mut poller = match worker_instance {
         "" => None,
-        instance => Some(call.gateway.workers.seat(&poll.namespace_id, instance)),
+        instance => Some(call.gateway.pollers.register(&poll.namespace_id, instance)),
     };
     let stopped = async {
-        match &mut seat {
-            Some(seat) => seat.stopped().await,
+        match &mut poller {
+            Some(poller) => poller.stopped().await,
             None => std::future::pending().await,
         }
     };

@@ -31,7 +31,7 @@ const ATTEMPTS: u32 = 2;
 
 /// What has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failed {
+enum FailedOperation {
     Start,
     Update,
     /// The update, after the start was done.
@@ -45,10 +45,10 @@ pub(crate) async fn execute(
     let (start, update) = operations(&request.namespace, request.operations)?;
     let workflow_id = start.workflow_id.clone();
     let begun = check_start(&start).and_then(|()| start::begin(call, start));
-    let (execution, begin) = begun.map_err(|status| failure(Failed::Start, &status))?;
-    let asked = check_update(&update, &workflow_id).and_then(|()| update::asked(call, update));
-    let asked = asked.map_err(|status| failure(Failed::Update, &status))?;
-    let begin = Begin { update: Some(asked.admit), ..begin };
+    let (execution, begin) = begun.map_err(|status| failure(FailedOperation::Start, &status))?;
+    let checked = check_update(&update, &workflow_id).and_then(|()| update::checked(call, update));
+    let checked = checked.map_err(|status| failure(FailedOperation::Update, &status))?;
+    let begin = Begin { update: Some(checked.admit), ..begin };
     let input = call.input(execution, Order::Start(Box::new(begin)));
     for _ in 0..ATTEMPTS {
         let called = call.gateway.router.update(input.clone()).await.map_err(status::of_failure)?;
@@ -60,8 +60,8 @@ pub(crate) async fn execute(
             Reply::Rejected(rejection) => return Err(rejected(rejection)),
             _other => return Err(status::unexpected_reply()),
         };
-        let failed = if started.started { Failed::OnlyUpdate } else { Failed::Update };
-        let standing = update::until(call, standing, called.news, asked.wanted).await;
+        let failed = if started.started { FailedOperation::OnlyUpdate } else { FailedOperation::Update };
+        let standing = update::until(call, standing, called.news, checked.wanted).await;
         match standing.map_err(|status| failure(failed, &status))? {
             Some(standing) => return both_done(started, update::response(workflow_id, standing)?),
             // The run was there for this update alone: another one would end like it.
@@ -69,7 +69,7 @@ pub(crate) async fn execute(
             None => {}
         }
     }
-    Err(failure(Failed::Update, &Status::aborted(update::ABORTED)))
+    Err(failure(FailedOperation::Update, &Status::aborted(update::ABORTED)))
 }
 
 fn both_done(
@@ -145,27 +145,27 @@ fn rejected(rejection: Rejection) -> Status {
         Rejection::AlreadyStarted { .. }
         | Rejection::InvalidArgument(_)
         | Rejection::NamespaceUnknown(_)
-        | Rejection::NamespaceDeleted(_) => Failed::Start,
+        | Rejection::NamespaceDeleted(_) => FailedOperation::Start,
         Rejection::NotFound(_)
         | Rejection::Busy(_)
         | Rejection::NotReady(_)
         | Rejection::TooManyAtOnce(_)
-        | Rejection::TooMany(_) => Failed::Update,
+        | Rejection::TooMany(_) => FailedOperation::Update,
     };
     failure(failed, &status::of_rejection(rejection))
 }
 
 /// The status of the call: that of the operation that failed, with what became of each of them.
-fn failure(failed: Failed, status: &Status) -> Status {
+fn failure(failed: FailedOperation, status: &Status) -> Status {
     let own = OperationStatus {
         code: status.code().into(),
         message: status.message().to_owned(),
         details: rpc::Status::decode(status.details()).unwrap_or_default().details,
     };
     let statuses = match failed {
-        Failed::Start => vec![own, aborted()],
-        Failed::Update => vec![aborted(), own],
-        Failed::OnlyUpdate => vec![OperationStatus::default(), own],
+        FailedOperation::Start => vec![own, aborted()],
+        FailedOperation::Update => vec![aborted(), own],
+        FailedOperation::OnlyUpdate => vec![OperationStatus::default(), own],
     };
     let message = "Update-with-Start could not be executed.".to_owned();
     detailed(status.code(), message, &MultiOperationExecutionFailure { statuses })

@@ -10,7 +10,7 @@ use everlog_temporal_api::workflowservice::{GetSearchAttributesRequest, GetSearc
 use tonic::Status;
 
 use crate::codec::status::invalid;
-use crate::namespaces::namespace::Record;
+use crate::namespaces::namespace::NamespaceRecord;
 use crate::namespaces::search_attributes::{self, OF_A_TYPE_MAX, type_name};
 use crate::server::call::Call;
 
@@ -52,14 +52,15 @@ pub(crate) async fn add_search_attributes(
         let unknown = || invalid(format!("Unknown search attribute type: {number}."));
         wanted.push((name, r#type.ok_or_else(unknown)?));
     }
-    let change =
-        |record: &mut Record| wanted.into_iter().try_for_each(|(name, r#type)| keep(record, name, r#type));
+    let change = |record: &mut NamespaceRecord| {
+        wanted.into_iter().try_for_each(|(name, r#type)| keep(record, name, r#type))
+    };
     let gateway = call.gateway;
     gateway.namespaces.try_update(&request.namespace, gateway.id_bytes_max(), change).await?;
     Ok(AddSearchAttributesResponse::default())
 }
 
-fn keep(record: &mut Record, name: String, r#type: Type) -> Result<(), Status> {
+fn keep(record: &mut NamespaceRecord, name: String, r#type: Type) -> Result<(), Status> {
     let number = i32::from(r#type);
     let others = record.search_attributes.values().filter(|other| **other == number).count();
     if !record.search_attributes.contains_key(&name) && others >= OF_A_TYPE_MAX {
@@ -85,7 +86,7 @@ pub(crate) async fn remove_search_attributes(
     {
         return Err(invalid(format!("Unable to remove non-custom search attributes: {name}.")));
     }
-    let change = |record: &mut Record| {
+    let change = |record: &mut NamespaceRecord| {
         for name in &request.search_attributes {
             record.search_attributes.remove(name);
         }

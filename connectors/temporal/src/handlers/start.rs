@@ -39,7 +39,7 @@ pub(crate) async fn start(
     let (started, task) = send(call, execution, begin).await?;
     let (eager_workflow_task, receipt) = match task {
         Some(task) => {
-            let (response, receipt) = response::of_workflow_task(call.voice(), task)?;
+            let (response, receipt) = response::of_workflow_task(call.response_context(), task)?;
             (Some(response), receipt)
         }
         None => (None, None),

@@ -45,8 +45,8 @@ pub(crate) async fn describe(
     }
     let found = match TaskQueueType::try_from(request.task_queue_type) {
         Ok(TaskQueueType::Nexus) => QueueStatus::default(),
-        Ok(kind) => look(call, &queue.name, kind).await,
-        Err(_) => look(call, &queue.name, TaskQueueType::Workflow).await,
+        Ok(kind) => read_status(call, &queue.name, kind).await,
+        Err(_) => read_status(call, &queue.name, TaskQueueType::Workflow).await,
     };
     let mut response = plain(&found);
     if !sticky {
@@ -63,7 +63,7 @@ pub(crate) async fn describe(
     Ok(response)
 }
 
-async fn look(call: &Call<'_>, queue: &str, kind: TaskQueueType) -> QueueStatus {
+async fn read_status(call: &Call<'_>, queue: &str, kind: TaskQueueType) -> QueueStatus {
     let activities = kind == TaskQueueType::Activity;
     call.gateway.router.queue_status(&call.namespace.record.id, queue, activities).await
 }
@@ -89,7 +89,7 @@ async fn enhanced(
     let mut types_info = BTreeMap::new();
     for number in types {
         let found = match kind(number) {
-            Some(kind) => look(call, queue, kind).await,
+            Some(kind) => read_status(call, queue, kind).await,
             None => QueueStatus::default(),
         };
         let stats = request.report_stats.then(|| stats(&found.total(), found.is_held));
@@ -188,7 +188,7 @@ pub(crate) async fn shut_down_worker(
     worker_registry::note(call, request.worker_heartbeat)?;
     let namespace_id = &call.namespace.record.id;
     if !request.worker_instance_key.is_empty() {
-        call.gateway.workers.stop(namespace_id, &request.worker_instance_key);
+        call.gateway.pollers.stop(namespace_id, &request.worker_instance_key);
     }
     if !request.sticky_task_queue.is_empty() {
         call.gateway.router.retire_sticky_queue(namespace_id, &request.sticky_task_queue);

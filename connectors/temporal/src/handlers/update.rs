@@ -27,7 +27,7 @@ use crate::server::call::Call;
 pub(crate) const ABORTED: &str = "workflow update was aborted by closing workflow";
 
 /// An update as it is brought to a run, and how far its caller waits for it.
-pub(crate) struct Asked {
+pub(crate) struct CheckedUpdate {
     pub execution: WorkflowExecution,
     pub admit: Admit,
     pub wanted: Lifecycle,
@@ -37,7 +37,7 @@ pub(crate) async fn update(
     call: &Call<'_>,
     request: UpdateWorkflowExecutionRequest,
 ) -> Result<UpdateWorkflowExecutionResponse, Status> {
-    let Asked { execution, admit, wanted } = asked(call, request)?;
+    let CheckedUpdate { execution, admit, wanted } = checked(call, request)?;
     let workflow_id = execution.workflow_id.clone();
     let input = call.input(execution, Order::Update(admit));
     let called = call.gateway.router.update(input).await.map_err(status::of_failure)?;
@@ -51,7 +51,10 @@ pub(crate) async fn update(
 }
 
 /// Reads and checks what an update asks for.
-pub(crate) fn asked(call: &Call<'_>, request: UpdateWorkflowExecutionRequest) -> Result<Asked, Status> {
+pub(crate) fn checked(
+    call: &Call<'_>,
+    request: UpdateWorkflowExecutionRequest,
+) -> Result<CheckedUpdate, Status> {
     let checks = call.checks();
     let execution = checks.execution(request.workflow_execution)?;
     let first_run_id = checks.first_run_id(request.first_execution_run_id)?;
@@ -76,7 +79,7 @@ pub(crate) fn asked(call: &Call<'_>, request: UpdateWorkflowExecutionRequest) ->
         }
         wanted @ (Lifecycle::Accepted | Lifecycle::Completed) => wanted,
     };
-    Ok(Asked { execution, admit, wanted })
+    Ok(CheckedUpdate { execution, admit, wanted })
 }
 
 fn check(call: &Call<'_>, update: &Request) -> Result<(), Status> {

@@ -17,7 +17,7 @@ use tonic::Status;
 
 use crate::codec::payload::kept;
 use crate::codec::status::{self, invalid};
-use crate::codec::worker_filter::Sieve;
+use crate::codec::worker_filter::WorkerFilter;
 use crate::server::call::Call;
 
 /// Workers that are remembered.
@@ -33,14 +33,14 @@ const PAGE_MAX: usize = 200;
 
 /// The workers of all namespaces.
 #[derive(Default)]
-pub(crate) struct Roster(Mutex<BTreeMap<(String, String), Known>>);
+pub(crate) struct WorkerRegistry(Mutex<BTreeMap<(String, String), KnownWorker>>);
 
-struct Known {
+struct KnownWorker {
     heard: Instant,
     heartbeat: Bytes,
 }
 
-impl Roster {
+impl WorkerRegistry {
     /// A worker has told of itself. Where there are too many, new ones are not remembered.
     fn hear(&self, namespace_id: &str, key: String, heartbeat: Bytes, now: Instant) {
         let mut workers = self.workers();
@@ -51,7 +51,7 @@ impl Roster {
                 return;
             }
         }
-        workers.insert(key, Known { heard: now, heartbeat });
+        workers.insert(key, KnownWorker { heard: now, heartbeat });
     }
 
     fn find(&self, namespace_id: &str, key: &str, now: Instant) -> Option<Bytes> {
@@ -61,32 +61,38 @@ impl Roster {
     }
 
     /// At most that many workers behind one of them, in order, that the sieve lets through; and whether there may be more.
-    fn list(&self, (namespace_id, after): (&str, &str), count: usize, sieve: &Sieve, now: Instant) -> Page {
+    fn list(
+        &self,
+        (namespace_id, after): (&str, &str),
+        count: usize,
+        filter: &WorkerFilter,
+        now: Instant,
+    ) -> WorkersPage {
         let workers = self.workers();
-        let mut passing = passing(&workers, (namespace_id, after), sieve, now);
+        let mut passing = passing(&workers, (namespace_id, after), filter, now);
         let workers = passing.by_ref().take(count);
         let workers =
             workers.map(|(key, known, read)| (key.clone(), known.heartbeat.clone(), read)).collect();
-        Page { workers, has_more: passing.next().is_some() }
+        WorkersPage { workers, has_more: passing.next().is_some() }
     }
 
     /// How many workers the sieve lets through.
-    fn count(&self, namespace_id: &str, sieve: &Sieve, now: Instant) -> usize {
-        passing(&self.workers(), (namespace_id, ""), sieve, now).count()
+    fn count(&self, namespace_id: &str, filter: &WorkerFilter, now: Instant) -> usize {
+        passing(&self.workers(), (namespace_id, ""), filter, now).count()
     }
 
-    fn workers(&self) -> MutexGuard<'_, BTreeMap<(String, String), Known>> {
+    fn workers(&self) -> MutexGuard<'_, BTreeMap<(String, String), KnownWorker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The workers of a namespace behind one of them, in order, that the sieve lets through.
 fn passing<'r>(
-    workers: &'r BTreeMap<(String, String), Known>,
+    workers: &'r BTreeMap<(String, String), KnownWorker>,
     (namespace_id, after): (&'r str, &str),
-    sieve: &'r Sieve,
+    filter: &'r WorkerFilter,
     now: Instant,
-) -> impl Iterator<Item = (&'r String, &'r Known, WorkerHeartbeat)> {
+) -> impl Iterator<Item = (&'r String, &'r KnownWorker, WorkerHeartbeat)> {
     let first = (namespace_id.to_owned(), after.to_owned());
     let begin = if after.is_empty() { Bound::Included(first) } else { Bound::Excluded(first) };
     workers
@@ -97,15 +103,15 @@ fn passing<'r>(
         .filter_map(|((_, key), known)| {
             Some((key, known, WorkerHeartbeat::decode(known.heartbeat.clone()).ok()?))
         })
-        .filter(|(_, _, read)| sieve.passes(read))
+        .filter(|(_, _, read)| filter.passes(read))
 }
 
-struct Page {
+struct WorkersPage {
     workers: Vec<(String, Bytes, WorkerHeartbeat)>,
     has_more: bool,
 }
 
-fn is_fresh(known: &Known, now: Instant) -> bool {
+fn is_fresh(known: &KnownWorker, now: Instant) -> bool {
     now.saturating_duration_since(known.heard) < KEPT_FOR
 }
 
@@ -121,7 +127,7 @@ pub(crate) async fn record(
     let heartbeats: Vec<_> = read.collect::<Result<_, _>>()?;
     let now = Instant::now();
     for (key, bytes) in heartbeats {
-        call.gateway.roster.hear(&call.namespace.record.id, key, bytes, now);
+        call.gateway.worker_registry.hear(&call.namespace.record.id, key, bytes, now);
     }
     Ok(RecordWorkerHeartbeatResponse::default())
 }
@@ -130,7 +136,7 @@ pub(crate) async fn record(
 pub(crate) fn note(call: &Call<'_>, heartbeat: Option<Bytes>) -> Result<(), Status> {
     let Some(bytes) = heartbeat.filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
     let (key, bytes) = read(call, bytes)?;
-    call.gateway.roster.hear(&call.namespace.record.id, key, bytes, Instant::now());
+    call.gateway.worker_registry.hear(&call.namespace.record.id, key, bytes, Instant::now());
     Ok(())
 }
 
@@ -150,7 +156,7 @@ pub(crate) async fn describe(
 ) -> Result<DescribeWorkerResponse, Status> {
     let key = request.worker_instance_key;
     call.checks().length("WorkerInstanceKey", &key)?;
-    let found = call.gateway.roster.find(&call.namespace.record.id, &key, Instant::now());
+    let found = call.gateway.worker_registry.find(&call.namespace.record.id, &key, Instant::now());
     let heartbeat = found.ok_or_else(|| status::not_found(format!("Worker {key} not found")))?;
     Ok(DescribeWorkerResponse { worker_info: Some(WorkerInfo { worker_heartbeat: Some(heartbeat) }) })
 }
@@ -159,7 +165,7 @@ pub(crate) async fn list(
     call: &Call<'_>,
     request: ListWorkersRequest,
 ) -> Result<ListWorkersResponse, Status> {
-    let sieve = Sieve::read(&request.query)?;
+    let filter = WorkerFilter::read(&request.query)?;
     let token = std::str::from_utf8(&request.next_page_token);
     let after = token.map_err(|_error| invalid("Invalid NextPageToken."))?;
     call.checks().length("NextPageToken", after)?;
@@ -168,7 +174,7 @@ pub(crate) async fn list(
         Ok(size) => size.min(PAGE_MAX),
     };
     let from = (call.namespace.record.id.as_str(), after);
-    let page = call.gateway.roster.list(from, count, &sieve, Instant::now());
+    let page = call.gateway.worker_registry.list(from, count, &filter, Instant::now());
     let last = page.workers.last().filter(|_| page.has_more);
     let next_page_token = last.map(|(key, _, _)| Bytes::copy_from_slice(key.as_bytes())).unwrap_or_default();
     let (mut workers_info, mut workers) = (Vec::new(), Vec::new());
@@ -183,8 +189,8 @@ pub(crate) async fn count(
     call: &Call<'_>,
     request: CountWorkersRequest,
 ) -> Result<CountWorkersResponse, Status> {
-    let sieve = Sieve::read(&request.query)?;
-    let count = call.gateway.roster.count(&call.namespace.record.id, &sieve, Instant::now());
+    let filter = WorkerFilter::read(&request.query)?;
+    let count = call.gateway.worker_registry.count(&call.namespace.record.id, &filter, Instant::now());
     Ok(CountWorkersResponse { count: i64::try_from(count).unwrap_or(i64::MAX) })
 }
 
@@ -211,43 +217,45 @@ fn row(read: WorkerHeartbeat) -> WorkerListInfo {
 mod tests {
     use super::*;
 
-    fn heard(roster: &Roster, namespace: &str, key: &str, now: Instant) {
+    fn heard(worker_registry: &WorkerRegistry, namespace: &str, key: &str, now: Instant) {
         let heartbeat = WorkerHeartbeat { worker_instance_key: key.into(), ..WorkerHeartbeat::default() };
-        roster.hear(namespace, key.into(), heartbeat.encode_to_vec().into(), now);
+        worker_registry.hear(namespace, key.into(), heartbeat.encode_to_vec().into(), now);
     }
 
-    fn keys(page: &Page) -> Vec<&str> {
+    fn keys(page: &WorkersPage) -> Vec<&str> {
         page.workers.iter().map(|(key, _, _)| key.as_str()).collect()
     }
 
     #[test]
     fn workers_are_listed_page_by_page_in_their_namespace_and_forgotten_when_silent() {
-        let (roster, now) = (Roster::default(), Instant::now());
-        let all = Sieve::read("").expect("it says nothing");
+        let (worker_registry, now) = (WorkerRegistry::default(), Instant::now());
+        let all = WorkerFilter::read("").expect("it says nothing");
         for (name, key) in [("a", "3"), ("a", "1"), ("b", "9"), ("a", "2")] {
-            heard(&roster, name, key, now);
+            heard(&worker_registry, name, key, now);
         }
-        let page = roster.list(("a", ""), 2, &all, now);
+        let page = worker_registry.list(("a", ""), 2, &all, now);
         assert_eq!((keys(&page), page.has_more), (vec!["1", "2"], true));
-        let page = roster.list(("a", "2"), 2, &all, now);
+        let page = worker_registry.list(("a", "2"), 2, &all, now);
         assert_eq!((keys(&page), page.has_more), (vec!["3"], false));
-        let page = roster.list(("a", ""), 3, &all, now);
+        let page = worker_registry.list(("a", ""), 3, &all, now);
         assert_eq!((keys(&page), page.has_more), (vec!["1", "2", "3"], false), "the last of a full page");
-        assert_eq!(["a", "b", "c"].map(|name| roster.count(name, &all, now)), [3, 1, 0]);
-        assert!(roster.find("b", "1", now).is_none() && roster.find("a", "1", now).is_some());
+        assert_eq!(["a", "b", "c"].map(|name| worker_registry.count(name, &all, now)), [3, 1, 0]);
+        assert!(
+            worker_registry.find("b", "1", now).is_none() && worker_registry.find("a", "1", now).is_some()
+        );
         let later = now + KEPT_FOR;
-        heard(&roster, "a", "2", later);
-        assert_eq!(keys(&roster.list(("a", ""), 9, &all, later)), ["2"]);
-        assert!(roster.find("a", "1", later).is_none());
-        assert_eq!(roster.count("a", &all, later), 1);
+        heard(&worker_registry, "a", "2", later);
+        assert_eq!(keys(&worker_registry.list(("a", ""), 9, &all, later)), ["2"]);
+        assert!(worker_registry.find("a", "1", later).is_none());
+        assert_eq!(worker_registry.count("a", &all, later), 1);
     }
 
     #[test]
     fn no_more_are_remembered_than_there_is_room_for() {
-        let (roster, now) = (Roster::default(), Instant::now());
-        (0..WORKERS_MAX + 5).for_each(|number| heard(&roster, "n", &number.to_string(), now));
-        assert_eq!(roster.workers().len(), WORKERS_MAX);
-        heard(&roster, "n", "late", now + KEPT_FOR);
-        assert_eq!(roster.workers().len(), 1, "the silent ones make room");
+        let (worker_registry, now) = (WorkerRegistry::default(), Instant::now());
+        (0..WORKERS_MAX + 5).for_each(|number| heard(&worker_registry, "n", &number.to_string(), now));
+        assert_eq!(worker_registry.workers().len(), WORKERS_MAX);
+        heard(&worker_registry, "n", "late", now + KEPT_FOR);
+        assert_eq!(worker_registry.workers().len(), 1, "the silent ones make room");
     }
 }

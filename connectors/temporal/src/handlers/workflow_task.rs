@@ -32,10 +32,10 @@ pub(crate) async fn poll(
         version,
     };
     let (response, receipt) = match long_poll::wait(call, poll, &request.worker_instance_key).await? {
-        Some(Delivery::Workflow(task)) => response::of_workflow_task(call.voice(), *task)?,
+        Some(Delivery::Workflow(task)) => response::of_workflow_task(call.response_context(), *task)?,
         Some(Delivery::Query(mut task)) => {
             let receipt = task.receipt.take();
-            (response::of_query(call.voice(), *task)?, receipt)
+            (response::of_query(call.response_context(), *task)?, receipt)
         }
         Some(Delivery::Told(told)) => response::read(told)?,
         // A task of the wrong kind goes back to its queue when it is dropped.

@@ -46,7 +46,7 @@ pub(crate) async fn complete(
     let version = Version::read(request.worker_version_stamp.as_ref());
     checks.length("WorkerVersionStamp.BuildId", &version.build_id)?;
     refuse_later_features(&request)?;
-    let said = versioning::said(&checks, &request)?;
+    let said = versioning::reported(&checks, &request)?;
     let mut commands = compacted(request.commands);
     let keys_max = checks.settings.search_attributes_max;
     let mut findings = search_attributes::of_commands(&call.namespace.record, &mut commands, keys_max);
@@ -64,7 +64,7 @@ pub(crate) async fn complete(
         binary_checksum: request.binary_checksum,
         worker_version: request.worker_version_stamp,
         has_messages: !request.messages.is_empty(),
-        messages: update_messages::said(request.messages),
+        messages: update_messages::from_worker(request.messages),
         takes_events_again: request
             .capabilities
             .is_some_and(|capabilities| capabilities.discard_speculative_workflow_task_with_events),
@@ -83,13 +83,16 @@ pub(crate) async fn complete(
     };
     let (workflow_task, receipt) = match completion.task {
         Some(task) => {
-            let (response, receipt) = response::of_workflow_task(call.voice(), task)?;
+            let (response, receipt) = response::of_workflow_task(call.response_context(), task)?;
             (Some(response), receipt)
         }
         None => (None, None),
     };
-    let (activity_tasks, receipts): (Vec<_>, Vec<_>) =
-        completion.activities.into_iter().map(|task| response::of_activity(call.voice(), task)).unzip();
+    let (activity_tasks, receipts): (Vec<_>, Vec<_>) = completion
+        .activities
+        .into_iter()
+        .map(|task| response::of_activity(call.response_context(), task))
+        .unzip();
     receipts.into_iter().chain([receipt]).for_each(accept);
     Ok(RespondWorkflowTaskCompletedResponse { workflow_task, activity_tasks, reset_history_event_id })
 }

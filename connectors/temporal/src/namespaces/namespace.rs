@@ -15,7 +15,7 @@ use crate::codec::random_ids;
 use crate::codec::status::{self, invalid, namespace_deleted, namespace_exists, namespace_not_found};
 use crate::limits::Limits;
 use crate::metrics::{Metrics, NamespaceMetrics, OTHER, UNKNOWN};
-use crate::namespaces::rate_limit::Quota;
+use crate::namespaces::rate_limit::RateLimit;
 use crate::namespaces::search_attributes;
 
 /// The namespace that is there from the first start.
@@ -44,7 +44,7 @@ pub trait Control: Send + Sync {
 
 /// What is kept of a namespace.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Record {
+pub(crate) struct NamespaceRecord {
     /// A UUID; never changes.
     #[prost(string, tag = "1")]
     pub id: String,
@@ -68,7 +68,7 @@ pub(crate) struct Record {
 /// What is kept of the deletion of a namespace, in a row of its own: a node that has not heard of it yet may write the record once
 /// more, and must not bring it back so.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Deletion {
+pub(crate) struct NamespaceDeletion {
     /// What it is called since then.
     #[prost(string, tag = "1")]
     pub name: String,
@@ -76,7 +76,7 @@ pub(crate) struct Deletion {
 
 /// A namespace as calls see it.
 pub(crate) struct Namespace {
-    pub record: Record,
+    pub record: NamespaceRecord,
     /// It has another name since then; its runs go, and nothing comes.
     pub is_deleted: bool,
     pub usage: Arc<Usage>,
@@ -87,12 +87,12 @@ pub(crate) struct Namespace {
 /// What outlives changes of the record.
 pub(crate) struct Usage {
     pub metrics: Arc<NamespaceMetrics>,
-    pub quota: Quota,
+    pub rate_limit: RateLimit,
 }
 
 /// Every namespace, also those that were deleted: their names and UUIDs stay known.
 pub struct Namespaces {
-    known: ArcSwap<Known>,
+    known: ArcSwap<NamespaceIndex>,
     nameless: Arc<Namespace>,
     other: Arc<NamespaceMetrics>,
     metrics: Metrics,
@@ -102,7 +102,7 @@ pub struct Namespaces {
 }
 
 #[derive(Clone, Default)]
-struct Known {
+struct NamespaceIndex {
     by_name: BTreeMap<String, Arc<Namespace>>,
     by_id: BTreeMap<String, Arc<Namespace>>,
     /// The names of those that were deleted, by their UUIDs.
@@ -118,11 +118,11 @@ impl Namespaces {
     /// What went wrong with the durable map, in words.
     pub fn open(control: Arc<dyn Control>, limits: &Limits, metrics: &Metrics) -> Result<Self, String> {
         let unknown = Arc::new(NamespaceMetrics::new(UNKNOWN, metrics.clone()));
-        let usage = Arc::new(Usage { metrics: unknown, quota: Quota::new(0, 0) });
+        let usage = Arc::new(Usage { metrics: unknown, rate_limit: RateLimit::new(0, 0) });
         let namespaces = Self {
             known: ArcSwap::default(),
             nameless: Arc::new(Namespace {
-                record: Record::default(),
+                record: NamespaceRecord::default(),
                 is_deleted: false,
                 usage,
                 name: "".into(),
@@ -137,20 +137,20 @@ impl Namespaces {
         let rows = namespaces.control.scan()?;
         for (key, value) in &rows {
             if let Some(id) = deleted_id(key) {
-                namespaces.insert_deletion(id, Deletion::decode(value.as_slice()).map_err(unread)?);
+                namespaces.insert_deletion(id, NamespaceDeletion::decode(value.as_slice()).map_err(unread)?);
             }
         }
         for (_, value) in rows.iter().filter(|(key, _)| key.starts_with(KEY_PREFIX)) {
-            namespaces.insert(Record::decode(value.as_slice()).map_err(unread)?);
+            namespaces.insert(NamespaceRecord::decode(value.as_slice()).map_err(unread)?);
         }
         let known = namespaces.known.load_full();
         if !known.by_name.contains_key(DEFAULT) {
             let mut ids = random_ids::ids_of(DEFAULT);
-            let record = Record {
+            let record = NamespaceRecord {
                 id: ids.find(|id| !known.names_of_deleted.contains_key(id)).unwrap_or_default(),
                 name: DEFAULT.into(),
                 retention_ms: limits.default_retention_ms,
-                ..Record::default()
+                ..NamespaceRecord::default()
             };
             namespaces.control.put(&key(&record), &record.encode_to_vec())?;
             namespaces.insert(record);
@@ -171,22 +171,22 @@ impl Namespaces {
             return;
         }
         let learned = match deleted_id(key) {
-            Some(id) => Deletion::decode(value).map(|deletion| self.learn_deletion(id, deletion)),
-            None => Record::decode(value).map(|record| self.learn_record(record)),
+            Some(id) => NamespaceDeletion::decode(value).map(|deletion| self.learn_deletion(id, deletion)),
+            None => NamespaceRecord::decode(value).map(|record| self.learn_record(record)),
         };
         if let Err(error) = learned {
             tracing::warn!(%error, "the row of a namespace cannot be read");
         }
     }
 
-    fn learn_record(&self, record: Record) {
+    fn learn_record(&self, record: NamespaceRecord) {
         let is_known = self.known.load().by_id.get(&record.id).is_some_and(|known| known.record == record);
         if !is_known {
             self.insert(record);
         }
     }
 
-    fn learn_deletion(&self, id: &str, deletion: Deletion) {
+    fn learn_deletion(&self, id: &str, deletion: NamespaceDeletion) {
         let is_known = self.known.load().names_of_deleted.get(id) == Some(&deletion.name);
         if !is_known {
             self.insert_deletion(id, deletion);
@@ -275,7 +275,7 @@ impl Namespaces {
     }
 
     /// Adds a namespace; durable when this returns.
-    pub(crate) async fn add(&self, record: Record) -> Result<(), Status> {
+    pub(crate) async fn add(&self, record: NamespaceRecord) -> Result<(), Status> {
         let _alone = self.alone().await?;
         let known = self.known.load_full();
         if known.by_name.contains_key(&record.name) {
@@ -294,9 +294,9 @@ impl Namespaces {
         &self,
         name: &str,
         id_bytes_max: usize,
-        change: impl FnOnce(&mut Record),
+        change: impl FnOnce(&mut NamespaceRecord),
     ) -> Result<Arc<Namespace>, Status> {
-        let change = |record: &mut Record| {
+        let change = |record: &mut NamespaceRecord| {
             change(record);
             Ok(())
         };
@@ -308,7 +308,7 @@ impl Namespaces {
         &self,
         name: &str,
         id_bytes_max: usize,
-        change: impl FnOnce(&mut Record) -> Result<(), Status>,
+        change: impl FnOnce(&mut NamespaceRecord) -> Result<(), Status>,
     ) -> Result<Arc<Namespace>, Status> {
         let _alone = self.alone().await?;
         let namespace = self.find(name, id_bytes_max)?;
@@ -327,7 +327,7 @@ impl Namespaces {
         if namespace.is_deleted {
             return Ok(namespace.record.name.clone());
         }
-        let deletion = Deletion { name: self.name_of_deleted(&namespace.record) };
+        let deletion = NamespaceDeletion { name: self.name_of_deleted(&namespace.record) };
         let key = [DELETION_PREFIX, id.as_bytes()].concat();
         self.put(key, deletion.encode_to_vec(), &namespace.record.name).await?;
         let name = deletion.name.clone();
@@ -336,7 +336,7 @@ impl Namespaces {
     }
 
     /// As many characters of its UUID are in the name as it takes to be the only one.
-    fn name_of_deleted(&self, record: &Record) -> String {
+    fn name_of_deleted(&self, record: &NamespaceRecord) -> String {
         let known = self.known.load();
         let names = (5..=record.id.len()).filter_map(|bytes| record.id.get(..bytes));
         let mut names = names.map(|part| format!("{}-deleted-{part}", record.name));
@@ -344,7 +344,7 @@ impl Namespaces {
         free.unwrap_or_else(|| format!("{}-deleted-{}", record.name, random_ids::id()))
     }
 
-    async fn keep(&self, record: Record) -> Result<Arc<Namespace>, Status> {
+    async fn keep(&self, record: NamespaceRecord) -> Result<Arc<Namespace>, Status> {
         self.put(key(&record), record.encode_to_vec(), &record.name).await?;
         Ok(self.insert(record))
     }
@@ -362,8 +362,8 @@ impl Namespaces {
     }
 
     /// Puts a record into memory. Only one change is made at a time.
-    fn insert(&self, mut record: Record) -> Arc<Namespace> {
-        let mut known = Known::clone(&self.known.load());
+    fn insert(&self, mut record: NamespaceRecord) -> Arc<Namespace> {
+        let mut known = NamespaceIndex::clone(&self.known.load());
         let new_name = known.names_of_deleted.get(&record.id);
         let is_deleted = new_name.is_some();
         record.name = new_name.cloned().unwrap_or(record.name);
@@ -386,8 +386,8 @@ impl Namespaces {
     }
 
     /// Puts a deletion into memory. Only one change is made at a time.
-    fn insert_deletion(&self, id: &str, deletion: Deletion) {
-        let mut known = Known::clone(&self.known.load());
+    fn insert_deletion(&self, id: &str, deletion: NamespaceDeletion) {
+        let mut known = NamespaceIndex::clone(&self.known.load());
         known.names_of_deleted.insert(id.to_owned(), deletion.name);
         known.deleted = known.names_of_deleted.keys().cloned().collect();
         let record = known.by_id.get(id).map(|namespace| namespace.record.clone());
@@ -403,8 +403,9 @@ impl Namespaces {
             true => Arc::new(NamespaceMetrics::new(name, self.metrics.clone())),
             false => self.other.clone(),
         };
-        let quota = Quota::new(self.limits.namespace_calls_per_second, self.limits.namespace_polls_max);
-        Usage { metrics, quota }
+        let rate_limit =
+            RateLimit::new(self.limits.namespace_calls_per_second, self.limits.namespace_polls_max);
+        Usage { metrics, rate_limit }
     }
 }
 
@@ -424,7 +425,7 @@ fn is_of_a_namespace(key: &[u8]) -> bool {
     key.starts_with(KEY_PREFIX) || deleted_id(key).is_some()
 }
 
-pub(crate) fn key(record: &Record) -> Vec<u8> {
+pub(crate) fn key(record: &NamespaceRecord) -> Vec<u8> {
     [KEY_PREFIX, record.id.as_bytes()].concat()
 }
 

@@ -36,8 +36,13 @@ fn open(control: &Arc<Memory>, limits: &Limits) -> Namespaces {
     Namespaces::open(control.clone(), limits, &metrics).expect("memory does not fail")
 }
 
-fn record(name: &str) -> Record {
-    Record { id: random_ids::id(), name: name.into(), retention_ms: 3_600_000, ..Record::default() }
+fn record(name: &str) -> NamespaceRecord {
+    NamespaceRecord {
+        id: random_ids::id(),
+        name: name.into(),
+        retention_ms: 3_600_000,
+        ..NamespaceRecord::default()
+    }
 }
 
 #[tokio::test]
@@ -81,7 +86,7 @@ async fn a_namespace_outlives_a_restart_with_its_changes() {
 async fn search_attributes_are_told_to_other_nodes_and_refused_where_they_are_not_known() {
     let control = Arc::new(Memory::default());
     let (here, there) = (open(&control, &Limits::default()), open(&control, &Limits::default()));
-    let add = |record: &mut Record| record.search_attributes.extend([("Customer".to_owned(), 2)]);
+    let add = |record: &mut NamespaceRecord| record.search_attributes.extend([("Customer".to_owned(), 2)]);
     here.update(DEFAULT, 1_000, add).await.expect("known");
     let given = Bytes::from_static(
         b"\x0a\x29\x0a\x08Customer\x12\x1d\x0a\x16\x0a\x08encoding\x12\x0ajson/plain\x12\x03\"a\"",
@@ -104,7 +109,7 @@ async fn what_another_node_has_changed_a_moment_ago_is_kept() {
     let (here, there) = (open(&control, &Limits::default()), open(&control, &Limits::default()));
     assert_eq!(here.known(DEFAULT), there.known(DEFAULT), "both have made it, and it is one");
     let add = |name: &'static str| {
-        move |record: &mut Record| record.search_attributes.extend([(name.to_owned(), 2)])
+        move |record: &mut NamespaceRecord| record.search_attributes.extend([(name.to_owned(), 2)])
     };
     here.update(DEFAULT, 1_000, add("Customer")).await.expect("known");
     there.update(DEFAULT, 1_000, add("Region")).await.expect("known");
@@ -161,12 +166,12 @@ fn a_node_that_hears_late_of_a_deletion_does_not_undo_it() {
         there.learn(key, value);
     };
     tell(&key(&old), &old.encode_to_vec());
-    let deletion = Deletion { name: "shop-deleted-1".into() };
+    let deletion = NamespaceDeletion { name: "shop-deleted-1".into() };
     tell(&[DELETION_PREFIX, old.id.as_bytes()].concat(), &deletion.encode_to_vec());
     // It was changed by a node that did not know; and the name is in use again.
     let again = record("shop");
     tell(&key(&again), &again.encode_to_vec());
-    tell(&key(&old), &Record { description: "late".into(), ..old.clone() }.encode_to_vec());
+    tell(&key(&old), &NamespaceRecord { description: "late".into(), ..old.clone() }.encode_to_vec());
     for namespaces in [&here, &there, &open(&control, &Limits::default())] {
         assert_eq!(namespaces.find("shop", 1_000).expect("the new one").record.id, again.id);
         let gone = namespaces.find_id(&old.id).expect("the old one");

@@ -13,12 +13,12 @@ use crate::rpc::Rpc;
 
 /// What one namespace may ask for.
 #[derive(Debug)]
-pub(crate) struct Quota {
+pub(crate) struct RateLimit {
     polls: Option<Vec<Arc<Budget>>>,
     rate: Option<Rate>,
 }
 
-impl Quota {
+impl RateLimit {
     /// 0 = no limit.
     pub(crate) fn new(calls_per_second: u32, polls: usize) -> Self {
         let gates = || (0..Rpc::COUNT).map(|_| Budget::new(polls)).collect();
@@ -88,33 +88,33 @@ mod tests {
 
     #[test]
     fn a_rate_grants_a_second_at_once_and_then_one_at_a_time() {
-        let (quota, made) = (Quota::new(10, 0), Instant::now());
+        let (rate_limit, made) = (RateLimit::new(10, 0), Instant::now());
         let now = made + Duration::from_secs(1);
-        assert!((0..10).all(|_| quota.take_call(now).is_ok()));
-        let status = quota.take_call(now).expect_err("too many");
+        assert!((0..10).all(|_| rate_limit.take_call(now).is_ok()));
+        let status = rate_limit.take_call(now).expect_err("too many");
         assert_eq!(
             (status.code(), status.message()),
             (Code::ResourceExhausted, "namespace rate limit exceeded")
         );
         assert_eq!(status::exhaustion(&status), ("RpsLimit", "Namespace"));
-        assert!(quota.take_call(now + Duration::from_millis(100)).is_ok());
-        assert!(quota.take_call(now + Duration::from_millis(100)).is_err());
+        assert!(rate_limit.take_call(now + Duration::from_millis(100)).is_ok());
+        assert!(rate_limit.take_call(now + Duration::from_millis(100)).is_err());
     }
 
     #[test]
     fn polls_are_counted_by_method() {
-        let quota = Quota::new(0, 1);
-        let _place = quota.take_poll(Rpc::PollWorkflowTaskQueue).expect("free");
-        let status = quota.take_poll(Rpc::PollWorkflowTaskQueue).expect_err("taken");
+        let rate_limit = RateLimit::new(0, 1);
+        let _place = rate_limit.take_poll(Rpc::PollWorkflowTaskQueue).expect("free");
+        let status = rate_limit.take_poll(Rpc::PollWorkflowTaskQueue).expect_err("taken");
         assert_eq!(status.message(), "namespace concurrent poller limit exceeded");
-        assert!(quota.take_poll(Rpc::PollActivityTaskQueue).is_ok());
+        assert!(rate_limit.take_poll(Rpc::PollActivityTaskQueue).is_ok());
     }
 
     #[test]
     fn without_limits_nothing_is_turned_away() {
-        let quota = Quota::new(0, 0);
+        let rate_limit = RateLimit::new(0, 0);
         let now = Instant::now();
-        assert!((0..10_000).all(|_| quota.take_call(now).is_ok()));
-        assert!(quota.take_poll(Rpc::PollWorkflowTaskQueue).expect("no limit").is_none());
+        assert!((0..10_000).all(|_| rate_limit.take_call(now).is_ok()));
+        assert!(rate_limit.take_poll(Rpc::PollWorkflowTaskQueue).expect("no limit").is_none());
     }
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::codec::proto_map::entries;
 use crate::codec::proto_time;
-use crate::namespaces::namespace::Record;
+use crate::namespaces::namespace::NamespaceRecord;
 
 /// Attributes that only the server sets.
 const SYSTEM: &[(&str, Type)] = &[
@@ -100,11 +100,11 @@ pub(crate) fn keywords(words: &[String]) -> Bytes {
 ///
 /// # Errors
 /// What is wrong with it, in words. Of what is no map or too large the map itself: others judge that.
-pub(crate) fn typed(namespace: &Record, given: &Bytes) -> Result<Bytes, String> {
+pub(crate) fn typed(namespace: &NamespaceRecord, given: &Bytes) -> Result<Bytes, String> {
     fitted(namespace, given).map_err(|(_fault, reason)| reason)
 }
 
-fn fitted(namespace: &Record, given: &Bytes) -> Result<Bytes, (Fault, String)> {
+fn fitted(namespace: &NamespaceRecord, given: &Bytes) -> Result<Bytes, (Fault, String)> {
     let mut typed = BytesMut::with_capacity(given.len());
     for entry in entries(given) {
         let Ok(entry) = entry else { return Ok(given.clone()) };
@@ -123,7 +123,11 @@ fn fitted(namespace: &Record, given: &Bytes) -> Result<Bytes, (Fault, String)> {
 }
 
 /// Gives the search attributes of commands their types. What does not fit is told with the command's place.
-pub(crate) fn of_commands(namespace: &Record, commands: &mut [Command], keys_max: i64) -> Vec<Finding> {
+pub(crate) fn of_commands(
+    namespace: &NamespaceRecord,
+    commands: &mut [Command],
+    keys_max: i64,
+) -> Vec<Finding> {
     let mut bad = Vec::new();
     for (command, place) in commands.iter_mut().zip(0_u32..) {
         let given = match &mut command.order {
@@ -145,7 +149,7 @@ pub(crate) fn of_commands(namespace: &Record, commands: &mut [Command], keys_max
     bad
 }
 
-fn type_of(namespace: &Record, name: &str) -> Result<Type, (Fault, String)> {
+fn type_of(namespace: &NamespaceRecord, name: &str) -> Result<Type, (Fault, String)> {
     let named = |known: &&(&str, Type)| known.0 == name;
     if SYSTEM.iter().any(|known| named(&known)) {
         return Err((Fault::Values, format!("{name} attribute can't be set in SearchAttributes")));
@@ -232,10 +236,10 @@ mod tests {
     const TYPES: [Type; 7] =
         [Type::Text, Type::Keyword, Type::Int, Type::Double, Type::Bool, Type::Datetime, Type::KeywordList];
 
-    fn namespace() -> Record {
+    fn namespace() -> NamespaceRecord {
         let of = |r#type: Type| (format!("My{}", type_name(r#type)), i32::from(r#type));
         let search_attributes = TYPES.into_iter().map(of).collect();
-        Record { name: "shop".into(), search_attributes, ..Record::default() }
+        NamespaceRecord { name: "shop".into(), search_attributes, ..NamespaceRecord::default() }
     }
 
     fn payload(encoding: &str, data: &str) -> Payload {

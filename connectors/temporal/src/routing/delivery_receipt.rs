@@ -12,11 +12,11 @@ use tonic::codegen::http::Response;
 /// Where a handler leaves the receipt of what it answers with, for whoever brings the answer on. Goes along with a request, among
 /// its extensions; clones are the same place.
 #[derive(Clone, Default)]
-pub struct Slip(Arc<Mutex<Option<Receipt>>>);
+pub struct ReceiptSlot(Arc<Mutex<Option<Receipt>>>);
 
-impl Slip {
+impl ReceiptSlot {
     /// Leaves the receipt.
-    pub(crate) fn leave(&self, receipt: Receipt) {
+    pub(crate) fn put(&self, receipt: Receipt) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(receipt);
     }
 
@@ -27,10 +27,10 @@ impl Slip {
 }
 
 /// An answer with its receipt, for whoever brings it to its worker.
-pub fn passing(mut response: Response<Body>, receipt: Receipt) -> Response<Body> {
-    let slip = Slip::default();
-    slip.leave(receipt);
-    response.extensions_mut().insert(slip);
+pub fn with_receipt(mut response: Response<Body>, receipt: Receipt) -> Response<Body> {
+    let receipt_slot = ReceiptSlot::default();
+    receipt_slot.put(receipt);
+    response.extensions_mut().insert(receipt_slot);
     response
 }
 
@@ -47,7 +47,7 @@ mod tests {
         let receipt = Receipt::new(move || {
             count.fetch_add(1, Ordering::Relaxed);
         });
-        let answer = passing(Response::new(Body::empty()), receipt);
+        let answer = with_receipt(Response::new(Body::empty()), receipt);
         assert_eq!(given_back.load(Ordering::Relaxed), 0);
         drop(answer);
         assert_eq!(given_back.load(Ordering::Relaxed), 1);

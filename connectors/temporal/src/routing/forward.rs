@@ -13,11 +13,11 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response, request};
 use tower::{Layer, Service};
 
-use crate::codec::body_buffer::{LOOK_BYTES, Pieces};
+use crate::codec::body_buffer::{BodyBuffer, PREFIX_ROOM_BYTES};
 use crate::codec::grpc_timeout;
 use crate::codec::{random_ids, status};
-use crate::routing::delivery_receipt::{Slip, passing};
-use crate::routing::peers::{Broken, Brought, POLL_HEADER, Peers, Place};
+use crate::routing::delivery_receipt::{ReceiptSlot, with_receipt};
+use crate::routing::peers::{Broken, Forwarded, Location, POLL_HEADER, Peers};
 use crate::routing::route::{self, Route};
 use crate::rpc::{RoutingKey, Rpc};
 use crate::{Gateway, Later, Limits};
@@ -25,10 +25,10 @@ use crate::{Gateway, Later, Limits};
 /// How long a call waits for somebody who owns what it is for, before it is told to come again.
 const OWNER_WITHIN: Duration = Duration::from_secs(3);
 /// How long it waits before it looks again, where nothing has changed.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(25);
+const RETRY_AFTER: Duration = Duration::from_millis(25);
 
 /// How long a request may take to arrive.
-const GATHERED_WITHIN: Duration = Duration::from_secs(60);
+const BUFFERED_WITHIN: Duration = Duration::from_secs(60);
 /// How long another node may take to answer a call that waits for nothing, and whose caller names no deadline.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// The latest deadline of a caller that is of use to it.
@@ -36,26 +36,26 @@ const PATIENCE_MAX: Duration = Duration::from_secs(3_600);
 
 /// Puts the way to other nodes before the services.
 #[derive(Clone)]
-pub(crate) struct Forward {
+pub(crate) struct ForwardLayer {
     pub gateway: Arc<Gateway>,
 }
 
-impl<S> Layer<S> for Forward {
-    type Service = Forwarding<S>;
+impl<S> Layer<S> for ForwardLayer {
+    type Service = ForwardService<S>;
 
-    fn layer(&self, inner: S) -> Forwarding<S> {
-        Forwarding { inner, gateway: Arc::clone(&self.gateway) }
+    fn layer(&self, inner: S) -> ForwardService<S> {
+        ForwardService { inner, gateway: Arc::clone(&self.gateway) }
     }
 }
 
 /// The services, behind the way to other nodes.
 #[derive(Clone)]
-pub(crate) struct Forwarding<S> {
+pub(crate) struct ForwardService<S> {
     inner: S,
     gateway: Arc<Gateway>,
 }
 
-impl<S> Service<Request<Body>> for Forwarding<S>
+impl<S> Service<Request<Body>> for ForwardService<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
@@ -75,26 +75,27 @@ where
             Rpc::of_path(request.uri().path()).filter(|rpc| rpc.routing_key() != RoutingKey::AnyNode);
         let Some(rpc) = routed else { return Box::pin(inner.call(request)) };
         let mut request = request;
-        let slip =
-            (rpc.routing_key().is_poll() && request.extensions().get::<Slip>().is_none()).then(Slip::default);
-        if let Some(slip) = &slip {
-            request.extensions_mut().insert(slip.clone());
+        let receipt_slot = (rpc.routing_key().is_poll()
+            && request.extensions().get::<ReceiptSlot>().is_none())
+        .then(ReceiptSlot::default);
+        if let Some(receipt_slot) = &receipt_slot {
+            request.extensions_mut().insert(receipt_slot.clone());
         }
         let gateway = Arc::clone(&self.gateway);
         Box::pin(async move {
             let response = match &gateway.peers {
-                Some(peers) => among(&gateway, peers.as_ref(), rpc, request, inner).await,
+                Some(peers) => forward_or_serve(&gateway, peers.as_ref(), rpc, request, inner).await,
                 None => inner.call(request).await?,
             };
-            Ok(match slip.and_then(|slip| slip.take()) {
-                Some(receipt) => passing(response, receipt),
+            Ok(match receipt_slot.and_then(|receipt_slot| receipt_slot.take()) {
+                Some(receipt) => with_receipt(response, receipt),
                 None => response,
             })
         })
     }
 }
 
-async fn among<S>(
+async fn forward_or_serve<S>(
     gateway: &Gateway,
     peers: &dyn Peers,
     rpc: Rpc,
@@ -106,65 +107,66 @@ where
 {
     let began = Instant::now();
     // What another node brings has a place there.
-    let is_brought = request.extensions().get::<Brought>().is_some();
-    let place = (!is_brought).then(|| gateway.brought.take(1));
+    let is_forwarded = request.extensions().get::<Forwarded>().is_some();
+    let place = (!is_forwarded).then(|| gateway.forwarded.take(1));
     if let Some(None) = place {
         return status::overloaded().into_http();
     }
     let (head, body) = request.into_parts();
-    let body = tokio::time::timeout(GATHERED_WITHIN, gathered(body, gateway.limits.message_bytes_max)).await;
+    let body = tokio::time::timeout(BUFFERED_WITHIN, buffered(body, gateway.limits.message_bytes_max)).await;
     match body {
-        Ok(Ok(body)) => Whole { head, body, rpc, began }.answer(gateway, peers, inner).await,
+        Ok(Ok(body)) => BufferedCall { head, body, rpc, began }.answer(gateway, peers, inner).await,
         Ok(Err(status)) => status.into_http(),
         Err(_slow) => Status::deadline_exceeded("the request has not arrived in time").into_http(),
     }
 }
 
 /// A call with all of its body.
-struct Whole {
+struct BufferedCall {
     head: request::Parts,
     body: Bytes,
     rpc: Rpc,
     began: Instant,
 }
 
-impl Whole {
+impl BufferedCall {
     async fn answer<S>(self, gateway: &Gateway, peers: &dyn Peers, mut inner: S) -> Response<Body>
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
     {
-        let is_brought = self.head.extensions.get::<Brought>().is_some();
+        let is_forwarded = self.head.extensions.get::<Forwarded>().is_some();
         if self.rpc.routing_key() == RoutingKey::EveryNode {
-            if !is_brought {
-                self.tell_others(peers);
+            if !is_forwarded {
+                self.notify_others(peers);
             }
-            return here(&mut inner, self.request()).await;
+            return serve_here(&mut inner, self.request()).await;
         }
         if peers.is_alone() {
-            let response = here(&mut inner, self.request()).await;
+            let response = serve_here(&mut inner, self.request()).await;
             if !status::is_moved(response.headers()) {
                 return response;
             }
         }
         let read = (&self.body, gateway.limits.message_bytes_max);
-        let route = route::of_request(self.rpc.routing_key(), read, &gateway.namespaces, &gateway.sealer);
-        let Some(route) = route else { return here(&mut inner, self.request()).await };
+        let route =
+            route::of_request(self.rpc.routing_key(), read, &gateway.namespaces, &gateway.token_signer);
+        let Some(route) = route else { return serve_here(&mut inner, self.request()).await };
         // From the first time that nobody answers: until then the call may wait for what it asks for.
         let mut deadline = None;
         let answered_by = self.began + self.patience(gateway);
         let mut changes = peers.changes();
         loop {
             changes.mark_unchanged();
-            match place(&route, is_brought, gateway, peers) {
-                Place::Here => {
-                    let response = here(&mut inner, self.request()).await;
+            match location(&route, is_forwarded, gateway, peers) {
+                Location::Here => {
+                    let response = serve_here(&mut inner, self.request()).await;
                     if !status::is_moved(response.headers()) {
                         return response;
                     }
                 }
                 // Whoever has brought it looks for the owner anew.
-                Place::There(_) if is_brought => return status::moved().into_http(),
-                Place::There(node) => match self.bring(peers, &node, answered_by).await {
+                Location::There(_) if is_forwarded => return status::moved().into_http(),
+                Location::There(node) => match self.forward_to(peers, &node, answered_by).await {
                     Ok(response) if !status::is_moved(response.headers()) => return response,
                     Ok(_) | Err(Broken::Unsent) => {}
                     Err(Broken::Unanswered) if Instant::now() >= answered_by => {
@@ -181,16 +183,16 @@ impl Whole {
                         .into_http();
                     }
                 },
-                Place::Nowhere => {}
+                Location::Nowhere => {}
             }
             if Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + OWNER_WITHIN) {
-                return match is_brought {
+                return match is_forwarded {
                     true => status::moved().into_http(),
                     false => Status::unavailable("no node serves the partition at the moment").into_http(),
                 };
             }
             // Nobody changes anything for a while where two nodes do not agree yet.
-            let _ = tokio::time::timeout(LOOK_AGAIN_AFTER, changes.changed()).await;
+            let _ = tokio::time::timeout(RETRY_AFTER, changes.changed()).await;
         }
     }
 
@@ -201,7 +203,12 @@ impl Whole {
         grpc_timeout::of(&self.head.headers).unwrap_or(longest + ANSWERED_WITHIN).min(PATIENCE_MAX)
     }
 
-    async fn bring(&self, peers: &dyn Peers, node: &Arc<str>, by: Instant) -> Result<Response<Body>, Broken> {
+    async fn forward_to(
+        &self,
+        peers: &dyn Peers,
+        node: &Arc<str>,
+        by: Instant,
+    ) -> Result<Response<Body>, Broken> {
         let mut request = self.copy();
         // Another one each time: what came of the poll before must not be taken for this one's.
         let poll_id = self.rpc.routing_key().is_poll().then(random_ids::id);
@@ -217,7 +224,7 @@ impl Whole {
     }
 
     /// To each of the others; whoever is gone has nothing that it concerns.
-    fn tell_others(&self, peers: &dyn Peers) {
+    fn notify_others(&self, peers: &dyn Peers) {
         for node in peers.others() {
             let told = peers.call(node, self.copy());
             tokio::spawn(tokio::time::timeout(ANSWERED_WITHIN, told));
@@ -233,17 +240,17 @@ impl Whole {
     }
 }
 
-fn place(route: &Route, is_brought: bool, gateway: &Gateway, peers: &dyn Peers) -> Place {
+fn location(route: &Route, is_forwarded: bool, gateway: &Gateway, peers: &dyn Peers) -> Location {
     match route {
         Route::Owner(address) => peers.owner(address.partition(gateway.about.partitions)),
         Route::Partition(partition) => peers.owner(*partition),
         // Whoever has brought it takes this node for the home: the two will agree.
-        Route::Home(_) if is_brought => Place::Here,
-        Route::Home(queue) => peers.home(queue),
+        Route::MatchingNode(_) if is_forwarded => Location::Here,
+        Route::MatchingNode(queue) => peers.home(queue),
     }
 }
 
-async fn here<S>(inner: &mut S, request: Request<Body>) -> Response<Body>
+async fn serve_here<S>(inner: &mut S, request: Request<Body>) -> Response<Body>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
@@ -255,17 +262,17 @@ where
 }
 
 /// All of a body, or a little more than a message may have: whoever answers refuses it then.
-async fn gathered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status> {
-    let (mut body, mut pieces) = (body, Pieces::default());
+async fn buffered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status> {
+    let (mut body, mut buffer) = (body, BodyBuffer::default());
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Status::cancelled(format!("the call broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
-        pieces.add(data);
-        if pieces.len() > message_bytes_max + LOOK_BYTES {
+        buffer.add(data);
+        if buffer.len() > message_bytes_max + PREFIX_ROOM_BYTES {
             break;
         }
     }
-    Ok(pieces.into_bytes())
+    Ok(buffer.into_bytes())
 }
 
 /// The services as other nodes reach them. Cheap to clone.
@@ -273,9 +280,9 @@ async fn gathered(body: Body, message_bytes_max: usize) -> Result<Bytes, Status>
 pub struct Calls(tower::util::BoxCloneService<Request<Body>, Response<Body>, Infallible>);
 
 impl Calls {
-    /// Answers a call that another node brings: it is not brought any further if it has [`Brought`] among its extensions.
+    /// Answers a call that another node brings: it is not brought any further if it has [`Forwarded`] among its extensions.
     pub async fn answer(mut self, request: Request<Body>) -> Response<Body> {
-        here(&mut self.0, request).await
+        serve_here(&mut self.0, request).await
     }
 }
 
@@ -286,6 +293,6 @@ impl Gateway {
     /// [`crate::Error`]: the descriptor.
     pub fn calls(self: &Arc<Self>) -> Result<Calls, crate::Error> {
         let routes = self.services()?.prepare();
-        Ok(Calls(tower::util::BoxCloneService::new(Forward { gateway: Arc::clone(self) }.layer(routes))))
+        Ok(Calls(tower::util::BoxCloneService::new(ForwardLayer { gateway: Arc::clone(self) }.layer(routes))))
     }
 }

@@ -12,7 +12,7 @@ use crate::Later;
 
 /// Who answers for something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// This node.
     Here,
     /// The node of this name.
@@ -33,12 +33,12 @@ pub enum Broken {
 /// The other nodes.
 pub trait Peers: Send + Sync {
     /// Who owns a partition.
-    fn owner(&self, partition: u32) -> Place;
+    fn owner(&self, partition: u32) -> Location;
 
     /// Who brings the polls and the tasks of a queue together; never nobody.
-    fn home(&self, queue: &QueueKey) -> Place;
+    fn home(&self, queue: &QueueKey) -> Location;
 
-    /// True where there is no other node and this one serves everything: every place is [`Place::Here`].
+    /// True where there is no other node and this one serves everything: every place is [`Location::Here`].
     fn is_alone(&self) -> bool;
 
     /// All other nodes, by name.
@@ -59,4 +59,4 @@ pub const POLL_HEADER: &str = "everlog-poll";
 
 /// Marks a call that another node has brought: it is brought no further.
 #[derive(Clone, Copy, Debug)]
-pub struct Brought;
+pub struct Forwarded;

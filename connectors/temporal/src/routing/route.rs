@@ -7,7 +7,7 @@ use prost::Message;
 
 use crate::namespaces::namespace::Namespaces;
 use crate::rpc::RoutingKey;
-use crate::tasks::token::{Purpose, Sealer, TaskToken};
+use crate::tasks::token::{Purpose, TaskToken, TokenSigner};
 
 /// Bytes before a gRPC message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
@@ -20,11 +20,11 @@ pub(crate) enum Route {
     /// To the owner of a partition.
     Partition(u32),
     /// To the home of a queue.
-    Home(QueueKey),
+    MatchingNode(QueueKey),
 }
 
 /// Whose owner changes namespaces, one change after the other: two nodes would overwrite what each other has told the world of.
-const REGISTRY: u32 = 0;
+const REGISTRY_PARTITION: u32 = 0;
 
 /// Field 1: the namespace by name; field 2: the Workflow Id.
 #[derive(Clone, PartialEq, Message)]
@@ -99,7 +99,7 @@ struct ByQueue {
 
 /// Fields 1 and 2 as above; 3 and 7: the kinds of tasks that are asked about, of which the latter go before.
 #[derive(Clone, PartialEq, Message)]
-struct ByQuestion {
+struct ByDescribedQueue {
     #[prost(string, tag = "1")]
     namespace: String,
     #[prost(message, optional, tag = "2")]
@@ -125,7 +125,7 @@ pub(crate) fn of_request(
     key: RoutingKey,
     (frame, bytes_max): (&Bytes, usize),
     namespaces: &Namespaces,
-    sealer: &Sealer,
+    token_signer: &TokenSigner,
 ) -> Option<Route> {
     let message = message(frame, bytes_max)?;
     let id_of = |name: &str| namespaces.known(name).map(|(id, _)| id);
@@ -152,36 +152,37 @@ pub(crate) fn of_request(
         }
         RoutingKey::TaskToken => {
             let ByToken { token } = ByToken::decode(message).ok()?;
-            let token: TaskToken = sealer.open(Purpose::Task, &[], &token)?;
+            let token: TaskToken = token_signer.open(Purpose::Task, &[], &token)?;
             let TaskToken { namespace_id, workflow_id, run_id, .. } = token;
             Some(Route::Owner(Address { namespace_id, workflow_id, run_id }))
         }
         RoutingKey::WorkflowPoll | RoutingKey::ActivityPoll => {
             let ByQueue { namespace, queue } = ByQueue::decode(message).ok()?;
-            home(&namespace, queue?, key == RoutingKey::ActivityPoll, id_of)
+            matching_node(&namespace, queue?, key == RoutingKey::ActivityPoll, id_of)
         }
         RoutingKey::TaskQueue => {
-            let ByQuestion { namespace, queue, kind, mode, kinds } = ByQuestion::decode(message).ok()?;
+            let ByDescribedQueue { namespace, queue, kind, mode, kinds } =
+                ByDescribedQueue::decode(message).ok()?;
             let activities = match mode == i32::from(DescribeTaskQueueMode::Enhanced) {
                 // Workflow tasks and activity tasks may meet on two nodes: asked about both, the first answers.
                 true => !kinds.is_empty() && kinds.iter().all(|kind| is_of_activities(*kind)),
                 false => is_of_activities(kind),
             };
-            home(&namespace, queue?, activities, id_of)
+            matching_node(&namespace, queue?, activities, id_of)
         }
-        RoutingKey::NamespaceRegistry => Some(Route::Partition(REGISTRY)),
+        RoutingKey::NamespaceRegistry => Some(Route::Partition(REGISTRY_PARTITION)),
         RoutingKey::AnyNode | RoutingKey::EveryNode => None,
     }
 }
 
-fn home(
+fn matching_node(
     namespace: &str,
     Queue { name, normal_name }: Queue,
     activities: bool,
     id_of: impl Fn(&str) -> Option<String>,
 ) -> Option<Route> {
     let name = if normal_name.is_empty() { name } else { normal_name };
-    Some(Route::Home(QueueKey { namespace_id: id_of(namespace)?, name, activities }))
+    Some(Route::MatchingNode(QueueKey { namespace_id: id_of(namespace)?, name, activities }))
 }
 
 fn is_of_activities(kind: i32) -> bool {

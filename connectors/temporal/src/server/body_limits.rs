@@ -17,14 +17,14 @@ use tonic::body::Body;
 use tonic::codegen::http::{HeaderMap, HeaderValue, Request, Response};
 use tower::Service;
 
-use crate::codec::body_buffer::LOOK_BYTES;
-use crate::codec::body_buffer::Pieces;
+use crate::codec::body_buffer::BodyBuffer;
+use crate::codec::body_buffer::PREFIX_ROOM_BYTES;
 use crate::codec::grpc_timeout;
 use crate::codec::status;
-use crate::routing::delivery_receipt::Slip;
-use crate::server::call::Reader;
+use crate::routing::delivery_receipt::ReceiptSlot;
+use crate::server::call::HistoryPermit;
 use crate::server::compression;
-use crate::server::response_body::{Answer, Content};
+use crate::server::response_body::{ResponseBody, ResponseContent};
 use crate::{Gateway, Later, Limits};
 
 /// The services whose calls have one request and one answer.
@@ -39,7 +39,7 @@ const ANSWER_BYTES: usize = 256;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// What all calls together may hold.
-pub(crate) struct Holdings {
+pub(crate) struct CallBudgets {
     /// Bytes of requests.
     pub requests: Arc<Budget>,
     /// Bytes of answers that were not taken yet.
@@ -54,12 +54,12 @@ pub(crate) struct Holdings {
 
 /// The services as clients reach them.
 #[derive(Clone)]
-pub(crate) struct Bounded<S> {
+pub(crate) struct BodyLimits<S> {
     pub inner: S,
     pub gateway: Arc<Gateway>,
 }
 
-impl Holdings {
+impl CallBudgets {
     pub(crate) fn new(limits: &Limits) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -72,7 +72,7 @@ impl Holdings {
     }
 }
 
-impl<S, B> Service<Request<B>> for Bounded<S>
+impl<S, B> Service<Request<B>> for BodyLimits<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
@@ -93,7 +93,7 @@ where
         let gateway = Arc::clone(&self.gateway);
         let peer = request.extensions().get::<Peer>().cloned().expect("a listener's requests know theirs");
         if !request.uri().path().starts_with(UNARY) {
-            let Some(place) = gateway.holdings.streaming.take(1) else {
+            let Some(place) = gateway.budgets.streaming.take(1) else {
                 let refusal = status::overloaded();
                 gateway.metrics.count_unread(&refusal);
                 return Box::pin(async move { Ok(refusal.into_http()) });
@@ -101,12 +101,12 @@ where
             let request = request.map(|body| Body::new(Limited::new(body, STREAM_BYTES_MAX)));
             return Box::pin(async move {
                 let response = gateway.guarded(inner.call(request).await?);
-                Ok(response.map(|body| Body::new(everlog_listen::Held::new(body, place))))
+                Ok(response.map(|body| Body::new(everlog_listen::HeldBody::new(body, place))))
             });
         }
         let request = request.map(Body::new);
         Box::pin(async move {
-            let call = Bounds { gateway: &gateway, peer, began: Instant::now() };
+            let call = BoundedCall { gateway: &gateway, peer, began: Instant::now() };
             Ok(call.answer(request, inner).await.unwrap_or_else(|refusal| {
                 gateway.metrics.count_unread(&refusal);
                 refusal.into_http()
@@ -116,13 +116,13 @@ where
 }
 
 /// One call's bounds.
-struct Bounds<'a> {
+struct BoundedCall<'a> {
     gateway: &'a Gateway,
     peer: Peer,
     began: Instant,
 }
 
-impl Bounds<'_> {
+impl BoundedCall<'_> {
     async fn answer<S>(self, request: Request<Body>, mut inner: S) -> Result<Response<Body>, Status>
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
@@ -130,7 +130,7 @@ impl Bounds<'_> {
         let told = grpc_timeout::of(request.headers());
         let takes_gzip = compression::is_taken(request.headers());
         let (mut head, body) = request.into_parts();
-        let mut held = self.gathered(&head.headers, body, told).await?;
+        let mut held = self.received(&head.headers, body, told).await?;
         let encoding = head.headers.remove("grpc-encoding");
         let encoding = encoding.as_ref().map(HeaderValue::as_bytes);
         let packed_bytes = held.body.len();
@@ -150,26 +150,26 @@ impl Bounds<'_> {
     }
 
     /// All of a body, or a little more than a message may have: whoever answers refuses it then.
-    async fn gathered(
+    async fn received(
         &self,
         headers: &HeaderMap,
         mut body: Body,
         told: Option<Duration>,
-    ) -> Result<Held, Status> {
+    ) -> Result<ReceivedRequest, Status> {
         let Limits { request_within_ms, message_bytes_max, .. } = self.gateway.limits;
         let within = Duration::from_millis(request_within_ms);
         let by = tokio::time::Instant::from_std(self.began + told.unwrap_or(within).min(within));
-        let holdings = &self.gateway.holdings;
-        let mut shares = Shares::none(&self.peer.requests, &holdings.requests);
+        let budgets = &self.gateway.budgets;
+        let mut shares = BudgetShares::none(&self.peer.requests, &budgets.requests);
         let head_bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
         shares.grow(head_bytes.sum(), "requests")?;
-        let (mut pieces, mut arriving) = (Pieces::default(), None);
+        let (mut buffer, mut arriving) = (BodyBuffer::default(), None);
         loop {
             let frame = match at_once(body.frame()).await {
                 Some(frame) => frame,
                 None => {
                     if arriving.is_none() {
-                        arriving = Some(holdings.arriving.take(1).ok_or_else(status::overloaded)?);
+                        arriving = Some(budgets.arriving.take(1).ok_or_else(status::overloaded)?);
                     }
                     let frame = tokio::time::timeout_at(by, body.frame()).await;
                     frame.map_err(|_late| Status::deadline_exceeded("the request has not arrived in time"))?
@@ -179,12 +179,12 @@ impl Bounds<'_> {
             let frame = frame.map_err(|error| Status::cancelled(format!("the call broke off: {error}")))?;
             let Ok(data) = frame.into_data() else { continue };
             shares.grow(data.len(), "requests")?;
-            pieces.add(data);
-            if pieces.len() > message_bytes_max + LOOK_BYTES {
+            buffer.add(data);
+            if buffer.len() > message_bytes_max + PREFIX_ROOM_BYTES {
                 break;
             }
         }
-        Ok(Held { body: pieces.into_bytes(), shares })
+        Ok(ReceivedRequest { body: buffer.into_bytes(), shares })
     }
 
     /// The answer as it leaves, or the refusal of one for which there is no room.
@@ -195,50 +195,50 @@ impl Bounds<'_> {
         takes_gzip: bool,
     ) -> Result<Response<Body>, Status> {
         let (mut head, mut body) = response.into_parts();
-        let receipt = head.extensions.remove::<Slip>().and_then(|slip| slip.take());
+        let receipt = head.extensions.remove::<ReceiptSlot>().and_then(|receipt_slot| receipt_slot.take());
         if http_body::Body::is_end_stream(&body) {
             return Ok(Response::from_parts(head, body));
         }
-        let holdings = &self.gateway.holdings;
-        let mut shares = Shares::none(&self.peer.answers, &holdings.answers);
+        let budgets = &self.gateway.budgets;
+        let mut shares = BudgetShares::none(&self.peer.answers, &budgets.answers);
         shares.grow(ANSWER_BYTES, "answers")?;
-        let (mut pieces, mut trailers) = (Pieces::default(), None);
+        let (mut buffer, mut trailers) = (BodyBuffer::default(), None);
         while let Some(frame) = body.frame().await {
             match frame?.into_data() {
                 Ok(piece) => {
                     shares.grow(piece.len(), "answers")?;
-                    pieces.add(piece);
+                    buffer.add(piece);
                 }
                 Err(frame) => trailers = frame.into_trailers().ok(),
             }
         }
-        let mut data = pieces.into_bytes();
-        drop(head.extensions.remove::<Reader>());
+        let mut data = buffer.into_bytes();
+        drop(head.extensions.remove::<HistoryPermit>());
         if takes_gzip
             && data.len() >= self.gateway.limits.gzip_bytes_min
-            && let Some(packed) = compression::packed(&holdings.packing, &data).await
+            && let Some(packed) = compression::packed(&budgets.packing, &data).await
         {
             head.headers.insert("grpc-encoding", HeaderValue::from_static("gzip"));
             data = packed;
         }
-        let content = Content { data, trailers, receipt, _shares: shares };
-        Ok(Response::from_parts(head, Body::new(Answer::new(content, self.peer, until))))
+        let content = ResponseContent { data, trailers, receipt, _shares: shares };
+        Ok(Response::from_parts(head, Body::new(ResponseBody::new(content, self.peer, until))))
     }
 }
 
 /// A request that has come.
-struct Held {
+struct ReceivedRequest {
     body: Bytes,
-    shares: Shares,
+    shares: BudgetShares,
 }
 
 /// What something takes of the budget of its connection, and of that of all.
-pub(crate) struct Shares {
+pub(crate) struct BudgetShares {
     connection: Share,
     all: Share,
 }
 
-impl Shares {
+impl BudgetShares {
     pub(crate) fn none(connection: &Arc<Budget>, all: &Arc<Budget>) -> Self {
         let none = |budget: &Arc<Budget>| budget.take(0).expect("nothing is always left");
         Self { connection: none(connection), all: none(all) }

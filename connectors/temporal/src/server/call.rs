@@ -21,12 +21,12 @@ use crate::codec::status::{self, invalid};
 use crate::codec::validation::Checks;
 use crate::codec::{grpc_timeout, random_ids};
 use crate::namespaces::namespace::Namespace;
-use crate::routing::delivery_receipt::Slip;
-use crate::routing::peers::{Brought, POLL_HEADER};
+use crate::routing::delivery_receipt::ReceiptSlot;
+use crate::routing::peers::{Forwarded, POLL_HEADER};
 use crate::rpc::Rpc;
 use crate::server::client_version;
-use crate::server::request_scope::{Asked, Scope};
-use crate::tasks::response::Voice;
+use crate::server::request_scope::{RequestScope, Scope};
+use crate::tasks::response::ResponseContext;
 use crate::tasks::token::{Subject, TaskToken, unreadable};
 
 /// A call that was let in. Handlers see a namespace only through this, never by the name in a request.
@@ -40,29 +40,29 @@ pub(crate) struct Call<'a> {
     rpc: Rpc,
     began: Instant,
     token: Option<TaskToken>,
-    slip: Option<Slip>,
+    receipt_slot: Option<ReceiptSlot>,
     /// By what a poll is known to the node that has brought it.
-    brought_poll: Option<String>,
+    forwarded_poll_id: Option<String>,
     peer: Option<Peer>,
     /// Held until the answer is made.
-    reading: OnceLock<Reader>,
-    _places: Places,
+    history_permit: OnceLock<HistoryPermit>,
+    _shares: AdmissionShares,
 }
 
 /// A place among those that read histories: of the connection, and of all. Goes along with an answer, among its extensions.
 #[derive(Clone)]
-pub(crate) struct Reader {
-    _places: Arc<[Option<OwnedSemaphorePermit>; 2]>,
+pub(crate) struct HistoryPermit {
+    _shares: Arc<[Option<OwnedSemaphorePermit>; 2]>,
 }
 
-fn brought_poll<R>(request: &Request<R>) -> Option<String> {
-    request.extensions().get::<Brought>()?;
+fn forwarded_poll_id<R>(request: &Request<R>) -> Option<String> {
+    request.extensions().get::<Forwarded>()?;
     request.metadata().get(POLL_HEADER)?.to_str().ok().map(str::to_owned)
 }
 
 impl<'a> Call<'a> {
     /// Lets a call in, or refuses it.
-    pub(crate) fn open<R: Asked>(gateway: &'a Gateway, request: &Request<R>) -> Result<Self, Status> {
+    pub(crate) fn open<R: RequestScope>(gateway: &'a Gateway, request: &Request<R>) -> Result<Self, Status> {
         let (rpc, began) = (R::RPC, Instant::now());
         let resolved = client_version::check(request.metadata())
             .and_then(|()| resolve(gateway, rpc, request.get_ref().scope()));
@@ -75,8 +75,8 @@ impl<'a> Call<'a> {
         let deadline =
             grpc_timeout::of(request.metadata().as_ref()).and_then(|timeout| began.checked_add(timeout));
         let follows_next_run = client_version::follows_next_run(request.metadata());
-        let slip = request.extensions().get::<Slip>().cloned();
-        let brought_poll = brought_poll(request);
+        let receipt_slot = request.extensions().get::<ReceiptSlot>().cloned();
+        let forwarded_poll_id = forwarded_poll_id(request);
         let peer = request.extensions().get::<Peer>().cloned();
         Ok(Self {
             gateway,
@@ -86,17 +86,17 @@ impl<'a> Call<'a> {
             rpc,
             began,
             token,
-            slip,
-            brought_poll,
+            receipt_slot,
+            forwarded_poll_id,
             peer,
-            reading: OnceLock::new(),
-            _places: places,
+            history_permit: OnceLock::new(),
+            _shares: places,
         })
     }
 
     /// What the call is known by as a poll.
     pub(crate) fn poll_id(&self) -> String {
-        self.brought_poll.clone().unwrap_or_else(random_ids::id)
+        self.forwarded_poll_id.clone().unwrap_or_else(random_ids::id)
     }
 
     /// Runs the handler; a panic in it costs the caller an answer, and nobody else anything.
@@ -112,8 +112,8 @@ impl<'a> Call<'a> {
             });
         match answer.await {
             Ok(message) => {
-                let Some(reader) = self.reading.get() else { return Ok(Response::new(message)) };
-                let leaves = self.gateway.pace.next(message.encoded_len(), Instant::now());
+                let Some(reader) = self.history_permit.get() else { return Ok(Response::new(message)) };
+                let leaves = self.gateway.history_pacing.next(message.encoded_len(), Instant::now());
                 tokio::time::sleep_until(leaves.into()).await;
                 let mut response = Response::new(message);
                 response.extensions_mut().insert(reader.clone());
@@ -147,8 +147,8 @@ impl<'a> Call<'a> {
     /// The answer that the handler gives now is a task: its receipt is accepted once the answer has been brought on. Nothing may
     /// come between this and the answer.
     pub(crate) fn hands_out(&self, receipt: Option<Receipt>) {
-        match (receipt, &self.slip) {
-            (Some(receipt), Some(slip)) => slip.leave(receipt),
+        match (receipt, &self.receipt_slot) {
+            (Some(receipt), Some(receipt_slot)) => receipt_slot.put(receipt),
             (Some(receipt), None) => receipt.accept(),
             (None, _) => {}
         }
@@ -156,8 +156,8 @@ impl<'a> Call<'a> {
 
     /// Waits for a place among those that read histories, and keeps it until the answer is made: many large pages at once would keep
     /// small calls waiting.
-    pub(crate) async fn reads(&self) {
-        if self.reading.get().is_some() {
+    pub(crate) async fn acquire_history_permit(&self) {
+        if self.history_permit.get().is_some() {
             return;
         }
         let place = async |places: Option<&Arc<Semaphore>>| match places {
@@ -167,12 +167,12 @@ impl<'a> Call<'a> {
         };
         let own = place(self.peer.as_ref().map(|peer| &peer.readers)).await;
         let of_all = place(Some(&self.gateway.readers)).await;
-        drop(self.reading.set(Reader { _places: Arc::new([own, of_all]) }));
+        drop(self.history_permit.set(HistoryPermit { _shares: Arc::new([own, of_all]) }));
     }
 
     /// What a worker is told with.
-    pub(crate) fn voice(&self) -> Voice<'_> {
-        Voice { sealer: &self.gateway.sealer, namespace: &self.namespace }
+    pub(crate) fn response_context(&self) -> ResponseContext<'_> {
+        ResponseContext { token_signer: &self.gateway.token_signer, namespace: &self.namespace }
     }
 
     /// The limits that the request is held against.
@@ -231,7 +231,7 @@ fn refused(namespace: &Namespace, rpc: Rpc, status: &Status, began: Instant) {
 }
 
 /// A place among all calls, and one among the long polls of the namespace where these are counted.
-type Places = (Share, Option<Share>);
+type AdmissionShares = (Share, Option<Share>);
 
 fn admit(
     gateway: &Gateway,
@@ -239,12 +239,12 @@ fn admit(
     rpc: Rpc,
     is_long_poll: bool,
     now: Instant,
-) -> Result<Places, Status> {
+) -> Result<AdmissionShares, Status> {
     let gate = if is_long_poll { &gateway.polls } else { &gateway.calls };
     let place = gate.take(1).ok_or_else(status::overloaded)?;
-    let quota = &namespace.usage.quota;
-    quota.take_call(now)?;
-    Ok((place, if is_long_poll { quota.take_poll(rpc)? } else { None }))
+    let rate_limit = &namespace.usage.rate_limit;
+    rate_limit.take_call(now)?;
+    Ok((place, if is_long_poll { rate_limit.take_poll(rpc)? } else { None }))
 }
 
 fn resolve(
@@ -257,7 +257,7 @@ fn resolve(
         Scope::Nameless => Ok((gateway.namespaces.nameless().clone(), None)),
         Scope::Name(name) => Ok((in_use(named(name)?, rpc)?, None)),
         Scope::Token { name, token } => {
-            let token = TaskToken::open(&gateway.sealer, token)?;
+            let token = TaskToken::open(&gateway.token_signer, token)?;
             let namespace = match name {
                 "" => gateway.namespaces.find_id(&token.namespace_id)?,
                 name => named(name)?,

@@ -8,13 +8,13 @@ const BURST: Duration = Duration::from_millis(100);
 
 /// So many bytes in a second.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct HistoryPacing {
     bytes_per_second: u64,
     /// When what has left so far would be through at the full rate.
     through: Mutex<Option<Instant>>,
 }
 
-impl Pace {
+impl HistoryPacing {
     /// 0 = as fast as it goes.
     pub(crate) fn new(bytes_per_second: u64) -> Self {
         Self { bytes_per_second, through: Mutex::default() }
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_burst_leaves_at_once_and_the_rest_at_its_rate() {
-        let (pace, now) = (Pace::new(1_000), Instant::now());
+        let (pace, now) = (HistoryPacing::new(1_000), Instant::now());
         // A tenth of a second has a hundred bytes.
         assert_eq!([pace.next(60, now), pace.next(60, now)], [now, now]);
         let waits = |bytes| pace.next(bytes, now) - now;
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_nothing_waits() {
-        let (pace, now) = (Pace::new(0), Instant::now());
+        let (pace, now) = (HistoryPacing::new(0), Instant::now());
         assert!((0..10).all(|_| pace.next(usize::MAX, now) == now));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum Scope<'a> {
 }
 
 /// A request as far as every call needs it.
-pub(crate) trait Asked {
+pub(crate) trait RequestScope {
     /// The RPC whose request it is.
     const RPC: Rpc;
 
@@ -56,7 +56,7 @@ macro_rules! requests {
     ($($service:ident { $(
         $rpc:ident = $($handler:ident)::+, $namespace:ident, $key:ident, $long_poll:ident, $again:ident;
     )* })*) => { paste! { $($(
-        impl Asked for [<$rpc Request>] {
+        impl RequestScope for [<$rpc Request>] {
             const RPC: Rpc = Rpc::$rpc;
 
             fn scope(&self) -> Scope<'_> {

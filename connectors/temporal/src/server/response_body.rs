@@ -14,13 +14,13 @@ use http_body::{Body as Frames, Frame, SizeHint};
 use tonic::Status;
 use tonic::codegen::http::HeaderMap;
 
-use crate::server::body_limits::Shares;
+use crate::server::body_limits::BudgetShares;
 
 /// Bytes that are handed on at a time: as many as a frame of HTTP/2 has.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// What is left of an answer.
-pub(crate) struct Content {
+pub(crate) struct ResponseContent {
     /// The message, with its prefix.
     pub data: Bytes,
     /// What follows the message.
@@ -28,44 +28,44 @@ pub(crate) struct Content {
     /// Of the task that the answer hands out: accepted once the answer has been taken. Whoever drops it gives the task back.
     pub receipt: Option<Receipt>,
     /// What the answer takes of the budgets.
-    pub _shares: Shares,
+    pub _shares: BudgetShares,
 }
 
 /// An answer that is not taken yet; nothing once it was let go.
-struct Unsent(Mutex<Option<Content>>);
+struct UnsentContent(Mutex<Option<ResponseContent>>);
 
-impl Unsent {
-    fn lock(&self) -> MutexGuard<'_, Option<Content>> {
+impl UnsentContent {
+    fn lock(&self) -> MutexGuard<'_, Option<ResponseContent>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lapse for Unsent {
+impl Lapse for UnsentContent {
     fn lapse(&self) -> bool {
         self.lock().take().is_some()
     }
 }
 
 /// The body of an answer.
-pub(crate) struct Answer {
-    unsent: Arc<Unsent>,
+pub(crate) struct ResponseBody {
+    unsent: Arc<UnsentContent>,
     peer: Peer,
     /// By what the connection knows when it lapses.
     lapse: (Instant, u64),
     is_over: bool,
 }
 
-impl Answer {
+impl ResponseBody {
     /// One that is let go at `until`.
-    pub(crate) fn new(content: Content, peer: Peer, until: Instant) -> Self {
-        let unsent = Arc::new(Unsent(Mutex::new(Some(content))));
-        let lapses: Weak<Unsent> = Arc::downgrade(&unsent);
+    pub(crate) fn new(content: ResponseContent, peer: Peer, until: Instant) -> Self {
+        let unsent = Arc::new(UnsentContent(Mutex::new(Some(content))));
+        let lapses: Weak<UnsentContent> = Arc::downgrade(&unsent);
         let lapse = peer.lapse_at(until, lapses);
         Self { unsent, peer, lapse, is_over: false }
     }
 }
 
-impl Frames for Answer {
+impl Frames for ResponseBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -109,7 +109,7 @@ impl Frames for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for ResponseBody {
     fn drop(&mut self) {
         self.peer.lapse_no_more(&self.lapse);
     }
@@ -128,7 +128,7 @@ mod tests {
 
     /// An answer with trailers, as gRPC has them, what it holds, and how often its task was taken and given back.
     struct Given {
-        answer: Answer,
+        answer: ResponseBody,
         peer: Peer,
         all: Arc<Budget>,
         counts: Arc<[AtomicU32; 2]>,
@@ -145,14 +145,18 @@ mod tests {
         let receipt = Receipt::answered(count(0), count(1));
         let peer = Connection::new(Ipv4Addr::LOCALHOST.into(), &Bounds::default());
         let all = Budget::new(1 << 20);
-        let mut shares = Shares::none(&peer.answers, &all);
+        let mut shares = BudgetShares::none(&peer.answers, &all);
         shares.grow(bytes, "answers").expect("there is room");
         let data = Bytes::from(vec![7; bytes]);
-        let content =
-            Content { data, trailers: Some(HeaderMap::new()), receipt: Some(receipt), _shares: shares };
+        let content = ResponseContent {
+            data,
+            trailers: Some(HeaderMap::new()),
+            receipt: Some(receipt),
+            _shares: shares,
+        };
         let (now, hour) = (Instant::now(), Duration::from_secs(3_600));
         let until = now + hour;
-        Given { answer: Answer::new(content, Arc::clone(&peer), until), peer, all, counts }
+        Given { answer: ResponseBody::new(content, Arc::clone(&peer), until), peer, all, counts }
     }
 
     fn seen(counts: &[AtomicU32; 2]) -> [u32; 2] {
@@ -185,8 +189,8 @@ mod tests {
     async fn an_answer_that_nobody_takes_is_let_go() {
         let Given { mut answer, peer, all, counts } = given(100);
         let now = Instant::now();
-        assert_eq!(peer.look(now), 0, "it has an hour");
-        assert_eq!(peer.look(now + Duration::from_secs(3_601)), 1);
+        assert_eq!(peer.lapse_due(now), 0, "it has an hour");
+        assert_eq!(peer.lapse_due(now + Duration::from_secs(3_601)), 1);
         assert_eq!((seen(&counts), all.held(), peer.answers.held()), ([0, 1], 0, 0));
         assert!(answer.frame().await.expect("its end").is_err());
         assert!(answer.frame().await.is_none());

@@ -7,12 +7,12 @@ use prost::Message;
 use tonic::Status;
 
 use crate::codec::status::invalid;
-use crate::tasks::response::Voice;
+use crate::tasks::response::ResponseContext;
 use crate::tasks::token::Purpose;
 
 /// Where the next page of a history begins: the body of a page token, which is bound to namespace and Workflow Id.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Bookmark {
+pub(crate) struct PageToken {
     /// The run; the first page settles it.
     #[prost(string, tag = "1")]
     pub run_id: String,
@@ -24,22 +24,27 @@ pub(crate) struct Bookmark {
     pub end_event_id: i64,
 }
 
-impl Bookmark {
+impl PageToken {
     pub(crate) fn of(run: &Run, event_id: i64) -> Self {
         Self { run_id: run.start.run_id.clone(), event_id, end_event_id: 0 }
     }
 
-    pub(crate) fn seal(&self, voice: Voice<'_>, workflow_id: &str) -> Bytes {
-        self.seal_for(voice, Purpose::History, workflow_id)
+    pub(crate) fn seal(&self, context: ResponseContext<'_>, workflow_id: &str) -> Bytes {
+        self.seal_for(context, Purpose::History, workflow_id)
     }
 
-    pub(crate) fn seal_for(&self, voice: Voice<'_>, purpose: Purpose, workflow_id: &str) -> Bytes {
-        voice.sealer.seal(purpose, &[&voice.namespace.record.id, workflow_id], self)
+    pub(crate) fn seal_for(
+        &self,
+        context: ResponseContext<'_>,
+        purpose: Purpose,
+        workflow_id: &str,
+    ) -> Bytes {
+        context.token_signer.seal(purpose, &[&context.namespace.record.id, workflow_id], self)
     }
 
     /// The bookmark of a page token; none where there is no token.
     pub(crate) fn open(
-        voice: Voice<'_>,
+        context: ResponseContext<'_>,
         purpose: Purpose,
         address: &Address,
         token: &Bytes,
@@ -47,12 +52,12 @@ impl Bookmark {
         if token.is_empty() {
             return Ok(None);
         }
-        let context = [voice.namespace.record.id.as_str(), address.workflow_id.as_str()];
-        let bookmark: Option<Self> = voice.sealer.open(purpose, &context, token);
-        let bookmark = bookmark.ok_or_else(|| invalid("Invalid NextPageToken."))?;
-        if !address.run_id.is_empty() && address.run_id != bookmark.run_id {
+        let bound_to = [context.namespace.record.id.as_str(), address.workflow_id.as_str()];
+        let page_token: Option<Self> = context.token_signer.open(purpose, &bound_to, token);
+        let page_token = page_token.ok_or_else(|| invalid("Invalid NextPageToken."))?;
+        if !address.run_id.is_empty() && address.run_id != page_token.run_id {
             return Err(invalid("RunId in the request does not match the NextPageToken."));
         }
-        Ok(Some(bookmark))
+        Ok(Some(page_token))
     }
 }

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 const SHARDS: usize = 16;
 
-/// Workers that poll, and workers that were shut down a short while ago.
-pub(crate) struct Workers {
+/// PollerRegistry that poll, and workers that were shut down a short while ago.
+pub(crate) struct PollerRegistry {
     shards: [Mutex<Shard>; SHARDS],
     stopped_max: usize,
     memory: Duration,
@@ -28,20 +28,20 @@ struct Worker {
 }
 
 /// A worker's open poll; withdrawn when dropped.
-pub(crate) struct Seat {
-    workers: Arc<Workers>,
+pub(crate) struct PollerGuard {
+    workers: Arc<PollerRegistry>,
     key: String,
     stop: watch::Receiver<bool>,
 }
 
-impl Workers {
+impl PollerRegistry {
     /// Remembers at most `stopped_max` workers that were shut down, each for `memory`.
     pub(crate) fn new(stopped_max: usize, memory: Duration) -> Arc<Self> {
         Arc::new(Self { shards: Default::default(), stopped_max: stopped_max.div_ceil(SHARDS), memory })
     }
 
     /// A poll of the worker begins.
-    pub(crate) fn seat(self: &Arc<Self>, namespace_id: &str, instance: &str) -> Seat {
+    pub(crate) fn register(self: &Arc<Self>, namespace_id: &str, instance: &str) -> PollerGuard {
         let key = key(namespace_id, instance);
         let mut shard = self.shard(&key);
         let worker = shard.workers.entry(key.clone()).or_insert_with(|| Worker {
@@ -52,7 +52,7 @@ impl Workers {
         worker.polls += 1;
         let stop = worker.stop.subscribe();
         drop(shard);
-        Seat { workers: self.clone(), key, stop }
+        PollerGuard { workers: self.clone(), key, stop }
     }
 
     /// The worker shuts down: its open polls end, and those that are still on their way end at once.
@@ -94,7 +94,7 @@ impl Shard {
     }
 }
 
-impl Seat {
+impl PollerGuard {
     /// Completes when the worker shuts down.
     pub(crate) async fn stopped(&mut self) {
         // The sender lives as long as this seat: the worker's entry goes with its last poll.
@@ -102,7 +102,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for PollerGuard {
     fn drop(&mut self) {
         let mut shard = self.workers.shard(&self.key);
         let crowded = shard.stopped > self.workers.stopped_max;
@@ -129,26 +129,26 @@ mod tests {
 
     use super::*;
 
-    fn entries(workers: &Workers) -> usize {
+    fn entries(workers: &PollerRegistry) -> usize {
         workers.shards.iter().map(|shard| shard.lock().expect("no test panics in there").workers.len()).sum()
     }
 
     #[tokio::test]
     async fn a_shutdown_ends_open_polls_and_late_ones() {
-        let workers = Workers::new(100, Duration::from_secs(60));
-        let mut open = workers.seat("ns", "worker-1");
-        let mut other = workers.seat("ns", "worker-2");
+        let workers = PollerRegistry::new(100, Duration::from_secs(60));
+        let mut open = workers.register("ns", "worker-1");
+        let mut other = workers.register("ns", "worker-2");
         workers.stop("ns", "worker-1");
         open.stopped().await;
-        workers.seat("ns", "worker-1").stopped().await;
+        workers.register("ns", "worker-1").stopped().await;
         let mut context = Context::from_waker(Waker::noop());
         assert!(pin!(other.stopped()).poll(&mut context).is_pending(), "it polls on");
     }
 
     #[test]
     fn a_worker_without_polls_is_forgotten() {
-        let workers = Workers::new(100, Duration::from_secs(60));
-        let (first, second) = (workers.seat("ns", "worker-1"), workers.seat("ns", "worker-1"));
+        let workers = PollerRegistry::new(100, Duration::from_secs(60));
+        let (first, second) = (workers.register("ns", "worker-1"), workers.register("ns", "worker-1"));
         drop(first);
         assert_eq!(entries(&workers), 1);
         drop(second);
@@ -157,12 +157,12 @@ mod tests {
 
     #[test]
     fn shutdowns_are_remembered_up_to_a_limit_and_for_a_while() {
-        let workers = Workers::new(SHARDS, Duration::from_secs(60));
+        let workers = PollerRegistry::new(SHARDS, Duration::from_secs(60));
         for number in 0..1_000 {
             workers.stop("ns", &number.to_string());
         }
         assert!(entries(&workers) <= SHARDS);
-        let workers = Workers::new(1_000, Duration::ZERO);
+        let workers = PollerRegistry::new(1_000, Duration::ZERO);
         for number in 0..1_000 {
             workers.stop("ns", &number.to_string());
         }

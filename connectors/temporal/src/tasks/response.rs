@@ -17,13 +17,13 @@ use tonic::Status;
 use crate::Gateway;
 use crate::codec::{proto_time, retry_policy, status, update_messages};
 use crate::namespaces::namespace::Namespace;
-use crate::tasks::page_token::Bookmark;
-use crate::tasks::token::{Sealer, Subject, TaskToken};
+use crate::tasks::page_token::PageToken;
+use crate::tasks::token::{Subject, TaskToken, TokenSigner};
 
 /// What a worker is told with.
 #[derive(Clone, Copy)]
-pub(crate) struct Voice<'a> {
-    pub sealer: &'a Sealer,
+pub(crate) struct ResponseContext<'a> {
+    pub token_signer: &'a TokenSigner,
     pub namespace: &'a Namespace,
 }
 
@@ -40,19 +40,19 @@ impl Gateway {
     /// accepted when it is; none where there is nothing to tell, and what it was goes back.
     pub fn tell(&self, namespace_id: &str, delivery: Delivery) -> Option<(Bytes, Option<Receipt>)> {
         let namespace = self.namespaces.find_id(namespace_id).ok()?;
-        let voice = Voice { sealer: &self.sealer, namespace: &namespace };
+        let context = ResponseContext { token_signer: &self.token_signer, namespace: &namespace };
         match delivery {
             Delivery::Workflow(told) => {
-                let (response, receipt) = of_workflow_task(voice, *told).ok()?;
+                let (response, receipt) = of_workflow_task(context, *told).ok()?;
                 Some((response.encode_to_vec().into(), receipt))
             }
             Delivery::Activity(told) => {
-                let (response, receipt) = of_activity(voice, *told);
+                let (response, receipt) = of_activity(context, *told);
                 Some((response.encode_to_vec().into(), receipt))
             }
             Delivery::Query(mut told) => {
                 let receipt = told.receipt.take();
-                let response = of_query(voice, *told).ok()?;
+                let response = of_query(context, *told).ok()?;
                 Some((response.encode_to_vec().into(), receipt))
             }
             Delivery::Told(_) | Delivery::Nothing => None,
@@ -62,19 +62,21 @@ impl Gateway {
 
 /// Everything that a worker is told of a task, and the receipt to be accepted as the very last step.
 pub(crate) fn of_workflow_task(
-    voice: Voice<'_>,
+    context: ResponseContext<'_>,
     task: WorkflowTask,
 ) -> Result<(PollWorkflowTaskQueueResponse, Option<Receipt>), Status> {
     let WorkflowTask { run, sticky: _, history, queries, backlog, receipt } = task;
     let pending = run.head.task.as_ref().ok_or_else(status::unexpected_reply)?;
-    let place =
-        Bookmark { end_event_id: pending.started_event_id + 1, ..Bookmark::of(&run, history.next_event_id) };
+    let page_token = PageToken {
+        end_event_id: pending.started_event_id + 1,
+        ..PageToken::of(&run, history.next_event_id)
+    };
     let next_page_token = match history.next_event_id {
         0 => Bytes::new(),
-        _more => place.seal(voice, &run.start.workflow_id),
+        _more => page_token.seal(context, &run.start.workflow_id),
     };
     let response = PollWorkflowTaskQueueResponse {
-        task_token: token(voice, &run, Subject::Workflow(pending.token())),
+        task_token: token(context, &run, Subject::Workflow(pending.token())),
         workflow_execution: Some(execution(&run)),
         workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         previous_started_event_id: run.head.previous_started_event_id,
@@ -87,22 +89,25 @@ pub(crate) fn of_workflow_task(
         scheduled_time: Some(proto_time::timestamp(pending.scheduled_ms)),
         started_time: Some(proto_time::timestamp(pending.started_ms)),
         queries: attached(queries)?,
-        messages: update_messages::messages(&run, pending.started_event_id),
+        messages: update_messages::for_worker(&run, pending.started_event_id),
         ..PollWorkflowTaskQueueResponse::default()
     };
     Ok((response, receipt))
 }
 
-pub(crate) fn of_query(voice: Voice<'_>, task: QueryTask) -> Result<PollWorkflowTaskQueueResponse, Status> {
+pub(crate) fn of_query(
+    context: ResponseContext<'_>,
+    task: QueryTask,
+) -> Result<PollWorkflowTaskQueueResponse, Status> {
     let QueryTask { run, sticky: _, history, query, query_id, receipt: _ } = task;
-    let place =
-        Bookmark { end_event_id: run.head.next_event_id, ..Bookmark::of(&run, history.next_event_id) };
+    let page_token =
+        PageToken { end_event_id: run.head.next_event_id, ..PageToken::of(&run, history.next_event_id) };
     let next_page_token = match history.next_event_id {
         0 => Bytes::new(),
-        _more => place.seal(voice, &run.start.workflow_id),
+        _more => page_token.seal(context, &run.start.workflow_id),
     };
     Ok(PollWorkflowTaskQueueResponse {
-        task_token: token(voice, &run, Subject::Query(query_id)),
+        task_token: token(context, &run, Subject::Query(query_id)),
         workflow_execution: Some(execution(&run)),
         workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         previous_started_event_id: run.head.previous_started_event_id,
@@ -127,14 +132,14 @@ pub(crate) fn execution(run: &Run) -> WorkflowExecution {
     WorkflowExecution { workflow_id: run.start.workflow_id.clone(), run_id: run.start.run_id.clone() }
 }
 
-fn token(voice: Voice<'_>, run: &Run, subject: Subject) -> Bytes {
+fn token(context: ResponseContext<'_>, run: &Run, subject: Subject) -> Bytes {
     let token = TaskToken {
         namespace_id: run.start.namespace_id.clone(),
         workflow_id: run.start.workflow_id.clone(),
         run_id: run.start.run_id.clone(),
         subject: Some(subject),
     };
-    token.seal(voice.sealer)
+    token.seal(context.token_signer)
 }
 
 fn normal_queue(run: &Run) -> TaskQueue {
@@ -144,7 +149,7 @@ fn normal_queue(run: &Run) -> TaskQueue {
 
 /// Everything that a worker is told of an attempt, and the receipt to be accepted as the very last step.
 pub(crate) fn of_activity(
-    voice: Voice<'_>,
+    context: ResponseContext<'_>,
     task: ActivityTask,
 ) -> (PollActivityTaskQueueResponse, Option<Receipt>) {
     let ActivityTask { run, activity, scheduled, receipt } = task;
@@ -155,8 +160,8 @@ pub(crate) fn of_activity(
         activity_id: String::new(),
     };
     let response = PollActivityTaskQueueResponse {
-        task_token: token(voice, &run, Subject::Activity(target)),
-        workflow_namespace: voice.namespace.record.name.clone(),
+        task_token: token(context, &run, Subject::Activity(target)),
+        workflow_namespace: context.namespace.record.name.clone(),
         workflow_type: Some(WorkflowType { name: run.workflow_type().to_owned() }),
         workflow_execution: Some(execution(&run)),
         activity_type: Some(ActivityType { name: activity.activity_type.clone() }),

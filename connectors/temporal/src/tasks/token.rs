@@ -40,7 +40,7 @@ pub enum KeyError {
 
 /// Makes and checks tokens. A clone has the same keys for good.
 #[derive(Clone)]
-pub struct Sealer {
+pub struct TokenSigner {
     keys: Arc<ArcSwap<Vec<Key>>>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum Purpose {
     Namespaces = 4,
 }
 
-impl Sealer {
+impl TokenSigner {
     /// The first key makes tokens, all of them check: during a rotation there are two.
     ///
     /// # Errors
@@ -89,9 +89,9 @@ impl Sealer {
         if let Some((index, key)) = keys.iter().enumerate().find(|(_, key)| key.len() < KEY_BYTES_MIN) {
             return Err(KeyError::Short { index, bytes: key.len() });
         }
-        let sealer = Self { keys: Arc::default() };
-        keys.iter().for_each(|key| sealer.accept(key));
-        Ok(sealer)
+        let token_signer = Self { keys: Arc::default() };
+        keys.iter().for_each(|key| token_signer.accept(key));
+        Ok(token_signer)
     }
 
     /// From now on a further key checks; one that does so already is not added once more: a forged token would be checked
@@ -128,7 +128,7 @@ impl Sealer {
         token.extend_from_slice(&[0; TAG_BYTES]);
         body.encode_raw(&mut token);
         let keys = self.keys.load();
-        let key = keys.first().expect("a sealer has at least one key");
+        let key = keys.first().expect("a token_signer has at least one key");
         let tag = authenticate(&key.mac, purpose, context, &token[1 + TAG_BYTES..]).finalize().into_bytes();
         token[1..=TAG_BYTES].copy_from_slice(&tag);
         token.into()
@@ -208,16 +208,16 @@ pub(crate) enum Subject {
 }
 
 impl TaskToken {
-    pub(crate) fn seal(&self, sealer: &Sealer) -> Bytes {
-        sealer.seal(Purpose::Task, &[], self)
+    pub(crate) fn seal(&self, token_signer: &TokenSigner) -> Bytes {
+        token_signer.seal(Purpose::Task, &[], self)
     }
 
     /// Reads a token that a worker shows.
-    pub(crate) fn open(sealer: &Sealer, token: &Bytes) -> Result<Self, Status> {
+    pub(crate) fn open(token_signer: &TokenSigner, token: &Bytes) -> Result<Self, Status> {
         if token.is_empty() {
             return Err(invalid("Task token not set on request."));
         }
-        sealer.open(Purpose::Task, &[], token).ok_or_else(unreadable)
+        token_signer.open(Purpose::Task, &[], token).ok_or_else(unreadable)
     }
 }
 
@@ -230,8 +230,8 @@ pub(crate) fn unreadable() -> Status {
 mod tests {
     use super::*;
 
-    fn sealer(byte: u8) -> Sealer {
-        Sealer::new(&[vec![byte; 32]]).expect("long enough")
+    fn token_signer(byte: u8) -> TokenSigner {
+        TokenSigner::new(&[vec![byte; 32]]).expect("long enough")
     }
 
     fn token() -> TaskToken {
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn a_token_reads_as_it_was_made() {
-        let sealed = token().seal(&sealer(1));
-        assert_eq!(TaskToken::open(&sealer(1), &sealed).expect("made here"), token());
+        let sealed = token().seal(&token_signer(1));
+        assert_eq!(TaskToken::open(&token_signer(1), &sealed).expect("made here"), token());
     }
 
     #[test]
@@ -258,69 +258,78 @@ mod tests {
         let target =
             activity_attempt::Target { activity_id: "charge".into(), ..activity_attempt::Target::default() };
         let sealed =
-            TaskToken { subject: Some(Subject::Activity(target.clone())), ..token() }.seal(&sealer(1));
-        let task = sealer(1).activity(&sealed).expect("made here");
+            TaskToken { subject: Some(Subject::Activity(target.clone())), ..token() }.seal(&token_signer(1));
+        let task = token_signer(1).activity(&sealed).expect("made here");
         assert_eq!((task.workflow_id.as_str(), task.target), ("order-1", target));
-        assert_eq!(sealer(2).activity(&sealed), None);
-        assert_eq!(sealer(1).activity(&token().seal(&sealer(1))), None, "it is a workflow task's");
-        assert_eq!(sealer(1).activity(&Bytes::new()), None);
+        assert_eq!(token_signer(2).activity(&sealed), None);
+        assert_eq!(
+            token_signer(1).activity(&token().seal(&token_signer(1))),
+            None,
+            "it is a workflow task's"
+        );
+        assert_eq!(token_signer(1).activity(&Bytes::new()), None);
     }
 
     #[test]
     fn a_flipped_bit_never_passes() {
-        let sealed = token().seal(&sealer(1));
+        let sealed = token().seal(&token_signer(1));
         for bit in 0..sealed.len() * 8 {
             let mut forged = sealed.to_vec();
             forged[bit / 8] ^= 1 << (bit % 8);
-            let status = TaskToken::open(&sealer(1), &forged.into()).expect_err("forged");
+            let status = TaskToken::open(&token_signer(1), &forged.into()).expect_err("forged");
             assert_eq!(status.message(), "Error deserializing task token.", "bit {bit}");
         }
     }
 
     #[test]
     fn a_truncated_lengthened_or_foreign_token_never_passes() {
-        let sealed = token().seal(&sealer(1));
+        let sealed = token().seal(&token_signer(1));
         for bytes in 1..sealed.len() {
-            assert!(TaskToken::open(&sealer(1), &sealed.slice(..bytes)).is_err(), "{bytes} bytes");
+            assert!(TaskToken::open(&token_signer(1), &sealed.slice(..bytes)).is_err(), "{bytes} bytes");
         }
         let longer = Bytes::from([sealed.as_ref(), b"\x0a\x01x"].concat());
-        assert!(TaskToken::open(&sealer(1), &longer).is_err());
-        assert!(TaskToken::open(&sealer(2), &sealed).is_err());
+        assert!(TaskToken::open(&token_signer(1), &longer).is_err());
+        assert!(TaskToken::open(&token_signer(2), &sealed).is_err());
         let unsigned = Bytes::from(token().encode_to_vec());
-        assert!(TaskToken::open(&sealer(1), &unsigned).is_err());
+        assert!(TaskToken::open(&token_signer(1), &unsigned).is_err());
     }
 
     #[test]
     fn an_empty_token_has_a_message_of_its_own() {
-        let status = TaskToken::open(&sealer(1), &Bytes::new()).expect_err("empty");
+        let status = TaskToken::open(&token_signer(1), &Bytes::new()).expect_err("empty");
         assert_eq!(status.message(), "Task token not set on request.");
     }
 
     #[test]
     fn both_keys_of_a_rotation_are_taken_and_the_first_makes_tokens() {
-        let rotating = Sealer::new(&[vec![2; 32], vec![1; 32]]).expect("long enough");
-        assert!(TaskToken::open(&rotating, &token().seal(&sealer(1))).is_ok());
-        assert!(TaskToken::open(&sealer(2), &token().seal(&rotating)).is_ok());
-        assert!(TaskToken::open(&sealer(1), &token().seal(&rotating)).is_err());
+        let rotating = TokenSigner::new(&[vec![2; 32], vec![1; 32]]).expect("long enough");
+        assert!(TaskToken::open(&rotating, &token().seal(&token_signer(1))).is_ok());
+        assert!(TaskToken::open(&token_signer(2), &token().seal(&rotating)).is_ok());
+        assert!(TaskToken::open(&token_signer(1), &token().seal(&rotating)).is_err());
     }
 
     #[test]
     fn a_key_that_is_accepted_already_is_not_accepted_once_more() {
-        let sealer = Sealer::new(&[vec![2; 32], vec![1; 32], vec![2; 32]]).expect("long enough");
-        let marks = sealer.marks();
+        let token_signer = TokenSigner::new(&[vec![2; 32], vec![1; 32], vec![2; 32]]).expect("long enough");
+        let marks = token_signer.marks();
         assert_eq!(marks.len(), 2);
-        sealer.accept(&[1; 32]);
-        assert_eq!(sealer.marks(), marks);
-        sealer.accept(&[3; 32]);
-        assert_eq!((sealer.marks().len(), &sealer.marks()[..2]), (3, &marks[..]), "the first still signs");
+        token_signer.accept(&[1; 32]);
+        assert_eq!(token_signer.marks(), marks);
+        token_signer.accept(&[3; 32]);
+        assert_eq!(
+            (token_signer.marks().len(), &token_signer.marks()[..2]),
+            (3, &marks[..]),
+            "the first still signs"
+        );
         assert!(marks.iter().all(|mark| mark.len() == 2 * MARK_BYTES) && marks[0] != marks[1]);
     }
 
     #[test]
     fn a_token_is_bound_to_its_purpose_and_context() {
-        let sealer = sealer(1);
-        let sealed = sealer.seal(Purpose::History, &["ns", "order-1"], &token());
-        let open = |purpose, context: &[&str]| sealer.open::<TaskToken>(purpose, context, &sealed).is_some();
+        let token_signer = token_signer(1);
+        let sealed = token_signer.seal(Purpose::History, &["ns", "order-1"], &token());
+        let open =
+            |purpose, context: &[&str]| token_signer.open::<TaskToken>(purpose, context, &sealed).is_some();
         assert!(open(Purpose::History, &["ns", "order-1"]));
         assert!(!open(Purpose::Reverse, &["ns", "order-1"]));
         assert!(!open(Purpose::History, &["ns", "order-2"]));
@@ -330,9 +339,9 @@ mod tests {
 
     #[test]
     fn a_short_key_is_refused() {
-        assert_eq!(Sealer::new(&[]).err(), Some(KeyError::Missing));
+        assert_eq!(TokenSigner::new(&[]).err(), Some(KeyError::Missing));
         assert_eq!(
-            Sealer::new(&[vec![1; 32], vec![1; 31]]).err(),
+            TokenSigner::new(&[vec![1; 32], vec![1; 31]]).err(),
             Some(KeyError::Short { index: 1, bytes: 31 })
         );
     }

@@ -8,7 +8,7 @@ use everlog_listen::{Bounds, Listener};
 use everlog_partition::{Admission, Dispatcher, Event, Router};
 use everlog_patience as patience;
 use everlog_temporal::{
-    About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, Sealer,
+    About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, TokenSigner,
 };
 use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
 use tokio::net::TcpListener;
@@ -87,7 +87,7 @@ impl Front {
             },
             limits,
             settings: Settings::standard(),
-            sealer: Sealer::new(&[vec![7; 32]]).expect("long enough"),
+            token_signer: TokenSigner::new(&[vec![7; 32]]).expect("long enough"),
             namespaces: Arc::new(namespaces.expect("memory does not fail")),
             router,
             metrics,

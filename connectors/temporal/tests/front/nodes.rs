@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use everlog_partition::{Event, Failure, QueueKey};
 use everlog_patience as patience;
-use everlog_temporal::{Body, Broken, Later, Limits, Peers, Place};
+use everlog_temporal::{Body, Broken, Later, Limits, Location, Peers};
 use everlog_temporal_api::operatorservice::operator_service_client::OperatorServiceClient;
 use everlog_temporal_api::operatorservice::*;
 use everlog_temporal_api::taskqueue::TaskQueue;
@@ -44,7 +44,7 @@ enum Does {
 }
 
 struct Town {
-    place: Mutex<Place>,
+    place: Mutex<Location>,
     does: Mutex<VecDeque<Does>>,
     /// Methods that were brought, and the nodes.
     brought: Mutex<Vec<(String, String)>>,
@@ -58,11 +58,11 @@ struct Town {
 }
 
 impl Town {
-    fn new(place: Place, does: &[Does]) -> Arc<Self> {
+    fn new(place: Location, does: &[Does]) -> Arc<Self> {
         Arc::new(Self::with(place, does, false))
     }
 
-    fn with(place: Place, does: &[Does], alone: bool) -> Self {
+    fn with(place: Location, does: &[Does], alone: bool) -> Self {
         Self {
             alone,
             place: Mutex::new(place),
@@ -75,8 +75,8 @@ impl Town {
         }
     }
 
-    fn there() -> Place {
-        Place::There("b".into())
+    fn there() -> Location {
+        Location::There("b".into())
     }
 
     fn brought(&self) -> Vec<String> {
@@ -97,11 +97,11 @@ fn moved() -> Response<Body> {
 }
 
 impl Peers for Town {
-    fn owner(&self, _partition: u32) -> Place {
+    fn owner(&self, _partition: u32) -> Location {
         self.place.lock().expect("nobody panics in here").clone()
     }
 
-    fn home(&self, queue: &QueueKey) -> Place {
+    fn home(&self, queue: &QueueKey) -> Location {
         self.homes.lock().expect("nobody panics in here").push((queue.name.clone(), queue.activities));
         self.place.lock().expect("nobody panics in here").clone()
     }
@@ -377,7 +377,7 @@ async fn a_node_that_never_answers_holds_a_call_no_longer_than_its_caller_waits(
 
 #[tokio::test]
 async fn whoever_waits_for_an_owner_is_told_after_a_while() {
-    let town = Town::new(Place::Nowhere, &[]);
+    let town = Town::new(Location::Nowhere, &[]);
     let mut front = front(&town).await;
     let began = Instant::now();
     let call = async { refused!(front, start_workflow_execution, start()) };
@@ -388,7 +388,7 @@ async fn whoever_waits_for_an_owner_is_told_after_a_while() {
 
 #[tokio::test]
 async fn what_moves_away_while_it_waits_here_follows() {
-    let town = Town::new(Place::Here, &[]);
+    let town = Town::new(Location::Here, &[]);
     let (moving, peers) = (Arc::clone(&town), Arc::clone(&town) as Arc<dyn Peers>);
     let send = move |_partition, event: Event| {
         *moving.place.lock().expect("nobody panics") = Town::there();
@@ -402,7 +402,7 @@ async fn what_moves_away_while_it_waits_here_follows() {
 
 #[tokio::test]
 async fn a_node_that_serves_everything_looks_for_nobody_until_something_moves() {
-    let town = Arc::new(Town::with(Place::Here, &[], true));
+    let town = Arc::new(Town::with(Location::Here, &[], true));
     let (moving, peers) = (Arc::clone(&town), Arc::clone(&town) as Arc<dyn Peers>);
     let send = move |_partition, event: Event| {
         *moving.place.lock().expect("nobody panics") = Town::there();
@@ -424,7 +424,7 @@ async fn a_node_that_serves_everything_looks_for_nobody_until_something_moves() 
 
 #[tokio::test]
 async fn a_worker_that_ends_is_told_to_all_nodes() {
-    let town = Town::new(Place::Here, &[]);
+    let town = Town::new(Location::Here, &[]);
     let mut front = front(&town).await;
     let request = ShutdownWorkerRequest { namespace: "default".into(), ..Default::default() };
     front.client.shutdown_worker(request).await.expect("it is answered here");

@@ -11,7 +11,7 @@ use everlog_partition::{
     Claimed, Delivery, Dispatcher, Event, Exchange, KeptBack, Later, Line, Offer, Poll, QueueKey, Ready,
     Receipt, RunKey, Told, Waiting, add_kept_back,
 };
-use everlog_temporal::{Place, random_id};
+use everlog_temporal::{Location, random_id};
 use prost::Message;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -100,15 +100,15 @@ impl RemoteMatching {
     }
 
     /// Where a partition is, as far as this node knows.
-    pub fn location_of(&self, partition: u32) -> Place {
+    pub fn location_of(&self, partition: u32) -> Location {
         if self.groups.owns(partition) {
-            return Place::Here;
+            return Location::Here;
         }
         let view = self.control.view();
         match view.owners.get(&self.groups.group_of(partition)) {
-            Some(owner) if owner.node == self.node.name => Place::Here,
-            Some(owner) => Place::There(owner.node.as_str().into()),
-            None => Place::Nowhere,
+            Some(owner) if owner.node == self.node.name => Location::Here,
+            Some(owner) => Location::There(owner.node.as_str().into()),
+            None => Location::Nowhere,
         }
     }
 
@@ -276,8 +276,8 @@ impl RemoteMatching {
                 return;
             }
             let (nodes, pause) = match self.location_of(partition) {
-                Place::There(node) => (vec![node.to_string()], AGAIN_AFTER),
-                Place::Here | Place::Nowhere => (self.node.assigned_peers(), ASKED_AROUND_AFTER),
+                Location::There(node) => (vec![node.to_string()], AGAIN_AFTER),
+                Location::Here | Location::Nowhere => (self.node.assigned_peers(), ASKED_AROUND_AFTER),
             };
             for node in nodes {
                 if self.tell(&node, partition, &event).await.is_some() {

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use everlog_listen::{Call, Lease, Listener, Peer};
 use everlog_partition::{Event, RunKey};
-use everlog_temporal::{Body, Brought, Slip};
+use everlog_temporal::{Body, Forwarded, ReceiptSlot};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -138,11 +138,11 @@ async fn answer(cluster: &Arc<Cluster>, mut request: Request<Incoming>) -> Respo
     match cluster.gateway.calls() {
         Some(calls) => {
             cluster.counters.forwarded_in.fetch_add(1, Ordering::Relaxed);
-            let slip = Slip::default();
-            request.extensions_mut().insert(Brought);
-            request.extensions_mut().insert(slip.clone());
+            let receipt_slot = ReceiptSlot::default();
+            request.extensions_mut().insert(Forwarded);
+            request.extensions_mut().insert(receipt_slot.clone());
             let mut response = calls.answer(request.map(Body::new)).await;
-            if let Some(receipt) = slip.take() {
+            if let Some(receipt) = receipt_slot.take() {
                 // The delivery is confirmed when the node that forwarded the poll settles the receipt.
                 let claimed = receipt.claimed().map(|claimed| write_claimed(&claimed));
                 let id = cluster.matching.receipts.keep(receipt);

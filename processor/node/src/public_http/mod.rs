@@ -18,7 +18,7 @@ use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use everlog_avro::PublicTopic;
 use everlog_config::Config;
-use everlog_listen::{Bounds, Budget, Descriptors, Held};
+use everlog_listen::{Bounds, Budget, Descriptors, HeldBody};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -126,7 +126,7 @@ async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Re
     drop(share);
     let bytes = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
     match guard.held.take(bytes) {
-        Some(share) => response.map(|body| Body::new(Held::new(body, share))),
+        Some(share) => response.map(|body| Body::new(HeldBody::new(body, share))),
         None => busy("too much is being read at once"),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use everlog_config::Config;
 use everlog_listen::Listener;
-use everlog_temporal::{About, Metrics, Namespaces, Peers, Sealer};
+use everlog_temporal::{About, Metrics, Namespaces, Peers, TokenSigner};
 use prometheus::Registry;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -41,7 +41,7 @@ impl Gateway {
             about: about(config, backend),
             limits: config.gateway.limits(),
             settings: config.limits.engine(),
-            sealer: names.sealer.clone(),
+            token_signer: names.token_signer.clone(),
             namespaces: Arc::clone(&names.namespaces),
             router: running.router.clone(),
             metrics,
@@ -92,14 +92,14 @@ impl Gateway {
 ///
 /// # Errors
 /// There are no keys, and none can be made.
-pub fn open_sealer(config: &Config, data: &Path, backend: &LogBackend) -> Result<Sealer> {
+pub fn open_token_signer(config: &Config, data: &Path, backend: &LogBackend) -> Result<TokenSigner> {
     let file = config.tokens.key_file.as_deref();
     let keys = match backend.is_remote() && file.is_none() {
         true => Keys::shared(&ControlRows::of(&backend.log()))
             .context("the keys of task tokens, in the topic control")?,
         false => Keys::load(file, data)?.in_order(),
     };
-    Ok(Sealer::new(&keys)?)
+    Ok(TokenSigner::new(&keys)?)
 }
 
 /// The namespaces, read from the log, and what calls are counted with.

@@ -7,7 +7,7 @@ use everlog_avro::PublicTopic;
 use everlog_avro::command::Token;
 use everlog_partition::Public;
 use everlog_registry::Ids;
-use everlog_temporal::{Namespaces, Sealer};
+use everlog_temporal::{Namespaces, TokenSigner};
 
 /// All of it. Cheap to clone; nothing here waits.
 #[derive(Clone)]
@@ -15,7 +15,7 @@ pub struct Names {
     /// The namespaces.
     pub namespaces: Arc<Namespaces>,
     /// Reads task tokens.
-    pub sealer: Sealer,
+    pub token_signer: TokenSigner,
     /// Under which ids the registry knows our schemas.
     pub ids: Ids,
 }
@@ -44,7 +44,7 @@ impl everlog_ingress::Names for Names {
     }
 
     fn token(&self, token: &Bytes) -> Option<Token> {
-        let task = self.sealer.activity(token)?;
+        let task = self.token_signer.activity(token)?;
         Some(Token {
             namespace_id: task.namespace_id,
             workflow_id: task.workflow_id,

@@ -7,7 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use everlog_temporal::{Control, Sealer};
+use everlog_temporal::{Control, TokenSigner};
 
 /// What the rows of keys begin with that all nodes of a log share.
 const ROW: &str = "token-key/";
@@ -127,9 +127,9 @@ fn parse(text: &str) -> Result<Keys> {
 
 /// Accepts the key of a row of the topic `control`, if it is one. `shares_keys`: the node has its keys from there; an
 /// operator's own are all that count where there are some.
-pub fn learn(sealer: &Sealer, row: &[u8], value: &[u8], shares_keys: bool) {
+pub fn learn(token_signer: &TokenSigner, row: &[u8], value: &[u8], shares_keys: bool) {
     if let Some(key) = shared_key(row, value).filter(|_| shares_keys) {
-        sealer.accept(&key);
+        token_signer.accept(&key);
     }
 }
 
@@ -203,8 +203,8 @@ mod tests {
     #[test]
     fn keys_of_control_count_only_where_no_operator_has_given_some() {
         let (row, shared) = (b"token-key/00", "0a".repeat(32));
-        let sealer = || Sealer::new(&[vec![1; KEY_BYTES]]).expect("long enough");
-        let (operators, common) = (sealer(), sealer());
+        let token_signer = || TokenSigner::new(&[vec![1; KEY_BYTES]]).expect("long enough");
+        let (operators, common) = (token_signer(), token_signer());
         learn(&operators, row, shared.as_bytes(), false);
         learn(&common, row, shared.as_bytes(), true);
         assert_eq!((operators.marks().len(), common.marks().len()), (1, 2));

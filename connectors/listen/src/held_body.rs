@@ -7,19 +7,19 @@ use http_body::{Body, Frame, SizeHint};
 
 /// A body that holds something: its call, its share of a budget.
 #[derive(Debug)]
-pub struct Held<B, T> {
+pub struct HeldBody<B, T> {
     body: Pin<Box<B>>,
     _what: T,
 }
 
-impl<B, T> Held<B, T> {
+impl<B, T> HeldBody<B, T> {
     /// A body that holds this.
     pub fn new(body: B, what: T) -> Self {
         Self { body: Box::pin(body), _what: what }
     }
 }
 
-impl<B: Body, T: Unpin> Body for Held<B, T> {
+impl<B: Body, T: Unpin> Body for HeldBody<B, T> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -12,20 +12,20 @@ use crate::connection::Connection;
 /// Bytes with which a client of HTTP/2 begins.
 const PREFACE_BYTES: usize = 24;
 
-pub(crate) struct Heard<S> {
+pub(crate) struct FirstBytes<S> {
     stream: S,
     connection: Arc<Connection>,
     /// Bytes that are to come before it counts as heard.
     missing: usize,
 }
 
-impl<S> Heard<S> {
+impl<S> FirstBytes<S> {
     pub(crate) fn new(stream: S, connection: Arc<Connection>) -> Self {
         Self { stream, connection, missing: PREFACE_BYTES }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for FirstBytes<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -36,14 +36,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
         if self.missing > 0 {
             self.missing = self.missing.saturating_sub(buffer.filled().len() - before);
             if self.missing == 0 {
-                self.connection.heard();
+                self.connection.note_received();
             }
         }
         Poll::Ready(read)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for FirstBytes<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
