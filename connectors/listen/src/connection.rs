@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::budget::Budget;
@@ -94,7 +95,7 @@ impl Connection {
 
     /// Has something let go at a time, by which it is known.
     pub fn lapse_at(&self, at: Instant, what: Weak<dyn Lapse>) -> (Instant, u64) {
-        let mut lapses = self.lapses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lapses = self.lapses.lock();
         lapses.serial += 1;
         let key = (at, lapses.serial);
         lapses.waiting.insert(key, what);
@@ -103,13 +104,13 @@ impl Connection {
 
     /// It has been let go before its time.
     pub fn lapse_no_more(&self, key: &(Instant, u64)) {
-        self.lapses.lock().unwrap_or_else(PoisonError::into_inner).waiting.remove(key);
+        self.lapses.lock().waiting.remove(key);
     }
 
     /// Lets go what is due; how much that was.
     pub fn lapse_due(&self, now: Instant) -> u64 {
         let due = {
-            let mut lapses = self.lapses.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lapses = self.lapses.lock();
             let later = lapses.waiting.split_off(&(now, u64::MAX));
             std::mem::replace(&mut lapses.waiting, later)
         };

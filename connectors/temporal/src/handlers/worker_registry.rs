@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use everlog_temporal_api::workflowservice::{
     CountWorkersRequest, CountWorkersResponse, DescribeWorkerRequest, DescribeWorkerResponse,
     ListWorkersRequest, ListWorkersResponse, RecordWorkerHeartbeatRequest, RecordWorkerHeartbeatResponse,
 };
+use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use tonic::Status;
 
@@ -82,7 +82,7 @@ impl WorkerRegistry {
     }
 
     fn workers(&self) -> MutexGuard<'_, BTreeMap<(String, String), KnownWorker>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 //!
 //! The answer of a poll that another node has brought has one hop more before it: that node says whether it got there.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use everlog_partition::Receipt;
+use parking_lot::Mutex;
 use tonic::body::Body;
 use tonic::codegen::http::Response;
 
@@ -17,12 +18,12 @@ pub struct ReceiptSlot(Arc<Mutex<Option<Receipt>>>);
 impl ReceiptSlot {
     /// Leaves the receipt.
     pub(crate) fn put(&self, receipt: Receipt) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(receipt);
+        *self.0.lock() = Some(receipt);
     }
 
     /// What was left. Whoever drops it gives the task back.
     pub fn take(&self) -> Option<Receipt> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }
 

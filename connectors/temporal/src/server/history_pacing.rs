@@ -1,7 +1,8 @@
 //! How fast large answers leave, of all connections together.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// What may leave at once after a rest, as time at the full rate.
 const BURST: Duration = Duration::from_millis(100);
@@ -26,7 +27,7 @@ impl HistoryPacing {
             return now;
         }
         let takes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
-        let mut through = self.through.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut through = self.through.lock();
         let rested = now.checked_sub(BURST).unwrap_or(now);
         let begins = through.map_or(rested, |through| through.max(rested));
         *through = Some(begins + takes);

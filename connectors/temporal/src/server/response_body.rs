@@ -3,7 +3,7 @@
 //! The HTTP/2 library keeps what it was given until the client has room for it, so it is given little at a time.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use everlog_listen::{Lapse, Peer};
 use everlog_partition::Receipt;
 use http_body::{Body as Frames, Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use tonic::Status;
 use tonic::codegen::http::HeaderMap;
 
@@ -36,7 +37,7 @@ struct UnsentContent(Mutex<Option<ResponseContent>>);
 
 impl UnsentContent {
     fn lock(&self) -> MutexGuard<'_, Option<ResponseContent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

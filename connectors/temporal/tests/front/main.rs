@@ -1,7 +1,7 @@
 //! The gateway over real gRPC, with partitions that are played by the test.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use everlog_engine::{Rejection, Reply, Settings};
 use everlog_listen::{Bounds, Listener};
@@ -11,6 +11,7 @@ use everlog_temporal::{
     About, Calls, Config, Control, Gateway, Limits, Metrics, Namespaces, Peers, Row, TokenSigner,
 };
 use everlog_temporal_api::workflowservice::workflow_service_client::WorkflowServiceClient;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tonic::transport::Channel;
@@ -33,12 +34,12 @@ struct Memory {
 
 impl Control for Memory {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        self.rows.lock().expect("nobody panics in here").insert(key.to_vec(), value.to_vec());
+        self.rows.lock().insert(key.to_vec(), value.to_vec());
         Ok(())
     }
 
     fn scan(&self) -> Result<Vec<Row>, String> {
-        let rows = self.rows.lock().expect("nobody panics in here");
+        let rows = self.rows.lock();
         Ok(rows.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Calls that are for other nodes: brought there, brought again, or refused; the other nodes are played by the test.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -22,6 +22,7 @@ use everlog_temporal_api::workflowservice::{
     SignalWorkflowExecutionRequest, UpdateNamespaceRequest, UpdateWorkflowExecutionRequest,
 };
 use http_body_util::Full;
+use parking_lot::Mutex;
 use prost::Message;
 use tokio::sync::watch;
 use tonic::codegen::http::{Request, Response};
@@ -80,7 +81,7 @@ impl Town {
     }
 
     fn brought(&self) -> Vec<String> {
-        let brought = self.brought.lock().expect("nobody panics in here");
+        let brought = self.brought.lock();
         brought.iter().map(|(method, _)| method.clone()).collect()
     }
 }
@@ -98,12 +99,12 @@ fn moved() -> Response<Body> {
 
 impl Peers for Town {
     fn owner(&self, _partition: u32) -> Location {
-        self.place.lock().expect("nobody panics in here").clone()
+        self.place.lock().clone()
     }
 
     fn home(&self, queue: &QueueKey) -> Location {
-        self.homes.lock().expect("nobody panics in here").push((queue.name.clone(), queue.activities));
-        self.place.lock().expect("nobody panics in here").clone()
+        self.homes.lock().push((queue.name.clone(), queue.activities));
+        self.place.lock().clone()
     }
 
     fn is_alone(&self) -> bool {
@@ -119,17 +120,17 @@ impl Peers for Town {
     }
 
     fn poll_lost(&self, node: &str, poll_id: String) {
-        self.lost.lock().expect("nobody panics in here").push((node.to_owned(), poll_id));
+        self.lost.lock().push((node.to_owned(), poll_id));
     }
 
     fn call(&self, node: Arc<str>, request: Request<Bytes>) -> Later<Result<Response<Body>, Broken>> {
         let poll_id = request.headers().get("everlog-poll");
         if let Some(poll_id) = poll_id.and_then(|poll_id| poll_id.to_str().ok()) {
-            self.polls.lock().expect("nobody panics in here").push(poll_id.to_owned());
+            self.polls.lock().push(poll_id.to_owned());
         }
         let method = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
-        self.brought.lock().expect("nobody panics in here").push((method, node.to_string()));
-        let does = self.does.lock().expect("nobody panics in here").pop_front().unwrap_or(Does::Answers);
+        self.brought.lock().push((method, node.to_string()));
+        let does = self.does.lock().pop_front().unwrap_or(Does::Answers);
         Box::pin(async move {
             match does {
                 Does::Answers => Ok(reached()),
@@ -189,7 +190,7 @@ async fn what_another_node_owns_is_brought_there_whatever_names_it() {
     for answer in answers {
         assert_eq!((answer.code(), answer.message()), (Code::DataLoss, "another node was reached"));
     }
-    let homes = town.homes.lock().expect("nobody panics").clone();
+    let homes = town.homes.lock().clone();
     assert_eq!(homes, [("normal".to_owned(), false)], "where its normal queue is");
 }
 
@@ -293,7 +294,7 @@ async fn a_question_about_a_queue_goes_where_the_tasks_of_its_kind_meet() {
         };
         assert_eq!(refused!(front, describe_task_queue, request).code(), Code::DataLoss);
     }
-    let homes = town.homes.lock().expect("nobody panics").clone();
+    let homes = town.homes.lock().clone();
     let activities: Vec<_> = homes.iter().map(|(_, activities)| *activities).collect();
     assert_eq!(activities, [false, false, true, false, true, false]);
 }
@@ -320,7 +321,7 @@ async fn what_was_not_taken_is_brought_again_and_nothing_else_is() {
     let mut front = front(&town).await;
     assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::DataLoss);
     assert_eq!(town.brought().len(), 3);
-    town.does.lock().expect("nobody panics").extend([Does::Breaks(Broken::Unanswered); 2]);
+    town.does.lock().extend([Does::Breaks(Broken::Unanswered); 2]);
     let answer = refused!(front, start_workflow_execution, start());
     assert_eq!(answer.code(), Code::Unavailable, "it may have taken effect");
     assert_eq!(town.brought().len(), 4);
@@ -346,14 +347,14 @@ async fn a_poll_that_breaks_off_is_told_as_lost_and_brought_again_as_another_one
         ..Default::default()
     };
     assert_eq!(refused!(front, poll_activity_task_queue, poll).code(), Code::DataLoss);
-    let polls = town.polls.lock().expect("nobody panics").clone();
+    let polls = town.polls.lock().clone();
     assert_eq!(polls.len(), 4);
     assert_eq!(polls.iter().collect::<BTreeSet<_>>().len(), 4, "each time another one: {polls:?}");
-    let lost = town.lost.lock().expect("nobody panics").clone();
+    let lost = town.lost.lock().clone();
     let expected = [&polls[0], &polls[2]].map(|poll_id| ("b".to_owned(), poll_id.clone()));
     assert_eq!(lost, expected, "what was not sent has claimed nothing");
     refused!(front, start_workflow_execution, start());
-    assert_eq!(town.polls.lock().expect("nobody panics").len(), 4, "only polls are known by ids");
+    assert_eq!(town.polls.lock().len(), 4, "only polls are known by ids");
 }
 
 #[tokio::test]
@@ -391,7 +392,7 @@ async fn what_moves_away_while_it_waits_here_follows() {
     let town = Town::new(Location::Here, &[]);
     let (moving, peers) = (Arc::clone(&town), Arc::clone(&town) as Arc<dyn Peers>);
     let send = move |_partition, event: Event| {
-        *moving.place.lock().expect("nobody panics") = Town::there();
+        *moving.place.lock() = Town::there();
         event.refuse(Failure::Moved);
         true
     };
@@ -405,7 +406,7 @@ async fn a_node_that_serves_everything_looks_for_nobody_until_something_moves() 
     let town = Arc::new(Town::with(Location::Here, &[], true));
     let (moving, peers) = (Arc::clone(&town), Arc::clone(&town) as Arc<dyn Peers>);
     let send = move |_partition, event: Event| {
-        *moving.place.lock().expect("nobody panics") = Town::there();
+        *moving.place.lock() = Town::there();
         event.refuse(Failure::Moved);
         true
     };
@@ -416,7 +417,7 @@ async fn a_node_that_serves_everything_looks_for_nobody_until_something_moves() 
         ..Default::default()
     };
     front.client.describe_task_queue(request).await.expect("the home is here");
-    assert!(town.homes.lock().expect("nobody panics").is_empty());
+    assert!(town.homes.lock().is_empty());
     // The partition is gone when it is asked.
     assert_eq!(refused!(front, start_workflow_execution, start()).code(), Code::DataLoss);
     assert_eq!(town.brought(), ["StartWorkflowExecution"]);
@@ -429,6 +430,6 @@ async fn a_worker_that_ends_is_told_to_all_nodes() {
     let request = ShutdownWorkerRequest { namespace: "default".into(), ..Default::default() };
     front.client.shutdown_worker(request).await.expect("it is answered here");
     patience::until("both are told", async || town.brought().len() == 2).await.expect("they are");
-    let brought = town.brought.lock().expect("nobody panics").clone();
+    let brought = town.brought.lock().clone();
     assert!(brought.iter().any(|(_, node)| node == "b") && brought.iter().any(|(_, node)| node == "c"));
 }
