@@ -1,4 +1,4 @@
-//! Records of public topics to bytes and back: 0, the schema's id (4 bytes, big endian), the Avro body.
+//! Encodes and decodes records of public topics: 0, the schema's id (4 bytes, big endian), the Avro body.
 
 use apache_avro::from_value;
 use apache_avro::reader::datum::GenericDatumReader;
@@ -13,7 +13,7 @@ use crate::writer::datum;
 /// Bytes in front of the body.
 pub const HEAD_BYTES: usize = 5;
 
-/// Bytes of an explanation.
+/// Bytes of the detail of an error; a longer one is cut.
 const DETAIL_BYTES_MAX: usize = 500;
 
 /// A record taken apart into its schema's id and its body.

@@ -1,4 +1,4 @@
-//! A schema as a list of types, so that a walk over a datum looks nothing up by name.
+//! A schema as a list of types with resolved references, so that a walk over a datum looks up no name.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Failures as the world reads them: a chain, the failure first and then its causes, each link flat.
+//! Public failures: a chain with the failure first and then its causes, each link flat.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! The public topics: what everyone may read and write, as Avro in Confluent's wire format, commands also as JSON.
+//! The public topics, as Avro in Confluent's wire format; commands also as JSON.
 //!
-//! [`event`] and [`outcome`] and [`rejection`] are written here and read by the world; [`command`] is written by
-//! the world and read here: it is checked (`validator`) before anything takes memory for it.
+//! [`event`], [`outcome`] and [`rejection`] are written here and read by others. [`command`] is written by others and read
+//! here: its bytes are validated (`validator`) before they are decoded. Internal bytes are in the crate `wire`.
 
 pub mod blob;
 mod codec;

@@ -1,4 +1,4 @@
-//! Outcomes: what became of a command whose sender asked for a reply.
+//! Outcomes of commands whose sender asked for a reply.
 
 use bytes::Bytes;
 use everlog_engine::machine::update::{Stage, Standing};

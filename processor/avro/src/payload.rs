@@ -1,4 +1,4 @@
-//! Payloads as the world reads them: encoding, metadata, and the value as text where it is text.
+//! Public payloads: encoding, metadata, and the value as text where it is text.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

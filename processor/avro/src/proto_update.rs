@@ -1,4 +1,4 @@
-//! Requests and outcomes of updates as Temporal encodes them; what users have put in stays encoded.
+//! Requests and outcomes of updates as Temporal encodes them; payloads stay encoded.
 
 use bytes::Bytes;
 use everlog_engine::machine::update::Meta;

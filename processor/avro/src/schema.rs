@@ -1,4 +1,4 @@
-//! The schemas of the public topics, and those that others write with.
+//! The schemas of the public topics, and the writer schemas of others.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,7 +1,7 @@
-//! Checks Avro bytes against their schema without taking memory: lengths, counts, depth, text, and nothing left over.
+//! Validates Avro bytes against their schema without allocating: lengths, counts, depth, text, and no bytes left over.
 //!
-//! The decoder behind it takes a record that ends too early for one with nulls, and reserves what a count promises;
-//! so it only ever sees bytes that went through here.
+//! The decoder takes a truncated record for one with nulls, and allocates what a count claims. So it decodes only bytes
+//! that were validated here.
 
 use crate::compiled_schema::{CompiledSchema, Kind};
 

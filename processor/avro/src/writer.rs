@@ -1,4 +1,4 @@
-//! Writes a record as Avro along the plan of its schema: field by field, in order, without a value in between.
+//! Writes a record as Avro along its compiled schema: field by field, without an intermediate value.
 
 use std::fmt::Display;
 

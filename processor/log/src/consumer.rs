@@ -1,4 +1,6 @@
-//! What a consumer of the public commands says: the records, partitions and failures of one topic that a group reads.
+//! What a consumer of the public commands delivers: records, assigned partitions, and failures.
+//!
+//! The consumer on Kafka and the ingress share these types; neither imports the other.
 
 use std::ops::Range;
 
@@ -6,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{Offset, PartitionId};
 
-/// A topic by its name and its id.
+/// The topic that is consumed, by its name and its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumedTopic {
     /// Its name.
@@ -47,30 +49,30 @@ pub struct Assigned {
     /// The partition.
     pub partition: PartitionId,
     /// What the group committed last, if anything: the topic's id at that time, and the offset of the next record.
-    /// Offsets that somebody set by a tool, without an id, are none. What is no id of ours comes as zeros.
+    /// None also where a tool set the offset, without an id. An id that cannot be read is zeros.
     pub committed: Option<([u8; 16], Offset)>,
-    /// The first offset that is there, and the one behind the last that belongs to no open transaction.
+    /// The first offset, and the first one of an open transaction or the end.
     pub bounds: Range<Offset>,
 }
 
-/// What a poll brings.
+/// The result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Polled {
     /// Records; those of a partition in the order of their offsets.
     Records(Vec<Fetched>),
-    /// Partitions that are to be read: none of them is, until its reading is begun.
+    /// Partitions assigned to this consumer. Each delivers records once it is begun.
     Assigned(Vec<Assigned>),
-    /// Partitions that somebody else reads from here on.
+    /// Partitions that another member of the group reads from now on.
     Revoked(Vec<PartitionId>),
 }
 
-/// Why something cannot be read.
+/// Why the topic, or a partition of it, cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
-    /// It is tried again by itself.
+    /// Transient: it is retried.
     #[error("{0}")]
     Passing(String),
-    /// A partition does not hold what comes next; nothing of it comes any more.
+    /// The next offset is not in the partition; it delivers nothing more.
     #[error("partition {partition} of the commands cannot be read from {offset} on: {detail}")]
     OutOfRange {
         /// The partition.
@@ -80,7 +82,7 @@ pub enum SourceError {
         /// What is there.
         detail: String,
     },
-    /// The topic was made again while it was read; nothing of it comes any more, in no partition.
+    /// The topic was deleted and created again; no partition of it delivers anything more.
     #[error(
         "partition {partition} of the commands was read up to {offset}, in another topic of that name: {detail}"
     )]

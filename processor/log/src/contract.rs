@@ -1,8 +1,7 @@
-//! What every home of the log must do, as one test that each of them runs.
+//! The contract of every log, as one test that each implementation runs.
 //!
-//! `make` opens the log of one place: called again after the one before was dropped, it must give the same log,
-//! with everything that was acknowledged. The checks use their own partitions as far as they can; each begins with
-//! a fresh place.
+//! A backend that is opened again, after its log was dropped, gives the same log with everything that was acknowledged.
+//! Each check begins with a new backend.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
@@ -11,21 +10,21 @@ use bytes::Bytes;
 
 use crate::{Appended, BUCKETS, Commit, Error, Fence, Log, Offset, Output, PartitionId, Topic, buckets_of};
 
-/// A place that logs can be opened in, one after the other.
+/// A storage that a log can be opened in again and again.
 pub trait Backend {
-    /// The log that lives here.
+    /// The log in it.
     type Home: Log;
-    /// Opens it, made on the first call.
+    /// Opens the log; the first call makes it.
     fn open(&self) -> Self::Home;
 }
 
 const APPENDERS: u64 = 16;
 const APPENDS_EACH: u64 = 50;
 
-/// Runs every check, each on a new place with at least 2 partitions.
+/// Runs every check, each on a new backend with at least 2 partitions.
 ///
 /// # Panics
-/// If the home breaks the contract.
+/// If the log breaks the contract.
 pub fn check<P: Backend>(mut place: impl FnMut() -> P) {
     offsets_have_no_gaps(&place());
     a_read_keeps_to_its_limit(&place());

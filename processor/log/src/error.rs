@@ -1,10 +1,10 @@
-//! What can go wrong in a log, one variant per thing a caller can do about it.
+//! Errors of a log, one variant per reaction of the caller.
 
 use std::path::PathBuf;
 
 use crate::{Fence, Offset, PartitionId};
 
-/// Cloneable, because one failed write is the answer to everyone who waited for it.
+/// Cloneable, because one failed write answers all its callers.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// A newer owner took the partition: step down.
@@ -35,10 +35,10 @@ pub enum Error {
         /// Which limit was met.
         detail: String,
     },
-    /// Nobody can say whether it happened or will yet: find out before going on.
+    /// It may have happened, or happen later: find out before going on.
     #[error("unknown outcome: {detail}")]
     Unknown {
-        /// What was attempted, and what was heard of it.
+        /// What was attempted, and what was reported.
         detail: String,
     },
     /// The queue in front of the writer is full: nothing was written; try again later.

@@ -1,7 +1,7 @@
-//! The durable log: journals that are appended to, output that is committed, rows that are restored.
+//! The traits of the durable log: append to journals, commit outputs, restore rows.
 //!
-//! It carries bytes and knows nothing of workflows, nor of where they are kept: every implementation passes
-//! `contract::check`.
+//! A log carries bytes and knows no workflow. This crate knows no storage: the implementations are in other crates, and
+//! each passes `contract::check`.
 
 pub mod clock;
 pub mod consumer;
@@ -20,9 +20,9 @@ pub use crate::outage::Outage;
 pub use crate::restore_chunk::{RestoreChunk, RestoreChunkDone, restore_chunk};
 pub use crate::topic::{PerTopic, Space, Topic};
 
-/// A slice of the Workflow Ids, counted from 0.
+/// A partition: a contiguous range of the buckets of Workflow Ids. Counted from 0.
 pub type PartitionId = u32;
-/// A place in a partition's journal or in an append-only topic, counted from 0 without gaps.
+/// The offset of a record in a journal, or of an entry in an append-only topic. Counted from 0 without gaps.
 pub type Offset = u64;
 
 /// Buckets that the Workflow Ids are hashed into; a partition owns a contiguous range of them.
@@ -31,15 +31,15 @@ pub const BUCKETS: u32 = 16_384;
 /// One record of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its place.
+    /// Its offset.
     pub offset: Offset,
-    /// The log's time of the append in milliseconds since 1970; never falls within a partition.
+    /// The log's time of the append, in ms since 1970-01-01 UTC. It never decreases within a partition.
     pub stamp_ms: i64,
     /// What was appended.
     pub bytes: Bytes,
 }
 
-/// Where the records of one append went: consecutive offsets from `first`, one stamp for all.
+/// The result of an append: consecutive offsets from `first`, one stamp for all records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// Offset of the first record.
@@ -48,11 +48,11 @@ pub struct Appended {
     pub stamp_ms: i64,
 }
 
-/// The right to commit outputs of a partition; only the latest one is valid.
+/// A fence: the right to commit outputs of a partition. Only the latest one of a partition is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence(pub u64);
 
-/// One thing that applying the journal yields.
+/// A record that an applied journal yields for a topic.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Where it goes.
@@ -61,7 +61,7 @@ pub struct Output {
     pub key: Bytes,
     /// None is a tombstone, in compacted topics only.
     pub value: Option<Bytes>,
-    /// For readers of an append-only topic, where its records have headers: what must be kept stands in the value.
+    /// Headers for readers of an append-only topic, in logs that have headers. The value repeats what must be kept.
     pub headers: Vec<(&'static str, Bytes)>,
 }
 
@@ -72,7 +72,7 @@ impl Output {
     }
 }
 
-/// Outputs and the position they belong to: all of it becomes visible, or nothing.
+/// Outputs and the position that they belong to, committed atomically.
 #[derive(Clone, Debug)]
 pub struct Commit {
     /// Whose outputs.
@@ -87,16 +87,16 @@ pub struct Commit {
     pub outputs: Vec<Output>,
 }
 
-/// Called once, from the log's thread: keep it short and never block in it. None: durable, though other writers'
-/// records stand in between or the stamps differ; `follow` brings them in their places.
+/// Called once, by the log's thread: keep it short and never block in it. None: the records are durable, but other writers'
+/// records are between them or their stamps differ. `follow` then delivers them with their offsets.
 pub type AppendDone = Box<dyn FnOnce(Result<Option<Appended>, Error>) + Send>;
-/// Called once, from the log's thread: keep it short and never block in it.
+/// Called once, by the log's thread: keep it short and never block in it.
 pub type CommitDone = Box<dyn FnOnce(Result<(), Error>) + Send>;
 /// One entry of an append-only topic: offset, key, value.
 pub type TopicEntry = (Offset, Bytes, Bytes);
 /// Visits one row of a compacted topic: key, value (None is a tombstone); false stops.
 pub type Visit<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> bool;
-/// Called from the log's thread when a `Tail` has something new: keep it short and never block in it.
+/// Called by the log's thread when a `Tail` has new records: keep it short and never block in it.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Where a later restore may begin: the next offset of each compacted topic of one partition.
@@ -110,45 +110,45 @@ pub struct Marks {
     pub timers: Offset,
 }
 
-/// What a restore has found.
+/// The end of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Where the next restore of this topic may begin.
     pub next: Offset,
-    /// Where the topic ended when it was looked at.
+    /// The end of the topic when it was read.
     pub end: Offset,
-    /// The last position row on the way, with its `applied`: in the changelog only, and only if one was passed.
+    /// The last position row that was passed, with its `applied`; in the changelog only.
     pub position: Option<(Offset, Bytes)>,
 }
 
-/// The records of a journal as they become durable, whoever appended them.
+/// The records of a journal as they become durable, of any writer.
 pub trait Tail: Send {
-    /// What has come since the last call, in order and without gaps, up to `bytes_max` but at least one record if
-    /// there is one; empty where nothing is there yet. Never blocks.
+    /// New records since the last call, in order and without gaps: at least one if there is one, then up to `bytes_max`.
+    /// Never blocks.
     fn take(&mut self, bytes_max: usize) -> Result<Vec<Record>, Error>;
 }
 
-/// What a processor needs of a log.
+/// A log, as the partitions need it.
 pub trait Log: Send + Sync + 'static {
-    /// The random id made with the topics; offsets of another incarnation mean nothing.
+    /// The random id that was made with the topics. Offsets of another incarnation are meaningless.
     fn incarnation(&self) -> [u8; 16];
 
     /// Count of partitions, fixed when the topics were made.
     fn partitions(&self) -> u32;
 
-    /// Takes a partition: from the return on, no earlier fence of it can commit.
+    /// Fences a partition: once it returns, no earlier fence of the partition can commit.
     fn fence(&self, partition: PartitionId) -> Result<Fence, Error>;
 
     /// Appends to a journal, all records or none, and never blocks; `done` is called when they are durable, or failed.
-    /// `Unknown`: they, some of them or none may be there, or come later; the records of one caller keep their order.
+    /// After `Unknown` all, some or none may be durable, now or later. The records of one caller keep their order.
     fn append(&self, partition: PartitionId, records: Vec<Bytes>, done: AppendDone);
 
     /// Durable records from an offset on, in order and without gaps: at least one if there is one, then up to
     /// `bytes_max`. Empty at the end of the journal; `OutOfRange` below its start or beyond its end.
     fn read(&self, partition: PartitionId, from: Offset, bytes_max: usize) -> Result<Vec<Record>, Error>;
 
-    /// Follows a journal from an offset on; None where only the partition's own appends reach it. `wake` is called
-    /// when there is something new after `take` gave nothing.
+    /// Follows a journal from an offset on. None: only this process appends to it. `wake` is called for new records after
+    /// `take` returned none.
     fn follow(
         &self,
         partition: PartitionId,
@@ -159,26 +159,26 @@ pub trait Log: Send + Sync + 'static {
     /// First offset that is there, and the next to be written.
     fn bounds(&self, partition: PartitionId) -> Result<Range<Offset>, Error>;
 
-    /// Commits outputs and position atomically; `Fenced` if the fence is old. Done means visible and never undone
-    /// by a crash of the process; after a loss of power an earlier position may come back, with its outputs.
-    /// `Unknown`: it may be visible, now or later; take the partition over again to find out.
+    /// Commits outputs and position atomically; `Fenced` if the fence is old. A commit that is done is visible, and no crash
+    /// of the process undoes it. A loss of power may bring back an earlier position, with its outputs. After `Unknown` it
+    /// may become visible, now or later: fence the partition again to find out.
     fn commit(&self, commit: Commit, done: CommitDone);
 
-    /// The partitions whose outputs go in one transaction if they are committed at the same moment, which costs less.
+    /// The partitions whose commits of the same moment share one transaction, which costs less.
     fn committed_with(&self, partition: PartitionId) -> Range<PartitionId> {
         partition..partition + 1
     }
 
-    /// Where a restore may begin that needs only what comes after the last commit or restore of this log; all 0 where
-    /// the rows are in the log itself.
+    /// Where a restore begins that needs only what came after the last commit or restore of this log. All 0: the log itself
+    /// holds the rows.
     fn marks(&self, partition: PartitionId) -> Result<Marks, Error>;
 
     /// The last committed `applied` and position row. May read all of the changelog.
     fn position(&self, partition: PartitionId) -> Result<Option<(Offset, Bytes)>, Error>;
 
-    /// Visits a partition's rows in a compacted topic until `visit` says false; the last visit of a key holds. From 0:
-    /// every live row; from a mark: what has changed since. `OutOfRange`: a mark of which too much was forgotten.
-    /// All of this log's own commits that are done are visited.
+    /// Visits a partition's rows in a compacted topic until `visit` returns false; the last visit of a key holds. From 0: every
+    /// live row. From a mark: every change since. `OutOfRange`: changes since the mark were deleted. The visit includes
+    /// all commits of this log that are done.
     fn restore(
         &self,
         topic: Topic,
@@ -187,7 +187,7 @@ pub trait Log: Send + Sync + 'static {
         visit: Visit<'_>,
     ) -> Result<Restored, Error>;
 
-    /// Brings a slice of what `restore` visits, and never blocks; `done` is called when it is there, or failed.
+    /// Reads a chunk of what `restore` visits, and never blocks; `done` is called with it, or with the error.
     fn restore_chunk(
         &self,
         topic: Topic,
@@ -199,14 +199,14 @@ pub trait Log: Send + Sync + 'static {
         done(restore_chunk(self, topic, partition, from, bytes_max));
     }
 
-    /// How long the compacted topics tell at least that a row was deleted, in ms: a restore from a mark that is older
-    /// may miss it. None: for ever.
+    /// How long compacted topics keep tombstones at least, in ms: a restore from an older mark may miss a deletion. None: for
+    /// ever.
     fn tombstones_ms(&self) -> Option<i64> {
         None
     }
 
-    /// Forgets journal records below an offset; `OutOfRange` above the committed position, which is durable when
-    /// this returns.
+    /// Deletes journal records below an offset; `OutOfRange` above the committed position. That position is durable when this
+    /// returns.
     fn trim(&self, partition: PartitionId, below: Offset) -> Result<(), Error>;
 
     /// Entries of an append-only topic; limits as in `read`.
@@ -218,7 +218,7 @@ pub trait Log: Send + Sync + 'static {
         bytes_max: usize,
     ) -> Result<Vec<TopicEntry>, Error>;
 
-    /// Forgets entries of an append-only topic below an offset.
+    /// Deletes entries of an append-only topic below an offset.
     fn topic_trim(&self, topic: Topic, partition: PartitionId, below: Offset) -> Result<(), Error>;
 
     /// Writes (or with None removes) a row of the control topic; durable when it returns.

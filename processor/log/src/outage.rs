@@ -1,16 +1,21 @@
-//! Something that fails again and again while what it needs is away: which of the failures is worth a log line.
+//! An outage: an operation that is retried and fails repeatedly. It decides which failures are logged.
 //!
-//! well --fails--> away: told at once, then once a minute
-//! away --works--> well: told once
+//! | state | event | next | logged |
+//! |---|---|---|---|
+//! | well | fails | failing | at once |
+//! | failing | fails | failing | once a minute |
+//! | failing | works | well | once |
+//! | failing | rests for QUIET_FOR | well | once |
 
 use std::time::{Duration, Instant};
 
-/// How often it is told that something still fails.
+/// How often a failure that goes on is logged.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
-/// What has not failed for so long works, where nothing else shows that: clients of brokers that are away try again within 6 s.
+/// Without a failure for so long the outage is over, where no success is seen: clients of unreachable brokers retry within
+/// 6 s.
 const QUIET_FOR: Duration = Duration::from_secs(15);
 
-/// How something fares that is tried again and again.
+/// The outage of one operation, if there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outage(Option<Away>);
 
@@ -22,7 +27,7 @@ struct Away {
 }
 
 impl Outage {
-    /// It has failed. For how long it has, where that is worth a line: zero the first time.
+    /// The operation failed. Some: log it, with how long it has been failing; zero the first time.
     pub fn fails(&mut self, now: Instant) -> Option<Duration> {
         let Some(away) = &mut self.0 else {
             self.0 = Some(Away { began: now, failed: now, told: now });
@@ -36,12 +41,12 @@ impl Outage {
         Some(now.saturating_duration_since(away.began))
     }
 
-    /// It has worked. For how long it had not, where it had failed.
+    /// The operation worked. Some: log it, with how long it had been failing.
     pub fn works(&mut self, now: Instant) -> Option<Duration> {
         self.0.take().map(|away| now.saturating_duration_since(away.began))
     }
 
-    /// It was not tried, or nobody knows what came of it. For how long it had failed, where it has not failed for a while.
+    /// The operation was not tried, or its outcome is unknown. Some: no failure for QUIET_FOR; log how long it had been failing.
     pub fn rests(&mut self, now: Instant) -> Option<Duration> {
         let away = self.0?;
         if now.saturating_duration_since(away.failed) < QUIET_FOR {

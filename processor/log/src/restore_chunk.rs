@@ -1,10 +1,10 @@
-//! A slice of a compacted topic, for a restore that others do not wait for.
+//! A chunk of a compacted topic, for a restore that does not block its caller.
 
 use bytes::Bytes;
 
 use crate::{Error, Log, Offset, PartitionId, Topic};
 
-/// What a row of a slice costs besides its bytes, about.
+/// Memory of a row besides its bytes, about.
 const ROW_BYTES: usize = 64;
 
 /// Rows of a compacted topic, in order; the last one of a key holds.
@@ -12,16 +12,16 @@ const ROW_BYTES: usize = 64;
 pub struct RestoreChunk {
     /// Key and value; None is a tombstone.
     pub rows: Vec<(Bytes, Option<Bytes>)>,
-    /// Where the next slice begins.
+    /// Where the next chunk begins.
     pub next: Offset,
-    /// Where the topic ended when it was looked at: there was nothing more if the next slice begins there.
+    /// The end of the topic when it was read: this is the last chunk if the next one begins there.
     pub end: Offset,
 }
 
-/// Called once, from the log's thread: keep it short and never block in it.
+/// Called once, by the log's thread: keep it short and never block in it.
 pub type RestoreChunkDone = Box<dyn FnOnce(Result<RestoreChunk, Error>) + Send>;
 
-/// Reads a slice of up to `bytes_max` bytes, and blocks meanwhile.
+/// Reads a chunk of up to `bytes_max` bytes, and blocks meanwhile.
 ///
 /// # Errors
 /// As [`Log::restore`].

@@ -1,4 +1,4 @@
-//! The topics that outputs go to: one table says of each its name, and which rows it keeps.
+//! The topics of outputs: one table has the name and the rows of each.
 
 /// Where an output goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,7 +78,7 @@ impl Topic {
         }
     }
 
-    /// As it is called, without a prefix.
+    /// Its name, without a prefix.
     pub fn name(self) -> &'static str {
         TABLE[self.number()].name
     }

@@ -1,4 +1,4 @@
-//! The committed rows below the overlay, and those that a test keeps in memory.
+//! The trait of the committed rows below the overlay, and an implementation in memory for tests.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,23 +12,23 @@ use crate::{Change, Error, Space};
 /// One changed row: None deletes.
 pub type RowChange<'a> = (Space, &'a [u8], Option<&'a [u8]>);
 
-/// Who writes the rows, and up to where they are written.
+/// Up to where the committed rows are written, and who writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowsCheckpoint {
-    /// The log writes them with its commits: they are always as new as its position.
+    /// The log writes them with its commits, so they are always at its position.
     WithTheLog,
-    /// `write` does: they stand at the mark that was given last, or at the very beginning.
+    /// `write` does: they are at the last mark that was given, or at the beginning.
     At(Option<Bytes>),
 }
 
-/// How a skim goes on behind a row.
+/// How `seek_scan` goes on after a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seek {
     /// With the next row.
     Next,
-    /// Rows before this key, which lies ahead, are not wanted; some may be visited all the same.
+    /// At this key, which is ahead. Rows before it may be visited too.
     At(Vec<u8>),
-    /// Not at all.
+    /// It ends.
     End,
 }
 
@@ -37,8 +37,8 @@ pub trait CommittedRows: Send {
     /// Up to where the rows are written.
     fn checkpoint(&self) -> Result<RowsCheckpoint, Error>;
 
-    /// Makes changes rows, together with the mark if there is one: all of it or nothing. A crash of the process may
-    /// take back the latest writes, in order and with their marks. Does nothing where the log writes them.
+    /// Writes changes and the mark, if there is one, atomically. A crash of the process may undo the latest writes, in order
+    /// and with their marks. It does nothing where the log writes the rows.
     fn write(
         &self,
         changes: &mut dyn Iterator<Item = RowChange<'_>>,
@@ -57,7 +57,7 @@ pub trait CommittedRows: Send {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), Error>;
 
-    /// Visits keys with `from <= key < to` in their order, as `visit` says: for rows here and there among many.
+    /// Visits keys with `from <= key < to` in order and seeks where `visit` says: for few rows among many.
     fn seek_scan(
         &self,
         space: Space,

@@ -1,7 +1,7 @@
-//! State rows as bytes: what a partition has changed lies in memory over the rows that are committed.
+//! State rows of a partition: uncommitted changes in memory over committed rows.
 //!
-//! Knows nothing of workflows or of the log: a commit is handed out as a list of rows, and whoever writes it to the
-//! log says when it is there; where the log does not keep rows itself, they are written to a base of our own then.
+//! A row is bytes: this crate knows no workflow and writes to no log. The partition takes the changes of a commit from
+//! here, writes them to the log, and reports when they are committed; then they become committed rows.
 
 mod committed_rows;
 mod overlay;
@@ -18,13 +18,13 @@ pub type Change = (Space, bytes::Bytes, Option<bytes::Bytes>);
 /// Why a row could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes on the disk are not those that were written: stop the partition.
+    /// The bytes on the disk are not those that were written: the partition stops.
     #[error("damaged rows: {detail}")]
     Corrupt {
         /// What the database found, with the file's name.
         detail: String,
     },
-    /// The disk or the file system failed: stop the partition.
+    /// The disk or the file system failed: the partition stops.
     #[error("{detail}")]
     Io {
         /// What the system said.

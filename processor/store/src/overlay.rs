@@ -1,4 +1,4 @@
-//! One layer of changed rows, ordered by key, with the count of its bytes.
+//! One layer of changed rows in memory, ordered by key, with the count of its bytes.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::{Entry, Range};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{Change, RowChange, Space};
 
-/// What a row in the map costs besides its key and value, about.
+/// Memory of a row in the map besides its key and value, about.
 const ROW_BYTES: usize = 96;
 
 /// A changed row: None is deleted.

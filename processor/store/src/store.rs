@@ -1,4 +1,4 @@
-//! The rows of a partition as it sees them: active changes over those being committed over the base.
+//! The rows of a partition: active changes, over those being committed, over the committed rows.
 
 use std::collections::btree_map::Range;
 use std::iter::Peekable;
@@ -34,8 +34,8 @@ impl<B: CommittedRows> Store<B> {
         self.active.put(space, key, value, false);
     }
 
-    /// Writes a row under a key that no layer and no base has now. If it is deleted before the next commit begins,
-    /// nothing is written at all.
+    /// Writes a row under a new key: neither a layer nor the committed rows have it. If it is deleted before the next commit
+    /// begins, nothing is written.
     pub fn put_new(&mut self, space: Space, key: Bytes, value: Bytes) {
         self.active.put(space, key, value, true);
     }
@@ -73,7 +73,7 @@ impl<B: CommittedRows> Store<B> {
         Ok(())
     }
 
-    /// Visits keys with `from <= key < to` in their order, as `visit` says, which has to pass over those that it does not want.
+    /// Visits keys with `from <= key < to` in order and seeks where `visit` says; `visit` ignores the keys that it does not want.
     pub fn seek_scan(
         &self,
         space: Space,

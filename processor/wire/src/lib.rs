@@ -1,4 +1,6 @@
-//! How it is written: journal records, state rows and positions, as tagged fields that can grow.
+//! Internal bytes: journal records, state rows and positions, as tagged fields of protocol buffers.
+//!
+//! Public topics are in the crate `avro`. A tag that was released keeps its meaning.
 
 mod position;
 pub mod public_command;

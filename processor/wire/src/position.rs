@@ -1,4 +1,4 @@
-//! The position row: how far a partition's outputs are committed, and all that decisions inherit.
+//! The position row of a partition: the next offset to apply, and all state that decisions inherit from applied records.
 
 use bytes::Bytes;
 use everlog_engine::{Settings, level};
@@ -34,26 +34,26 @@ pub struct Position {
     /// How far the records of each partition of each source topic were applied.
     #[prost(message, repeated, tag = "8")]
     pub marks: Vec<SourcePosition>,
-    /// How many letters have gone to each partition, and how many of each were taken.
+    /// The numbers of the last messages sent to each partition, and taken from each.
     #[prost(message, repeated, tag = "9")]
     pub posts: Vec<MessageCursor>,
 }
 
-/// The letters between this partition and another, or itself.
+/// The messages between this partition and another, or itself.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct MessageCursor {
     /// The other partition.
     #[prost(uint32, tag = "1")]
     pub partition: u32,
-    /// The number of the last letter to it.
+    /// The number of the last message to it.
     #[prost(uint64, tag = "2")]
     pub sent: u64,
-    /// The number of the last letter from it that was taken.
+    /// The number of the last message taken from it.
     #[prost(uint64, tag = "3")]
     pub taken: u64,
 }
 
-/// Up to where rows stand that are kept beside the log: written together with them, never to the log.
+/// Up to where the rows beside the log are written. It is written with them, and never to the log.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct RestoreCheckpoint {
     /// The position row of the commit, encoded.
@@ -68,7 +68,7 @@ pub struct RestoreCheckpoint {
     /// The next offset of the timers.
     #[prost(uint64, tag = "4")]
     pub timers: u64,
-    /// When it was written, in ms since 1970-01-01 UTC by the node's clock: tombstones do not last for ever.
+    /// When it was written, in ms since 1970-01-01 UTC by the node's clock: a checkpoint older than the tombstones is unusable.
     #[prost(int64, tag = "5")]
     pub written_ms: i64,
     /// Whose rows they are, counted from 1.
@@ -77,12 +77,12 @@ pub struct RestoreCheckpoint {
 }
 
 impl RestoreCheckpoint {
-    /// The mark's bytes.
+    /// The checkpoint's bytes.
     pub fn encode(&self) -> Bytes {
         self.encode_to_vec().into()
     }
 
-    /// Reads a mark.
+    /// Reads a checkpoint.
     ///
     /// # Errors
     /// [`Error::Decode`].
@@ -92,7 +92,7 @@ impl RestoreCheckpoint {
 }
 
 impl Position {
-    /// The letters between this partition and another.
+    /// The cursor of the messages between this partition and another.
     pub fn post(&mut self, partition: u32) -> &mut MessageCursor {
         let index = match self.posts.binary_search_by_key(&partition, |post| post.partition) {
             Ok(index) => index,
@@ -104,7 +104,7 @@ impl Position {
         &mut self.posts[index]
     }
 
-    /// The number of the last letter that was taken from a partition; 0 = none.
+    /// The number of the last message taken from a partition; 0 = none.
     pub fn taken_from(&self, partition: u32) -> u64 {
         let index = self.posts.binary_search_by_key(&partition, |post| post.partition);
         index.map_or(0, |index| self.posts[index].taken)

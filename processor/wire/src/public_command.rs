@@ -1,10 +1,10 @@
-//! What the ingress brings into a journal: public commands, each marked with where it stood in its topic.
+//! Public commands as the ingress appends them to a journal, each with its position in the source topic.
 
 use bytes::Bytes;
 use everlog_engine::request::Input;
 
-/// How far the records of one partition of a source topic were applied: one row per source, and what a journal record
-/// carries. A record is applied only if its offset is not below the mark's `next`.
+/// A position in one partition of a source topic. The position row holds the next one per source, a journal record its own;
+/// the record is applied only if its offset is not below the next one.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct SourcePosition {
     /// The topic's id, 16 bytes: a topic of the same name made later is another one.
@@ -13,14 +13,14 @@ pub struct SourcePosition {
     /// The partition.
     #[prost(uint32, tag = "2")]
     pub partition: u32,
-    /// Of a journal record: the record's offset. Of a mark: the offset after the last one that was applied.
+    /// In a journal record: the record's offset. In the position row: the offset after the last applied one.
     #[prost(uint64, tag = "3")]
     pub offset: u64,
     /// The topic's name, for people.
     #[prost(string, tag = "4")]
     pub topic: String,
-    /// Of a journal record: the record counts only if the mark has reached this offset, the one after the record before
-    /// it in the same append. Of an append whose outcome is unknown a part may be missing; all of it comes again.
+    /// In a journal record: the offset after the record before it in the same append. The record counts only if all up to it
+    /// was applied, because a part of an append with an unknown outcome may be missing; the whole append is repeated.
     #[prost(uint64, tag = "5")]
     pub follows: u64,
 }
@@ -53,24 +53,24 @@ pub struct Original {
     pub headers: Vec<Header>,
 }
 
-/// Where the outcome of a command goes.
+/// The topic of a command's outcome.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ReplyTo {
-    /// The topic, which was held against the allow-list.
+    /// The topic, checked against the allow-list.
     #[prost(string, tag = "1")]
     pub topic: String,
-    /// Handed back with the outcome.
+    /// Returned with the outcome.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub correlation_id: Option<Bytes>,
 }
 
-/// A public command that could be read: an order, what its headers ask for, and the record itself for a rejection.
+/// A valid public command: a request, the options of its headers, and the record itself for a rejection.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct PublicCommand {
-    /// Where it stood.
+    /// Its position in the source.
     #[prost(message, optional, tag = "1")]
     pub source: Option<SourcePosition>,
-    /// The order.
+    /// The request.
     #[prost(message, optional, tag = "2")]
     pub input: Option<Input>,
     /// The namespace, by name.
@@ -79,10 +79,10 @@ pub struct PublicCommand {
     /// The command's id.
     #[prost(string, optional, tag = "4")]
     pub command_id: Option<String>,
-    /// Where the outcome goes, if anywhere.
+    /// The topic of the outcome, if one is wanted.
     #[prost(message, optional, tag = "5")]
     pub reply_to: Option<ReplyTo>,
-    /// Not before this moment, in ms since 1970-01-01 UTC; 0 = at once.
+    /// Delivered not before this time, in ms since 1970-01-01 UTC; 0 = at once.
     #[prost(int64, tag = "6")]
     pub deliver_at_ms: i64,
     /// W3C trace context.
@@ -93,10 +93,10 @@ pub struct PublicCommand {
     pub original: Option<Original>,
 }
 
-/// A public record that is no command: it becomes a rejection, in the order in which it came.
+/// A public record that is no valid command. It becomes a rejection, in the order of the source.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct InvalidCommand {
-    /// Where it stood.
+    /// Its position in the source.
     #[prost(message, optional, tag = "1")]
     pub source: Option<SourcePosition>,
     /// Why it is refused, for programs: the name of a `command::Code` in the crate avro.
@@ -111,7 +111,7 @@ pub struct InvalidCommand {
     /// The command's id, where it could be read.
     #[prost(string, optional, tag = "5")]
     pub command_id: Option<String>,
-    /// Where the outcome goes, if anywhere.
+    /// The topic of the outcome, if one is wanted.
     #[prost(message, optional, tag = "6")]
     pub reply_to: Option<ReplyTo>,
     /// The record.
@@ -119,10 +119,10 @@ pub struct InvalidCommand {
     pub original: Option<Original>,
 }
 
-/// Takes a command out that waited for its moment, and applies it.
+/// Delivers a delayed command.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct DeliverDelayed {
-    /// The key of the row in which it waits.
+    /// The key of its row.
     #[prost(bytes = "bytes", tag = "1")]
     pub row: Bytes,
 }

@@ -1,4 +1,4 @@
-//! A journal record: who appended it, under which term, and what it asks for.
+//! A journal record: its sender, its term, and its body.
 
 use bytes::Bytes;
 use everlog_engine::Settings;
@@ -20,57 +20,57 @@ pub struct Record {
     /// The offset of the `Owner` record under which it was appended; 0 for an `Owner` record itself.
     #[prost(uint64, tag = "2")]
     pub term: u64,
-    /// What it asks for.
+    /// Its body.
     #[prost(oneof = "Body", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub body: Option<Body>,
-    /// By which its sender knows it again in a journal that others write too; counted from 1, 0 = none.
+    /// The sender's number of the record, in a journal with several writers; counted from 1, 0 = none.
     #[prost(uint64, tag = "14")]
     pub serial: u64,
 }
 
-/// What a record asks for. Records are handled one at a time, so the largest kind may set the size.
+/// The body of a record. Records are handled one at a time, so the largest kind may set the size.
 #[derive(Clone, PartialEq, prost::Oneof)]
 #[allow(clippy::large_enum_variant)]
 pub enum Body {
     /// A node takes the partition over; the record's offset becomes the term.
     #[prost(message, tag = "3")]
     Owner(Owner),
-    /// From here on these limits hold.
+    /// These limits are in force from here on.
     #[prost(message, tag = "4")]
     Settings(Settings),
-    /// An order for a Workflow Id.
+    /// A request to a Workflow Id.
     #[prost(message, tag = "5")]
     Input(Input),
-    /// A public command. It stands under no term: whoever brought it counts by its mark.
+    /// A public command. It has no term: it counts once by its source position.
     #[prost(message, tag = "6")]
     PublicCommand(PublicCommand),
-    /// A public record that is no command. It stands under no term, either.
+    /// A public record that is no valid command. It has no term either.
     #[prost(message, tag = "7")]
     InvalidCommand(InvalidCommand),
-    /// Nothing: once it is applied, so is all that was durable when it was sent.
+    /// Empty: once it is applied, so is everything that was durable when it was sent.
     #[prost(message, tag = "8")]
     Barrier(Barrier),
-    /// The moment has come for a public command that was to wait.
+    /// The time of a delayed public command has come.
     #[prost(message, tag = "9")]
     DeliverDelayed(DeliverDelayed),
-    /// An order that a run of another partition, or of this one, has sent. It stands under no term: its number counts.
+    /// A request sent by a run of another partition, or of this one. It has no term: it counts once by its number.
     #[prost(message, tag = "10")]
     OutboxMessage(OutboxMessage),
-    /// A namespace was deleted: from here on nothing begins in it.
+    /// A namespace was deleted: no run starts in it from here on.
     #[prost(message, tag = "11")]
     NamespaceDeleted(NamespaceDeleted),
 }
 
-/// An order from one partition to another, numbered without a gap for each pair of them.
+/// A request from one partition to another, numbered without gaps for each pair of partitions.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct OutboxMessage {
-    /// The partition whose journal has yielded it.
+    /// The sending partition.
     #[prost(uint32, tag = "1")]
     pub from: u32,
     /// From 1.
     #[prost(uint64, tag = "2")]
     pub number: u64,
-    /// The order.
+    /// The request.
     #[prost(message, optional, tag = "3")]
     pub input: Option<Input>,
 }
@@ -82,7 +82,7 @@ impl OutboxMessage {
     }
 }
 
-/// Who takes a partition over.
+/// The owner that takes a partition over.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Owner {
     /// The node.
@@ -96,7 +96,7 @@ pub struct Owner {
     pub level: u32,
 }
 
-/// The end of a namespace, in one partition.
+/// The deletion of a namespace, in one partition.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct NamespaceDeleted {
     /// The namespace's UUID.
@@ -104,7 +104,7 @@ pub struct NamespaceDeleted {
     pub namespace_id: String,
 }
 
-/// What a reader waits for where nothing else is being appended.
+/// A record that a reader waits for where nothing else is appended.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct Barrier {}
 

@@ -1,6 +1,6 @@
-//! State rows: a run taken apart into rows that change at different rates, and put together again.
+//! State rows: splits a run into rows that change at different rates, and builds it from them again.
 //!
-//! A row's suffix follows the run's key: one byte for the kind, then what tells rows of a kind apart.
+//! The key of a row is the run's key and a suffix: one byte for the kind, then the row's id within the kind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! Headers of a command: what is asked of the server beside the order itself.
+//! Headers of a command: options that go with its request.
 
 use bytes::Bytes;
 
 use crate::command::{Code, CommandLimits, Refusal};
 
-/// Bytes of a header's value that is read.
+/// Bytes of a header's value; a longer one is refused.
 const VALUE_BYTES_MAX: usize = 1_000;
 /// How far ahead a command may be delivered, in ms: a year.
 pub const DELIVER_AHEAD_MS_MAX: i64 = 366 * 86_400_000;

@@ -1,4 +1,4 @@
-//! Commands: records of anyone become orders for the engine, or are refused with a reason, whatever their bytes are.
+//! Commands: a public record becomes a request to the engine, or is refused with a code and a reason.
 
 mod headers;
 mod json;

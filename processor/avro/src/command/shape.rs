@@ -1,4 +1,4 @@
-//! A command as it is written, in Avro with payloads as records, in JSON with payloads as plain values.
+//! The fields of a command: in Avro with payloads as records, in JSON with payloads as plain values.
 
 use std::collections::BTreeMap;
 

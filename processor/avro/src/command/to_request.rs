@@ -1,4 +1,4 @@
-//! A command's content as an order for the engine.
+//! Converts a command to a request to the engine.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

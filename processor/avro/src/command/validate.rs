@@ -1,4 +1,4 @@
-//! What a command has to be like before it becomes an order: the same limits, in the same words, as a call has.
+//! Validates a command: the same limits, with the same texts, as a gRPC call.
 
 use bytes::Bytes;
 use everlog_engine::api_types::{ConflictPolicy, Fields, ReusePolicy};
@@ -12,7 +12,7 @@ use crate::command::{Code, CommandLimits, Refusal};
 use crate::event::Priority;
 use crate::event::fields::EncodedPriority;
 
-/// Queues whose names begin like this are the server's own.
+/// Prefix of the server's own task queues.
 const RESERVED_QUEUE_PREFIX: &str = "/_sys/";
 
 pub(super) fn invalid(reason: impl Into<String>) -> Refusal {

@@ -1,4 +1,4 @@
-//! Activities.
+//! Public events of activities.
 
 use std::borrow::Cow;
 

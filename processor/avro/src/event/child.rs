@@ -1,4 +1,4 @@
-//! Children: what a workflow hears of those that it has started.
+//! Public events of child workflows, in the history of their parent.
 
 use std::borrow::Cow;
 

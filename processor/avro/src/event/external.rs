@@ -1,4 +1,4 @@
-//! Signals to other workflows, and requests to cancel them.
+//! Public events of signals to other workflows, and of requests to cancel them.
 
 use std::borrow::Cow;
 

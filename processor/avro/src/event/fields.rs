@@ -1,4 +1,4 @@
-//! What the records of several events share: how absent fields are told, and small records.
+//! Fields that several events share: how absent values are written, and small records.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

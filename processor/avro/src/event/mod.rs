@@ -1,4 +1,4 @@
-//! Events: what happened in a run, one record each, in the order of their ids.
+//! Public events: one record per history event, in the order of their ids.
 
 mod activity;
 mod child;

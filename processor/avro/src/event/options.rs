@@ -1,4 +1,4 @@
-//! Options of a run.
+//! Public events of changed options of a run.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Workflow tasks.
+//! Public events of workflow tasks.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Timers and markers.
+//! Public events of timers and markers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Updates.
+//! Public events of updates.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! A run from its first to its last event, and what is sent to it.
+//! Public events of a run: start, close, and requests to it.
 
 use std::borrow::Cow;
 

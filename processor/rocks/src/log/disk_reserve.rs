@@ -1,7 +1,10 @@
-//! Room on the disk: how much is kept free, so that the database never stands before a wall it cannot get over.
+//! The disk reserve: free bytes that are kept, so that the write buffers can always be flushed.
 //!
-//! Whatever is in the write buffers must still find room in files when nothing else does. So appends are refused
-//! first, commits later, and flushes have what is left.
+//! | free bytes | appends | commits | flushes |
+//! |---|---|---|---|
+//! | the reserve or more | taken | taken | run |
+//! | less | refused | taken | run |
+//! | less than half of it | refused | refused | run |
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +14,11 @@ use everlog_log::Error;
 
 use super::FreeBytes;
 
-/// The free space is asked for at most this often, unless much is written.
+/// How long a look at the free space counts, unless LOOK_BYTES were written.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// Bytes written after which it is asked for again.
+/// Bytes written after which the free space is read again.
 const LOOK_BYTES: u64 = 2 << 20;
-/// Kept free besides what the write buffers need: manifests, the database's own log, batches between two looks.
+/// Reserve besides twice the write buffers: for manifests, RocksDB's info log, and the batches between two looks.
 const HEADROOM_BYTES: u64 = 8 << 20;
 
 /// What the writer and its onlookers know of the disk.

@@ -1,7 +1,7 @@
-//! A small file beside the database that says how much was acknowledged at least: what recovery must find again.
+//! The file `acked`: a lower bound of what was acknowledged, which recovery must find in the database.
 //!
-//! It is written after each sync and not synced itself, so after a loss of power it may say less than the truth,
-//! never more. Two slots are written in turn: a torn one leaves the other.
+//! It is written after each sync and not synced itself: after a loss of power it may be lower than what was acknowledged,
+//! never higher. Two slots are written in turn, so a torn write leaves the other one.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ const MAGIC: &[u8; 8] = b"evlacked";
 const SLOT_BYTES: u64 = 4096;
 const HEADER_BYTES: usize = 8 + 16 + 8 + 8 + 4;
 
-/// Most partitions that one directory can have: as many as a slot of `acked` has room for.
+/// Most partitions of a directory: a slot of SLOT_BYTES has room for the ends of these.
 pub const PARTITIONS_MAX: u32 = 256;
 
 /// A lower bound of what was acknowledged.

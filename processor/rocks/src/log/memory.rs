@@ -1,7 +1,7 @@
-//! Memory of the database: as much as its rows ask for, and never more than it is given.
+//! Memory of the database: block cache and write buffers grow with its rows, up to a limit.
 //!
-//! Rows that are flushed in a small file are written again the more often, the more rows there are already, and a cache that is
-//! small beside the rows misses. Both want a size that follows the rows: what is more is only held, and after a crash read again.
+//! With many rows, small flushed files are merged more often, and a small cache misses. With few rows, more memory would
+//! only be held, and its rows be read again after a crash.
 
 use everlog_log::Topic;
 use rocksdb::{Cache, DB, WriteBufferManager, properties};
@@ -9,11 +9,11 @@ use rocksdb::{Cache, DB, WriteBufferManager, properties};
 use super::Options;
 use super::read::handle;
 
-/// What the cache and the write buffers have each, from the first row on, where they are given so much.
+/// Bytes of the cache and of the write buffers each, from the first row on, unless their limit is lower.
 const LEAST_BYTES: usize = 32 << 20;
-/// Bytes of rows in files for which each has one.
+/// Bytes of rows in files per byte of cache, and per byte of write buffer.
 const FILE_BYTES_PER_BYTE: u64 = 6;
-/// Bytes written after which the files are looked at again.
+/// Bytes written after which the size of the files is read again.
 const LOOK_BYTES: u64 = 8 << 20;
 
 pub(super) struct LogMemory {

@@ -1,7 +1,7 @@
 //! The embedded log: log, output topics and state rows in one local RocksDB with one write-ahead log.
 //!
-//! One writer thread takes all that waits, writes it as one batch and syncs once. Files in the directory:
-//! `lock`, `acked` (see `durable_watermark.rs`) and `db/`, the database.
+//! One writer thread writes all waiting appends as one batch and syncs once. Files in the directory: `lock`, `acked` (see
+//! `durable_watermark.rs`) and `db/`, the database.
 
 mod database_options;
 mod disk_reserve;
@@ -34,7 +34,7 @@ pub use durable_watermark::PARTITIONS_MAX;
 pub use options::{Clock, FreeBytes, Limits, Options, Recover, Sync};
 pub use stats::Stats;
 
-/// What an operator can do about damage.
+/// The way out of damage, for the operator.
 const WAY_OUT: &str = "stop, keep a copy of the directory, and restore it from a backup; or, to go on with what \
                        is readable and lose the rest, open it once with recover = accept-loss";
 

@@ -1,4 +1,4 @@
-//! What waits for the writer: appends, whose callers wait for the disk, and all else, whose callers do not.
+//! The queue of the writer: appends, and all other jobs. The two take turns.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;

@@ -10,7 +10,7 @@ use rocksdb::{ColumnFamily, DB, DBRawIterator, ReadOptions};
 use super::shared::{Ends, Shared};
 use super::{WAY_OUT, rows};
 
-/// What a record or entry costs against `bytes_max` besides its bytes.
+/// Bytes that a record or entry counts against `bytes_max` besides its own.
 const FRAME_BYTES: usize = 24;
 
 pub(super) fn journal(

@@ -1,4 +1,4 @@
-//! The only thread that writes: takes what waits, writes it as one batch, syncs once, answers everyone.
+//! The writer thread: takes waiting jobs, writes them as one batch, syncs once, and answers their callers.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::{Clock, Sync};
 /// RocksDB resumes by itself after a full disk; it looks for space every 5 s. With room again and still refused for
 /// so long, the log ends, and opening it again heals it.
 const RESUME_WITHIN: Duration = Duration::from_secs(60);
-/// How often a database that refuses writes for want of space is tried, if nobody else does.
+/// How often a database that refuses writes on a full disk is tried, if no job does.
 const PROBE_INTERVAL: Duration = Duration::from_millis(200);
 /// First and longest wait for a database that must catch up.
 const STALL_MIN: Duration = Duration::from_millis(1);

@@ -1,6 +1,6 @@
-//! Committed rows in a database of their own, one directory per partition, for logs that keep no rows at hand.
+//! Committed rows in a database per partition, for logs that do not hold rows themselves.
 //!
-//! There is no write-ahead log: what a crash takes back is restored from the log, from the last mark on.
+//! The database has no write-ahead log: rows that a crash loses are restored from the log, from the last mark on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,13 +19,13 @@ const MARK: &[u8] = b"mark";
 const META: &str = "default";
 const BLOCK_BYTES: usize = 8 << 10;
 const METADATA_BLOCK_BYTES: usize = 4 << 10;
-/// What a family takes at a time for rows in memory. Each partition has four, and all share the write buffers: with blocks of
-/// 1 MiB, which is the database's own choice, they would be full while nearly nothing is in them.
+/// Memory that a column family allocates at a time. Each partition has four families, and all share the write buffers: blocks
+/// of 1 MiB, RocksDB's default, would fill the buffers while they are nearly empty.
 const ARENA_BLOCK_BYTES: usize = 32 << 10;
 const OPEN_FILES_MAX: i32 = 256;
 const INFO_LOG_BYTES: usize = 1 << 20;
 
-/// What may not be on the disk yet, in all partitions together: after a crash it is read from the log again.
+/// Write buffers of all partitions together: after a crash their rows are restored from the log.
 const WRITE_BUFFERS_MAX: usize = 32 << 20;
 
 /// Cache and write buffers that the partitions of a node share.

@@ -1,4 +1,4 @@
-//! Committed rows in RocksDB: in the database of the embedded log, or in a database per partition.
+//! Committed rows in RocksDB: in the database of the embedded log, or in one database per partition.
 
 mod local_rows;
 mod shared_rows;

@@ -1,4 +1,4 @@
-//! The committed rows in the embedded log's own database.
+//! The committed rows in the database of the embedded log, which writes them with its commits.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use everlog_store::{CommittedRows, Error, RowChange, RowsCheckpoint, Seek, Space};
 use rocksdb::{ColumnFamily, DB, ErrorKind, ReadOptions};
 
-/// Rows that a skim passes one by one: a seek costs as much as several.
+/// Rows that `seek_scan` steps over before it seeks: a seek costs as much as several steps.
 const PASSED_MAX: usize = 8;
 
 /// The rows in the embedded log's database: column families `changelog`, `history` and `timers`.
