@@ -1,4 +1,4 @@
-//! A public record becomes what the journal keeps of it.
+//! Decodes a public record to the journal record that it becomes: a public command, or an invalid one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use tokio::time::Instant;
 use crate::options::{Names, Options};
 use crate::schemas::{Registry, Schemas, Snapshot, lookup};
 
-/// Bytes of headers that are told again with a refusal.
+/// Bytes of headers that a rejection repeats; further headers are left out.
 const HEADERS_BYTES_MAX: usize = 64 << 10;
 
-/// Reads records of one topic.
+/// Decodes the records of one topic.
 pub(crate) struct Decoder<R, N> {
     topic: ConsumedTopic,
     options: Options,
@@ -31,7 +31,7 @@ pub(crate) struct Decoder<R, N> {
     schemas: Schemas<R>,
 }
 
-/// A record's way: to which journal, and as what.
+/// A decoded record and its journal.
 pub(crate) struct Routed {
     pub(crate) partition: u32,
     pub(crate) body: Body,
@@ -71,7 +71,7 @@ impl<R: Registry, N: Names> Decoder<R, N> {
         Self { topic, options, names, schemas }
     }
 
-    /// Reads a record; waits for the registry, within a bound. `waits` is told when it begins to.
+    /// Decodes a record. It waits for the registry up to a limit; `waits` is called when the wait begins.
     pub(crate) async fn read(&self, fetched: &Fetched, partitions: u32, waits: impl Fn()) -> Routed {
         let mut deadline = None;
         if let Some(reason) = &fetched.lost {

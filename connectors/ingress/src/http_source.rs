@@ -1,4 +1,4 @@
-//! Public commands that come one at a time, without a topic: each gets a place of its own, which none ever has again.
+//! Public commands over HTTP, one at a time and without a topic: each gets a source position that is never used again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,11 +21,11 @@ pub struct Taken {
     pub partition: u32,
     /// Its number there.
     pub offset: u64,
-    /// The code and the reason where it is no command, and stands among the rejections.
+    /// The code and the reason where it is no valid command, and became a rejection.
     pub refused: Option<(String, String)>,
 }
 
-/// Takes commands for journals that only their owners append to.
+/// The source of commands over HTTP, for journals that only their owners append to.
 pub struct HttpSource<R, N> {
     journals: Owned,
     topic: ConsumedTopic,
@@ -36,7 +36,7 @@ pub struct HttpSource<R, N> {
 }
 
 impl<R: Registry, N: Names> HttpSource<R, N> {
-    /// An inbox in which records are told apart as if they stood in this topic.
+    /// A source whose records have positions in this topic.
     pub fn new(journals: Owned, topic: ConsumedTopic, registry: R, names: N, options: Options) -> Self {
         let next = (0..journals.partitions()).map(|_| Mutex::default()).collect();
         let reader = Decoder::new(topic.clone(), options, names, registry);
@@ -51,11 +51,11 @@ impl<R: Registry, N: Names> HttpSource<R, N> {
     /// Takes a record; its partition and offset are given here. Waits until it is durable and applied.
     ///
     /// # Errors
-    /// [`Failure`]: after `Busy` nothing was taken, else nobody knows.
+    /// [`Failure`]: after `Busy` nothing was appended; after another the outcome is unknown.
     pub async fn take(&self, mut record: Fetched) -> Result<Taken, Failure> {
         Stats::count(&self.stats.records);
         record.partition = 0;
-        // What has to be asked of a registry is asked before the others are made to wait.
+        // The registry is asked before the lock is taken, which others wait for.
         let partition = self.read(&record).await.0;
         let mut next = self.next[partition as usize].lock().await;
         let offset = match *next {

@@ -1,4 +1,4 @@
-//! The loop between a source and the journals.
+//! The loop of the ingress: polls the source, queues its records by partition, and commits what is durable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::schemas::Registry;
 use crate::source::Source;
 use crate::stats::Stats;
 
-/// How long one poll waits, in ms.
+/// Timeout of one poll, in ms.
 const POLL_MS: u64 = 1_000;
-/// The pause after a poll that failed, in ms.
+/// Pause after a failed poll, in ms.
 const FAILED_MS: u64 = 200;
 
 /// Brings the records of one source into the journals.
@@ -102,7 +102,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
             Polled::Records(records) => {
                 self.stats.records.fetch_add(records.len() as u64, Ordering::Relaxed);
                 for fetched in records {
-                    // What was on its way when its partition was taken away is somebody else's.
+                    // A record of a revoked partition belongs to its next reader.
                     if let Some(lane) = self.lanes.get_mut(&fetched.partition) {
                         lane.push(fetched);
                     }
@@ -122,7 +122,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
         }
     }
 
-    /// Begins to read a partition where it was left, and nowhere else.
+    /// Begins a partition at its committed offset, and nowhere else.
     fn begin(&mut self, assigned: &Assigned) {
         let Assigned { partition, committed, bounds } = assigned;
         let next = match committed {
@@ -147,7 +147,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
         self.source.begin(*partition, next);
     }
 
-    /// Something may have come that shows that the source can be read again.
+    /// Ends the outage if the poll shows that the source can be read.
     fn note_end(&mut self, polled: &Polled) {
         let now = std::time::Instant::now();
         let ended = match polled {
@@ -156,7 +156,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
             Polled::Revoked(_) => None,
         };
         if let Some(lasted) = ended {
-            tracing::info!(after_s = lasted.as_secs(), "commands can be read again");
+            tracing::info!(after_s = lasted.as_secs(), "commands read again");
         }
     }
 
@@ -170,7 +170,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
             }
             SourceError::Passing(detail) => {
                 if let Some(lasts) = self.outage.fails(std::time::Instant::now()) {
-                    tracing::warn!(detail, for_s = lasts.as_secs(), "commands cannot be read at the moment");
+                    tracing::warn!(detail, for_s = lasts.as_secs(), "commands unreadable");
                 }
                 tokio::time::sleep(Duration::from_millis(FAILED_MS)).await;
             }
@@ -185,7 +185,7 @@ impl<S: Source, J: Journals, R: Registry, N: Names> Ingress<S, J, R, N> {
         }
     }
 
-    /// Sends the next batch of a partition on its way, if none is, and keeps its backlog within bounds.
+    /// Appends the next batch of a partition, if none is in flight, and pauses or resumes the partition by its backlog.
     fn go_on(&mut self, partition: u32) {
         let Some(lane) = self.lanes.get_mut(&partition) else { return };
         if let Some((batch, next)) = lane.take(&self.options) {

@@ -1,4 +1,4 @@
-//! Takes the records of a batch to their journals: in order, one append per journal at a time, until all are durable.
+//! Appends the records of a batch to their journals: in order, one append per journal at a time, until all are durable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::options::Names;
 use crate::schemas::Registry;
 use crate::stats::Stats;
 
-/// The first pause before an append is made again; each further one is twice as long.
+/// First pause before a failed append is repeated; it doubles each time.
 const PAUSE_MS: u64 = 20;
 
-/// Carries batches of any source partition.
+/// Appends batches of all source partitions.
 pub(crate) struct JournalWriter<J, R, N> {
     journals: Arc<J>,
-    /// Held while an append to the journal is under way; what came of the latest.
+    /// Per journal: locked while an append is in flight; the outage that its last outcome tells.
     turns: Vec<Mutex<Outage>>,
     reader: Shared<R, N>,
     retry_ms_max: u64,
@@ -37,7 +37,7 @@ impl<J: Journals, R: Registry, N: Names> JournalWriter<J, R, N> {
         Self { journals: Arc::new(journals), turns, reader, retry_ms_max, stats }
     }
 
-    /// Carries a batch of one source partition; returns when all of it is durable.
+    /// Appends a batch of one source partition; returns when all of it is durable.
     pub(crate) async fn carry(self: Arc<Self>, batch: Vec<Fetched>) {
         let mut groups: BTreeMap<u32, Vec<Body>> = BTreeMap::new();
         for fetched in &batch {
@@ -77,7 +77,7 @@ impl<J: Journals, R: Registry, N: Names> JournalWriter<J, R, N> {
                     tracing::info!(
                         partition,
                         after_s = lasted.as_secs(),
-                        "commands are taken by the journal again"
+                        "commands appended again after an outage"
                     );
                 }
                 break;
@@ -85,7 +85,7 @@ impl<J: Journals, R: Registry, N: Names> JournalWriter<J, R, N> {
             self.stats.retries.fetch_add(1, Ordering::Relaxed);
             if let Some(lasts) = outage.fails(Instant::now()) {
                 let for_s = lasts.as_secs();
-                tracing::warn!(partition, for_s, %error, "commands were not taken by the journal and are brought again");
+                tracing::warn!(partition, for_s, %error, "commands not appended; the append is repeated");
             }
             drop(outage);
             self.journals.pause(pause_ms).await;

@@ -1,4 +1,4 @@
-//! Where records go: the journals, by way of the log or of each partition's owner.
+//! The journals that the ingress appends to: by the log, or by each partition's owner where only the owner appends.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use everlog_wire::public_command::SourcePosition;
 use everlog_wire::{Body, Record};
 use tokio::sync::oneshot::{self, Receiver};
 
-/// Records were not taken, or nobody knows: all of them have to be sent again.
+/// An append failed, or its outcome is unknown: all its records must be appended again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Undelivered(pub String);
@@ -19,7 +19,7 @@ pub trait Journals: Send + Sync + 'static {
     /// How many there are; fixed when they were made.
     fn partitions(&self) -> u32;
 
-    /// Appends records to a journal, in order; durable when it is done. One call per partition is under way at a time.
+    /// Appends records to a journal, in order; they are durable when it is done. One call per partition is in flight at a time.
     ///
     /// # Errors
     /// [`Undelivered`].
@@ -29,13 +29,13 @@ pub trait Journals: Send + Sync + 'static {
         bodies: &[Body],
     ) -> impl Future<Output = Result<(), Undelivered>> + Send;
 
-    /// Waits before records that were not taken are brought again.
+    /// Waits before the records of a failed append are appended again.
     fn pause(&self, pause_ms: u64) -> impl Future<Output = ()> + Send {
         tokio::time::sleep(Duration::from_millis(pause_ms))
     }
 }
 
-/// Journals to which anybody may append. Does not keep the log open.
+/// Journals that every node may append to. Does not keep the log open.
 pub struct Shared<L: Log + ?Sized> {
     log: Weak<L>,
     partitions: u32,
@@ -57,7 +57,7 @@ impl<L: Log + ?Sized> Journals for Shared<L> {
         let records = bodies.iter().map(|body| Record::new(0, body.clone()).encode()).collect();
         let (done, heard) = oneshot::channel();
         let done = Box::new(move |result| {
-            // Whoever does not listen any more sends everything again.
+            // A caller that was dropped appends everything again.
             let _gone = done.send(result);
         });
         let closed = || Undelivered("the log is closed".into());
@@ -79,7 +79,7 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// Sends records on their way, behind those that were sent before; the receiver hears when they are applied.
+    /// Sends records, after those that were sent before; the receiver completes when they are applied.
     pub(crate) fn send(&self, partition: u32, bodies: Vec<Body>) -> Answer<Receiver<Answer<()>>> {
         let (done, heard) = oneshot::channel();
         let is_here = (self.post)(partition, Event::Ingest { bodies, done });

@@ -1,7 +1,7 @@
-//! The ingress: public commands from a topic into the journals, in order, until each is durable.
+//! The ingress: appends public commands from a topic to the journals, in order, and commits their offsets.
 //!
-//! It dedups nothing: whoever applies a journal knows by its marks what was brought before. A record is brought again
-//! after every failure, and its offset is committed only after the journal has it.
+//! It removes no duplicates: the partition that applies a record knows by its source position whether it was applied before.
+//! A record is appended again after every failure, and its offset is committed only after the append is durable.
 
 mod decoder;
 mod http_source;

@@ -1,4 +1,4 @@
-//! What the ingress is told to keep to.
+//! Options of the ingress, and what it needs to know of names.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use everlog_avro::command::Token;
 use everlog_engine::Settings;
 
-/// What the server knows of the names in commands, and the time. Asked for each record: it never waits.
+/// Namespaces, search attributes and task tokens by name, and the time. Asked for each record, so it never waits.
 pub trait Names: Send + Sync + 'static {
     /// A namespace by its name: its UUID, and how long its runs stay readable after their close, in ms.
     fn namespace(&self, name: &str) -> Option<(String, i64)>;
@@ -28,7 +28,7 @@ pub trait Names: Send + Sync + 'static {
     }
 }
 
-/// Limits and rules.
+/// Limits and permissions.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The engine's limits.
@@ -52,11 +52,11 @@ pub struct Options {
     pub backlog_records_max: usize,
     /// Bytes of a source partition that wait before it is paused.
     pub backlog_bytes_max: usize,
-    /// Records that are taken to the journals together.
+    /// Records of a batch.
     pub batch_records_max: usize,
-    /// Bytes of records that are taken to the journals together, save that one record always is.
+    /// Bytes of a batch; it holds one record at least.
     pub batch_bytes_max: usize,
-    /// The longest pause before records that were not taken are brought again, in ms.
+    /// The longest pause before a failed append is repeated, in ms.
     pub retry_ms_max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! One partition of the source: what waits of it, and what is on its way.
+//! The queue of one source partition: waiting records, and the batch in flight.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,12 @@ use tokio::task::AbortHandle;
 
 use crate::options::Options;
 
-/// Records of one source partition.
+/// Waiting records of one source partition.
 #[derive(Default)]
 pub(crate) struct PartitionQueue {
     waiting: VecDeque<Fetched>,
     waiting_bytes: usize,
-    /// The batch that is being carried, and the offset behind it.
+    /// The task of the batch in flight, and the offset after the batch.
     under_way: Option<(AbortHandle, u64)>,
     paused: bool,
 }
@@ -42,7 +42,7 @@ impl PartitionQueue {
         has_room && std::mem::replace(&mut self.paused, false)
     }
 
-    /// The next records to carry, and the offset behind them; none while others are on their way.
+    /// The next batch, and the offset after it; None while one is in flight.
     pub(crate) fn take(&mut self, options: &Options) -> Option<(Vec<Fetched>, u64)> {
         if self.under_way.is_some() {
             return None;
@@ -66,7 +66,7 @@ impl PartitionQueue {
         self.under_way = Some((task, next));
     }
 
-    /// The batch of this task is durable: the offset behind it.
+    /// The batch of this task is durable: the offset after it.
     pub(crate) fn arrived(&mut self, task: tokio::task::Id) -> Option<u64> {
         self.under_way.take_if(|(under_way, _)| under_way.id() == task).map(|(_, next)| next)
     }
@@ -74,7 +74,7 @@ impl PartitionQueue {
 
 impl Drop for PartitionQueue {
     fn drop(&mut self) {
-        // What it had sent may still arrive; it counts once.
+        // An append in flight may still become durable; its records count once.
         if let Some((task, _)) = &self.under_way {
             task.abort();
         }

@@ -1,4 +1,4 @@
-//! The schemas that commands were written with, looked up once each.
+//! Writer schemas of commands by id: each is looked up in the registry once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use everlog_avro::{PublicTopic, Writer, WriterError};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// Schemas that are kept; beyond that all but our own are forgotten and looked up again.
+/// Schemas that are cached. Beyond, all but this release's own are dropped and looked up again.
 const SCHEMAS_MAX: usize = 200;
-/// How long it is believed that there is no schema of an id, in ms.
+/// How long an id counts as unknown, in ms, before the registry is asked again.
 const UNKNOWN_MS: u64 = 10_000;
-/// The first pause before the registry is asked again; each further one is twice as long, up to a second.
+/// First pause before an unreachable registry is asked again. It doubles each time, up to PAUSE_MS_MAX.
 const PAUSE_MS: u64 = 20;
 const PAUSE_MS_MAX: u64 = 1_000;
 
@@ -36,12 +36,12 @@ pub(crate) enum Known {
     UnknownUntil(Instant),
 }
 
-/// A registry that gives no answer.
+/// An unreachable registry.
 #[derive(Clone)]
 struct Away {
-    /// Until then records wait for it, all of them together: those who wait one behind the other would wait for ever.
+    /// Until then all records wait for it together: one after the other they would wait for ever.
     until: Instant,
-    /// When it was last asked in vain.
+    /// When it last gave no answer.
     asked: Instant,
     why: String,
 }

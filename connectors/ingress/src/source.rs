@@ -1,4 +1,4 @@
-//! Where public records come from: a topic that one consumer reads, committed records only.
+//! The trait of a source: a topic of public commands that one consumer reads, committed records only.
 
 use everlog_log::consumer::{ConsumedTopic, Polled, SourceError};
 use tokio::time::Instant;

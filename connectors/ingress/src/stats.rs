@@ -1,4 +1,4 @@
-//! What the ingress counts; read by whoever exports metrics.
+//! Counters of the ingress, read by the metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 pub struct Stats {
     /// Records read.
     pub records: AtomicU64,
-    /// Commands that were taken to a journal.
+    /// Commands appended to a journal.
     pub forwarded: AtomicU64,
-    /// Records that are no commands, taken to a journal as such.
+    /// Invalid commands appended to a journal.
     pub unreadable: AtomicU64,
-    /// Appends that failed and were made again.
+    /// Appends that failed and were repeated.
     pub retries: AtomicU64,
     /// Records that had to wait for the registry.
     pub schema_waits: AtomicU64,
@@ -40,7 +40,7 @@ impl Stats {
     pub(crate) fn stop(&self, partition: u32, why: &str) {
         let mut stopped = self.stopped.lock();
         if stopped.insert(partition, why.to_owned()).is_none() {
-            tracing::error!(partition, why, "commands of this partition are not read any more");
+            tracing::error!(partition, why, "a partition of the commands is not read any more");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The ids of our own schemas, and the schemas of others by their ids.
+//! The client of a schema registry: ids of this release's own schemas, and schemas of others by id.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{Error, Level, Registry};
 
-/// How long one request may take.
+/// Timeout of one request.
 const REQUEST_MS_MAX: u64 = 10_000;
-/// The first pause before a request is made again; each further one is twice as long, up to a second.
+/// First pause before a failed request is repeated. It doubles each time, up to PAUSE_MS_MAX.
 const PAUSE_MS: u64 = 50;
 const PAUSE_MS_MAX: u64 = 1_000;
 
-/// Under which ids a registry knows our schemas.
+/// The ids of this release's schemas in a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ids {
     event: u32,
@@ -26,7 +26,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// The id of a noun's schema.
+    /// The id of a topic's schema.
     pub fn of(&self, noun: PublicTopic) -> u32 {
         match noun {
             PublicTopic::Event => self.event,
@@ -36,7 +36,7 @@ impl Ids {
         }
     }
 
-    /// Registers our schemas with the built-in registry. `topic` gives the full name of a noun's topic. Waits for the
+    /// Registers our schemas with the built-in registry. `topic` gives the full name of a topic. Waits for the
     /// storage.
     ///
     /// # Errors
@@ -58,10 +58,10 @@ impl Ids {
     }
 }
 
-/// Why a registry gives no answer that helps.
+/// Why a registry gave no usable answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// It cannot be reached, or not in time: worth another try.
+    /// It cannot be reached, or not in time: try again.
     #[error("the schema registry at {url} cannot be reached: {detail}")]
     Unreachable {
         /// Where it should be.
@@ -69,7 +69,7 @@ pub enum ClientError {
         /// What happened.
         detail: String,
     },
-    /// It refuses: another try would end the same way.
+    /// It refuses: trying again would not help.
     #[error("the schema registry refuses {subject}: {detail} (code {code})")]
     Refused {
         /// What was asked for.
@@ -90,7 +90,7 @@ pub enum Found {
     Unknown,
 }
 
-/// Speaks with a registry.
+/// A client of one registry.
 #[derive(Clone, Debug)]
 pub struct Client {
     url: String,
@@ -105,7 +105,7 @@ impl Client {
     /// [`ClientError::Unreachable`]: the URL is none, or the system has no certificates to trust.
     pub fn new(url: &str) -> Result<Self, ClientError> {
         let url = url.trim_end_matches('/').to_owned();
-        // Taken once per process; whoever was first has chosen.
+        // Set once per process; the first call has chosen.
         let _first = rustls::crypto::ring::default_provider().install_default();
         let unreachable =
             |error: reqwest::Error| ClientError::Unreachable { url: bare(&url), detail: words(&error) };
@@ -164,7 +164,7 @@ impl Client {
     /// The schema of an id; asked once.
     ///
     /// # Errors
-    /// [`ClientError::Unreachable`]: nobody knows whether there is one.
+    /// [`ClientError::Unreachable`]: it is unknown whether there is one.
     pub async fn schema(&self, id: u32) -> Result<Found, ClientError> {
         let path = format!("/schemas/ids/{id}");
         match self.ask(&Method::GET, &path, None, &format!("the schema {id}")).await {
@@ -248,7 +248,7 @@ impl Client {
     }
 }
 
-/// The error with what is behind it: a client only says that it could not send.
+/// The error with its causes: the client's own text only says that it could not send.
 fn words(error: &reqwest::Error) -> String {
     let mut words = error.to_string();
     let mut cause = std::error::Error::source(error);

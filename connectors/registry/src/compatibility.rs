@@ -1,4 +1,4 @@
-//! Which schemas go together: the levels of a subject.
+//! Compatibility of schemas: the levels of a subject, and its checks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What can go wrong, with Confluent's codes.
+//! Errors of the registry, with Confluent's codes.
 
 /// A refusal, as Confluent's registry numbers them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

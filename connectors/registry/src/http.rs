@@ -1,4 +1,4 @@
-//! Confluent's REST interface.
+//! Confluent's REST API.
 
 mod serve;
 
@@ -22,7 +22,7 @@ use crate::submitted_schema::SubmittedSchema;
 use crate::work_budget::WorkBudget;
 use crate::{Registry, Schema};
 
-/// Schemas of one list of them.
+/// Schemas of one response that lists them.
 const SCHEMAS_MAX: usize = 1_000;
 
 type Asked = HashMap<String, String>;

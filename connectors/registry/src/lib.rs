@@ -1,5 +1,5 @@
-//! A schema registry with Confluent's REST interface, kept in the log; and the ids of our own schemas, from it or from
-//! a real one.
+//! A schema registry with Confluent's REST API, stored in the control topic; and a client of any such registry, for the ids
+//! of this release's own schemas.
 
 mod avro;
 mod client;
@@ -35,10 +35,10 @@ pub use crate::mode::Mode;
 pub use crate::stats::Stats;
 pub use crate::subjects::Schema;
 
-/// The rows of the registry begin like this; rows of others are left alone.
+/// Prefix of the registry's rows in the control topic; other rows are not touched.
 pub const PREFIX: &str = "schemas/";
 
-/// What keeps the registry's rows: the control topic of the log.
+/// The storage of the registry's rows: the control topic of the log.
 pub trait Storage: Send + Sync + 'static {
     /// Writes a row; it is durable when this returns.
     ///
@@ -62,9 +62,9 @@ pub trait Storage: Send + Sync + 'static {
 /// The registry. One process writes it: ids are given out one after the other.
 #[derive(Clone)]
 pub struct Registry {
-    /// Nobody waits for anything while he has it.
+    /// Locked only for look-ups and changes in memory.
     book: Arc<Mutex<Subjects>>,
-    /// Whoever changes something has it until that is stored.
+    /// Locked by a change until it is stored.
     writing: Arc<Mutex<()>>,
     storage: Arc<dyn Storage>,
     limits: Limits,
@@ -180,11 +180,10 @@ impl Registry {
 
     /// Looks something up.
     fn with<T>(&self, look: impl FnOnce(&mut Subjects) -> T) -> T {
-        // A panic leaves the book as the rows are: it is changed row by row, when each is durable.
         look(&mut self.book.lock())
     }
 
-    /// The text of a schema by its id; of one that is deleted too, but not for good.
+    /// The text of a schema by its id; also of a soft-deleted one.
     pub fn text(&self, id: u32) -> Option<String> {
         self.with(|book| book.text(id).map(str::to_owned))
     }

@@ -1,4 +1,4 @@
-//! Whether a subject takes schemas.
+//! The mode of a subject: whether it takes new schemas.
 
 /// What may be done with a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

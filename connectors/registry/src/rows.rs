@@ -1,4 +1,4 @@
-//! How the registry is stored: each change of it is one row, put or removed.
+//! The stored registry: each change is one row, put or removed.
 
 use std::sync::Arc;
 

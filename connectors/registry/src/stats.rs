@@ -1,4 +1,4 @@
-//! What the registry counts.
+//! Counters of the registry, read by the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! What is registered, in memory: subjects, versions, ids, levels, modes; and which changes a request asks for.
+//! The registry in memory: subjects, versions, ids, compatibility levels and modes; and the changes that a request makes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::rows::Change;
 use crate::submitted_schema::SubmittedSchema;
 use crate::work_budget::WorkBudget;
 
-/// A schema as a subject knows it.
+/// A version of a subject, with its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// Its id.
@@ -66,7 +66,7 @@ impl Text {
     }
 }
 
-/// Everything that is registered.
+/// All subjects, and the schemas of their versions.
 pub(crate) struct Subjects {
     pub(crate) limits: Limits,
     texts: BTreeMap<u32, Text>,

@@ -1,4 +1,4 @@
-//! A schema that a request brings: read, and told apart from others.
+//! The schema of a request: parsed, with the identity that tells it from others.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::work_budget::WorkBudget;
 
-/// A schema that a request brings.
+/// The schema of a request.
 pub(crate) struct SubmittedSchema<'t> {
     pub(crate) text: &'t str,
     pub(crate) avro: AvroSchema,
-    /// What makes it the same as another.
+    /// Schemas with the same identity are the same.
     pub(crate) identity: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! How much work a request may make, for as long as somebody waits for its answer.
+//! The work budget of a request, in steps, for as long as its caller waits.
 
 use std::cell::Cell;
 use std::sync::{Arc, Weak};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use crate::error::Error;
 use crate::work_slots::{WorkSlot, WorkSlots};
 
-/// Work that begins at once: reading a schema of 200 KiB, or comparing some thousand types. What takes more waits for a turn.
+/// Steps without a slot: enough to read a schema of 200 KiB, or to compare some thousand types. More work waits for a slot.
 const QUICK_STEPS: usize = 50_000;
 /// Bytes of text that count as a step.
 const BYTES_PER_STEP: usize = 8;
@@ -16,9 +16,9 @@ const BYTES_PER_STEP: usize = 8;
 pub(crate) enum Stopped {
     /// It takes more steps than these.
     Most(usize),
-    /// Nobody waits for the answer.
+    /// The caller is gone.
     Unwanted,
-    /// Too many wait for a turn already.
+    /// Too many requests wait for a slot.
     Busy,
 }
 
@@ -32,11 +32,11 @@ impl From<Stopped> for Error {
     }
 }
 
-/// The steps that are left to one request.
+/// The steps left to one request.
 pub(crate) struct WorkBudget {
     left: Cell<usize>,
     most: usize,
-    /// Gone with whoever waits for the answer.
+    /// Gone with the caller.
     asker: Option<Weak<()>>,
     lane: Option<Arc<WorkSlots>>,
     turn: Cell<Option<WorkSlot>>,
@@ -53,13 +53,13 @@ impl WorkBudget {
         Self { left: Cell::new(most), most, ..Self::unbounded() }
     }
 
-    /// As many as the lane gives, for as long as `asker` is there.
+    /// As many as the slots allow, for as long as `asker` is there.
     pub(crate) fn in_lane(lane: &Arc<WorkSlots>, asker: Weak<()>) -> Self {
         let steps = Self::bounded(lane.steps_max);
         Self { asker: Some(asker), lane: Some(Arc::clone(lane)), ..steps }
     }
 
-    /// Takes steps before what they stand for is done. Waits for a turn where it has been much already.
+    /// Takes steps before their work is done. Waits for a slot beyond QUICK_STEPS.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -106,7 +106,7 @@ mod tests {
         Arc::new(WorkSlots::new(4 * QUICK_STEPS, 1, waiting_max, Arc::default()))
     }
 
-    /// One that waits for its turn, on a thread of its own; it waits when this returns.
+    /// One that waits for its slot, on a thread of its own; it waits when this returns.
     fn waiting(lane: &Arc<WorkSlots>, asker: &Arc<()>) -> JoinHandle<Result<(), Stopped>> {
         let steps = WorkBudget::in_lane(lane, Arc::downgrade(asker));
         let thread = std::thread::spawn(move || steps.spend(QUICK_STEPS + 1));

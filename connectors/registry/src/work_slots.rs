@@ -1,4 +1,4 @@
-//! Turns for work that takes long: so many at once, and so many that wait for one.
+//! Slots for long work: a limit on requests that run at once, and on those that wait for a slot.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,10 +9,10 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::stats::Stats;
 use crate::work_budget::Stopped;
 
-/// How often whoever waits for a turn looks whether its own answer is still waited for.
+/// How often a waiting request checks whether its caller is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Who has a turn, and who waits for one.
+/// Requests that have a slot, and those that wait for one.
 pub(crate) struct WorkSlots {
     /// Steps of one request.
     pub(crate) steps_max: usize,
@@ -29,7 +29,7 @@ struct Count {
     waiting: usize,
 }
 
-/// A turn; it ends when this is dropped.
+/// A slot; it is free again when this is dropped.
 pub(crate) struct WorkSlot(Arc<WorkSlots>);
 
 impl WorkSlots {
@@ -38,7 +38,7 @@ impl WorkSlots {
         Self { steps_max, running_max, waiting_max, count, freed, stats }
     }
 
-    /// Waits for a turn.
+    /// Waits for a slot.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -68,7 +68,7 @@ impl WorkSlots {
         self.stats.checks_waiting.store(count.waiting as u64, Ordering::Relaxed);
     }
 
-    /// How many wait for a turn.
+    /// How many wait for a slot.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.count().waiting

@@ -1,4 +1,4 @@
-//! The branches of a reader's union, found by what they may read: of many records only those of the right name are compared.
+//! The branches of a reader's union, indexed by what they can read: of many records only those of the same name are compared.
 
 use std::collections::HashMap;
 

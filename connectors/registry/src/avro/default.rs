@@ -1,4 +1,4 @@
-//! Whether the defaults of fields are values of their types.
+//! Checks that the defaults of fields are values of their types.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
-//! The text by which two schemas are told to be the same, whatever way they were written.
+//! The identity of a schema: a normalised text that is equal for two spellings of one schema.
 //!
-//! It has what Confluent's registry compares, normalised: names with their namespaces, and all attributes in order,
-//! documentation and unknown ones too. Types are written once, and by their names from there on.
+//! It holds what Confluent's registry compares: names with their namespaces, and all attributes in order, documentation and
+//! unknown ones included. A type is written once, then by its name.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
-//! Avro schemas as the registry needs them: parsed by the rules of Avro 1.12, compared with others, and told apart.
+//! Avro schemas for the registry: parsed by the rules of Avro 1.12, compared, and identified.
 //!
-//! No data is read or written by them here.
+//! No data is read or written with them here.
 
 mod branches;
 mod default;

@@ -1,4 +1,4 @@
-//! From JSON to a schema, with what Avro asks of one: names, symbols, unions, and that each name is defined.
+//! Parses a schema from JSON and checks Avro's rules: names, symbols, unions, and that each name is defined.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Whether whatever one schema writes can be read by another, by the verdicts of Java's `SchemaCompatibility`.
+//! Whether a reader's schema can read all data of a writer's, with the results of Java's `SchemaCompatibility`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -8,11 +8,11 @@ use crate::avro::branches::{Branches, has_field_aliases};
 use crate::avro::{AvroSchema, Body, Field, Named, Primitive, Shape, TypeId};
 use crate::work_budget::{Stopped, WorkBudget};
 
-/// Types within types on the way of a comparison: a thread's stack holds many more.
+/// Nesting of types in a comparison: a thread's stack holds many more.
 const DEPTH_MAX: usize = 600;
 /// Steps of a pair of types that is met for the first time; one that is known, a field, a symbol and an alias take one each.
 const STEPS_OF_A_PAIR: usize = 8;
-/// Reasons that are told; there may be more.
+/// Incompatibilities that a response lists; there may be more.
 const TOLD_MAX: usize = 20;
 
 /// Why what one schema writes cannot always be read by another.

@@ -1,4 +1,4 @@
-//! How requests are served: so many at once, on threads that may wait.
+//! Serves requests: a limited number at once, on threads that may block.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::subjects::Subjects;
 use crate::work_budget::WorkBudget;
 
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
-/// Requests that may wait for the storage on a thread, besides checks that take long: further ones wait without one.
+/// Requests that may block a thread on the storage, besides long checks; further ones wait without a thread.
 const CHANGES_MAX: usize = 8;
 
 #[derive(Clone)]

@@ -169,7 +169,7 @@ impl Reading {
             let why = match opened {
                 Ok(Ok(source)) => {
                     if let Some(lasted) = outage.works(std::time::Instant::now()) {
-                        tracing::info!(after_s = lasted.as_secs(), "commands can be read again");
+                        tracing::info!(after_s = lasted.as_secs(), "commands read again");
                     }
                     return source;
                 }
@@ -177,7 +177,7 @@ impl Reading {
                 Err(panicked) => panicked.to_string(),
             };
             if let Some(lasts) = outage.fails(std::time::Instant::now()) {
-                tracing::warn!(why, for_s = lasts.as_secs(), "commands cannot be read at the moment");
+                tracing::warn!(why, for_s = lasts.as_secs(), "commands unreadable");
             }
             self.health.set_trouble(Some(format!("commands cannot be read: {why}")));
             tokio::time::sleep(pause).await;
